@@ -1,0 +1,61 @@
+# Plimsoll: `make run` starts it, `make test` checks all of it. Needs Python 3.11 or newer, nothing else.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+INSTALL := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --require-hashes
+COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
+
+.DEFAULT_GOAL := help
+.PHONY: help run setup test lint format lock clean
+.DELETE_ON_ERROR:
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sort | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@echo
+	@echo "  PLIMSOLL_PORT and PLIMSOLL_DATA choose the port (8000) and the data folder."
+
+run: $(VENV)/.runtime ## install what is missing and start Plimsoll
+	@PYTHONDONTWRITEBYTECODE= exec $(BIN)/plimsoll up
+
+setup: $(VENV)/.dev ## make .venv with everything for development
+
+test: $(VENV)/.dev ## lint, types, deploy check, migrations, the whole suite
+	@exec $(BIN)/python -m tests.run
+
+lint: $(VENV)/.dev ## check format, style and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev ## format the code and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(UV) ## write the lock files anew from pyproject.toml (UPGRADE=1: newest versions)
+	$(COMPILE) $(if $(UPGRADE),--upgrade) pyproject.toml --group build -o requirements.lock
+	$(COMPILE) $(if $(UPGRADE),--upgrade) pyproject.toml --group build --group dev -c requirements.lock -o tests/requirements.lock
+
+clean: ## remove .venv, caches and build output
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/browser/node_modules
+	find dashboard tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Plimsoll needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "Making $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing; on Debian: apt install python3-venv"; rm -rf $(VENV); exit 1; }
+	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.9,<1'
+
+# Two lock files, so that running needs neither browser driver nor type checker. The project itself comes last, editable.
+# Only development compiles everything ahead: tests start many processes, while one `make run` keeps what it imports.
+$(VENV)/.runtime: requirements.lock pyproject.toml | $(UV)
+	@echo "Installing what Plimsoll needs ..."
+	@$(INSTALL) -r requirements.lock
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: tests/requirements.lock $(VENV)/.runtime | $(UV)
+	@echo "Installing what its tests need ..."
+	@$(INSTALL) --compile-bytecode -r tests/requirements.lock
+	@touch $@

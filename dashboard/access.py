@@ -1,0 +1,189 @@
+"""Who sees what and may do what: the only place that decides.
+
+Every queryset that a page or an endpoint reads comes from here, already cut to the actor's teams. Somebody else's
+team does not exist (404); one's own team with too low a role is refused (403).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404
+
+from dashboard.models import ApiKey, AuditEvent, Invitation, Membership, Role, Scope, Team, User
+
+
+class Act(StrEnum):
+    SEE = "see metrics"
+    INGEST = "send telemetry"
+    PROXY = "use the proxy"
+    READ_OWN_CONTENT = "read the content of own sessions"
+    READ_TEAM_CONTENT = "read the content of the team's sessions"
+    RUN_OWN = "run compactions of own sessions"
+    RUN_TEAM = "run compactions of the team's sessions"
+    KEEP_KEYS = "keep own keys"
+    TUNE = "change thresholds, alarms and automatic mode"
+    MANAGE = "manage members, keys, spending and retention"
+    GOVERN = "change roles and content grants, read the audit log"
+
+
+_VIEWER = frozenset({Act.SEE})
+_MEMBER = _VIEWER | {Act.INGEST, Act.PROXY, Act.READ_OWN_CONTENT, Act.RUN_OWN, Act.KEEP_KEYS}
+_ADMIN = _MEMBER | {Act.RUN_TEAM, Act.TUNE, Act.MANAGE}
+ROLE_ACTS = {Role.VIEWER: _VIEWER, Role.MEMBER: _MEMBER, Role.ADMIN: _ADMIN, Role.OWNER: _ADMIN | {Act.GOVERN}}
+
+SCOPE_ACTS = {
+    Scope.INGEST: frozenset({Act.INGEST}),
+    Scope.PROXY: frozenset({Act.PROXY}),
+    Scope.READ: frozenset({Act.SEE}),
+    Scope.CONTENT: frozenset({Act.READ_OWN_CONTENT, Act.READ_TEAM_CONTENT}),
+    Scope.COMPACT: frozenset({Act.RUN_OWN, Act.RUN_TEAM}),
+    Scope.ADMIN: frozenset({Act.TUNE}),
+}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What an actor is in one team."""
+
+    team: Team
+    role: Role
+    acts: frozenset[Act]
+
+    def may(self, act: Act) -> bool:
+        return act in self.acts
+
+    @property
+    def reads_team_content(self) -> bool:
+        return self.may(Act.READ_TEAM_CONTENT)
+
+
+@dataclass(frozen=True)
+class Actor:
+    """A person in a browser, or a key that acts for its owner with fewer rights; standings by team slug."""
+
+    user: User | None
+    key: ApiKey | None = None
+    standings: dict[str, Standing] = field(default_factory=dict)
+
+    def may(self, act: Act, team: Team) -> bool:
+        standing = self.standings.get(team.slug)
+        return standing is not None and standing.may(act)
+
+    def may_anywhere(self, act: Act) -> bool:
+        return any(standing.may(act) for standing in self.standings.values())
+
+
+NOBODY = Actor(user=None)
+
+
+def acts_of(membership: Membership) -> frozenset[Act]:
+    acts = ROLE_ACTS[Role(membership.role)]
+    return acts | {Act.READ_TEAM_CONTENT} if membership.content_grant else acts
+
+
+def person(user: User) -> Actor:
+    memberships = Membership.objects.filter(user=user).select_related("team").order_by("team__name", "team_id")
+    standings = {m.team.slug: Standing(m.team, Role(m.role), acts_of(m)) for m in memberships}
+    return Actor(user=user, standings=standings)
+
+
+def program(key: ApiKey) -> Actor:
+    """A key never does more than its owner may do now: a demoted or removed owner takes the key along."""
+    membership = Membership.objects.filter(user=key.owner, team=key.team, user__is_active=True).first()
+    if membership is None:
+        return NOBODY
+    acts = scope_acts(Scope(scope) for scope in key.scopes) & acts_of(membership)
+    return Actor(user=key.owner, key=key, standings={key.team.slug: Standing(key.team, Role(membership.role), acts)})
+
+
+def scope_acts(scopes: Iterable[Scope]) -> frozenset[Act]:
+    given = set(scopes)
+    if Scope.READ not in given:
+        given.discard(Scope.CONTENT)  # content is read on top of numbers, not instead of them
+    return frozenset[Act]().union(*(SCOPE_ACTS[scope] for scope in given))
+
+
+# --- teams -----------------------------------------------------------------------------------------------------------
+
+
+def teams(actor: Actor, act: Act = Act.SEE) -> list[Team]:
+    return [standing.team for standing in actor.standings.values() if standing.may(act)]
+
+
+def require_team(actor: Actor, slug: str, act: Act) -> Team:
+    standing = actor.standings.get(slug)
+    if standing is None:
+        raise Http404("No such team.")
+    if not standing.may(act):
+        raise PermissionDenied(f"This needs the right to {act}.")
+    return standing.team
+
+
+def require_anywhere(actor: Actor, act: Act) -> None:
+    """For pages about the whole installation: enough standing in any team opens them."""
+    if not actor.may_anywhere(act):
+        raise PermissionDenied(f"This needs the right to {act}.")
+
+
+def require_owner(actor: Actor) -> None:
+    require_anywhere(actor, Act.GOVERN)
+
+
+def may_create_team(actor: Actor, *, local_mode: bool) -> bool:
+    """An installation on one's own machine has one team; elsewhere owners found further ones."""
+    return not local_mode and actor.key is None and actor.may_anywhere(Act.GOVERN)
+
+
+# --- what belongs to a team ------------------------------------------------------------------------------------------
+
+
+def members(actor: Actor, slug: str, act: Act = Act.SEE) -> QuerySet[Membership]:
+    team = require_team(actor, slug, act)
+    return Membership.objects.filter(team=team).select_related("user", "team").order_by("user__username")
+
+
+def invitations(actor: Actor, slug: str) -> QuerySet[Invitation]:
+    team = require_team(actor, slug, Act.MANAGE)
+    return (
+        Invitation.objects.filter(team=team).select_related("created_by", "accepted_by", "team").order_by("-created_at")
+    )
+
+
+def keys(actor: Actor, slug: str) -> QuerySet[ApiKey]:
+    """Admins see the team's keys, members their own."""
+    team = require_team(actor, slug, Act.KEEP_KEYS)
+    visible = ApiKey.objects.filter(team=team).select_related("owner", "team").order_by("-created_at", "-id")
+    return visible if actor.may(Act.MANAGE, team) else visible.filter(owner=actor.user)
+
+
+def audit_events(actor: Actor, slug: str) -> QuerySet[AuditEvent]:
+    team = require_team(actor, slug, Act.GOVERN)
+    return AuditEvent.objects.filter(team=team).order_by("-id")
+
+
+# --- who may give what -----------------------------------------------------------------------------------------------
+
+
+def roles_to_give(actor: Actor, team: Team) -> list[Role]:
+    """Owners give every role; admins invite people below their own."""
+    if actor.may(Act.GOVERN, team):
+        return list(Role)
+    return [Role.VIEWER, Role.MEMBER] if actor.may(Act.MANAGE, team) else []
+
+
+def scopes_to_give(actor: Actor, team: Team) -> list[Scope]:
+    """A key cannot be given what its owner may not do."""
+    standing = actor.standings.get(team.slug)
+    if standing is None or actor.key is not None or not standing.may(Act.KEEP_KEYS):
+        return []
+    return [scope for scope in Scope if SCOPE_ACTS[scope] & standing.acts]
+
+
+def may_remove(actor: Actor, membership: Membership) -> bool:
+    """Owners remove anybody, admins those below them; everybody may leave."""
+    if actor.key is None and actor.user is not None and membership.user_id == actor.user.pk:
+        return True
+    return Role(membership.role) in roles_to_give(actor, membership.team)

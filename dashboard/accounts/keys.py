@@ -1,0 +1,62 @@
+"""API keys: made, found by what a program sends, revoked."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from dashboard.accounts import audit, tokens
+from dashboard.accounts.refusals import Refused
+from dashboard.models import ApiKey, AuditAction, Scope, Team, User
+
+PREFIX_LENGTH = len(tokens.KEY) + 10
+# `last_used_at` is for people, who read minutes; a write for every request would be the busiest row of the database.
+LAST_USED_EVERY = timedelta(minutes=1)
+
+
+@transaction.atomic
+def create_key(
+    team: Team, owner: User, *, name: str, scopes: Sequence[Scope], expires_at: datetime | None, by: User | None
+) -> tuple[ApiKey, str]:
+    """The key's row, and the key itself: the only time it can be shown."""
+    if not scopes:
+        raise Refused("A key needs at least one scope.")
+    if Scope.CONTENT in scopes and Scope.READ not in scopes:
+        raise Refused("The content scope needs the read scope as well.")
+    text = tokens.make_token(tokens.KEY)
+    key = ApiKey.objects.create(
+        team=team,
+        owner=owner,
+        name=name,
+        prefix=text[:PREFIX_LENGTH],
+        digest=tokens.digest(text),
+        scopes=[scope.value for scope in Scope if scope in scopes],
+        expires_at=expires_at,
+    )
+    audit.note(team, AuditAction.KEY_CREATED, by=by, subject=key, owner=owner.username, scopes=list(key.scopes))
+    return key, text
+
+
+@transaction.atomic
+def revoke_key(key: ApiKey, *, by: User, now: datetime) -> None:
+    if ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=now):
+        audit.note(key.team, AuditAction.KEY_REVOKED, by=by, subject=key)
+
+
+def find_key(text: str, *, now: datetime) -> ApiKey | None:
+    """Read from the database each time, so that a revoked key stops at once."""
+    if not text.startswith(tokens.KEY):
+        return None
+    key = ApiKey.objects.select_related("team", "owner").filter(prefix=text[:PREFIX_LENGTH]).first()
+    if key is None or not tokens.matches(text, key.digest):
+        return None
+    if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now):
+        return None
+    return key
+
+
+def note_use(key: ApiKey, *, now: datetime) -> None:
+    if key.last_used_at is None or now - key.last_used_at >= LAST_USED_EVERY:
+        stale = Q(last_used_at=None) | Q(last_used_at__lte=now - LAST_USED_EVERY)
+        ApiKey.objects.filter(stale, pk=key.pk).update(last_used_at=now)

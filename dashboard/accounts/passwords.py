@@ -1,0 +1,19 @@
+"""Setting passwords, and the question whether anybody has one."""
+
+from django.db import transaction
+
+from dashboard.accounts import audit
+from dashboard.models import AuditAction, Role, User
+
+
+@transaction.atomic
+def set_password(user: User, password: str, *, by: User | None) -> None:
+    """Signs the person out everywhere else: sessions carry a hash of the password."""
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    audit.note_in_all_teams(user, AuditAction.PASSWORD_CHANGED, by=by)
+
+
+def has_password_protected_owner() -> bool:
+    owners = User.objects.filter(is_active=True, memberships__role=Role.OWNER).distinct()
+    return any(owner.has_usable_password() for owner in owners)

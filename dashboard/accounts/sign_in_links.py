@@ -1,0 +1,24 @@
+"""One-time sign-in links."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.urls import reverse
+
+from dashboard.accounts import tokens
+from dashboard.models import SignInLink, User
+
+
+def create_link(user: User, *, now: datetime, valid_for: timedelta) -> str:
+    token = tokens.make_token(tokens.SIGN_IN_LINK)
+    SignInLink.objects.create(user=user, digest=tokens.digest(token), created_at=now, expires_at=now + valid_for)
+    return settings.PUBLIC_URL + reverse("sign_in_link", args=[token])
+
+
+def redeem(token: str, *, now: datetime) -> User | None:
+    """Of two browsers with the same link, the conditional update signs in one."""
+    usable = SignInLink.objects.filter(
+        digest=tokens.digest(token), used_at=None, expires_at__gt=now, user__is_active=True
+    )
+    link = usable.select_related("user").first()
+    return link.user if link and usable.update(used_at=now) else None

@@ -1,0 +1,21 @@
+"""Random texts that open something: only their SHA-256 is stored, they are compared in constant time."""
+
+import hashlib
+import hmac
+import secrets
+
+# Each kind of token says what it is, so that logs can mask it and a secret scanner can name it.
+KEY, SIGN_IN_LINK, INVITATION = "plk_", "pls_", "pli_"
+
+
+def make_token(kind: str) -> str:
+    return kind + secrets.token_urlsafe(32)
+
+
+def digest(token: str) -> bytes:
+    """Plain SHA-256 suffices: the tokens hold 256 random bits, there is nothing to guess."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def matches(token: str, stored_digest: bytes | memoryview) -> bool:
+    return hmac.compare_digest(digest(token), bytes(stored_digest))

@@ -1,0 +1,42 @@
+"""The JSON API, `/api/v1`: one file per resource."""
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from ninja import NinjaAPI
+
+from dashboard.accounts.refusals import Refused
+from dashboard.api import keys, me, members, teams
+from dashboard.api.auth import KeyAuth, SessionAuth
+
+api = NinjaAPI(
+    title="Plimsoll",
+    version="1",
+    description="Programs send `Authorization: Bearer plk_…`; a browser uses its session and a CSRF token.",
+    urls_namespace="api",
+    docs_url=None,  # /api/docs/ is a page of ours
+    openapi_url=None,  # description.py, which takes safe methods alone
+    auth=[KeyAuth(), SessionAuth()],
+)
+
+for router in (me.router, teams.router, members.router, keys.router):
+    api.add_router("", router)
+
+
+@api.exception_handler(PermissionDenied)
+def refuse_low_role(request: HttpRequest, error: PermissionDenied) -> HttpResponse:
+    return api.create_response(request, {"detail": str(error) or "You may not do this."}, status=403)
+
+
+@api.exception_handler(Refused)
+def refuse_act(request: HttpRequest, error: Refused) -> HttpResponse:
+    return api.create_response(request, {"detail": str(error)}, status=409)
+
+
+@api.exception_handler(OperationalError)
+@api.exception_handler(InterfaceError)
+def refuse_for_now(request: HttpRequest, error: OperationalError | InterfaceError) -> HttpResponse:
+    response = api.create_response(request, {"detail": "The database cannot be reached right now."}, status=503)
+    response["Retry-After"] = str(settings.RETRY_AFTER_SECONDS)
+    return response

@@ -1,0 +1,41 @@
+"""Who calls the API: a program with a key, or the person signed in to the pages (then with a CSRF token)."""
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja.security import APIKeyCookie, HttpBearer
+
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.accounts import keys
+from dashboard.models import User
+
+
+class KeyAuth(HttpBearer):
+    """`Authorization: Bearer plk_…`."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> Actor | None:
+        now = timezone.now()
+        key = keys.find_key(token.strip(), now=now)
+        if key is None:
+            return None
+        actor = access.program(key)
+        if not actor.standings:
+            return None  # its owner left the team
+        keys.note_use(key, now=now)
+        return actor
+
+
+class SessionAuth(APIKeyCookie):
+    """The browser's session. A request that brings a key stands or falls by the key alone."""
+
+    param_name = settings.SESSION_COOKIE_NAME
+
+    def __call__(self, request: HttpRequest) -> Actor | None:
+        if "Authorization" in request.headers or not isinstance(request.user, User):
+            return None
+        self._get_key(request)  # refuses a request without a CSRF token
+        return self.authenticate(request, None)
+
+    def authenticate(self, request: HttpRequest, key: str | None) -> Actor | None:
+        return access.person(request.user) if isinstance(request.user, User) else None

@@ -1,0 +1,44 @@
+"""API keys. A key cannot make or revoke keys: that needs a signed-in person."""
+
+from datetime import timedelta
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from ninja import Router, Status
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.accounts import keys
+from dashboard.api.request import ApiRequest, acting_user
+from dashboard.api.schemas import KeyIn, KeyOut, NewKeyOut, Problem
+from dashboard.models import ApiKey
+
+router = Router(tags=["keys"])
+
+
+@router.get("/teams/{slug}/keys", response={200: list[KeyOut], 403: Problem, 404: Problem})
+def list_keys(request: ApiRequest, slug: str) -> QuerySet[ApiKey]:
+    """Admins see the team's keys, members their own."""
+    return access.keys(request.auth, slug)
+
+
+@router.post("/teams/{slug}/keys", response={201: NewKeyOut, 403: Problem, 404: Problem, 409: Problem})
+def create_key(request: ApiRequest, slug: str, body: KeyIn) -> Status[dict[str, object]]:
+    """The answer holds the key itself, for the only time."""
+    team = access.require_team(request.auth, slug, Act.KEEP_KEYS)
+    if not set(body.scopes) <= set(access.scopes_to_give(request.auth, team)):
+        raise PermissionDenied("A key cannot be given what you may not do yourself.")
+    user = acting_user(request)
+    expires_at = timezone.now() + timedelta(days=body.expires_days) if body.expires_days else None
+    key, text = keys.create_key(team, user, name=body.name, scopes=body.scopes, expires_at=expires_at, by=user)
+    return Status(201, {"key": text, "details": key})
+
+
+@router.delete("/teams/{slug}/keys/{int:key_id}", response={204: None, 403: Problem, 404: Problem})
+def revoke_key(request: ApiRequest, slug: str, key_id: int) -> Status[None]:
+    """From the next request on the key opens nothing. Revoking it again changes nothing."""
+    key = get_object_or_404(access.keys(request.auth, slug), pk=key_id)
+    keys.revoke_key(key, by=acting_user(request), now=timezone.now())
+    return Status(204, None)

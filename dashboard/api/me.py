@@ -1,0 +1,22 @@
+"""Who am I, and what may I do."""
+
+from ninja import Router
+
+from dashboard.access import Standing
+from dashboard.api.request import ApiRequest, acting_user
+from dashboard.api.schemas import MeOut, TeamOut
+
+router = Router(tags=["me"])
+
+
+def team_out(standing: Standing) -> TeamOut:
+    rights = sorted(act.value for act in standing.acts)
+    return TeamOut(slug=standing.team.slug, name=standing.team.name, role=standing.role, rights=rights)
+
+
+@router.get("/me", response=MeOut)
+def read_me(request: ApiRequest) -> MeOut:
+    """The person or key behind this request, its teams, and its rights in each."""
+    actor = request.auth
+    teams = [team_out(standing) for standing in actor.standings.values()]
+    return MeOut(name=acting_user(request).username, key=actor.key.prefix if actor.key else None, teams=teams)

@@ -1,0 +1,80 @@
+"""What the API takes and gives, as documented types."""
+
+from datetime import datetime
+from typing import Annotated
+
+from ninja import Field, Schema
+from pydantic import ConfigDict, StringConstraints
+
+from dashboard.models import Role, Scope
+
+Name = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]*$")
+]
+
+
+class Input(Schema):
+    """A field that is not known is refused: a misspelt one would otherwise do nothing, silently."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(Schema):
+    """Every refusal has this shape."""
+
+    detail: str
+
+
+class TeamOut(Schema):
+    slug: str
+    name: str
+    role: Role
+    rights: list[str]
+
+
+class MeOut(Schema):
+    name: str
+    key: str | None = Field(None, description="The prefix of the key that was used, none for a browser.")
+    teams: list[TeamOut]
+
+
+class TeamIn(Input):
+    name: Name
+
+
+class MemberOut(Schema):
+    id: int
+    name: str = Field(alias="user.username")
+    role: Role
+    content_grant: bool
+    joined_at: datetime = Field(alias="created_at")
+
+
+class MemberChange(Input):
+    """What is left out stays as it is."""
+
+    role: Role | None = None
+    content_grant: bool | None = None
+
+
+class KeyOut(Schema):
+    id: int
+    name: str
+    prefix: str
+    owner: str = Field(alias="owner.username")
+    scopes: list[Scope]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+class NewKeyOut(Schema):
+    key: str = Field(description="The key itself. It is not stored and cannot be shown again.")
+    details: KeyOut
+
+
+class KeyIn(Input):
+    name: Name
+    scopes: list[Scope] = Field(min_length=1, max_length=len(Scope))
+    expires_days: int | None = Field(90, ge=1, le=3650, description="Null for a key that does not expire.")

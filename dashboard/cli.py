@@ -1,0 +1,87 @@
+"""The console script `plimsoll`: one list of commands, errors as one sentence. Imports Django only when needed."""
+
+import difflib
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
+
+from dashboard.environment import BadSetting
+
+COMMANDS = {
+    "up": "start Plimsoll and keep it running",
+    "signinlink": "print a link that signs in once",
+    "createowner": "make an account with a password and a team",
+    "resetpassword": "set an account's password",
+    "createkey": "make an API key for a program",
+    "backup": "write the database to a file, also while running",
+    "restore": "put such a file back",
+    "web": "run one web server process alone",
+    "migrate": "prepare the database for this version",
+    "check": "look for mistakes in the configuration (--deploy: stricter)",
+    "version": "print the version",
+}
+
+USAGE = """\
+usage: plimsoll COMMAND [OPTIONS]
+
+How full every coding agent's context window is, why its prompt cache broke, and what that cost.
+
+commands:
+{commands}
+
+`plimsoll COMMAND --help` tells more. What people set most:
+  PLIMSOLL_PORT        port to listen on (8000)
+  PLIMSOLL_DATA        folder of the database and the secret key
+  PLIMSOLL_PUBLIC_URL  address people open, such as https://plimsoll.example
+  DATABASE_URL         postgresql://user:password@host:port/database instead of SQLite
+"""
+
+
+def main() -> NoReturn:
+    """The entry point; the exit code is 2 for what was typed or set wrongly, 1 for what failed."""
+    arguments = sys.argv[1:]
+    name = arguments[0] if arguments else "--help"
+    if name in ("-h", "--help", "help"):
+        lines = "\n".join(f"  {command:<14} {summary}" for command, summary in COMMANDS.items())
+        sys.stdout.write(USAGE.format(commands=lines))
+        sys.exit(0 if arguments else 2)
+    if name in ("version", "--version", "-V"):
+        sys.stdout.write(f"plimsoll {installed_version()}\n")
+        sys.exit(0)
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        fail(f"there is no command {name!r}." + (f" Did you mean {near[0]}?" if near else " See: plimsoll --help"), 2)
+    run(name, arguments[1:])
+
+
+def installed_version() -> str:
+    try:
+        return version("plimsoll")
+    except PackageNotFoundError:
+        return "0+checkout"
+
+
+def run(name: str, arguments: list[str]) -> NoReturn:
+    os.umask(0o077)  # the database, its log and every other file of ours is for this user alone
+    # Half a second that `plimsoll --help` and a mistyped command need not wait for.
+    from dashboard.management.run_command import CommandFailed, run_command  # noqa: PLC0415
+
+    try:
+        run_command(name, arguments)
+    except BadSetting as error:
+        fail(str(error), 2)
+    except CommandFailed as error:
+        fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(0)
+
+
+def fail(sentence: str, exit_code: int) -> NoReturn:
+    sys.stderr.write(f"plimsoll: {sentence}\n")
+    sys.exit(exit_code)
+
+
+if __name__ == "__main__":
+    main()

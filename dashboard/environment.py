@@ -1,0 +1,89 @@
+"""Small typed readers of environment variables: a bad value is refused by name, never guessed at."""
+
+import os
+import secrets
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+
+class BadSetting(Exception):
+    """A variable holds something Plimsoll cannot use; the message is for the person who set it."""
+
+
+def read_text(name: str, default: str = "") -> str:
+    return os.environ.get(name, "").strip() or default
+
+
+def read_int(name: str, default: int, *, low: int, high: int) -> int:
+    text = read_text(name)
+    if not text:
+        return default
+    if not text.isascii() or not text.isdecimal() or not low <= int(text[:12]) <= high:
+        raise BadSetting(f"{name}={text!r}: expected a whole number from {low} to {high}.")
+    return int(text)
+
+
+def read_flag(name: str, *, default: bool) -> bool:
+    text = read_text(name).lower()
+    if not text:
+        return default
+    if text in ("1", "true", "yes", "on"):
+        return True
+    if text in ("0", "false", "no", "off"):
+        return False
+    raise BadSetting(f"{name}={text!r}: expected 1 or 0 (or true/false, yes/no, on/off).")
+
+
+def read_choice(name: str, default: str, *, choices: tuple[str, ...]) -> str:
+    text = read_text(name, default)
+    if text not in choices:
+        raise BadSetting(f"{name}={text!r}: expected one of {', '.join(choices)}.")
+    return text
+
+
+def read_origin(name: str) -> SplitResult | None:
+    """An absolute http(s) address without path, query or credentials, such as https://plimsoll.example."""
+    text = read_text(name)
+    if not text:
+        return None
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable or parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
+        raise BadSetting(f"{name}={text!r}: expected an address such as https://plimsoll.example, without a path.")
+    return parts._replace(path="")
+
+
+def read_folder(name: str, default: Path) -> Path:
+    """An absolute folder, created for its owner alone (0700) where it does not exist yet."""
+    folder = Path(read_text(name, str(default))).expanduser()
+    if not folder.is_absolute():
+        folder = Path.cwd() / folder
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadSetting(f"{name}={str(folder)!r}: cannot be used as a folder ({error.strerror}).") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BadSetting(f"{name}={str(folder)!r}: this user may not write there.")
+    return folder
+
+
+def read_secret(name: str, kept_in: Path) -> str:
+    """The variable's value, or a secret made once and kept in a file only its owner can read (0600)."""
+    if text := read_text(name):
+        if len(text) < 32:
+            raise BadSetting(f"{name}: too short, expected at least 32 random characters.")
+        return text
+    if not kept_in.exists():
+        fresh = kept_in.with_name(f"{kept_in.name}.{secrets.token_hex(4)}")
+        with os.fdopen(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(64))
+        try:
+            os.link(fresh, kept_in)  # fails when another process was first: then its secret is the one
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+    return kept_in.read_text().strip()

@@ -1,0 +1,102 @@
+"""Is this installation able to work: questions of the health page and of probes, answered from facts, not liveness."""
+
+import platform
+import shutil
+import time
+from dataclasses import dataclass
+
+import django
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+# Below this SQLite's journal and a backup no longer fit beside each other on a small installation.
+LOW_DISK_BYTES = 500 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    is_ok: bool
+    finding: str
+
+
+@dataclass(frozen=True)
+class Health:
+    checks: list[Check]
+
+    @property
+    def is_ready(self) -> bool:
+        return all(check.is_ok for check in self.checks)
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Facts for the page alone; a probe has no business with them."""
+
+    versions: dict[str, str]
+    data_folder: str
+    database: str
+    disk_free_bytes: int
+    disk_total_bytes: int
+
+
+def read_health() -> Health:
+    database = _check_database()
+    checks = [database]
+    if database.is_ok:
+        checks.append(_check_migrations())
+    checks.append(_check_disk())
+    return Health(checks)
+
+
+def read_installation() -> Installation:
+    disk = shutil.disk_usage(settings.DATA)
+    return Installation(
+        versions={
+            "Plimsoll": settings.VERSION,
+            "Python": platform.python_version(),
+            "Django": django.get_version(),
+            connection.display_name: _database_version(),
+        },
+        data_folder=str(settings.DATA),
+        database=connection.display_name,
+        disk_free_bytes=disk.free,
+        disk_total_bytes=disk.total,
+    )
+
+
+def _database_version() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT sqlite_version()" if connection.vendor == "sqlite" else "SHOW server_version")
+        return str(cursor.fetchone()[0])
+
+
+def _check_database() -> Check:
+    started = time.perf_counter()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            cursor.fetchone()
+    except DatabaseError as error:
+        return Check("database", is_ok=False, finding=f"does not answer ({type(error).__name__})")
+    return Check("database", is_ok=True, finding=f"answers in {(time.perf_counter() - started) * 1000:.1f} ms")
+
+
+def _check_migrations() -> Check:
+    executor = MigrationExecutor(connection)
+    pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if pending:
+        return Check("schema", is_ok=False, finding=f"{len(pending)} migrations wait; run plimsoll migrate")
+    return Check("schema", is_ok=True, finding="up to date")
+
+
+def _check_disk() -> Check:
+    try:
+        free = shutil.disk_usage(settings.DATA).free
+    except OSError as error:
+        return Check("disk", is_ok=False, finding=f"the data folder cannot be read ({error.strerror})")
+    megabytes = free // (1024 * 1024)
+    if free < LOW_DISK_BYTES:
+        return Check("disk", is_ok=False, finding=f"only {megabytes:,} MB free in the data folder")
+    return Check("disk", is_ok=True, finding=f"{megabytes:,} MB free in the data folder")

@@ -1,0 +1,34 @@
+"""`plimsoll createowner NAME`."""
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError, CommandParser
+from django.db import transaction
+
+from dashboard.accounts.teams import create_team
+from dashboard.management.database import migrate_database
+from dashboard.management.plain_command import PlainCommand, read_new_password
+from dashboard.models import User
+
+
+class Command(PlainCommand):
+    help = "Makes an account with a password, and a team that it owns. Prepares the database when it is new."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", help="the name to sign in with")
+        parser.add_argument("--team", default="Main", help="the team's name (default: Main)")
+
+    def handle(self, *args: object, name: str, team: str, **options: object) -> None:
+        # On a server this is the first command of all: `plimsoll up` refuses to start without an owner.
+        migrate_database()
+        user = User(username=User.normalize_username(name))
+        if User.objects.filter(username__iexact=user.username).exists():
+            raise CommandError(f"There is already an account called {name}.")
+        try:
+            user.full_clean(exclude=["password"])
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from None
+        user.set_password(read_new_password(user))
+        with transaction.atomic():
+            user.save()
+            made = create_team(team, owner=user)
+        self.say(f"{user.username} owns the team {made.name}.")

@@ -1,0 +1,21 @@
+"""`plimsoll up`."""
+
+from django.core.management.base import CommandError
+
+from dashboard.data_folder import DataFolderInUse
+from dashboard.management.plain_command import PlainCommand
+from dashboard.supervisor import run_everything
+from dashboard.web_server import CannotListen
+
+
+class Command(PlainCommand):
+    help = (
+        "Starts Plimsoll: prepares the database and the static files, runs every process and restarts one that dies. "
+        "Address and data folder come from PLIMSOLL_HOST, PLIMSOLL_PORT, PLIMSOLL_PUBLIC_URL and PLIMSOLL_DATA."
+    )
+
+    def handle(self, *args: object, **options: object) -> None:
+        try:
+            run_everything(self.say)
+        except (CannotListen, DataFolderInUse) as error:
+            raise CommandError(str(error)) from error

@@ -1,0 +1,107 @@
+"""What every request passes inside Django: security headers, who is asking, and that pages need a signed-in person."""
+
+from collections.abc import Callable
+from typing import Any, cast
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import resolve_url
+from django.utils.functional import SimpleLazyObject
+from django_htmx.http import HttpResponseClientRedirect
+
+from dashboard import access
+from dashboard.models import User
+from dashboard.page_request import PageRequest
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "style-src-elem 'self'",
+        # Plotly positions its layers by style attributes; its style rules come as a file, static/css/plotly.css.
+        "style-src-attr 'unsafe-inline'",
+        "img-src 'self' data:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+
+# These ways in authenticate by themselves, by key or by session, and answer 401 instead of a redirect.
+SELF_AUTHENTICATING = ("/api/v1/",)
+
+
+def security_headers() -> dict[str, str]:
+    """For every response, those that never reach Django included (dashboard/front_door.py)."""
+    headers = {
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": settings.SECURE_REFERRER_POLICY,
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    }
+    if settings.TLS:
+        headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}; includeSubDomains; preload"
+    return headers
+
+
+class SecurityHeadersMiddleware:
+    """The outermost one, so that redirects and error pages carry the headers too."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+        self.headers = security_headers()
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        for name, value in self.headers.items():
+            response.headers.setdefault(name, value)
+        response.headers.setdefault("Cache-Control", "private, no-cache")
+        return response
+
+
+class ActorMiddleware:
+    """`request.actor`, read from the database when it is first asked for."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        def who() -> access.Actor:
+            return access.person(request.user) if isinstance(request.user, User) else access.NOBODY
+
+        cast("PageRequest", request).actor = cast("access.Actor", SimpleLazyObject(who))
+        return self.get_response(request)
+
+
+class SignInRequiredMiddleware(LoginRequiredMiddleware):
+    """Every view needs a signed-in person unless it says otherwise (`login_not_required`)."""
+
+    def process_view(
+        self,
+        request: HttpRequest,
+        view_func: Callable[..., HttpResponseBase],
+        view_args: tuple[Any, ...],
+        view_kwargs: dict[str, Any],
+    ) -> HttpResponseBase | None:
+        # Asked first, because Django's own order reads the session from the database even for a probe.
+        if not getattr(view_func, "login_required", True) or request.path.startswith(SELF_AUTHENTICATING):
+            return None
+        return super().process_view(request, view_func, view_args, view_kwargs)
+
+    def handle_no_permission(  # type: ignore[override]  # the stubs know redirects only
+        self, request: HttpRequest, view_func: Callable[..., HttpResponseBase]
+    ) -> HttpResponseBase:
+        details = cast("PageRequest", request).htmx
+        if not details:
+            return super().handle_no_permission(request, view_func)
+        # A fragment asked for after the session ended: the whole page goes to sign in, not the fragment's place.
+        query = urlencode({"next": details.current_url_abs_path or "/"})
+        return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?{query}")

@@ -1,0 +1,45 @@
+"""What was done to people, rights and keys, by whom. Written once, never changed."""
+
+from django.db import models
+from django.utils import timezone
+
+from dashboard.models.team import Team
+from dashboard.models.user import User
+
+
+class AuditAction(models.TextChoices):
+    TEAM_CREATED = "team created"
+    TEAM_RENAMED = "team renamed"
+    MEMBER_JOINED = "member joined"
+    MEMBER_REMOVED = "member removed"
+    ROLE_CHANGED = "role changed"
+    CONTENT_GRANTED = "content granted"
+    CONTENT_WITHDRAWN = "content withdrawn"
+    INVITATION_CREATED = "invitation created"
+    INVITATION_REVOKED = "invitation revoked"
+    KEY_CREATED = "key created"
+    KEY_REVOKED = "key revoked"
+    PASSWORD_CHANGED = "password changed"  # noqa: S105 (the name of an act)
+    SIGNED_IN = "signed in"
+
+
+class AuditEvent(models.Model):
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="audit_events")
+    at = models.DateTimeField(default=timezone.now)
+    actor = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    actor_name = models.CharField(max_length=150)  # kept when the account is gone
+    action = models.CharField(max_length=40, choices=AuditAction.choices)
+    subject = models.CharField(max_length=200, blank=True)
+    details = models.JSONField(default=dict)
+
+    class Meta:
+        indexes = [models.Index(fields=["team", "-id"], name="audit_event_page_of_team")]
+
+    def __str__(self) -> str:
+        return f"{self.actor_name}: {self.action} {self.subject}".strip()
+
+    @property
+    def told_details(self) -> str:
+        """`before: viewer · after: admin`."""
+        facts = {name: ", ".join(value) if isinstance(value, list) else value for name, value in self.details.items()}
+        return " · ".join(f"{name.replace('_', ' ')}: {value}" for name, value in facts.items())

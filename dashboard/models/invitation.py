@@ -1,0 +1,29 @@
+"""Links that bring a person into a team, once and for a limited time."""
+
+from django.db import models
+from django.utils import timezone
+
+from dashboard.models.team import Role, Team
+from dashboard.models.user import User
+
+
+class Invitation(models.Model):
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=10, choices=Role.choices)
+    note = models.CharField(max_length=80, blank=True)  # for whom, in the inviter's words
+    digest = models.BinaryField(max_length=32, unique=True)
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True, blank=True)
+    accepted_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["team", "-created_at"], name="invitation_list_of_team")]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="invitation_known_role"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} in {self.team} until {self.expires_at:%Y-%m-%d}"

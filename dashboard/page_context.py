@@ -1,0 +1,85 @@
+"""What every page shows around its content: navigation, team, theme, version."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import reverse
+
+from dashboard import access
+from dashboard.access import Act, Actor
+from dashboard.models import Team, User
+
+THEME_COOKIE = "plimsoll_theme"
+THEMES = ("light", "dark")
+_TEAM_IN_SESSION = "team"
+
+
+@dataclass(frozen=True)
+class NavigationItem:
+    label: str
+    url: str
+    shortcut: str
+    is_current: bool
+
+
+@dataclass(frozen=True)
+class PageContext:
+    version: str
+    theme: str
+    path: str
+    user: User | None
+    team: Team | None
+    teams: list[Team]
+    navigation: list[NavigationItem]
+    may_see_styleguide: bool
+    may_create_team: bool
+
+
+def page_context(request: HttpRequest) -> dict[str, PageContext]:
+    """A template context processor. Lazy at heart: an anonymous request asks the database nothing."""
+    actor: Actor = getattr(request, "actor", access.NOBODY)
+    team = current_team(request, actor)
+    page = PageContext(
+        version=settings.VERSION,
+        theme=chosen_theme(request),
+        path=request.get_full_path(),
+        user=actor.user,
+        team=team,
+        teams=access.teams(actor),
+        navigation=_navigation(request.path, actor, team) if actor.user else [],
+        may_see_styleguide=actor.may_anywhere(Act.GOVERN),
+        may_create_team=access.may_create_team(actor, local_mode=settings.LOCAL_MODE),
+    )
+    return {"page": page}
+
+
+def chosen_theme(request: HttpRequest) -> str:
+    """Empty: as the system says."""
+    theme = request.COOKIES.get(THEME_COOKIE, "")
+    return theme if theme in THEMES else ""
+
+
+def current_team(request: HttpRequest, actor: Actor) -> Team | None:
+    """The team looked at last, else the first; what was remembered counts only while the person belongs to it."""
+    if not actor.user:
+        return None
+    remembered = actor.standings.get(request.session.get(_TEAM_IN_SESSION, ""))
+    return remembered.team if remembered else next(iter(access.teams(actor)), None)
+
+
+def remember_team(request: HttpRequest, team: Team) -> None:
+    if request.session.get(_TEAM_IN_SESSION) != team.slug:
+        request.session[_TEAM_IN_SESSION] = team.slug
+
+
+def _navigation(path: str, actor: Actor, team: Team | None) -> list[NavigationItem]:
+    entries = [("Overview", reverse("overview"), "g o")]
+    if team:
+        entries.append(("Team", reverse("team", args=[team.slug]), "g t"))
+    if actor.may_anywhere(Act.MANAGE):
+        entries.append(("Health", reverse("health"), "g h"))
+    return [
+        NavigationItem(label, url, shortcut, is_current=path == url if url == "/" else path.startswith(url))
+        for label, url, shortcut in entries
+    ]

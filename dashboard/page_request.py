@@ -1,0 +1,11 @@
+"""The request as pages and endpoints see it, after the middleware has said who is asking."""
+
+from django.http import HttpRequest
+from django_htmx.middleware import HtmxDetails
+
+from dashboard.access import Actor
+
+
+class PageRequest(HttpRequest):
+    actor: Actor
+    htmx: HtmxDetails

@@ -1,0 +1,245 @@
+"""The one settings file. What differs between installations comes from the environment, read loudly."""
+
+import ipaddress
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import dj_database_url
+import platformdirs
+
+from dashboard.environment import (
+    BadSetting,
+    read_choice,
+    read_flag,
+    read_folder,
+    read_int,
+    read_origin,
+    read_secret,
+    read_text,
+)
+
+PACKAGE = Path(__file__).parent
+# In the wheel templates and static files lie inside the package, in a checkout beside it.
+ASSETS = PACKAGE if (PACKAGE / "templates").is_dir() else PACKAGE.parent
+
+try:
+    VERSION = version("plimsoll")
+except PackageNotFoundError:  # a checkout that was never installed
+    VERSION = "0+checkout"
+
+# --- where it lives and who reaches it -------------------------------------------------------------------------------
+
+DATA = read_folder("PLIMSOLL_DATA", Path(platformdirs.user_data_dir("plimsoll", appauthor=False)))
+SECRET_KEY = read_secret("PLIMSOLL_SECRET_KEY", kept_in=DATA / "secret_key")
+DEBUG = False
+
+HOST = read_text("PLIMSOLL_HOST", "127.0.0.1")
+PORT = read_int("PLIMSOLL_PORT", 8000, low=1, high=65535)
+WEB_PROCESSES = read_int("PLIMSOLL_WEB_PROCESSES", 1, low=1, high=64)
+MAX_REQUESTS_IN_FLIGHT = read_int("PLIMSOLL_MAX_REQUESTS_IN_FLIGHT", 256, low=1, high=65536)
+RETRY_AFTER_SECONDS = 5  # told with every 503
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _shown_host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+LOOPBACK_ONLY = _is_loopback(HOST)
+_public = read_origin("PLIMSOLL_PUBLIC_URL")
+if _public is None and HOST in ("0.0.0.0", "::"):  # noqa: S104 (compared, not bound)
+    raise BadSetting(
+        f"PLIMSOLL_HOST={HOST} listens everywhere: set PLIMSOLL_PUBLIC_URL to the address people open, "
+        "such as https://plimsoll.example, so that requests under any other name can be refused."
+    )
+PUBLIC_URL = _public.geturl() if _public else f"http://{_shown_host(HOST)}:{PORT}"
+_public_host = urlsplit(PUBLIC_URL).hostname or ""
+LOCAL_MODE = LOOPBACK_ONLY and _is_loopback(_public_host)
+ALLOWED_HOSTS = sorted({_shown_host(_public_host), _shown_host(HOST), "localhost", "127.0.0.1", "[::1]"})
+
+# --- TLS, cookies ----------------------------------------------------------------------------------------------------
+
+TLS = PUBLIC_URL.startswith("https://")
+SECURE_SSL_REDIRECT = TLS
+SECURE_REDIRECT_EXEMPT = [r"^health/(live|ready)$"]  # probes come over plain http from inside
+SECURE_HSTS_SECONDS = 31_536_000 if TLS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = TLS
+SECURE_HSTS_PRELOAD = TLS
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+# Cookies are shared by all ports of a host: own names keep other programs on 127.0.0.1 from colliding.
+SESSION_COOKIE_NAME = "plimsoll_session"
+SESSION_COOKIE_SECURE = TLS
+SESSION_COOKIE_AGE = 30 * 24 * 3600
+CSRF_COOKIE_NAME = "plimsoll_csrf"
+CSRF_COOKIE_SECURE = TLS
+CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "dashboard.views.errors.csrf_failure"
+
+# --- the application -------------------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.humanize",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "django.forms",
+    "axes",
+    "django_htmx",
+    "ninja",
+    "dashboard.apps.DashboardConfig",
+]
+
+MIDDLEWARE = [
+    "dashboard.middleware.SecurityHeadersMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "dashboard.middleware.ActorMiddleware",
+    "dashboard.middleware.SignInRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "dashboard.urls"
+ASGI_APPLICATION = "dashboard.asgi.application"
+WSGI_APPLICATION = "dashboard.wsgi.application"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ASSETS / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.messages.context_processors.messages",
+                "dashboard.page_context.page_context",
+            ],
+            "builtins": [
+                "dashboard.templatetags.plimsoll",
+                "django.templatetags.static",
+                "django_htmx.templatetags.django_htmx",
+            ],
+        },
+    }
+]
+FORM_RENDERER = "dashboard.forms.PlimsollRenderer"
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+# --- the database ----------------------------------------------------------------------------------------------------
+
+
+def _sqlite(path: Path) -> dict[str, Any]:
+    synchronous = read_choice("PLIMSOLL_SQLITE_SYNCHRONOUS", "NORMAL", choices=("NORMAL", "FULL"))
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": path,
+        "OPTIONS": {
+            # Under DEFERRED a transaction that reads and then writes fails at once; IMMEDIATE waits its turn.
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous}; "
+            "PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY",
+        },
+        "TEST": {"NAME": str(path.with_name("test.sqlite3"))},
+    }
+
+
+def _postgresql(url: str) -> dict[str, Any]:
+    try:
+        database: dict[str, Any] = dict(dj_database_url.parse(url))
+    except (dj_database_url.ParseError, dj_database_url.UnknownSchemeError, ValueError):
+        database = {}
+    if database.get("ENGINE") != "django.db.backends.postgresql" or not database.get("NAME"):
+        raise BadSetting(
+            "DATABASE_URL: expected postgresql://user:password@host:port/database (or leave it empty for SQLite)."
+        )
+    pool_size = read_int("PLIMSOLL_DATABASE_POOL", 10, low=1, high=500)
+    database["OPTIONS"] = {**database.get("OPTIONS", {}), "pool": {"min_size": 1, "max_size": pool_size, "timeout": 10}}
+    return database
+
+
+_database_url = read_text("DATABASE_URL")
+DATABASES = {"default": _postgresql(_database_url) if _database_url else _sqlite(DATA / "plimsoll.sqlite3")}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- people ----------------------------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "dashboard.User"
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
+        "OPTIONS": {"user_attributes": ["username"]},
+    },
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "sign_in"
+LOGIN_REDIRECT_URL = "overview"
+
+# Five wrong passwords for one name from one address close that door for a quarter of an hour.
+AXES_FAILURE_LIMIT = 5
+AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True
+AXES_LOCKOUT_CALLABLE = "dashboard.views.sign_in.locked_out"
+AXES_VERBOSE = False
+AXES_ENABLE_ADMIN = False
+
+# --- static files ----------------------------------------------------------------------------------------------------
+
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA / "static"
+STATICFILES_DIRS = [ASSETS / "static"]
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "dashboard.static_files.PlotlyFinder",
+]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
+}
+
+# --- logs ------------------------------------------------------------------------------------------------------------
+
+LOG_LEVEL = read_choice("PLIMSOLL_LOG_LEVEL", "INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+LOG_JSON = read_flag("PLIMSOLL_LOG_JSON", default=not sys.stderr.isatty())
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plimsoll": {"()": "dashboard.logs.LogFormatter", "as_json": LOG_JSON}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plimsoll"}},
+    "root": {"level": LOG_LEVEL, "handlers": ["stderr"]},
+    "loggers": {
+        "django": {"level": LOG_LEVEL, "handlers": ["stderr"], "propagate": False},
+        "django.server": {"level": LOG_LEVEL, "handlers": ["stderr"], "propagate": False},
+        # Every request is told once, by dashboard.front_door; Django's "Not Found: /path" would tell it again.
+        "django.request": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},
+        "axes": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},  # names of people at lower levels
+    },
+}

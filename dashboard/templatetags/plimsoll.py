@@ -1,0 +1,126 @@
+"""Filters and tags of the templates: numbers with units, times, levels, provenance. People's text is escaped."""
+
+import math
+import secrets
+from datetime import datetime
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from django import template
+from django.template.context import RequestContext
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+UNKNOWN = "unknown"
+LEVEL_WORDS = {"ok": "ok", "warning": "warning", "error": "error", "auto": "auto-compact", "blocking": "blocking"}
+_STEPS = (
+    (60, 1, "s"),
+    (3600, 60, "min"),
+    (86_400, 3600, "h"),
+    (100 * 86_400, 86_400, "day"),
+    (365 * 86_400, 30 * 86_400, "month"),
+)
+
+
+@register.filter
+def tokens(count: int | None) -> str:
+    """167000 -> 167.0k. An unknown count is said, never drawn as zero."""
+    if count is None:
+        return UNKNOWN
+    if abs(count) < 1000:
+        return str(count)
+    # 999,950 would round to 1000.0k.
+    if abs(count) < 999_950:
+        return f"{Decimal(count) / 1000:.1f}k"
+    return f"{Decimal(count) / 1_000_000:.2f}M"
+
+
+@register.filter
+def usd(amount: Decimal | None) -> str:
+    """Cents, half up; an amount below a cent is not shown as nothing."""
+    if amount is None:
+        return UNKNOWN
+    sign = "−" if amount < 0 else ""  # noqa: RUF001 (a minus sign lines up with digits, a hyphen does not)
+    size = abs(amount)
+    if 0 < size < Decimal("0.005"):
+        return f"{sign}<$0.01"
+    return f"{sign}${size.quantize(Decimal('0.01'), ROUND_HALF_UP):,}"
+
+
+@register.filter
+def percent(share: float | Decimal | None) -> str:
+    """0.914 -> 91%."""
+    return UNKNOWN if share is None else f"{share * 100:.0f}%"
+
+
+@register.filter
+def ago(at: datetime | None, absent: str = "never") -> SafeString | str:
+    """The distance to now in words, before or after it; the exact time on hover."""
+    if at is None:
+        return absent
+    seconds = (timezone.now() - at).total_seconds()
+    # A key made to last 90 days has a little less left when its page is drawn; it still says 90.
+    words = _distance(seconds if seconds > 0 else math.ceil(-seconds))
+    if words != "just now":
+        words = f"{words} ago" if seconds > 0 else f"in {words}"
+    return _time(at, words)
+
+
+@register.filter
+def moment(at: datetime | None, absent: str = "never") -> SafeString | str:
+    """The exact time, to the minute; seconds and zone on hover."""
+    return absent if at is None else _time(at, f"{timezone.localtime(at):%Y-%m-%d %H:%M}")
+
+
+def _distance(seconds: float) -> str:
+    if seconds < 1:
+        return "just now"
+    for limit, unit_seconds, unit in _STEPS:
+        if seconds < limit:
+            return _counted(int(seconds // unit_seconds), unit)
+    return _counted(int(seconds // (365 * 86_400)), "year")
+
+
+def _counted(count: int, unit: str) -> str:
+    plural = "s" if count != 1 and unit in ("day", "month", "year") else ""
+    return f"{count} {unit}{plural}"
+
+
+def _time(at: datetime, words: str) -> SafeString:
+    exact = f"{timezone.localtime(at):%Y-%m-%d %H:%M:%S %Z}"
+    return format_html('<time datetime="{}" title="{}">{}</time>', at.isoformat(timespec="seconds"), exact, words)
+
+
+@register.simple_tag
+def level(name: str, words: str = "") -> SafeString:
+    """A level as a badge: the colour and always the word."""
+    if name not in LEVEL_WORDS:
+        raise ValueError(f"No such level: {name!r}.")
+    return format_html('<span class="badge lv-{}">{}</span>', name, words or LEVEL_WORDS[name])
+
+
+@register.simple_tag
+def prov(word: str, explanation: str) -> SafeString:
+    """Where a number comes from: a dotted word with a tooltip for pointer and keyboard."""
+    # The same word may stand twice on a page, and fragments join it later: only chance keeps the ids apart.
+    tip_id = f"tip-{secrets.token_hex(4)}"
+    return format_html(
+        '<span class="prov"><button type="button" aria-describedby="{0}">{1}</button>'
+        '<span class="tip" role="tooltip" id="{0}">{2}</span></span>',
+        tip_id,
+        word,
+        explanation,
+    )
+
+
+@register.simple_tag(takes_context=True)
+def tab(context: RequestContext, label: str, url: str, count: int | None = None) -> SafeString:
+    """A link in the tabs block, marked when it leads to the page it stands on."""
+    page: Any = context.get("page")
+    here = page is not None and page.path.partition("?")[0] == url
+    counted = "" if count is None else format_html(' <span class="count">{}</span>', count)
+    pattern = '<a href="{}" aria-current="page">{}{}</a>' if here else '<a href="{}">{}{}</a>'
+    return format_html(pattern, url, label, counted)

@@ -1,0 +1,52 @@
+"""Every address of the product; a URL's name is its view's name."""
+
+from django.urls import path
+
+from dashboard.api import api
+from dashboard.api.description import openapi
+from dashboard.views import errors
+from dashboard.views.account import account, password
+from dashboard.views.api_docs import api_docs
+from dashboard.views.audit_log import audit_log
+from dashboard.views.health import health, health_live, health_ready
+from dashboard.views.invitations import invitation, invitations, revoke_invitation
+from dashboard.views.keys import keys, revoke_key
+from dashboard.views.overview import overview
+from dashboard.views.sign_in import sign_in, sign_in_link, sign_out
+from dashboard.views.styleguide import styleguide
+from dashboard.views.teams import change_content_grant, change_role, new_team, remove_member, team, team_settings
+from dashboard.views.theme import theme
+
+urlpatterns = [
+    path("", overview, name="overview"),
+    path("sign-in/", sign_in, name="sign_in"),
+    path("sign-in/link/<str:token>/", sign_in_link, name="sign_in_link"),
+    path("sign-out/", sign_out, name="sign_out"),
+    path("theme/", theme, name="theme"),
+    path("account/", account, name="account"),
+    path("account/password/", password, name="password"),
+    path("invitations/<str:token>/", invitation, name="invitation"),
+    path("teams/new/", new_team, name="new_team"),
+    path("teams/<slug:slug>/", team, name="team"),
+    path("teams/<slug:slug>/settings/", team_settings, name="team_settings"),
+    path("teams/<slug:slug>/members/<int:member_id>/role/", change_role, name="change_role"),
+    path("teams/<slug:slug>/members/<int:member_id>/content/", change_content_grant, name="change_content_grant"),
+    path("teams/<slug:slug>/members/<int:member_id>/remove/", remove_member, name="remove_member"),
+    path("teams/<slug:slug>/invitations/", invitations, name="invitations"),
+    path("teams/<slug:slug>/invitations/<int:invitation_id>/revoke/", revoke_invitation, name="revoke_invitation"),
+    path("teams/<slug:slug>/keys/", keys, name="keys"),
+    path("teams/<slug:slug>/keys/<int:key_id>/revoke/", revoke_key, name="revoke_key"),
+    path("teams/<slug:slug>/audit/", audit_log, name="audit_log"),
+    path("health/", health, name="health"),
+    path("health/live", health_live, name="health_live"),
+    path("health/ready", health_ready, name="health_ready"),
+    path("styleguide/", styleguide, name="styleguide"),
+    path("api/docs/", api_docs, name="api_docs"),
+    path("api/v1/openapi.json", openapi, name="openapi"),
+    path("api/v1/", api.urls),
+]
+
+handler400 = errors.bad_request
+handler403 = errors.forbidden
+handler404 = errors.not_found
+handler500 = errors.server_error

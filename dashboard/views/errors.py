@@ -1,0 +1,53 @@
+"""Error pages. They ask the database nothing: it may be what failed."""
+
+import sys
+from http import HTTPStatus
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+
+from dashboard.page_context import chosen_theme
+
+_WORDS = {
+    HTTPStatus.BAD_REQUEST: "This request could not be understood.",
+    HTTPStatus.FORBIDDEN: "You may not do this.",
+    HTTPStatus.NOT_FOUND: "There is nothing at this address.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "Something went wrong here.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "The database cannot be reached right now. Try again in a moment.",
+}
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _answer(request, HTTPStatus.BAD_REQUEST)
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _answer(request, HTTPStatus.FORBIDDEN, reason=str(exception or ""))
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    words = "The form was too old, or it did not come from this site. Open the page again and repeat what you did."
+    return _answer(request, HTTPStatus.FORBIDDEN, reason=words)
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _answer(request, HTTPStatus.NOT_FOUND)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """An unreachable, locked, full or read-only database can be tried again: 503, not 500."""
+    if isinstance(sys.exc_info()[1], (OperationalError, InterfaceError)):
+        response = _answer(request, HTTPStatus.SERVICE_UNAVAILABLE)
+        response["Retry-After"] = str(settings.RETRY_AFTER_SECONDS)
+        return response
+    return _answer(request, HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def _answer(request: HttpRequest, status: HTTPStatus, *, reason: str = "") -> HttpResponse:
+    words = reason or _WORDS[status]
+    if request.path.startswith(("/api/", "/v1/")):
+        return JsonResponse({"detail": words}, status=status)
+    context = {"reason": reason, "page": {"theme": chosen_theme(request)}}
+    return HttpResponse(render_to_string(f"errors/{status.value}.html", context), status=status)

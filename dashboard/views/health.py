@@ -1,0 +1,41 @@
+"""The health page for people, and two addresses for probes."""
+
+from http import HTTPStatus
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.health import read_health, read_installation
+from dashboard.page_request import PageRequest
+
+
+@require_safe
+def health(request: PageRequest) -> HttpResponse:
+    access.require_anywhere(request.actor, Act.MANAGE)
+    context = {"health": read_health(), "installation": read_installation()}
+    return render(request, "health/page.html", context)
+
+
+@login_not_required
+@never_cache
+@require_safe
+async def health_live(request: HttpRequest) -> HttpResponse:
+    """The process answers. Asynchronous, so that busy threads cannot make it look dead."""
+    return JsonResponse({"status": "live"})
+
+
+@login_not_required
+@never_cache
+@require_safe
+def health_ready(request: HttpRequest) -> HttpResponse:
+    state = read_health()
+    body = {
+        "status": "ready" if state.is_ready else "not ready",
+        "checks": {check.name: {"ok": check.is_ok, "finding": check.finding} for check in state.checks},
+    }
+    return JsonResponse(body, status=HTTPStatus.OK if state.is_ready else HTTPStatus.SERVICE_UNAVAILABLE)

@@ -1,0 +1,59 @@
+"""A team's API keys: made, shown once, revoked."""
+
+from http import HTTPStatus
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.accounts import keys as accounts
+from dashboard.forms import KeyForm
+from dashboard.page_context import remember_team
+from dashboard.page_request import PageRequest
+from dashboard.views.team_page import signed_in, team_rights
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def keys(request: PageRequest, slug: str) -> HttpResponse:
+    """A new key is shown in the answer itself: it is stored nowhere, so there is nothing to redirect to."""
+    team = access.require_team(request.actor, slug, Act.KEEP_KEYS)
+    remember_team(request, team)
+    scopes = access.scopes_to_give(request.actor, team)
+    form = KeyForm(request.POST or None, scopes=scopes)
+    made = None
+    if request.method == "POST" and form.is_valid():
+        now, owner, valid_for = timezone.now(), signed_in(request), form.valid_for()
+        made = accounts.create_key(
+            team,
+            owner,
+            name=form.cleaned_data["name"],
+            scopes=form.cleaned_data["scopes"],
+            expires_at=now + valid_for if valid_for else None,
+            by=owner,
+        )
+        form = KeyForm(scopes=scopes)
+    context = {
+        "team": team,
+        "form": form,
+        "made": {"key": made[0], "text": made[1]} if made else None,
+        "keys": access.keys(request.actor, slug),
+        "now": timezone.now(),
+        **team_rights(request, team),
+    }
+    return render(
+        request, "keys/page.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY if form.is_bound else HTTPStatus.OK
+    )
+
+
+@require_POST
+def revoke_key(request: PageRequest, slug: str, key_id: int) -> HttpResponse:
+    key = get_object_or_404(access.keys(request.actor, slug), pk=key_id)
+    accounts.revoke_key(key, by=signed_in(request), now=timezone.now())
+    messages.success(request, f"The key {key.name} no longer opens anything.")
+    return redirect("keys", slug)

@@ -1,0 +1,53 @@
+"""The first page: what there is, and what a new installation still lacks."""
+
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from dashboard import access
+from dashboard.access import Act, Actor
+from dashboard.models import Team
+from dashboard.page_context import current_team
+from dashboard.page_request import PageRequest
+
+
+@dataclass(frozen=True)
+class Step:
+    title: str
+    why: str
+    url: str
+    is_done: bool
+
+
+@require_safe
+def overview(request: PageRequest) -> HttpResponse:
+    team = current_team(request, request.actor)
+    steps = first_steps(request.actor, team) if team else []
+    role = request.actor.standings[team.slug].role if team else None
+    context = {"team": team, "role": role, "steps": steps, "done": sum(step.is_done for step in steps)}
+    return render(request, "overview/page.html", context)
+
+
+def first_steps(actor: Actor, team: Team) -> list[Step]:
+    """Only what this person may do, each with a link to the place."""
+    user = actor.user
+    steps = [
+        Step(
+            "Set a password",
+            "Sign in from another browser, or open Plimsoll to your network.",
+            reverse("password"),
+            is_done=user is not None and user.has_usable_password(),
+        )
+    ]
+    if actor.may(Act.KEEP_KEYS, team):
+        keys = access.keys(actor, team.slug).filter(revoked_at=None)
+        why = "Programs sign in with a key; it can be revoked at any time."
+        steps.append(Step("Make an API key", why, reverse("keys", args=[team.slug]), is_done=keys.exists()))
+    if actor.may(Act.MANAGE, team):
+        why = "Team mates see numbers; reading what sessions say is granted apart."
+        others = access.members(actor, team.slug).exclude(user=user)
+        steps.append(Step("Invite a team mate", why, reverse("invitations", args=[team.slug]), is_done=others.exists()))
+    return steps

@@ -1,0 +1,84 @@
+"""Signing in, by password or by a one-time link, and out."""
+
+from http import HTTPStatus
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import login, logout
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.forms import AuthenticationForm
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dashboard.accounts import audit, sign_in_links
+from dashboard.models import AuditAction, User
+from dashboard.page_request import PageRequest
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+@login_not_required
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "HEAD", "POST"])
+def sign_in(request: PageRequest) -> HttpResponse:
+    if request.user.is_authenticated:
+        return redirect(_next_page(request))
+    form = AuthenticationForm(request, data=request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        _open_session(request, form.get_user(), way="password")
+        return redirect(_next_page(request))
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if form.is_bound else HTTPStatus.OK
+    context = {"form": form, "next": request.GET.get("next", ""), "local_mode": settings.LOCAL_MODE}
+    return render(request, "sign_in/page.html", context, status=status)
+
+
+@login_not_required
+@never_cache
+@require_safe
+def sign_in_link(request: PageRequest, token: str) -> HttpResponse:
+    if request.user.is_authenticated:
+        return redirect("overview")  # the link stays unused
+    user = sign_in_links.redeem(token, now=timezone.now())
+    if user is None:
+        return render(request, "sign_in/spent_link.html", {"local_mode": settings.LOCAL_MODE}, status=HTTPStatus.GONE)
+    _open_session(request, user, way="link")
+    return redirect("overview")
+
+
+@login_not_required
+@require_POST
+def sign_out(request: PageRequest) -> HttpResponse:
+    logout(request)
+    messages.info(request, "You are signed out.")
+    return redirect("sign_in")
+
+
+def locked_out(
+    request: HttpRequest, credentials: dict[str, str] | None, *args: object, **kwargs: object
+) -> HttpResponse:
+    """Called by axes once too many wrong passwords came for a name from one address."""
+    minutes = round(settings.AXES_COOLOFF_TIME * 60)
+    response = render(request, "sign_in/locked.html", {"minutes": minutes}, status=HTTPStatus.TOO_MANY_REQUESTS)
+    response["Retry-After"] = str(minutes * 60)
+    return response
+
+
+def _open_session(request: HttpRequest, user: object, *, way: str) -> None:
+    if not isinstance(user, User):
+        raise TypeError("expected a person of this installation")
+    login(request, user, backend=BACKEND)
+    audit.note_in_all_teams(user, AuditAction.SIGNED_IN, by=user, way=way)
+
+
+def _next_page(request: HttpRequest) -> str:
+    target = request.POST.get("next") or request.GET.get("next") or ""
+    safe = url_has_allowed_host_and_scheme(
+        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return target if safe else settings.LOGIN_REDIRECT_URL

@@ -1,0 +1,103 @@
+"""The web server process: binding the address, and uvicorn as Plimsoll wants it."""
+
+import errno
+import socket
+import time
+
+import uvicorn
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from dashboard.accounts.passwords import has_password_protected_owner
+
+BACKLOG = 2048
+GRACEFUL_STOP_SECONDS = 8
+# After kill -9 of a supervisor its web processes close the socket within half a second.
+BIND_PATIENCE_SECONDS = 2.0
+
+
+class CannotListen(Exception):
+    """The address cannot be used; the message is for the person who set it."""
+
+
+def bind_address(host: str, port: int) -> socket.socket:
+    """Bound, not yet listening: nobody is let in before the start has been decided."""
+    give_up_at = time.monotonic() + BIND_PATIENCE_SECONDS
+    while True:
+        try:
+            return _bind(host, port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > give_up_at:
+                raise CannotListen(_explain(error, host, port)) from None
+        time.sleep(0.1)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def start_listening(bound: socket.socket) -> None:
+    try:
+        bound.listen(BACKLOG)
+    except OSError as error:  # two starts at the same moment: both may bind, one may listen
+        raise CannotListen(_explain(error, *bound.getsockname()[:2])) from None
+
+
+def _explain(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        other = _free_port_after(host, port)
+        hint = f"Stop it, or choose another port: PLIMSOLL_PORT={other} plimsoll up" if other else "Stop it first."
+        return f"Port {port} on {host} is taken by another program. {hint}"
+    if error.errno == errno.EACCES:
+        return f"PLIMSOLL_PORT={port}: this user may not listen on that port. Ports from 1024 on are free to use."
+    return f"PLIMSOLL_HOST={host}: this machine cannot listen there ({error.strerror})."
+
+
+def _free_port_after(host: str, port: int) -> int | None:
+    for candidate in range(port + 1, min(port + 50, 65536)):
+        try:
+            _bind(host, candidate).close()
+        except OSError:
+            continue
+        return candidate
+    return None
+
+
+def refuse_open_door() -> str | None:
+    """Why this address must not be served yet, or None (S11)."""
+    if settings.LOOPBACK_ONLY or has_password_protected_owner():
+        return None
+    return (
+        f"PLIMSOLL_HOST={settings.HOST} can be reached from other machines, and no owner has a password yet. "
+        "Make an owner with `plimsoll createowner NAME`, or give the one you have a password with "
+        "`plimsoll resetpassword NAME`, then start again."
+    )
+
+
+def serve(listening: socket.socket) -> None:
+    """Returns when the process was told to stop and every request in flight is answered."""
+    config = uvicorn.Config(
+        import_string(settings.ASGI_APPLICATION),
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        interface="asgi3",
+        lifespan="on",
+        log_config=None,
+        log_level="warning",
+        access_log=False,  # dashboard.front_door writes it, without query strings
+        server_header=False,
+        proxy_headers=True,
+        forwarded_allow_ips=["127.0.0.1", "::1"],
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=GRACEFUL_STOP_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[listening])

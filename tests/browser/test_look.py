@@ -1,0 +1,182 @@
+"""The look in a real Chromium: themes, keyboard, dialogs, charts under the content policy, accessibility."""
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from dashboard.models import User
+from tests.browser.conftest import Axe, PageErrors, SignIn
+from tests.builders import make_team, make_user
+
+CHARTS = ("gauge-sample", "calls-sample", "shares-sample")
+SHOWN_BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+LIGHT, DARK = "rgb(246, 248, 250)", "rgb(14, 21, 28)"
+NOTE_VIOLATIONS = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));
+"""
+
+
+@pytest.fixture
+def owner(live_url: str) -> User:
+    make_team("Harbour", owner="alice")
+    return make_user("alice")
+
+
+@pytest.fixture
+def styleguide(page: Page, owner: User, sign_in: SignIn) -> Page:
+    sign_in(page, owner)
+    page.add_init_script(NOTE_VIOLATIONS)
+    page.goto("/styleguide/")
+    return page
+
+
+def wait_for_charts(page: Page) -> None:
+    expect(page.locator(".chart-area.drawn")).to_have_count(len(CHARTS))
+
+
+def theme_cookie(context: BrowserContext) -> str | None:
+    return next((cookie["value"] for cookie in context.cookies() if cookie["name"] == "plimsoll_theme"), None)
+
+
+def test_theme_key_flips_at_once_and_is_remembered_by_the_server(styleguide: Page) -> None:
+    assert styleguide.evaluate(SHOWN_BACKGROUND) == LIGHT
+    styleguide.keyboard.press("t")
+    assert styleguide.evaluate(SHOWN_BACKGROUND) == DARK
+    assert theme_cookie(styleguide.context) == "dark"
+    # No flash: the first byte of the next page already says it, before any script runs.
+    answer = styleguide.request.get("/styleguide/")
+    assert '<html lang="en" data-theme="dark">' in answer.text()
+    styleguide.reload()
+    assert styleguide.evaluate(SHOWN_BACKGROUND) == DARK
+
+
+def test_theme_menu_goes_back_to_the_system(styleguide: Page) -> None:
+    styleguide.locator("summary", has_text="Signed in as").click()
+    styleguide.get_by_role("button", name="Dark").click()
+    expect(styleguide.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
+    assert styleguide.evaluate(SHOWN_BACKGROUND) == DARK
+    styleguide.get_by_role("button", name="System").click()
+    assert theme_cookie(styleguide.context) is None
+    assert styleguide.evaluate(SHOWN_BACKGROUND) == LIGHT
+    styleguide.emulate_media(color_scheme="dark")
+    assert styleguide.evaluate(SHOWN_BACKGROUND) == DARK
+
+
+def test_overlay_lists_the_keys_that_work_here(styleguide: Page) -> None:
+    styleguide.keyboard.press("?")
+    overlay = styleguide.get_by_role("dialog", name="Keyboard")
+    expect(overlay).to_be_visible()
+    listed = [" ".join(keys.split()) for keys in overlay.locator("dt").all_inner_texts()]
+    assert listed == ["g o", "g t", "g h", "/", "j", "k", "Enter", "t", "?"]
+    styleguide.keyboard.press("?")
+    expect(overlay).to_be_hidden()
+
+
+def test_every_listed_key_works(styleguide: Page) -> None:
+    styleguide.keyboard.press("j")
+    styleguide.keyboard.press("j")
+    styleguide.keyboard.press("k")
+    expect(styleguide.locator("tr.is-current")).to_have_count(1)
+    expect(styleguide.get_by_role("link", name="Fix flaky login tests")).to_be_focused()
+    styleguide.keyboard.press("Enter")
+    expect(styleguide).to_have_url("/styleguide/#tables")
+    styleguide.keyboard.press("/")
+    expect(styleguide.get_by_label("Search sessions")).to_be_focused()
+    styleguide.keyboard.type("t?jg")
+    expect(styleguide.get_by_label("Search sessions")).to_have_value("t?jg")
+    styleguide.keyboard.press("Tab")
+    styleguide.keyboard.press("g")
+    styleguide.keyboard.press("o")
+    expect(styleguide).to_have_url("/")
+
+
+def test_confirmation_asks_in_a_dialog_and_gives_the_focus_back(styleguide: Page) -> None:
+    opener = styleguide.locator("summary", has_text="Remove alice")
+    opener.press("Enter")
+    dialog = styleguide.get_by_role("dialog", name="Remove alice from Harbour?")
+    expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
+    expect(dialog.locator("input[name=csrfmiddlewaretoken]")).to_have_count(1)
+    styleguide.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(opener).to_be_focused()
+    expect(styleguide.locator("details.confirm > .ask form")).to_have_count(1)
+
+
+def test_tooltip_answers_to_the_keyboard(styleguide: Page) -> None:
+    word = styleguide.get_by_role("button", name="list price")
+    word.focus()
+    tooltip = styleguide.get_by_role("tooltip", name="API list prices")
+    expect(tooltip).to_be_visible()
+    styleguide.keyboard.press("Escape")
+    expect(tooltip).to_be_hidden()
+
+
+def test_code_is_copied_quietly(styleguide: Page, live_url: str) -> None:
+    styleguide.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=live_url)
+    styleguide.get_by_role("button", name="Copy").first.click()
+    expect(styleguide.get_by_role("button", name="Copied")).to_be_visible()
+    assert styleguide.evaluate("navigator.clipboard.readText()").startswith("plimsoll createkey")
+
+
+def test_charts_draw_under_the_content_policy(styleguide: Page) -> None:
+    wait_for_charts(styleguide)
+    expect(styleguide.locator(".indicatorlayer .bullet path, .indicatorlayer .bullet rect")).not_to_have_count(0)
+    expect(styleguide.locator(".scatterlayer .trace")).to_have_count(2)
+    expect(styleguide.locator(".treemaplayer .slice")).not_to_have_count(0)
+    styleguide.keyboard.press("t")
+    wait_for_charts(styleguide)
+    assert styleguide.evaluate("window.violations") == []
+    assert styleguide.evaluate("document.querySelectorAll('style').length") == 0
+
+
+def test_charts_follow_the_theme(styleguide: Page) -> None:
+    wait_for_charts(styleguide)
+    stroke = styleguide.locator(".scatterlayer .trace .js-line").nth(1)
+    expect(stroke).to_have_css("stroke", "rgb(15, 47, 84)")
+    styleguide.keyboard.press("t")
+    expect(stroke).to_have_css("stroke", "rgb(195, 226, 251)")
+
+
+def test_pages_without_charts_do_not_load_plotly(page: Page, owner: User, sign_in: SignIn) -> None:
+    sign_in(page, owner)
+    page.goto("/")
+    assert page.locator("script[src*=plotly]").count() == 0
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_style_guide_has_no_serious_accessibility_finding(styleguide: Page, axe: Axe, theme: str) -> None:
+    if theme == "dark":
+        styleguide.keyboard.press("t")
+    wait_for_charts(styleguide)
+    assert axe(styleguide) == []
+    styleguide.keyboard.press("?")
+    assert axe(styleguide) == []
+
+
+@pytest.mark.parametrize("path", ["/styleguide/", "/", "/sign-in/", "/no-such-page/"])
+def test_nothing_scrolls_sideways_on_a_small_phone(
+    page: Page, owner: User, sign_in: SignIn, page_errors: PageErrors, path: str
+) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    if path != "/sign-in/":
+        sign_in(page, owner)
+    if path == "/no-such-page/":
+        page_errors.expect("404")
+    page.goto(path)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_page_works_without_scripts(page: Page, owner: User, sign_in: SignIn, live_url: str) -> None:
+    browser = page.context.browser
+    assert browser is not None
+    context = browser.new_context(base_url=live_url, java_script_enabled=False)
+    bare = context.new_page()
+    sign_in(bare, owner)
+    bare.goto("/styleguide/")
+    bare.locator("summary", has_text="Remove alice").click()
+    expect(bare.get_by_role("button", name="Remove", exact=True)).to_be_visible()
+    bare.locator("summary", has_text="Signed in as").click()
+    bare.get_by_role("button", name="Dark").click()
+    expect(bare.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(bare).to_have_url("/styleguide/")
+    context.close()

@@ -1,0 +1,25 @@
+"""Builders of what most tests need first: people, teams, keys."""
+
+from django.utils.text import slugify
+
+from dashboard.accounts.keys import create_key
+from dashboard.models import ApiKey, Membership, Role, Scope, Team, User
+
+
+def make_user(name: str) -> User:
+    """The person of this name, made when absent; the password is the name followed by `-password`."""
+    return User.objects.filter(username=name).first() or User.objects.create_user(name, f"{name}-password")
+
+
+def make_team(name: str, **people: str) -> Team:
+    """A team with one person per role: make_team("Harbour", owner="alice", viewer="vera")."""
+    team = Team.objects.create(name=name, slug=slugify(name))
+    for role, person in people.items():
+        Membership.objects.create(team=team, user=make_user(person), role=Role(role))
+    return team
+
+
+def make_key(team: Team, owner: User, *scopes: Scope) -> tuple[ApiKey, str]:
+    """The key's row and its text."""
+    name = f"{owner.username}'s {' '.join(scopes)}"
+    return create_key(team, owner, name=name, scopes=scopes, expires_at=None, by=owner)

@@ -1,0 +1,15 @@
+"""What every test stands on; what must happen before Django's settings load is in plugin.py."""
+
+from django.conf import settings
+
+from dashboard.static_build import build_static_files
+
+
+def pytest_configure() -> None:
+    # The real hasher is slow on purpose; hundreds of test accounts need a quick one.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+def pytest_sessionstart() -> None:
+    """Pages name static files by content hash, as in production, so they are built: once, in under a second."""
+    build_static_files()

@@ -1,0 +1,118 @@
+"""Who gets what from every address: one row per URL and method. An address without a row fails test_expectations.
+
+Columns are HTTP statuses. `other` is what everybody signed in gets for the same thing of a team that is not theirs.
+"""
+
+from dataclasses import dataclass
+
+ROLES = ("viewer", "member", "admin", "owner")
+KEY_SCOPES = {
+    "key ingest": ("ingest",),
+    "key proxy": ("proxy",),
+    "key read": ("read",),
+    "key content": ("read", "content"),
+    "key compact": ("compact",),
+    "key admin": ("admin",),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    anonymous: int
+    viewer: int
+    member: int
+    admin: int
+    owner: int
+    other: int | None = None  # None: the address names no team
+
+
+def everybody(status: int, *, other: int | None = None) -> Row:
+    """The same for every signed-in person."""
+    return Row(302, status, status, status, status, other)
+
+
+def public(status: int) -> Row:
+    return Row(status, status, status, status, status)
+
+
+# A page's keys: none. A key opens no page, so it is an anonymous visitor there (checked for every row).
+PAGES: dict[str, Row] = {
+    "GET overview": everybody(200),
+    "GET sign_in": Row(200, 302, 302, 302, 302),
+    "POST sign_in": Row(422, 302, 302, 302, 302),
+    "GET sign_in_link": Row(410, 302, 302, 302, 302),
+    "POST sign_out": public(302),
+    "POST theme": public(302),
+    "GET account": everybody(200),
+    "GET password": everybody(200),
+    "POST password": everybody(422),
+    "GET invitation": public(410),
+    "POST invitation": public(410),
+    "GET new_team": Row(302, 403, 403, 403, 200),
+    "POST new_team": Row(302, 403, 403, 403, 302),
+    "GET team": everybody(200, other=404),
+    "GET team_settings": Row(302, 403, 403, 200, 200, 404),
+    "POST team_settings": Row(302, 403, 403, 302, 302, 404),
+    "POST change_role": Row(302, 403, 403, 403, 302, 404),
+    "POST change_content_grant": Row(302, 403, 403, 403, 302, 404),
+    "POST remove_member": Row(302, 403, 403, 302, 302, 404),
+    "GET invitations": Row(302, 403, 403, 200, 200, 404),
+    "POST invitations": Row(302, 403, 403, 200, 200, 404),
+    "POST revoke_invitation": Row(302, 403, 403, 302, 302, 404),
+    "GET keys": Row(302, 403, 200, 200, 200, 404),
+    "POST keys": Row(302, 403, 200, 200, 200, 404),
+    "POST revoke_key": Row(302, 403, 404, 302, 302, 404),  # the key in question is the owner's
+    "GET audit_log": Row(302, 403, 403, 403, 200, 404),
+    "GET health": Row(302, 403, 403, 200, 200),
+    "GET health_live": public(200),
+    "GET health_ready": public(200),
+    "GET styleguide": Row(302, 403, 403, 403, 200),
+    "GET api_docs": everybody(200),
+    "GET openapi": public(200),
+}
+
+
+@dataclass(frozen=True)
+class ApiRow:
+    """`keys` are the scopes that are let in, with the owner's status; every other scope is refused (403)."""
+
+    viewer: int
+    member: int
+    admin: int
+    owner: int
+    keys: dict[str, int]
+    other: int | None = None
+
+
+EVERY_KEY = dict.fromkeys(KEY_SCOPES, 200)
+READ_KEYS = {"key read": 200, "key content": 200}
+
+API: dict[str, ApiRow] = {
+    "GET /api/v1/me": ApiRow(200, 200, 200, 200, keys=EVERY_KEY),
+    "GET /api/v1/teams": ApiRow(200, 200, 200, 200, keys=EVERY_KEY),
+    "POST /api/v1/teams": ApiRow(403, 403, 403, 201, keys={}),
+    "GET /api/v1/teams/{slug}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "PATCH /api/v1/teams/{slug}": ApiRow(403, 403, 200, 200, keys={}, other=404),
+    "GET /api/v1/teams/{slug}/members": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "PATCH /api/v1/teams/{slug}/members/{member_id}": ApiRow(403, 403, 403, 200, keys={}, other=404),
+    "DELETE /api/v1/teams/{slug}/members/{member_id}": ApiRow(403, 403, 204, 204, keys={}, other=404),
+    "GET /api/v1/teams/{slug}/keys": ApiRow(403, 200, 200, 200, keys={}, other=404),
+    "POST /api/v1/teams/{slug}/keys": ApiRow(403, 201, 201, 201, keys={}, other=404),
+    "DELETE /api/v1/teams/{slug}/keys/{key_id}": ApiRow(403, 404, 204, 204, keys={}, other=404),
+}
+
+# What a row's request carries; the rest carries nothing.
+BODIES: dict[str, dict[str, object]] = {
+    "POST new_team": {"name": "Quay"},
+    "POST team_settings": {"name": "Quay"},
+    "POST change_role": {"role": "member"},
+    "POST change_content_grant": {"granted": "yes"},
+    "POST invitations": {"role": "viewer", "note": "for a friend"},
+    "POST keys": {"name": "laptop", "scopes": ["read"], "expires": "30"},
+    "POST password": {"new_password1": "short", "new_password2": "shorter"},
+    "POST sign_in": {"username": "nobody", "password": "wrong"},
+    "POST /api/v1/teams": {"name": "Quay"},
+    "PATCH /api/v1/teams/{slug}": {"name": "Quay"},
+    "PATCH /api/v1/teams/{slug}/members/{member_id}": {"role": "member", "content_grant": True},
+    "POST /api/v1/teams/{slug}/keys": {"name": "laptop", "scopes": ["read"]},
+}

@@ -1,0 +1,88 @@
+"""The JSON API as a program meets it."""
+
+import pytest
+from django.test import Client
+
+from dashboard.models import ApiKey, Membership, Scope
+from tests.builders import make_key, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+JSON = "application/json"
+
+
+@pytest.fixture
+def owner(client: Client) -> Client:
+    make_team("Harbour", owner="alice", viewer="vera")
+    client.force_login(make_user("alice"), backend=BACKEND)
+    return client
+
+
+def test_person_makes_a_key_and_a_program_uses_it(owner: Client) -> None:
+    made = owner.post("/api/v1/teams/harbour/keys", {"name": "laptop", "scopes": ["read"]}, content_type=JSON).json()
+    me = Client().get("/api/v1/me", headers={"authorization": f"Bearer {made['key']}"}).json()
+    assert me == {
+        "name": "alice",
+        "key": made["details"]["prefix"],
+        "teams": [{"slug": "harbour", "name": "Harbour", "role": "owner", "rights": ["see metrics"]}],
+    }
+    assert ApiKey.objects.get().expires_at is not None
+    revoked = owner.delete(f"/api/v1/teams/harbour/keys/{made['details']['id']}")
+    assert revoked.status_code == 204
+    assert Client().get("/api/v1/me", headers={"authorization": f"Bearer {made['key']}"}).status_code == 401
+
+
+def test_member_is_changed_wholly_or_not_at_all(owner: Client) -> None:
+    vera = Membership.objects.get(user__username="vera")
+    changed = owner.patch(f"/api/v1/teams/harbour/members/{vera.pk}", {"role": "admin"}, content_type=JSON).json()
+    assert (changed["name"], changed["role"], changed["content_grant"]) == ("vera", "admin", False)
+    alice = Membership.objects.get(user__username="alice")
+    body = {"content_grant": True, "role": "viewer"}
+    refused = owner.patch(f"/api/v1/teams/harbour/members/{alice.pk}", body, content_type=JSON)
+    assert refused.status_code == 409
+    assert "needs an owner" in refused.json()["detail"]
+    alice.refresh_from_db()
+    assert (alice.role, alice.content_grant) == ("owner", False)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"name": "", "scopes": ["read"]}',
+        '{"name": "x", "scopes": []}',
+        '{"name": "x", "scopes": ["root"]}',
+        '{"name": "x", "scopes": ["read"], "expires_days": 0}',
+        '{"name": "x", "scopes": ["read"], "color": "red"}',
+        '{"name": "a\\u0000b", "scopes": ["read"]}',
+        "[]",
+        "null",
+    ],
+)
+def test_body_that_does_not_fit_is_422_and_makes_nothing(owner: Client, body: str) -> None:
+    answer = owner.post("/api/v1/teams/harbour/keys", body, content_type=JSON)
+    assert answer.status_code == 422
+    assert answer.json()["detail"]
+    assert not ApiKey.objects.exists()
+
+
+def test_body_that_is_not_json_is_400(owner: Client) -> None:
+    assert owner.post("/api/v1/teams/harbour/keys", "{", content_type=JSON).status_code == 400
+
+
+def test_ids_beyond_any_row_do_not_exist(owner: Client) -> None:
+    for number in (0, 2**31, 2**63, 10**30):
+        assert owner.delete(f"/api/v1/teams/harbour/keys/{number}").status_code == 404
+
+
+def test_description_lists_both_ways_to_sign_in(client: Client) -> None:
+    schema = client.get("/api/v1/openapi.json").json()
+    assert set(schema["components"]["securitySchemes"]) == {"KeyAuth", "SessionAuth"}
+    assert "example" not in str(schema.get("servers", ""))
+
+
+def test_key_sees_its_own_team_only(owner: Client) -> None:
+    team = make_team("Marina", owner="alice")
+    _, text = make_key(team, make_user("alice"), Scope.READ)
+    listed = Client().get("/api/v1/teams", headers={"authorization": f"Bearer {text}"}).json()
+    assert [team["slug"] for team in listed] == ["marina"]
+    assert len(owner.get("/api/v1/teams").json()) == 2

@@ -1,0 +1,267 @@
+"""The layer before Django: limits, ids, the log line, headers on what Django never sees."""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from dashboard.asgi import build_application
+from dashboard.front_door import BODY_LIMIT_BYTES, FrontDoor, Message, Receive, Scope, Send
+from dashboard.middleware import security_headers
+
+HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'"}
+
+
+def run(walk: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(walk)
+
+
+class Client:
+    """One request as a server would hand it over; `parts` is the body as it arrives."""
+
+    def __init__(
+        self, path: str = "/page/", *parts: bytes, method: str = "POST", headers: Mapping[str, str] = {}
+    ) -> None:
+        self.scope: Scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"secret=yes",
+            "root_path": "",
+            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 8000),
+        }
+        self.parts = list(parts) or [b""]
+        self.sent: list[Message] = []
+
+    async def receive(self) -> Message:
+        if self.parts:
+            return {"type": "http.request", "body": self.parts.pop(0), "more_body": bool(self.parts)}
+        await asyncio.sleep(3600)
+        raise AssertionError("nobody waits that long")
+
+    async def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+    async def ask(self, application: Any) -> "Client":
+        await application(self.scope, self.receive, self.send)
+        return self
+
+    @property
+    def status(self) -> int:
+        return int(self.sent[0]["status"])
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {bytes(name).decode(): bytes(value).decode() for name, value in self.sent[0]["headers"]}
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message.get("body", b"") for message in self.sent[1:])
+
+
+class StalledClient(Client):
+    async def receive(self) -> Message:
+        await asyncio.sleep(3600)
+        raise AssertionError("nobody waits that long")
+
+
+async def echo_length(scope: Scope, receive: Receive, send: Send) -> None:
+    """Reads the whole body, as Django does, and stops when the client is gone."""
+    length, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        length += len(message["body"])
+        more = message["more_body"]
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"x-content-type-options", b"own")]})
+    await send({"type": "http.response.body", "body": str(length).encode()})
+
+
+def make_door(application: Any = echo_length, **options: Any) -> FrontDoor:
+    return FrontDoor(application, headers=HEADERS, **{"max_in_flight": 10, **options})
+
+
+def test_body_within_the_limit_passes() -> None:
+    async def walk() -> None:
+        client = await Client("/page/", b"a" * BODY_LIMIT_BYTES).ask(make_door())
+        assert (client.status, client.body) == (200, str(BODY_LIMIT_BYTES).encode())
+
+    run(walk())
+
+
+def test_declared_length_over_the_limit_is_refused_before_the_application_runs() -> None:
+    async def never(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError("the application was called")
+
+    async def walk() -> None:
+        client = await Client(headers={"Content-Length": str(BODY_LIMIT_BYTES + 1)}).ask(make_door(never))
+        assert (client.status, client.body) == (413, b"The request body is larger than 5 MiB.\n")
+
+    run(walk())
+
+
+def test_chunked_body_is_counted_while_it_arrives() -> None:
+    async def walk() -> None:
+        client = Client("/api/v1/things", *[b"x" * 1024 * 1024] * 1000)
+        await client.ask(make_door())
+        assert client.status == 413
+        assert json.loads(client.body) == {"detail": "The request body is larger than 5 MiB."}
+        assert len(client.parts) == 1000 - 6  # read to the limit and not a part further
+
+    run(walk())
+
+
+def test_longest_prefix_decides_the_limit() -> None:
+    async def walk() -> None:
+        door = make_door(body_limits={"/v1/": 10, "/v1/large/": 20})
+        assert (await Client("/v1/x", b"a" * 11).ask(door)).status == 413
+        assert (await Client("/v1/large/x", b"a" * 20).ask(door)).status == 200
+        assert (await Client("/v1/large/x", b"a" * 21).ask(door)).status == 413
+
+    run(walk())
+
+
+def test_what_the_application_sends_after_a_refusal_is_dropped() -> None:
+    async def stubborn(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"late"})
+
+    async def walk() -> None:
+        client = await Client("/page/", b"a" * 11, b"b").ask(make_door(stubborn, body_limits={"/": 10}))
+        assert [message["type"] for message in client.sent] == ["http.response.start", "http.response.body"]
+        assert client.status == 413
+
+    run(walk())
+
+
+def test_stalled_body_is_refused_and_a_waiting_application_is_not() -> None:
+    async def patient(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(receive(), 0.2)  # waiting for the client to leave
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    async def walk() -> None:
+        stalled = StalledClient()
+        assert (await stalled.ask(make_door(stall_seconds=0.05))).status == 408
+        assert (await Client("/page/").ask(make_door(patient, stall_seconds=0.05))).status == 204
+
+    run(walk())
+
+
+def test_too_many_at_once_are_told_to_come_back_and_liveness_still_answers() -> None:
+    async def walk() -> None:
+        release = asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["path"] != "/health/live":
+                await release.wait()
+            await echo_length(scope, receive, send)
+
+        door = make_door(slow, max_in_flight=2)
+        waiting = [asyncio.create_task(Client().ask(door)) for _ in range(2)]
+        await asyncio.sleep(0)
+        refused = await Client("/api/v1/me").ask(door)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert "detail" in json.loads(refused.body)
+        assert (await Client("/health/live", method="GET").ask(door)).status == 200
+        release.set()
+        assert [client.status for client in await asyncio.gather(*waiting)] == [200, 200]
+        assert (await Client().ask(door)).status == 200
+        assert door.in_flight == 0
+
+    run(walk())
+
+
+def test_every_answer_has_an_id_and_the_headers_without_doubling_them() -> None:
+    async def walk() -> None:
+        client = await Client("/page/", b"abc").ask(make_door())
+        assert client.headers["x-content-type-options"] == "own"
+        assert client.headers["content-security-policy"] == "default-src 'none'"
+        assert re.fullmatch(r"[0-9a-f]{16}", client.headers["x-request-id"])
+        names = [name for name, _ in client.sent[0]["headers"]]
+        assert len(names) == len(set(names))
+        refused = await Client(headers={"Content-Length": "99999999"}).ask(make_door())
+        assert refused.headers["content-security-policy"] == "default-src 'none'"
+
+    run(walk())
+
+
+def test_one_log_line_without_query_string_and_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    async def walk() -> None:
+        await Client("/sign-in/link/pls_" + "a" * 43 + "/", b"abc").ask(make_door())
+
+    with caplog.at_level(logging.INFO, logger="dashboard.front_door"):
+        run(walk())
+    (record,) = caplog.records
+    told = vars(record)
+    assert (told["method"], told["path"], told["status"]) == ("POST", "/sign-in/link/pls_***/", 200)
+    assert told["bytes_out"] == 1
+    assert told["ms"] >= 0
+    assert "secret" not in str(told)
+
+
+def test_failing_application_is_logged_and_counted_out(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("broken")
+
+    async def walk() -> None:
+        door = make_door(broken)
+        with pytest.raises(RuntimeError):
+            await Client().ask(door)
+        assert door.in_flight == 0
+
+    with caplog.at_level(logging.INFO, logger="dashboard.front_door"):
+        run(walk())
+    assert vars(caplog.records[0])["status"] == 0
+
+
+def test_lifespan_is_answered_and_websockets_are_refused() -> None:
+    async def walk() -> None:
+        events = iter(["lifespan.startup", "lifespan.shutdown"])
+        sent: list[str] = []
+
+        async def receive() -> Message:
+            return {"type": next(events)}
+
+        async def send(message: Message) -> None:
+            sent.append(message["type"])
+
+        await make_door()({"type": "lifespan"}, receive, send)
+        await make_door()({"type": "websocket"}, receive, send)
+        assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete", "websocket.close"]
+
+    run(walk())
+
+
+def test_static_files_are_compressed_cached_for_ever_and_carry_the_headers() -> None:
+    manifest = json.loads((settings.STATIC_ROOT / "staticfiles.json").read_text())
+    script = next(hashed for name, hashed in manifest["paths"].items() if name == "plotly/plotly.min.js")
+
+    async def walk() -> None:
+        url = f"{settings.STATIC_URL}{script}"
+        client = await Client(url, method="GET", headers={"Accept-Encoding": "gzip"}).ask(build_application())
+        assert client.status == 200
+        assert client.headers["content-encoding"] == "gzip"
+        assert "immutable" in client.headers["cache-control"]
+        assert "access-control-allow-origin" not in client.headers
+        for name, value in security_headers().items():
+            assert client.headers[name.lower()] == value
+        assert len(client.body) == int(client.headers["content-length"])
+
+    run(walk())

@@ -1,0 +1,145 @@
+"""Signing in by password and by link, lock-out, sign out."""
+
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.accounts.sign_in_links import create_link, redeem
+from dashboard.models import AuditEvent, SignInLink
+from tests.builders import make_team, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+def try_password(client: Client, password: str, **more: str) -> int:
+    return client.post("/sign-in/", {"username": "alice", "password": password, **more}).status_code
+
+
+def test_right_password_opens_and_is_audited(client: Client) -> None:
+    make_team("Harbour", owner="alice")
+    assert try_password(client, "alice-password") == 302
+    assert client.get("/").status_code == 200
+    event = AuditEvent.objects.get(action="signed in")
+    assert (event.actor_name, event.details) == ("alice", {"way": "password"})
+
+
+def test_name_is_matched_in_any_case(client: Client) -> None:
+    make_user("alice")
+    answer = client.post("/sign-in/", {"username": "ALICE", "password": "alice-password"})
+    assert answer.status_code == 302
+
+
+def test_wrong_password_says_so_and_keeps_the_name(client: Client) -> None:
+    make_user("alice")
+    answer = client.post("/sign-in/", {"username": "alice", "password": "wrong"})
+    assert answer.status_code == 422
+    assert 'value="alice"' in answer.content.decode()
+
+
+def test_five_wrong_passwords_lock_the_name_even_for_the_right_one(client: Client) -> None:
+    make_user("alice")
+    assert [try_password(client, "wrong") for _ in range(5)] == [422, 422, 422, 422, 429]
+    locked = client.post("/sign-in/", {"username": "alice", "password": "alice-password"})
+    assert locked.status_code == 429
+    assert locked.headers["Retry-After"] == "900"
+    assert "15 minutes" in locked.content.decode()
+    other_address = Client(REMOTE_ADDR="10.1.2.3")
+    assert try_password(other_address, "alice-password") == 302
+
+
+@pytest.mark.parametrize(
+    ("target", "lands_on"),
+    [
+        ("/account/", "/account/"),
+        ("https://evil.example/", "/"),
+        ("//evil.example", "/"),
+        ("javascript:alert(1)", "/"),
+        ("", "/"),
+    ],
+)
+def test_after_sign_in_one_lands_on_this_site_only(client: Client, target: str, lands_on: str) -> None:
+    make_user("alice")
+    answer = client.post("/sign-in/", {"username": "alice", "password": "alice-password", "next": target})
+    assert answer.headers["Location"] == lands_on
+
+
+def test_page_asked_for_first_comes_after_sign_in(client: Client) -> None:
+    make_team("Harbour", owner="alice")
+    asked = client.get("/teams/harbour/keys/")
+    assert asked.headers["Location"] == "/sign-in/?next=/teams/harbour/keys/"
+    assert 'name="next" value="/teams/harbour/keys/"' in client.get(asked.headers["Location"]).content.decode()
+
+
+def test_fragment_asked_for_after_the_session_ended_sends_the_whole_page_to_sign_in(client: Client) -> None:
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/account/"}
+    answer = client.get("/account/", headers=headers)
+    assert answer.headers["HX-Redirect"] == "/sign-in/?next=%2Faccount%2F"
+
+
+def test_link_signs_in_once(client: Client) -> None:
+    alice = make_user("alice")
+    path = urlsplit(create_link(alice, now=timezone.now(), valid_for=timedelta(hours=1))).path
+    assert client.get(path).headers["Location"] == "/"
+    assert client.get("/account/").status_code == 200
+    spent = Client().get(path)
+    assert spent.status_code == 410
+    assert "plimsoll signinlink" in spent.content.decode()
+
+
+def test_link_is_not_spent_by_somebody_already_signed_in(client: Client) -> None:
+    alice = make_user("alice")
+    client.force_login(alice, backend="django.contrib.auth.backends.ModelBackend")
+    path = urlsplit(create_link(alice, now=timezone.now(), valid_for=timedelta(hours=1))).path
+    assert client.get(path).status_code == 302
+    assert SignInLink.objects.get().used_at is None
+
+
+def test_link_expires_and_a_closed_account_has_none() -> None:
+    alice, now = make_user("alice"), timezone.now()
+    tokens = [create_link(alice, now=now, valid_for=timedelta(minutes=5)).split("/")[-2] for _ in range(2)]
+    assert redeem(tokens[0], now=now + timedelta(minutes=5)) is None
+    alice.is_active = False
+    alice.save()
+    assert redeem(tokens[1], now=now) is None
+
+
+def test_stored_link_is_a_digest_only() -> None:
+    link = create_link(make_user("alice"), now=timezone.now(), valid_for=timedelta(hours=1))
+    assert len(bytes(SignInLink.objects.get().digest)) == 32
+    assert "/sign-in/link/pls_" in link
+
+
+def test_sign_out_closes_the_session(client: Client) -> None:
+    client.force_login(make_user("alice"), backend="django.contrib.auth.backends.ModelBackend")
+    assert client.post("/sign-out/").status_code == 302
+    assert client.get("/account/").status_code == 302
+
+
+def test_new_password_signs_other_browsers_out(client: Client) -> None:
+    make_team("Harbour", owner="alice")
+    alice, other = make_user("alice"), Client()
+    for browser in (client, other):
+        browser.force_login(alice, backend="django.contrib.auth.backends.ModelBackend")
+    new = {
+        "old_password": "alice-password",
+        "new_password1": "correct horse staple",
+        "new_password2": "correct horse staple",
+    }
+    assert client.post("/account/password/", new).status_code == 302
+    assert client.get("/account/").status_code == 200
+    assert other.get("/account/").status_code == 302
+    assert AuditEvent.objects.filter(action="password changed", actor=alice).count() == 1
+
+
+def test_old_password_is_asked_for_where_there_is_one(client: Client) -> None:
+    client.force_login(make_user("alice"), backend="django.contrib.auth.backends.ModelBackend")
+    new = {"new_password1": "correct horse staple", "new_password2": "correct horse staple"}
+    assert client.post("/account/password/", new).status_code == 422
+    alice = make_user("alice")
+    alice.set_unusable_password()
+    alice.save()
+    client.force_login(alice, backend="django.contrib.auth.backends.ModelBackend")
+    assert client.post("/account/password/", new).status_code == 302

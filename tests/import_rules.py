@@ -1,0 +1,206 @@
+"""Who may import whom: the table, and the reader that holds source files against it.
+
+A rule about a place that does not exist yet is in the table already; it bites when the first file appears.
+"""
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGES = ("dashboard", "compaction")
+DECODERS = tuple(
+    f"dashboard.ingest.{name}" for name in ("otlp", "transcripts", "client_hooks", "observed", "redaction")
+)
+
+
+@dataclass(frozen=True)
+class Door:
+    """A place (dotted prefixes) and what it must not import; `only` closes the list of what it may."""
+
+    places: tuple[str, ...]
+    never: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None  # besides the standard library
+    only_here: tuple[str, ...] | None = None  # of our own packages; foreign libraries stay free
+
+
+# fmt: off
+DOORS = (
+    Door(
+        ("compaction",),
+        only=("compaction", "genai_prices", "rapidfuzz", "orjson", "msgspec"),
+        never=("socket", "ssl", "http", "urllib.request", "subprocess", "asyncio", "sqlite3"),
+    ),
+    Door(("compaction.transcripts",), never=("compaction.context", "compaction.cache", "compaction.compactors")),
+    Door(("compaction.context",), never=("compaction.cache", "compaction.compactors")),
+    Door(("compaction.cache",), never=("compaction.compactors",)),
+    Door(("dashboard.models",), only=("django", "compaction", "dashboard.models")),
+    Door(
+        (*DECODERS, "dashboard.statusline", "dashboard.hook_forwarder"),
+        only=("opentelemetry", "google.protobuf", "compaction", *DECODERS),
+    ),
+    Door(
+        ("dashboard.ingest.record",),
+        never=("django.http", "requests", "celery"),
+        only_here=("dashboard.models", "compaction", *DECODERS),
+    ),
+    Door(("dashboard.ingest",), never=("dashboard.views", "dashboard.api")),
+    Door(("dashboard.jobs",), only_here=("dashboard.models", "dashboard.jobs", "dashboard.celery")),
+    Door(
+        ("dashboard.runs.start",),
+        never=("anthropic",),
+        only_here=("dashboard.models", "dashboard.access", "compaction", "dashboard.jobs", "dashboard.runs.spend"),
+    ),
+    Door(
+        ("dashboard.runs.perform",),
+        never=("celery",),
+        only_here=(
+            "dashboard.models",
+            "compaction",
+            "dashboard.runs.claude",
+            "dashboard.runs.spend",
+            "dashboard.runs.resume",
+        ),
+    ),
+    Door(
+        ("dashboard.accounts", "dashboard.policies"),
+        only_here=(
+            "dashboard.models",
+            "dashboard.access",
+            "dashboard.jobs",
+            "dashboard.accounts",
+            "dashboard.policies",
+            "compaction",
+        ),
+    ),
+    Door(("dashboard.views",), never=("dashboard.api", "dashboard.ingest.endpoints")),
+    Door(("dashboard.api",), never=("dashboard.views", "dashboard.ingest.endpoints")),
+    Door(
+        ("dashboard.views", "dashboard.api", "dashboard.ingest.endpoints"),
+        never=(
+            "celery",
+            "anthropic",
+            "dashboard.celery",
+            "dashboard.jobs",
+            "dashboard.runs.perform",
+            "dashboard.runs.claude",
+        ),
+    ),
+    Door(
+        ("dashboard.access", "dashboard.gauges", "dashboard.ledger", "dashboard.charts"),
+        never=("dashboard.views", "dashboard.api", "dashboard.ingest.endpoints", "dashboard.runs.perform", "celery"),
+    ),
+    Door(("dashboard",), never=("django.contrib.admin",)),  # it would go around dashboard.access
+)
+# fmt: on
+
+# A library that is heavy to import, or whose use must be seen at a glance, has one home.
+HOMES = {
+    "plotly": "dashboard.charts",
+    "anthropic": "dashboard.runs.claude",
+    "genai_prices": "compaction.context.prices",
+    "rapidfuzz": "compaction.compactors.losses",
+}
+HOMES_IN_COMPACTION = {"orjson": "compaction.transcripts.reader", "msgspec": "compaction.transcripts.reader"}
+
+# Imports inside a function never dodge a cycle. The one reason that counts: a console command that answers at once.
+LATE = {"dashboard.cli": "dashboard.management"}
+
+
+@dataclass(frozen=True)
+class Import:
+    line: int
+    names: tuple[str, ...]  # `from a import b` may mean the module a or the module a.b: both are named
+
+
+def find_violations(root: Path) -> list[str]:
+    return [
+        f"{path.relative_to(root)}:{told}"
+        for package in PACKAGES
+        for path in sorted((root / package).rglob("*.py"))
+        if "migrations" not in path.parts
+        for told in _check_file(path, _module_name(path.relative_to(root)))
+    ]
+
+
+def _check_file(path: Path, module: str) -> Iterator[str]:
+    source = path.read_text()
+    tree = ast.parse(source)
+    is_package = path.name == "__init__.py"
+    if source.strip() and not ast.get_docstring(tree):
+        yield "1: no module docstring"
+    if module == "dashboard" and len(tree.body) > 1:
+        yield "1: dashboard/__init__.py stays empty, so that small programs start without Django"
+    package = module if is_package else module.rpartition(".")[0]
+    for found in _read_imports(_nodes_in_functions(tree), package):
+        if module not in LATE or not _is_in(found.names[0], LATE[module]):
+            yield f"{found.line}: import inside a function"
+    for found in _read_imports(ast.walk(tree), package):
+        for why in _judge(module, found):
+            yield f"{found.line}: {why}"
+
+
+def _judge(module: str, found: Import) -> Iterator[str]:
+    name = found.names[0]
+    for library, home in (HOMES | HOMES_IN_COMPACTION).items():
+        bound = library in HOMES or _is_in(module, "compaction")
+        if bound and _is_in(name, library) and module != home:
+            yield f"{library} is imported in {home} alone"
+    for door in DOORS:
+        if not any(_is_in(module, place) for place in door.places):
+            continue
+        for banned in door.never:
+            if any(_is_in(candidate, banned) for candidate in found.names):
+                yield f"{module} must not import {banned}"
+        if not _passes(door, found):
+            yield f"{module} must not import {found.names[-1]}"
+
+
+def _passes(door: Door, found: Import) -> bool:
+    top = found.names[0].partition(".")[0]
+    if door.only is not None and top not in sys.stdlib_module_names:
+        return _all_in(found.names, door.only)
+    if door.only_here is not None and top in PACKAGES:
+        return _all_in(found.names, door.only_here)
+    return True
+
+
+def _all_in(names: tuple[str, ...], allowed: tuple[str, ...]) -> bool:
+    """The module itself is allowed, or everything that is taken out of it."""
+    module, *taken = names
+    return any(_is_in(module, prefix) for prefix in allowed) or (
+        bool(taken) and all(any(_is_in(name, prefix) for prefix in allowed) for name in taken)
+    )
+
+
+def _read_imports(nodes: Iterable[ast.AST], package: str) -> Iterator[Import]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(node.lineno, (alias.name,))
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, package)
+            yield Import(node.lineno, (base, *(f"{base}.{alias.name}" for alias in node.names)))
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    if node.level == 0:
+        return node.module or ""
+    parts = package.split(".")
+    kept = parts[: len(parts) - node.level + 1]
+    return ".".join([*kept, node.module] if node.module else kept)
+
+
+def _nodes_in_functions(tree: ast.Module) -> Iterable[ast.AST]:
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return dict.fromkeys(inner for function in functions for inner in ast.walk(function))  # nested ones count once
+
+
+def _module_name(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _is_in(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(f"{prefix}.")

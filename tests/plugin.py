@@ -1,0 +1,60 @@
+"""Loaded by pytest before Django's settings (`-p tests.plugin`): tests get a scratch data folder, never a person's own,
+and under CI=true a skipped test is a failed one.
+"""
+
+import atexit
+import os
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+RECORDED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+NOTHING_SKIPPED = os.environ.get("CI", "").lower() in ("1", "true")
+
+
+def _isolate() -> None:
+    """Drop the settings of the person who runs the tests; only names made for tests get through."""
+    for name in list(os.environ):
+        if name == "DATABASE_URL" or (name.startswith("PLIMSOLL_") and not name.startswith("PLIMSOLL_TEST_")):
+            del os.environ[name]
+    scratch = tempfile.TemporaryDirectory(prefix="plimsoll-tests-", ignore_cleanup_errors=True)
+    atexit.register(scratch.cleanup)
+    os.environ["PLIMSOLL_DATA"] = scratch.name
+    if url := os.environ.get("PLIMSOLL_TEST_DATABASE_URL"):
+        os.environ["DATABASE_URL"] = url
+
+
+_isolate()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "recorded_data: needs the recorded sessions that lie beside the checkout")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("recorded_data") and not RECORDED_DATA.is_dir():
+        pytest.skip("the recorded sessions are not beside this checkout")
+
+
+def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if NOTHING_SKIPPED and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"CI=true allows no skips. {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if not item.get_closest_marker("recorded_data") or RECORDED_DATA.is_dir():
+        _forbid_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _forbid_skip(report)
+    return report
