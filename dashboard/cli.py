@@ -17,6 +17,8 @@ COMMANDS = {
     "backup": "write the database to a file, also while running",
     "restore": "put such a file back",
     "web": "run one web server process alone",
+    "worker": "run one worker process alone",
+    "sweeper": "run one sweeper process alone",
     "migrate": "prepare the database for this version",
     "check": "look for mistakes in the configuration (--deploy: stricter)",
     "version": "print the version",

@@ -185,6 +185,33 @@ _database_url = read_text("DATABASE_URL")
 DATABASES = {"default": _postgresql(_database_url) if _database_url else _sqlite(DATA / "plimsoll.sqlite3")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+# --- jobs ------------------------------------------------------------------------------------------------------------
+
+BROKER_FOLDER = DATA / "broker"
+BROKER_URL = read_text("PLIMSOLL_BROKER_URL", "filesystem://")
+if BROKER_URL.split("://")[0] not in ("filesystem", "redis", "rediss", "amqp", "amqps"):
+    raise BadSetting(
+        "PLIMSOLL_BROKER_URL: expected redis://host:port/0 or amqp://user:password@host/ (or leave it empty)."
+    )
+WORKER_THREADS = read_int("PLIMSOLL_WORKER_THREADS", 4, low=1, high=64)
+JOB_LEASE_SECONDS = read_int("PLIMSOLL_JOB_LEASE_SECONDS", 30, low=1, high=3600)
+JOB_ATTEMPTS = 5  # lost workers and raised errors count; a job's own, orderly failure ends it at once
+JOB_BACKOFF_LIMIT_SECONDS = 60
+# kind: (dotted path of the work, words for people). Paths, so that a web process never imports what a worker runs.
+JOB_KINDS = {
+    "forget_expired": ("dashboard.housekeeping.forget_expired", "Forget expired links and invitations"),
+    "forget_old_jobs": ("dashboard.housekeeping.forget_old_jobs", "Forget jobs that ended long ago"),
+    "tend_database": ("dashboard.housekeeping.tend_database", "Checkpoint and optimise the database"),
+    "keep_backup": ("dashboard.housekeeping.keep_backup", "Back up the database into the data folder"),
+}
+RECURRING_JOBS = {
+    "forget_expired": 3600,
+    "forget_old_jobs": 3600,
+    "tend_database": 6 * 3600,
+    "keep_backup": 24 * 3600,
+}  # seconds
+DAILY_BACKUPS = read_int("PLIMSOLL_DAILY_BACKUPS", 1, low=0, high=100)  # how many are kept; SQLite only
+
 # --- people ----------------------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "dashboard.User"
@@ -240,6 +267,8 @@ LOGGING: dict[str, Any] = {
         "django.server": {"level": LOG_LEVEL, "handlers": ["stderr"], "propagate": False},
         # Every request is told once, by dashboard.front_door; Django's "Not Found: /path" would tell it again.
         "django.request": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},
+        "celery": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},  # dashboard.jobs tells of jobs
+        "kombu": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},  # misses a host name in filesystem://
         "axes": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},  # names of people at lower levels
     },
 }

@@ -34,6 +34,8 @@ def planned_children() -> list[ChildSpec]:
     """Every process of Plimsoll, one line each."""
     return [
         *(ChildSpec(f"web {number}", ("web",), takes_socket=True) for number in range(1, settings.WEB_PROCESSES + 1)),
+        ChildSpec("worker", ("worker",)),
+        ChildSpec("sweeper", ("sweeper",)),
     ]
 
 

@@ -1,0 +1,76 @@
+"""Recurring work that keeps an installation small and safe. Each is a job; all may run twice without harm."""
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.db import OperationalError, connection
+from django.utils import timezone
+
+from dashboard.backup import BackupFailed, write_backup
+from dashboard.jobs.run import JobFailed, JobRun
+from dashboard.models import Invitation, Job, JobState, SignInLink
+
+KEEP_SPENT_INVITATIONS = timedelta(days=90)
+KEEP_ENDED_JOBS = timedelta(days=7)
+KEEP_BROKEN_JOBS = timedelta(days=90)  # failed and dead ones stay longer: somebody may still want to know why
+BATCH = 500
+
+
+def forget_expired(run: JobRun) -> None:
+    now = timezone.now()
+    with run.finishing() as result:
+        result["links"] = SignInLink.objects.filter(expires_at__lt=now).delete()[0]
+        result["invitations"] = Invitation.objects.filter(expires_at__lt=now - KEEP_SPENT_INVITATIONS).delete()[0]
+        result["sessions"] = Session.objects.filter(expire_date__lt=now).delete()[0]
+
+
+def forget_old_jobs(run: JobRun) -> None:
+    """In batches: on SQLite a long delete would keep everybody else from writing."""
+    now, forgotten = timezone.now(), 0
+    quiet = Job.objects.filter(
+        state__in=[JobState.DONE, JobState.CANCELLED], finished_at__lt=now - KEEP_ENDED_JOBS
+    ) | Job.objects.filter(state__in=[JobState.FAILED, JobState.DEAD], finished_at__lt=now - KEEP_BROKEN_JOBS)
+    while batch := list(quiet.values_list("pk", flat=True)[:BATCH]):
+        run.check()
+        with run.writing():
+            forgotten += Job.objects.filter(pk__in=batch).delete()[0]
+        run.report(done=forgotten)
+    with run.finishing() as result:
+        result["jobs"] = forgotten
+
+
+def tend_database(run: JobRun) -> None:
+    """SQLite's log goes back into the file and its statistics are refreshed; PostgreSQL does both by itself."""
+    told: dict[str, object] = {"database": connection.vendor}
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA optimize")
+            try:
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                told["checkpoint"] = "busy" if cursor.fetchone()[0] else "whole"
+            except OperationalError:
+                told["checkpoint"] = "busy"  # somebody else is at it; the next turn comes
+    with run.finishing(told):
+        pass
+
+
+def keep_backup(run: JobRun) -> None:
+    """One copy a day in the data folder, the newest few kept. Not for PostgreSQL, which has its own ways."""
+    folder: Path = settings.DATA / "backups"
+    if connection.vendor != "sqlite" or not settings.DAILY_BACKUPS:
+        return
+    folder.mkdir(mode=0o700, exist_ok=True)
+    database = Path(settings.DATABASES["default"]["NAME"])
+    if shutil.disk_usage(folder).free < 3 * database.stat().st_size:
+        raise JobFailed("The disk has no room for a backup in the data folder.")
+    try:
+        size = write_backup(folder / f"plimsoll-{timezone.now():%Y-%m-%d}.sqlite3", replace=True)
+    except BackupFailed as failure:
+        raise JobFailed(str(failure)) from failure
+    for old in sorted(folder.glob("plimsoll-*.sqlite3"))[: -settings.DAILY_BACKUPS]:
+        old.unlink()
+    with run.finishing() as result:
+        result["bytes"] = size

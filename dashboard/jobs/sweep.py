@@ -1,0 +1,89 @@
+"""The sweeper's round: leases that ran out, wake-ups that got lost, work that recurs. Safe on many hosts at once.
+
+Every step is a conditional update or a unique key, so two rounds at the same moment do no more than one.
+"""
+
+import logging
+import socket
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import F, Q
+
+from dashboard.jobs.claim import due_jobs
+from dashboard.jobs.post import BACKGROUND, post_job
+from dashboard.jobs.wake import wake_workers
+from dashboard.models import Beat, Job, JobState
+
+# A worker that got the first wake-up has claimed the job within this time.
+WAKE_AGAIN_SECONDS = 5
+WAKES_A_ROUND = 50
+BEAT_EVERY_SECONDS = 5
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Round:
+    returned: int
+    died: int
+    woken: int
+
+
+def sweep(now: datetime) -> Round:
+    died = returned = 0
+    if Job.objects.filter(_lost_leases(now)).exists():  # reading first: an update would take SQLite's lock every second
+        died, returned = _bury(now), _return_lost(now)
+    done = Round(died=died, returned=returned, woken=_wake_waiting(now))
+    _post_recurring(now)
+    _beat(now)
+    if done.died or done.returned:
+        log.warning("leases ran out", extra={"returned": done.returned, "died": done.died})
+    return done
+
+
+def _lost_leases(now: datetime) -> Q:
+    """Run out, or further ahead than any lease goes: then the clock was set back since it was given."""
+    beyond = now + timedelta(seconds=settings.JOB_LEASE_SECONDS * 2 + 60)
+    return Q(state=JobState.RUNNING) & (Q(lease_until__lt=now) | Q(lease_until__gt=beyond))
+
+
+def _bury(now: datetime) -> int:
+    lost = Job.objects.filter(_lost_leases(now), attempts__gte=settings.JOB_ATTEMPTS)
+    told = f"The worker was lost {settings.JOB_ATTEMPTS} times while it ran."
+    return lost.update(state=JobState.DEAD, finished_at=now, lease_until=None, last_error=told)
+
+
+def _return_lost(now: datetime) -> int:
+    """The fence rises here already: a worker that comes back from a long sleep is refused at once."""
+    lost = Job.objects.filter(_lost_leases(now), attempts__lt=settings.JOB_ATTEMPTS)
+    return lost.update(state=JobState.QUEUED, lease_until=None, worker="", fence=F("fence") + 1, woken_at=None)
+
+
+def _wake_waiting(now: datetime) -> int:
+    stale = now - timedelta(seconds=WAKE_AGAIN_SECONDS)
+    unheard = Q(woken_at=None, created_at__lt=now - timedelta(seconds=1)) | Q(woken_at__lt=stale) | Q(woken_at__gt=now)
+    waiting = due_jobs(now).filter(unheard).order_by("priority", "id")
+    woken = 0
+    for pk in list(waiting.values_list("pk", flat=True)[:WAKES_A_ROUND]):
+        if waiting.filter(pk=pk).update(woken_at=now) and wake_workers(pk):
+            woken += 1
+    return woken
+
+
+def _post_recurring(now: datetime) -> None:
+    turns = {
+        f"recurring:{kind}:{int(now.timestamp() // every_seconds)}": kind
+        for kind, every_seconds in settings.RECURRING_JOBS.items()
+    }
+    posted = set(Job.objects.filter(key__in=turns).values_list("key", flat=True))
+    for key in turns.keys() - posted:
+        post_job(turns[key], key=key, priority=BACKGROUND)
+
+
+def _beat(now: datetime) -> None:
+    name = f"sweeper {socket.gethostname()}"[:120]
+    stale = Q(at__lt=now - timedelta(seconds=BEAT_EVERY_SECONDS)) | Q(at__gt=now)
+    if not Beat.objects.filter(stale, name=name).update(at=now):
+        Beat.objects.get_or_create(name=name, defaults={"at": now})

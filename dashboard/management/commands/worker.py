@@ -1,0 +1,22 @@
+"""`plimsoll worker`: performs jobs, alone or as a child of `plimsoll up`."""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from dashboard.children import stop_with_parent
+from dashboard.jobs.worker import run_worker
+from dashboard.management.plain_command import PlainCommand
+
+
+class Command(PlainCommand):
+    help = "Performs jobs until it is stopped. Any number of workers may run, on any number of hosts."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--alive-fd", type=int, help=argparse.SUPPRESS)
+
+    def handle(self, *args: object, **options: Any) -> None:
+        if options["alive_fd"] is not None:
+            stop_with_parent(options["alive_fd"])
+        run_worker()
