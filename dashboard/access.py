@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import Http404
 
-from dashboard.models import ApiKey, AuditEvent, Invitation, Membership, Role, Scope, Team, User
+from dashboard.models import ApiKey, AuditEvent, Invitation, Job, Membership, Role, Scope, Team, User
 
 
 class Act(StrEnum):
@@ -162,6 +162,13 @@ def keys(actor: Actor, slug: str) -> QuerySet[ApiKey]:
 def audit_events(actor: Actor, slug: str) -> QuerySet[AuditEvent]:
     team = require_team(actor, slug, Act.GOVERN)
     return AuditEvent.objects.filter(team=team).order_by("-id")
+
+
+def jobs(actor: Actor) -> QuerySet[Job]:
+    """Admins see the jobs of their teams, and those of the whole installation, which belong to no team."""
+    require_anywhere(actor, Act.MANAGE)
+    visible = Q(team__in=teams(actor, Act.MANAGE)) | Q(team=None)
+    return Job.objects.filter(visible).select_related("team").order_by("-id")
 
 
 # --- who may give what -----------------------------------------------------------------------------------------------

@@ -4,14 +4,23 @@ import platform
 import shutil
 import time
 from dataclasses import dataclass
+from datetime import datetime
 
 import django
 from django.conf import settings
+from django.core.cache import cache
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Count, Max, Min, Q
+
+from dashboard.jobs.claim import due_jobs
+from dashboard.jobs.kinds import known_kinds
+from dashboard.models import Beat
 
 # Below this SQLite's journal and a backup no longer fit beside each other on a small installation.
 LOW_DISK_BYTES = 500 * 1024 * 1024
+LONGEST_WAIT_SECONDS = 30  # of a due job and of the sweeper: beyond it work stands still (R18)
+NOTICE_KEPT_SECONDS = 2
 
 
 @dataclass(frozen=True)
@@ -41,13 +50,26 @@ class Installation:
     disk_total_bytes: int
 
 
-def read_health() -> Health:
+def read_health(now: datetime) -> Health:
     database = _check_database()
     checks = [database]
     if database.is_ok:
-        checks.append(_check_migrations())
+        schema = _check_migrations()
+        checks.append(schema)
+        if schema.is_ok:
+            checks += [_check_queue(now), _check_sweeper(now)]
     checks.append(_check_disk())
     return Health(checks)
+
+
+def standstill_notice(now: datetime) -> str:
+    """For the banner of every page: empty while work goes on. Remembered for a moment, as every page asks."""
+    return str(cache.get_or_set("standstill-notice", lambda: _read_standstill(now), NOTICE_KEPT_SECONDS))
+
+
+def _read_standstill(now: datetime) -> str:
+    failing = [check for check in (_check_queue(now), _check_sweeper(now)) if not check.is_ok]
+    return "; ".join(f"{check.name}: {check.finding}" for check in failing)
 
 
 def read_installation() -> Installation:
@@ -89,6 +111,28 @@ def _check_migrations() -> Check:
     if pending:
         return Check("schema", is_ok=False, finding=f"{len(pending)} migrations wait; run plimsoll migrate")
     return Check("schema", is_ok=True, finding="up to date")
+
+
+def _check_queue(now: datetime) -> Check:
+    """How long work waits says more than whether a worker process lives: a wedged one lives."""
+    due = due_jobs(now).filter(kind__in=known_kinds())
+    waits = due.aggregate(
+        number=Count("id"), delayed=Min("due_at"), at_once=Min("created_at", filter=Q(due_at__isnull=True))
+    )
+    since = [at for at in (waits["delayed"], waits["at_once"]) if at]
+    if not since:
+        return Check("jobs", is_ok=True, finding="nothing waits")
+    age_seconds = max(0, int((now - min(since)).total_seconds()))
+    told = f"{waits['number']:,} waiting, the oldest for {age_seconds:,} s"
+    return Check("jobs", is_ok=age_seconds < LONGEST_WAIT_SECONDS, finding=told)
+
+
+def _check_sweeper(now: datetime) -> Check:
+    last = Beat.objects.filter(name__startswith="sweeper ").aggregate(at=Max("at"))["at"]
+    if last is None:
+        return Check("sweeper", is_ok=False, finding="has not made a round yet")
+    age_seconds = max(0, int((now - last).total_seconds()))
+    return Check("sweeper", is_ok=age_seconds < LONGEST_WAIT_SECONDS, finding=f"last round {age_seconds:,} s ago")
 
 
 def _check_disk() -> Check:

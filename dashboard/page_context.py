@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 
 from dashboard import access
 from dashboard.access import Act, Actor
+from dashboard.health import standstill_notice
 from dashboard.models import Team, User
 
 THEME_COOKIE = "plimsoll_theme"
@@ -32,6 +34,8 @@ class PageContext:
     team: Team | None
     teams: list[Team]
     navigation: list[NavigationItem]
+    standstill: str  # what is wrong with background work, empty while it goes on
+    may_see_health: bool
     may_see_styleguide: bool
     may_create_team: bool
 
@@ -48,6 +52,8 @@ def page_context(request: HttpRequest) -> dict[str, PageContext]:
         team=team,
         teams=access.teams(actor),
         navigation=_navigation(request.path, actor, team) if actor.user else [],
+        standstill=standstill_notice(timezone.now()) if actor.user else "",
+        may_see_health=actor.may_anywhere(Act.MANAGE),
         may_see_styleguide=actor.may_anywhere(Act.GOVERN),
         may_create_team=access.may_create_team(actor, local_mode=settings.LOCAL_MODE),
     )
@@ -78,7 +84,7 @@ def _navigation(path: str, actor: Actor, team: Team | None) -> list[NavigationIt
     if team:
         entries.append(("Team", reverse("team", args=[team.slug]), "g t"))
     if actor.may_anywhere(Act.MANAGE):
-        entries.append(("Health", reverse("health"), "g h"))
+        entries += [("Jobs", reverse("jobs"), "g j"), ("Health", reverse("health"), "g h")]
     return [
         NavigationItem(label, url, shortcut, is_current=path == url if url == "/" else path.startswith(url))
         for label, url, shortcut in entries

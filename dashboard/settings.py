@@ -212,6 +212,9 @@ RECURRING_JOBS = {
 }  # seconds
 DAILY_BACKUPS = read_int("PLIMSOLL_DAILY_BACKUPS", 1, low=0, high=100)  # how many are kept; SQLite only
 
+# Remembers for seconds what every page asks; nothing in it outlives a process or must be shared.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
 # --- people ----------------------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "dashboard.User"

@@ -10,6 +10,7 @@ from dashboard.views.api_docs import api_docs
 from dashboard.views.audit_log import audit_log
 from dashboard.views.health import health, health_live, health_ready
 from dashboard.views.invitations import invitation, invitations, revoke_invitation
+from dashboard.views.jobs import cancel_job, jobs, retry_job
 from dashboard.views.keys import keys, revoke_key
 from dashboard.views.overview import overview
 from dashboard.views.sign_in import sign_in, sign_in_link, sign_out
@@ -37,6 +38,9 @@ urlpatterns = [
     path("teams/<slug:slug>/keys/", keys, name="keys"),
     path("teams/<slug:slug>/keys/<int:key_id>/revoke/", revoke_key, name="revoke_key"),
     path("teams/<slug:slug>/audit/", audit_log, name="audit_log"),
+    path("jobs/", jobs, name="jobs"),
+    path("jobs/<int:job_id>/cancel/", cancel_job, name="cancel_job"),
+    path("jobs/<int:job_id>/retry/", retry_job, name="retry_job"),
     path("health/", health, name="health"),
     path("health/live", health_live, name="health_live"),
     path("health/ready", health_ready, name="health_ready"),

@@ -1,6 +1,8 @@
 """What every test stands on; what must happen before Django's settings load is in plugin.py."""
 
+import pytest
 from django.conf import settings
+from django.core.cache import cache
 
 from dashboard.static_build import build_static_files
 
@@ -13,3 +15,9 @@ def pytest_configure() -> None:
 def pytest_sessionstart() -> None:
     """Pages name static files by content hash, as in production, so they are built: once, in under a second."""
     build_static_files()
+
+
+@pytest.fixture(autouse=True)
+def _forgotten_cache() -> None:
+    """What a page remembered in the test before must not be read in this one."""
+    cache.clear()

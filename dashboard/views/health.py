@@ -5,6 +5,7 @@ from http import HTTPStatus
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -17,7 +18,7 @@ from dashboard.page_request import PageRequest
 @require_safe
 def health(request: PageRequest) -> HttpResponse:
     access.require_anywhere(request.actor, Act.MANAGE)
-    context = {"health": read_health(), "installation": read_installation()}
+    context = {"health": read_health(timezone.now()), "installation": read_installation()}
     return render(request, "health/page.html", context)
 
 
@@ -33,7 +34,7 @@ async def health_live(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def health_ready(request: HttpRequest) -> HttpResponse:
-    state = read_health()
+    state = read_health(timezone.now())
     body = {
         "status": "ready" if state.is_ready else "not ready",
         "checks": {check.name: {"ok": check.is_ok, "finding": check.finding} for check in state.checks},

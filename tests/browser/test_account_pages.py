@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from dashboard.accounts import invitations
 from dashboard.accounts.sign_in_links import create_link
-from dashboard.models import ApiKey, Membership, Role, Scope, User
+from dashboard.models import ApiKey, Job, JobState, Membership, Role, Scope, User
 from tests.browser.conftest import Axe, PageErrors, SignIn
 from tests.builders import make_key, make_team, make_user
 
@@ -22,6 +22,7 @@ PAGES = (
     "/teams/harbour/invitations/",
     "/teams/harbour/settings/",
     "/teams/harbour/audit/",
+    "/jobs/",
     "/health/",
 )
 
@@ -32,6 +33,18 @@ def owner(live_url: str) -> User:
     alice = make_user("alice")
     make_key(team, alice, Scope.READ, Scope.INGEST)
     invitations.invite(team, Role.VIEWER, note="for Nora", by=alice, now=timezone.now())
+    for state in JobState:
+        lease = timezone.now() if state == JobState.RUNNING else None
+        Job.objects.create(
+            kind="forget_expired",
+            team=team,
+            key=state,
+            state=state,
+            lease_until=lease,
+            started_at=lease,
+            progress_done=3,
+            progress_total=9,
+        )
     return alice
 
 

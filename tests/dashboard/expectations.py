@@ -63,6 +63,9 @@ PAGES: dict[str, Row] = {
     "POST keys": Row(302, 403, 200, 200, 200, 404),
     "POST revoke_key": Row(302, 403, 404, 302, 302, 404),  # the key in question is the owner's
     "GET audit_log": Row(302, 403, 403, 403, 200, 404),
+    "GET jobs": Row(302, 403, 403, 200, 200),
+    "POST cancel_job": Row(302, 403, 403, 302, 302, 404),
+    "POST retry_job": Row(302, 403, 403, 302, 302, 404),
     "GET health": Row(302, 403, 403, 200, 200),
     "GET health_live": public(200),
     "GET health_ready": public(200),

@@ -1,14 +1,16 @@
 """The remaining pages: overview, audit log, health, theme, documentation."""
 
+from datetime import timedelta
 from unittest.mock import patch
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from dashboard import health
 from dashboard.accounts import audit
-from dashboard.models import AuditAction, AuditEvent, Scope
+from dashboard.models import AuditAction, AuditEvent, Beat, Job, JobState, Scope
 from tests.builders import make_key, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -36,10 +38,11 @@ def test_overview_offers_only_what_the_person_may_do(client: Client) -> None:
     assert "Set a password" in page
     assert "Make an API key" not in page
     assert "Invite a team mate" not in page
-    assert "Health" not in page
+    assert 'href="/health/"' not in page
 
 
 def test_no_link_on_a_page_leads_nowhere(owner: Client) -> None:
+    Beat.objects.create(name="sweeper here", at=timezone.now())  # without it /health/ready is 503
     seen, queue = set(), ["/"]
     while queue:
         url = queue.pop()
@@ -63,6 +66,7 @@ def test_audit_log_pages_by_id_and_counts_queries(
     team = alice.memberships.get().team
     for number in range(120):
         audit.note(team, AuditAction.KEY_CREATED, by=alice, subject=f"key {number}", scopes=["read", "ingest"])
+    owner.get("/")  # what every page asks once in a while
     with django_assert_max_num_queries(6):
         first = owner.get("/teams/harbour/audit/").content.decode()
     assert "key 119" in first
@@ -77,7 +81,7 @@ def test_audit_log_pages_by_id_and_counts_queries(
         assert owner.get("/teams/harbour/audit/", {"before": odd}).status_code == 200
 
 
-@pytest.mark.parametrize(("url", "queries"), [("/", 8), ("/teams/harbour/", 6), ("/teams/harbour/keys/", 6)])
+@pytest.mark.parametrize(("url", "queries"), [("/", 9), ("/teams/harbour/", 6), ("/teams/harbour/keys/", 6)])
 def test_number_of_queries_does_not_grow_with_rows(
     owner: Client, django_assert_max_num_queries: DjangoAssertNumQueries, url: str, queries: int
 ) -> None:
@@ -92,6 +96,7 @@ def test_number_of_queries_does_not_grow_with_rows(
 
 
 def test_health_tells_what_fails(owner: Client) -> None:
+    Beat.objects.create(name="sweeper here", at=timezone.now())
     assert owner.get("/health/ready").json()["status"] == "ready"
     with patch.object(health, "LOW_DISK_BYTES", 2**62):
         probe = owner.get("/health/ready")
@@ -100,6 +105,49 @@ def test_health_tells_what_fails(owner: Client) -> None:
     assert probe.json()["checks"]["disk"]["ok"] is False
     assert "MB free in the data folder" in page
     assert "Not ready" in page
+
+
+@pytest.mark.parametrize(
+    ("waits_seconds", "swept_seconds_ago", "stands_still"), [(5, 2, False), (31, 2, True), (5, 40, True)]
+)
+def test_work_that_stands_still_is_told_to_probes_and_people(
+    owner: Client, waits_seconds: int, swept_seconds_ago: int, *, stands_still: bool
+) -> None:
+    now = timezone.now()
+    Beat.objects.create(name="sweeper here", at=now - timedelta(seconds=swept_seconds_ago))
+    Job.objects.create(kind="forget_expired", key="due", created_at=now - timedelta(seconds=waits_seconds))
+    Job.objects.create(
+        kind="forget_expired", key="later", due_at=now + timedelta(hours=1), created_at=now - timedelta(days=1)
+    )
+    Job.objects.create(kind="of a newer version", key="new", created_at=now - timedelta(days=1))
+    assert (owner.get("/health/ready").status_code == 503) == stands_still
+    assert ("Background work stands still" in owner.get("/").content.decode()) == stands_still
+
+
+def test_jobs_page_shows_filters_cancels_and_retries(owner: Client) -> None:
+    team = make_user("alice").memberships.get().team
+    now = timezone.now()
+    dead = Job.objects.create(
+        kind="forget_expired", team=team, key="a", state=JobState.DEAD, attempts=5, finished_at=now
+    )
+    waiting = Job.objects.create(kind="from_tomorrow", key="b", progress_done=3, progress_total=9)
+    page = owner.get("/jobs/").content.decode()
+    assert "Forget expired links and invitations" in page
+    assert "from_tomorrow" in page
+    assert "3 of 9" in page
+    assert "from_tomorrow" not in owner.get("/jobs/?state=dead").content.decode()
+    assert "<html" not in owner.get("/jobs/", headers={"HX-Request": "true"}).content.decode()
+    owner.post(f"/jobs/{dead.pk}/retry/")
+    owner.post(f"/jobs/{waiting.pk}/cancel/")
+    assert dict(Job.objects.values_list("key", "state")) == {"a": "queued", "b": "cancelled"}
+    assert "had ended already" in owner.post(f"/jobs/{waiting.pk}/cancel/", follow=True).content.decode()
+
+
+def test_jobs_of_another_team_are_not_listed(owner: Client) -> None:
+    Job.objects.create(kind="forget_expired", team=make_team("Marina"), key="secret", last_error="of the marina")
+    page = owner.get("/jobs/").content.decode()
+    assert "of the marina" not in page
+    assert "No jobs yet" in page
 
 
 def test_theme_is_remembered_and_known_to_the_first_byte(client: Client) -> None:

@@ -1,0 +1,78 @@
+"""The jobs page: what waits, runs, has ended or died, with retry and cancel; for admins."""
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard import access
+from dashboard.jobs import control
+from dashboard.jobs.kinds import label_of
+from dashboard.models import Job, JobState
+from dashboard.page_request import PageRequest
+
+PAGE_SIZE = 50
+LEVELS = {
+    JobState.QUEUED: "",
+    JobState.RUNNING: "accent",
+    JobState.DONE: "lv-ok",
+    JobState.FAILED: "lv-error",
+    JobState.CANCELLED: "outline",
+    JobState.DEAD: "lv-blocking",
+}
+
+
+@require_safe
+def jobs(request: PageRequest) -> HttpResponse:
+    """The page, or its table alone for htmx, which asks again while the page is open."""
+    found = access.jobs(request.actor)
+    counts = {state: found.filter(state=state).count() for state in JobState}
+    state = request.GET.get("state", "")
+    if state in JobState.values:
+        found = found.filter(state=state)
+    before = request.GET.get("before", "")
+    if before.isascii() and before.isdecimal() and len(before) < 19:
+        found = found.filter(id__lt=int(before))
+    rows = list(found[: PAGE_SIZE + 1])
+    context = {
+        "rows": [_row(job) for job in rows[:PAGE_SIZE]],
+        "states": [(each, counts[each], each == state) for each in JobState],
+        "all": sum(counts.values()),
+        "state": state if state in JobState.values else "",
+        "older_than": rows[PAGE_SIZE - 1].pk if len(rows) > PAGE_SIZE else None,
+        "is_first_page": not before,
+    }
+    return render(request, "jobs/_table.html" if request.htmx else "jobs/page.html", context)
+
+
+@require_POST
+def cancel_job(request: PageRequest, job_id: int) -> HttpResponse:
+    job = get_object_or_404(access.jobs(request.actor), pk=job_id)
+    if control.cancel_job(job, now=timezone.now()):
+        words = "is cancelled" if job.state == JobState.QUEUED else "is asked to stop"
+        messages.success(request, f"Job {job.pk} {words}.")
+    else:
+        messages.error(request, f"Job {job.pk} had ended already.")
+    return redirect("jobs")
+
+
+@require_POST
+def retry_job(request: PageRequest, job_id: int) -> HttpResponse:
+    job = get_object_or_404(access.jobs(request.actor), pk=job_id)
+    if control.retry_job(job):
+        messages.success(request, f"Job {job.pk} is in the queue again.")
+    else:
+        messages.error(request, f"Job {job.pk} has not failed: there is nothing to try again.")
+    return redirect("jobs")
+
+
+def _row(job: Job) -> dict[str, object]:
+    state = JobState(job.state)
+    return {
+        "job": job,
+        "label": label_of(job.kind),
+        "level": LEVELS[state],
+        "may_cancel": state in (JobState.QUEUED, JobState.RUNNING) and job.cancel_requested_at is None,
+        "may_retry": state in (JobState.FAILED, JobState.DEAD, JobState.CANCELLED),
+    }
