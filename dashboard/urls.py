@@ -3,10 +3,9 @@
 from django.urls import path
 
 from dashboard.api import api
-from dashboard.api.description import openapi
+from dashboard.api.description import api_docs, openapi
 from dashboard.views import errors
 from dashboard.views.account import account, password
-from dashboard.views.api_docs import api_docs
 from dashboard.views.audit_log import audit_log
 from dashboard.views.health import health, health_live, health_ready
 from dashboard.views.invitations import invitation, invitations, revoke_invitation

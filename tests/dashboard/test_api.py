@@ -1,5 +1,8 @@
 """The JSON API as a program meets it."""
 
+import html
+import re
+
 import pytest
 from django.test import Client
 
@@ -78,6 +81,16 @@ def test_description_lists_both_ways_to_sign_in(client: Client) -> None:
     schema = client.get("/api/v1/openapi.json").json()
     assert set(schema["components"]["securitySchemes"]) == {"KeyAuth", "SessionAuth"}
     assert "example" not in str(schema.get("servers", ""))
+
+
+def test_documentation_shows_every_operation_with_a_call_that_fits(owner: Client) -> None:
+    page = html.unescape(owner.get("/api/docs/").content.decode())
+    schema = owner.get("/api/v1/openapi.json").json()
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            assert f'id="{operation["operationId"]}"' in page, (method, path)
+    sample = re.findall(r"-d '(.*?)' \S+/api/v1/teams/{slug}/keys", page)[0]
+    assert owner.post("/api/v1/teams/harbour/keys", sample, content_type=JSON).status_code == 201
 
 
 def test_key_sees_its_own_team_only(owner: Client) -> None:
