@@ -12,19 +12,21 @@ from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts import keys
 from dashboard.api.request import ApiRequest, acting_user
-from dashboard.api.schemas import KeyIn, KeyOut, NewKeyOut, Problem
+from dashboard.api.schemas import PERSON_ONLY, KeyIn, KeyOut, NewKeyOut, Problem
 from dashboard.models import ApiKey
 
 router = Router(tags=["keys"])
 
 
-@router.get("/teams/{slug}/keys", response={200: list[KeyOut], 403: Problem, 404: Problem})
+@router.get("/teams/{slug}/keys", response={200: list[KeyOut], 403: Problem, 404: Problem}, openapi_extra=PERSON_ONLY)
 def list_keys(request: ApiRequest, slug: str) -> QuerySet[ApiKey]:
     """Admins see the team's keys, members their own."""
     return access.keys(request.auth, slug)
 
 
-@router.post("/teams/{slug}/keys", response={201: NewKeyOut, 403: Problem, 404: Problem, 409: Problem})
+@router.post(
+    "/teams/{slug}/keys", response={201: NewKeyOut, 403: Problem, 404: Problem, 409: Problem}, openapi_extra=PERSON_ONLY
+)
 def create_key(request: ApiRequest, slug: str, body: KeyIn) -> Status[dict[str, object]]:
     """The answer holds the key itself, for the only time."""
     team = access.require_team(request.auth, slug, Act.KEEP_KEYS)
@@ -36,7 +38,9 @@ def create_key(request: ApiRequest, slug: str, body: KeyIn) -> Status[dict[str, 
     return Status(201, {"key": text, "details": key})
 
 
-@router.delete("/teams/{slug}/keys/{int:key_id}", response={204: None, 403: Problem, 404: Problem})
+@router.delete(
+    "/teams/{slug}/keys/{int:key_id}", response={204: None, 403: Problem, 404: Problem}, openapi_extra=PERSON_ONLY
+)
 def revoke_key(request: ApiRequest, slug: str, key_id: int) -> Status[None]:
     """From the next request on the key opens nothing. Revoking it again changes nothing."""
     key = get_object_or_404(access.keys(request.auth, slug), pk=key_id)

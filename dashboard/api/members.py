@@ -10,7 +10,7 @@ from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts import members
 from dashboard.api.request import ApiRequest, acting_user
-from dashboard.api.schemas import MemberChange, MemberOut, Problem
+from dashboard.api.schemas import PERSON_ONLY, MemberChange, MemberOut, Problem
 from dashboard.models import Membership
 
 router = Router(tags=["members"])
@@ -24,6 +24,7 @@ def list_members(request: ApiRequest, slug: str) -> QuerySet[Membership]:
 @router.patch(
     "/teams/{slug}/members/{int:member_id}",
     response={200: MemberOut, 403: Problem, 404: Problem, 409: Problem},
+    openapi_extra=PERSON_ONLY,
 )
 @transaction.atomic
 def change_member(request: ApiRequest, slug: str, member_id: int, body: MemberChange) -> Membership:
@@ -39,6 +40,7 @@ def change_member(request: ApiRequest, slug: str, member_id: int, body: MemberCh
 @router.delete(
     "/teams/{slug}/members/{int:member_id}",
     response={204: None, 403: Problem, 404: Problem, 409: Problem},
+    openapi_extra=PERSON_ONLY,
 )
 def remove_member(request: ApiRequest, slug: str, member_id: int) -> Status[None]:
     """The person's keys in this team are revoked as well."""

@@ -33,6 +33,7 @@ class Operation:
     parameters: list[Field]
     body: list[Field]
     answers: list[Answer]
+    needs_person: bool  # a key is refused
     example: str
 
 
@@ -79,6 +80,7 @@ class Reference:
             parameters=list(self._parameters(operation)),
             body=self._fields(self._resolve(body)) if body else [],
             answers=[self._answer(status, answer) for status, answer in operation["responses"].items()],
+            needs_person=operation.get("x-person-only", False),
             example=self._example(method, path, body),
         )
 

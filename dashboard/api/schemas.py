@@ -13,6 +13,10 @@ Name = Annotated[
 ]
 
 
+# On operations that need a signed-in person: the reference says so and shows no call with a key.
+PERSON_ONLY = {"x-person-only": True}
+
+
 class Input(Schema):
     """A field that is not known is refused: a misspelt one would otherwise do nothing, silently."""
 

@@ -9,7 +9,7 @@ from dashboard.access import Act
 from dashboard.accounts.teams import create_team, rename_team
 from dashboard.api.me import team_out
 from dashboard.api.request import ApiRequest, acting_user
-from dashboard.api.schemas import Problem, TeamIn, TeamOut
+from dashboard.api.schemas import PERSON_ONLY, Problem, TeamIn, TeamOut
 
 router = Router(tags=["teams"])
 
@@ -20,7 +20,7 @@ def list_teams(request: ApiRequest) -> list[TeamOut]:
     return [team_out(standing) for slug, standing in request.auth.standings.items() if slug in visible]
 
 
-@router.post("/teams", response={201: TeamOut, 403: Problem})
+@router.post("/teams", response={201: TeamOut, 403: Problem}, openapi_extra=PERSON_ONLY)
 def found_team(request: ApiRequest, body: TeamIn) -> Status[TeamOut]:
     """Owners found further teams; an installation on one's own machine has one."""
     if not access.may_create_team(request.auth, local_mode=settings.LOCAL_MODE):
@@ -36,7 +36,7 @@ def read_team(request: ApiRequest, slug: str) -> TeamOut:
     return team_out(request.auth.standings[slug])
 
 
-@router.patch("/teams/{slug}", response={200: TeamOut, 403: Problem, 404: Problem})
+@router.patch("/teams/{slug}", response={200: TeamOut, 403: Problem, 404: Problem}, openapi_extra=PERSON_ONLY)
 def change_team(request: ApiRequest, slug: str, body: TeamIn) -> TeamOut:
     team = access.require_team(request.auth, slug, Act.MANAGE)
     rename_team(team, body.name, by=acting_user(request))

@@ -89,8 +89,12 @@ def test_documentation_shows_every_operation_with_a_call_that_fits(owner: Client
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
             assert f'id="{operation["operationId"]}"' in page, (method, path)
-    sample = re.findall(r"-d '(.*?)' \S+/api/v1/teams/{slug}/keys", page)[0]
-    assert owner.post("/api/v1/teams/harbour/keys", sample, content_type=JSON).status_code == 201
+    calls = re.findall(r"curl .*? http://\S+?(/api/v1/\S*?)<", page)
+    _, text = make_key(make_user("alice").memberships.get().team, make_user("alice"), Scope.READ)
+    for path in calls:
+        answer = Client().get(path.replace("{slug}", "harbour"), headers={"authorization": f"Bearer {text}"})
+        assert answer.status_code == 200, path
+    assert len(calls) == 4
 
 
 def test_key_sees_its_own_team_only(owner: Client) -> None:

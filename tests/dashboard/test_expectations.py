@@ -123,6 +123,13 @@ def test_every_endpoint_has_a_row() -> None:
     schema = api.get_openapi_schema()
     documented = {f"{method.upper()} {path}" for path, methods in schema["paths"].items() for method in methods}
     assert documented == set(API)
+    person_only = {
+        f"{method.upper()} {path}"
+        for path, methods in schema["paths"].items()
+        for method, operation in methods.items()
+        if operation.get("x-person-only")
+    }
+    assert person_only == {row for row, expected in API.items() if not expected.keys}
     # An endpoint left out of the description would slip past the table.
     routed = {re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", f"/api/v1/{pattern.pattern}") for pattern in api_patterns()}
     assert routed == set(schema["paths"])
