@@ -106,8 +106,8 @@ HOMES = {
 }
 HOMES_IN_COMPACTION = {"orjson": "compaction.transcripts.reader", "msgspec": "compaction.transcripts.reader"}
 
-# Imports inside a function never dodge a cycle. The one reason that counts: a console command that answers at once.
-LATE = {"dashboard.cli": "dashboard.management"}
+# Imports inside a function never dodge a cycle. The one reason that counts: a program that starts without waiting.
+LATE = {"dashboard.cli": "dashboard.management", "compaction.context.prices": "genai_prices"}
 
 
 @dataclass(frozen=True)

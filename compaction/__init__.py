@@ -1,0 +1,1 @@
+"""What Plimsoll knows about context windows, compaction and prompt caches. No network, no clock, no files."""

@@ -1,0 +1,289 @@
+"""What fills the context: tokens by category, tool and file, files read twice, the largest results."""
+
+import json
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import nlargest
+from operator import itemgetter
+
+from compaction.context.tokens import (
+    ResultCache,
+    add_margin,
+    count_block_tokens,
+    count_entry_tokens,
+    count_text_tokens,
+)
+from compaction.transcripts.chain import ContextSlice
+from compaction.transcripts.entries import (
+    Block,
+    DocumentBlock,
+    Entry,
+    ImageBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from compaction.transcripts.payloads import ApiRequestShape, Attachment
+from compaction.transcripts.values import get_count, get_fields, get_text
+
+CLEARED_TEXT = "[Old tool result content cleared]"  # the client's constant for a micro-compacted result
+UNCHANGED_TEXT = "File unchanged since last read"  # how the client's stub for an unchanged file begins
+UNCHANGED_TYPE = "file_unchanged"  # the same stub in toolUseResult
+LONGEST_STUB_TOKENS = 250  # the stub is one sentence: longer results need no look at what the client noted beside them
+WHOLE_FILE_LINES = 10**9
+UNKNOWN_TOOL = "unknown"
+FILE_TOOLS = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookRead", "NotebookEdit"})
+_PATH_KEYS = ("file_path", "notebook_path", "path")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One part of the context; `name` is the tool, the attachment type or the file where the category has them."""
+
+    category: str
+    tokens: int
+    count: int
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateRead:
+    """A file read again while an earlier reading of the same lines was still in the context."""
+
+    path: str
+    read_count: int
+    wasted_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class LargeResult:
+    """One tool result by its size."""
+
+    tool_use_id: str
+    tool: str
+    tokens: int
+    path: str | None = None
+    entry_uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """All shares, largest first; their tokens are estimates with the margin, the prefix is measured where it can be."""
+
+    shares: tuple[Share, ...]
+    files: tuple[Share, ...]
+    duplicate_reads: tuple[DuplicateRead, ...]
+    largest_results: tuple[LargeResult, ...]
+    is_prefix_known: bool
+
+    @property
+    def tokens(self) -> int:
+        """The sum of all shares."""
+        return sum(share.tokens for share in self.shares)
+
+    def sum_category(self, category: str) -> int:
+        """Tokens of one category over all its names."""
+        return sum(share.tokens for share in self.shares if share.category == category)
+
+
+@dataclass(slots=True)
+class _Tally:
+    tokens: int = 0
+    count: int = 0
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What was read of one file: line ranges in the context (sorted, apart), how often, what was read for nothing."""
+
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    count: int = 0
+    wasted_tokens: int = 0
+
+
+@dataclass(slots=True)
+class _Count:
+    """The count under way."""
+
+    cache: ResultCache
+    shares: dict[tuple[str, str | None], _Tally] = field(default_factory=dict)
+    files: dict[str, _Tally] = field(default_factory=dict)
+    requests: dict[str, ToolUseBlock] = field(default_factory=dict)
+    readings: dict[str, _Reading] = field(default_factory=dict)
+    results: list[tuple[int, int, ToolResultBlock, Entry]] = field(default_factory=list)
+
+    def add(self, category: str, tokens: int, name: str | None = None) -> None:
+        tally = self.shares.get((category, name))
+        if tally is None:
+            tally = self.shares[(category, name)] = _Tally()
+        tally.tokens += tokens
+        tally.count += 1
+
+    def add_file(self, path: str, tokens: int) -> None:
+        tally = self.files.get(path)
+        if tally is None:
+            tally = self.files[path] = _Tally()
+        tally.tokens += tokens
+        tally.count += 1
+
+
+def compose_context(
+    context: ContextSlice, *, shapes: Iterable[Entry] = (), largest: int = 10, cache: ResultCache | None = None
+) -> Composition:
+    """The composition of what the model sees; `shapes` are the transcript's `api-request-shape` lines, if any."""
+    count = _Count(cache or ResultCache())
+    for entry in context.entries:
+        _count_entry(entry, count)
+    shares = [
+        Share(category, add_margin(tally.tokens), tally.count, name) for (category, name), tally in count.shares.items()
+    ]
+    prefix = find_prefix_tokens(context, shapes=shapes, cache=count.cache)
+    if prefix is not None:
+        shares.append(Share("system and tools", prefix, 1))
+    files = (Share("file", add_margin(tally.tokens), tally.count, path) for path, tally in count.files.items())
+    return Composition(
+        shares=_sort_shares(shares),
+        files=_sort_shares(files),
+        duplicate_reads=_list_duplicates(count.readings),
+        largest_results=_list_largest(count, largest),
+        is_prefix_known=prefix is not None,
+    )
+
+
+def find_prefix_tokens(
+    context: ContextSlice, *, shapes: Iterable[Entry] = (), cache: ResultCache | None = None
+) -> int | None:
+    """Tokens of system and tools: of the last known request shape, else what the first call read beyond messages."""
+    known = [entry for entry in shapes if isinstance(entry.payload, ApiRequestShape)]
+    if known:
+        shape = json.dumps(get_fields(known[-1].fields, "shape"), ensure_ascii=False, separators=(",", ":"))
+        return add_margin(count_text_tokens(shape))
+    for index, entry in enumerate(context.entries):
+        usage = entry.message.usage if entry.message and entry.is_response else None
+        if usage is not None and usage.prompt_tokens > 0 and entry.uuid not in context.kept_uuids:
+            before = sum(count_entry_tokens(earlier, cache) for earlier in context.entries[:index])
+            return max(0, usage.prompt_tokens - add_margin(before))
+    return None
+
+
+def _sort_shares(shares: Iterable[Share]) -> tuple[Share, ...]:
+    return tuple(sorted(shares, key=lambda share: (-share.tokens, share.category, share.name or "")))
+
+
+def _count_entry(entry: Entry, count: _Count) -> None:
+    if isinstance(entry.payload, Attachment):
+        tokens = count_entry_tokens(entry)
+        if tokens:
+            count.add("attachments", tokens, entry.payload.kind)
+        return
+    if entry.message is None or entry.type not in ("user", "assistant"):
+        return
+    for block in entry.message.content:
+        if isinstance(block, ToolResultBlock):
+            _count_result(block, entry, count)
+        elif isinstance(block, ToolUseBlock):
+            _count_request(block, count)
+        else:
+            count.add(_find_category(block, entry), count_block_tokens(block))
+
+
+def _count_request(request: ToolUseBlock, count: _Count) -> None:
+    tokens = count_block_tokens(request)
+    count.requests[request.id] = request
+    count.add("tool requests", tokens, request.name)
+    path = find_path(request)
+    if path is not None:
+        count.add_file(path, tokens)
+
+
+def _find_category(block: Block, entry: Entry) -> str:
+    if entry.is_compact_summary:
+        return "summary"
+    match block:
+        case TextBlock():
+            return f"{entry.type} text"
+        case ThinkingBlock():
+            return "thinking"
+        case ImageBlock() | DocumentBlock():
+            return "images"
+        case _:
+            return "other"
+
+
+def find_path(request: ToolUseBlock) -> str | None:
+    """The file a tool request names, for tools that work on one file."""
+    if request.name not in FILE_TOOLS:
+        return None
+    for key in _PATH_KEYS:
+        path = get_text(request.input, key)
+        if path:
+            return path
+    return None
+
+
+def _count_result(result: ToolResultBlock, entry: Entry, count: _Count) -> None:
+    request = count.requests.get(result.tool_use_id)
+    tokens = count.cache.count(result)
+    media = 0 if result.is_plain else _count_media(result)
+    if media:
+        count.add("images", media)
+    count.add("tool results", tokens - media, request.name if request else UNKNOWN_TOOL)
+    count.results.append((tokens, -len(count.results), result, entry))
+    path = find_path(request) if request else None
+    if request is None or path is None:
+        return
+    count.add_file(path, tokens)
+    if request.name == "Read" and _is_reading(result, entry, tokens):
+        _note_reading(count.readings.setdefault(path, _Reading()), request, tokens)
+
+
+def _count_media(result: ToolResultBlock) -> int:
+    return sum(count_block_tokens(part) for part in result.parts if isinstance(part, ImageBlock | DocumentBlock))
+
+
+def _is_reading(result: ToolResultBlock, entry: Entry, tokens: int) -> bool:
+    """Whether the result holds the file: not an error, not cleared, not the stub for an unchanged file."""
+    if result.is_error or not result.parts:
+        return False
+    if tokens > LONGEST_STUB_TOKENS:
+        return True
+    if result.text == CLEARED_TEXT or result.text.startswith(UNCHANGED_TEXT):
+        return False
+    return get_text(get_fields(entry.fields, "toolUseResult"), "type") != UNCHANGED_TYPE
+
+
+def _list_largest(count: _Count, largest: int) -> tuple[LargeResult, ...]:
+    found = []
+    for tokens, _, result, entry in nlargest(largest, count.results, key=itemgetter(0, 1)):
+        request = count.requests.get(result.tool_use_id)
+        tool, path = (request.name, find_path(request)) if request else (UNKNOWN_TOOL, None)
+        found.append(LargeResult(result.tool_use_id, tool, add_margin(tokens), path, entry.uuid))
+    return tuple(found)
+
+
+def _note_reading(reading: _Reading, request: ToolUseBlock, tokens: int) -> None:
+    start, stop = _find_range(request.input)
+    reading.count += 1
+    place = bisect_right(reading.ranges, (start, stop))
+    is_free_before = place == 0 or reading.ranges[place - 1][1] <= start
+    is_free_behind = place == len(reading.ranges) or stop <= reading.ranges[place][0]
+    if is_free_before and is_free_behind:
+        insort(reading.ranges, (start, stop))
+    else:
+        reading.wasted_tokens += tokens
+
+
+def _find_range(arguments: Mapping[str, object]) -> tuple[int, int]:
+    start = get_count(arguments, "offset") or 1
+    return start, start + (get_count(arguments, "limit") or WHOLE_FILE_LINES)
+
+
+def _list_duplicates(readings: Mapping[str, _Reading]) -> tuple[DuplicateRead, ...]:
+    found = [
+        DuplicateRead(path, reading.count, add_margin(reading.wasted_tokens))
+        for path, reading in readings.items()
+        if reading.wasted_tokens
+    ]
+    return tuple(sorted(found, key=lambda duplicate: (-duplicate.wasted_tokens, duplicate.path)))

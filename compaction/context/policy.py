@@ -1,0 +1,228 @@
+"""Policy: the settings that move the lines, with the origin of each one.
+
+Made from a team's values (refused with a sentence when they make no sense), from a client's environment (what the
+client would ignore is ignored), or by client version. The lines themselves are drawn in thresholds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from compaction.context.model_names import read_model_name
+from compaction.context.policy_values import (
+    CacheTtl,
+    is_off,
+    is_on,
+    read_client_cache_ttl,
+    read_client_max_output,
+    read_client_percent,
+    read_client_window,
+    read_team_value,
+)
+from compaction.context.windows import (
+    LAST_VERSION_WITH_OLD_RESERVE,
+    OLD_RESERVE_TOKENS,
+    RESERVE_CAP_TOKENS,
+    SHORT_WINDOW_TOKENS,
+    ModelInUse,
+    Origin,
+    find_window,
+    read_client_version,
+)
+from compaction.errors import BadPolicy
+
+# The client's own distances, measured at 167k/147k/177k of 200k and 967k/947k/977k of 1M.
+AUTO_MARGIN_TOKENS = 13_000
+WARNING_MARGIN_TOKENS = 20_000
+ERROR_MARGIN_TOKENS = 20_000
+BLOCKING_MARGIN_TOKENS = 3_000
+# The preset for teams that want to hear about it sooner.
+EARLY_WARNING_MARGIN_TOKENS = 40_000
+EARLY_ERROR_MARGIN_TOKENS = 20_000
+
+
+class Preset(StrEnum):
+    """Named sets of distances: the client's own, or an earlier warning."""
+
+    CLIENT = "client"
+    EARLY = "early"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Everything that moves a line, immutable. Margins are distances down from the limit the line belongs to."""
+
+    auto_margin_tokens: int = AUTO_MARGIN_TOKENS
+    warning_margin_tokens: int = WARNING_MARGIN_TOKENS
+    error_margin_tokens: int = ERROR_MARGIN_TOKENS
+    blocking_margin_tokens: int = BLOCKING_MARGIN_TOKENS
+    auto_percent: Decimal | None = None
+    window_tokens: int | None = None
+    max_output_tokens: int | None = None
+    reserve_tokens: int | None = None
+    is_compaction_enabled: bool = True
+    is_auto_enabled: bool = True
+    is_micro_enabled: bool = True
+    is_session_memory_enabled: bool = True
+    is_reactive_enabled: bool = True
+    cache_ttl: CacheTtl | None = None
+    origins: tuple[tuple[str, Origin], ...] = ()
+    notes: tuple[str, ...] = ()
+    by_model: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
+
+    @property
+    def compacts_by_itself(self) -> bool:
+        """Whether the auto line means anything: both switches are on."""
+        return self.is_compaction_enabled and self.is_auto_enabled
+
+    @property
+    def compacts_when_too_long(self) -> bool:
+        """Whether a refused prompt starts a compaction: its own switch, off as well when all compaction is off."""
+        return self.is_compaction_enabled and self.is_reactive_enabled
+
+    def find_origin(self, setting: str) -> Origin:
+        """Who decided a setting; what nobody set is the client's rule."""
+        return dict(self.origins).get(setting, Origin.CLIENT_RULE)
+
+    def for_model(self, model: str) -> "Policy":
+        """This policy with the team's values for one model; the name with its suffix goes before the bare one."""
+        name = read_model_name(model)
+        overrides = dict(self.by_model)
+        chosen = overrides.get(name.key, overrides.get(name.base))
+        return self if chosen is None else _apply_values(self, dict(chosen), Origin.TEAM)
+
+    def over(self, other: "Policy") -> "Policy":
+        """What this policy sets, and what `other` set for the rest: a team's values over a client's settings."""
+        settings = {setting: getattr(self, setting) for setting, _ in self.origins}
+        origins = dict(other.origins) | dict(self.origins)
+        return replace(
+            other,
+            **settings,
+            origins=tuple(sorted(origins.items())),
+            notes=self.notes + other.notes,
+            by_model=self.by_model or other.by_model,
+        )
+
+    @classmethod
+    def from_preset(cls, preset: Preset) -> "Policy":
+        """The client's distances, or the early ones."""
+        if preset is Preset.CLIENT:
+            return cls()
+        margins = {
+            "warning_margin_tokens": EARLY_WARNING_MARGIN_TOKENS,
+            "error_margin_tokens": EARLY_ERROR_MARGIN_TOKENS,
+        }
+        return _apply_values(cls(), margins, Origin.TEAM)
+
+    @classmethod
+    def for_client_version(cls, version: str | None) -> "Policy":
+        """The client's distances with the reserve that version keeps; an unknown version counts as a new one."""
+        numbers = read_client_version(version)
+        is_old = numbers is not None and numbers <= LAST_VERSION_WITH_OLD_RESERVE
+        reserve = OLD_RESERVE_TOKENS if is_old else RESERVE_CAP_TOKENS
+        return _apply_values(cls(), {"reserve_tokens": reserve}, Origin.CLIENT_VERSION)
+
+    @classmethod
+    def from_team_values(cls, values: Mapping[str, object]) -> "Policy":
+        """A team's form or stored values. `preset` comes first, `models` maps model names to values of their own.
+
+        Raises BadPolicy with a sentence when a value, or the lines it leads to, make no sense.
+        """
+        given = dict(values)
+        preset, models = given.pop("preset", None) or Preset.CLIENT.value, given.pop("models", None) or {}
+        if preset not in tuple(Preset):
+            raise BadPolicy("preset", f'There is no preset "{preset}". Choose "client" or "early".')
+        policy = _apply_values(cls.from_preset(Preset(str(preset))), _read_team_values(given), Origin.TEAM)
+        _check_lines(policy)
+        if not isinstance(models, Mapping):
+            raise BadPolicy("models", "Values for single models must be given by the model's name.")
+        by_model = [_read_model_values(policy, str(model), own) for model, own in models.items()]
+        return replace(policy, by_model=tuple(sorted(by_model, key=lambda pair: pair[0])))
+
+    @classmethod
+    def from_environment(cls, mapping: Mapping[str, object]) -> "Policy":
+        """What a client's variables and settings amount to, with the client's precedence. Never raises."""
+        settings, notes = _read_client_settings(mapping)
+        return replace(_apply_values(cls(), settings, Origin.CLIENT_SETTING), notes=tuple(notes))
+
+
+_TEAM_SETTINGS = frozenset(field.name for field in fields(Policy)) - {"origins", "notes", "by_model", "cache_ttl"}
+
+
+def _apply_values(policy: Policy, values: Mapping[str, Any], origin: Origin) -> Policy:
+    origins = dict(policy.origins) | dict.fromkeys(values, origin)
+    return replace(policy, **values, origins=tuple(sorted(origins.items())))
+
+
+def _read_team_values(values: Mapping[str, object]) -> dict[str, object]:
+    read: dict[str, object] = {}
+    for setting, value in values.items():
+        if setting not in _TEAM_SETTINGS:
+            raise BadPolicy(setting, f'There is no setting "{setting}".')
+        if value not in (None, ""):
+            read[setting] = read_team_value(setting, value)
+    return read
+
+
+def _read_model_values(policy: Policy, model: str, values: object) -> tuple[str, tuple[tuple[str, Any], ...]]:
+    if not isinstance(values, Mapping):
+        raise BadPolicy("models", f"The values for {model} must be given by name.")
+    read = _read_team_values(values)
+    _check_lines(_apply_values(policy, read, Origin.TEAM), model)
+    return read_model_name(model).key, tuple(sorted(read.items()))
+
+
+def _read_client_settings(mapping: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
+    notes: list[str] = []
+    read: dict[str, object] = {
+        "auto_percent": read_client_percent(mapping.get("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"), notes),
+        "window_tokens": read_client_window(mapping, notes),
+        "max_output_tokens": read_client_max_output(mapping.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS"), notes),
+        "cache_ttl": read_client_cache_ttl(mapping),
+    }
+    settings = {setting: value for setting, value in read.items() if value is not None}
+    if is_on(mapping.get("DISABLE_COMPACT")):
+        settings["is_compaction_enabled"] = False
+    if is_on(mapping.get("DISABLE_AUTO_COMPACT")) or is_off(mapping.get("autoCompactEnabled")):
+        settings["is_auto_enabled"] = False
+    return settings, notes
+
+
+def _check_lines(policy: Policy, model: str | None = None) -> None:
+    about = f" for {model}" if model else ""
+    warning, error = policy.warning_margin_tokens, policy.error_margin_tokens
+    auto, blocking = policy.auto_margin_tokens, policy.blocking_margin_tokens
+    if error > warning:
+        sentence = f"its distance of {error:,} tokens is more than the warning line's {warning:,}."
+        raise BadPolicy("error_margin_tokens", f"The error line{about} would be below the warning line: {sentence}")
+    if auto < blocking:
+        sentence = f"its distance of {auto:,} tokens is less than the blocking line's {blocking:,}."
+        raise BadPolicy(
+            "auto_margin_tokens", f"The auto-compact line{about} would be above the blocking line: {sentence}"
+        )
+    if not policy.compacts_by_itself and error < blocking:
+        sentence = f"its distance of {error:,} tokens is less than the blocking line's {blocking:,}."
+        raise BadPolicy(
+            "error_margin_tokens",
+            f"With auto-compact off the error line{about} would be above the blocking line: {sentence}",
+        )
+    lowest = _find_lowest_line(policy, model)
+    if lowest < 0:
+        sentence = "Lower the distances, or raise the window or the percentage."
+        raise BadPolicy("warning_margin_tokens", f"The lowest line{about} would be at {lowest:,} tokens. {sentence}")
+
+
+def _find_lowest_line(policy: Policy, model: str | None) -> int:
+    # Where neither the policy nor the model has a window, the smallest one of the tables; in a larger window all lines
+    # move up together.
+    known = find_window(ModelInUse(model)) if model else None
+    window = policy.window_tokens or (known.tokens if known else SHORT_WINDOW_TOKENS)
+    available = window - (RESERVE_CAP_TOKENS if policy.reserve_tokens is None else policy.reserve_tokens)
+    limit = available
+    if policy.compacts_by_itself:
+        limit = available - policy.auto_margin_tokens
+        if policy.auto_percent is not None:
+            limit = min(limit, int(available * policy.auto_percent / 100))
+    return min(limit - policy.warning_margin_tokens, available - policy.blocking_margin_tokens)

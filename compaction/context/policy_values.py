@@ -1,0 +1,148 @@
+"""Single values of a policy: a team's form text, or a client's variable, read into the type the setting has.
+
+A team's bad value is refused with a sentence; a client's is ignored with a note, as the client itself would.
+"""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+
+from compaction.errors import BadPolicy
+
+# The client takes CLAUDE_CODE_AUTO_COMPACT_WINDOW as a plain integer in this range only.
+CLIENT_WINDOW_RANGE = range(100_000, 1_000_001)
+# More than any window on offer by a factor of 100: catches a slip of the keyboard before it reaches a column.
+LARGEST_TOKENS = 100_000_000
+
+_TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+_FALSE_WORDS = frozenset({"0", "false", "no", "off"})
+_LEADING_NUMBER = re.compile(r"^\s*[+]?(\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
+
+_TITLES = {
+    "auto_margin_tokens": "The distance of the auto-compact line",
+    "warning_margin_tokens": "The distance of the warning line",
+    "error_margin_tokens": "The distance of the error line",
+    "blocking_margin_tokens": "The distance of the blocking line",
+    "auto_percent": "The percentage of the auto-compact line",
+    "window_tokens": "The window",
+    "max_output_tokens": "The max output",
+    "reserve_tokens": "The reserve",
+}
+
+
+class CacheTtl(StrEnum):
+    """What the client's settings say about prompt caching; absent when they say nothing."""
+
+    FIVE_MINUTES = "5m"
+    ONE_HOUR = "1h"
+    OFF = "off"
+
+
+def read_team_value(setting: str, value: object) -> bool | int | Decimal:
+    """A form's text or a stored value in the type its setting has, or BadPolicy with a sentence."""
+    if setting.startswith("is_"):
+        return _read_switch(setting, value)
+    if setting == "auto_percent":
+        return _read_team_percent(value)
+    least = 1 if setting in ("window_tokens", "max_output_tokens") else 0
+    tokens = _read_tokens(setting, value)
+    if not least <= tokens <= LARGEST_TOKENS:
+        raise BadPolicy(setting, f"{_TITLES[setting]} must be from {least} to {LARGEST_TOKENS:,} tokens, not {tokens}.")
+    return tokens
+
+
+def read_client_percent(value: object, notes: list[str]) -> Decimal | None:
+    """CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: a number from 1 to 100, else ignored with a note."""
+    if value in (None, ""):
+        return None
+    # The client reads the leading number of the text, so "80%" means 80.
+    matched = _LEADING_NUMBER.match(str(value))
+    percent = Decimal(matched[1]) if matched else Decimal(0)
+    if 1 <= percent <= 100:
+        return percent
+    notes.append("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE is ignored: it is not a number from 1 to 100.")
+    return None
+
+
+def read_client_window(mapping: Mapping[str, object], notes: list[str]) -> int | None:
+    """The auto-compact window: the variable goes before the key of the same meaning in the settings file."""
+    for name in ("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "autoCompactWindow"):
+        value = mapping.get(name)
+        if value in (None, "", "auto"):
+            continue
+        window = _read_whole_number(value)
+        if window in CLIENT_WINDOW_RANGE:
+            return window
+        notes.append(f"{name} is ignored: it is not a whole number from 100,000 to 1,000,000.")
+    return None
+
+
+def read_client_max_output(value: object, notes: list[str]) -> int | None:
+    """CLAUDE_CODE_MAX_OUTPUT_TOKENS: a whole number above 0, else ignored with a note."""
+    if value in (None, ""):
+        return None
+    tokens = _read_whole_number(value)
+    if tokens:
+        return tokens
+    notes.append("CLAUDE_CODE_MAX_OUTPUT_TOKENS is ignored: it is not a whole number above 0.")
+    return None
+
+
+def read_client_cache_ttl(mapping: Mapping[str, object]) -> CacheTtl | None:
+    """The caching switches: DISABLE wins over FORCE, FORCE over ENABLE."""
+    if is_on(mapping.get("DISABLE_PROMPT_CACHING")):
+        return CacheTtl.OFF
+    if is_on(mapping.get("FORCE_PROMPT_CACHING_5M")):
+        return CacheTtl.FIVE_MINUTES
+    if is_on(mapping.get("ENABLE_PROMPT_CACHING_1H")):
+        return CacheTtl.ONE_HOUR
+    return None
+
+
+def is_on(value: object) -> bool:
+    """Whether a client's switch is set; anything but the four words is not."""
+    return str(value).strip().lower() in _TRUE_WORDS
+
+
+def is_off(value: object) -> bool:
+    """Whether a client's setting says no in so many words; absent is not off."""
+    return str(value).strip().lower() in _FALSE_WORDS
+
+
+def _read_switch(setting: str, value: object) -> bool:
+    if is_on(value):
+        return True
+    if is_off(value):
+        return False
+    raise BadPolicy(setting, f'A switch is either on or off, not "{_show(value)}".')
+
+
+def _read_team_percent(value: object) -> Decimal:
+    sentence = f"{_TITLES['auto_percent']} must be a number from 1 to 100, not {_show(value)}."
+    try:
+        percent = Decimal(str(value).strip())
+    except InvalidOperation:
+        raise BadPolicy("auto_percent", sentence) from None
+    if not percent.is_finite() or not 1 <= percent <= 100:
+        raise BadPolicy("auto_percent", sentence)
+    return percent
+
+
+def _read_tokens(setting: str, value: object) -> int:
+    text = str(value).strip().replace(",", "").replace("_", "")
+    digits = text.removeprefix("-")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 12:
+        raise BadPolicy(setting, f'{_TITLES[setting]} must be a whole number of tokens, not "{_show(value)}".')
+    return int(text)
+
+
+def _read_whole_number(value: object) -> int | None:
+    text = str(value).strip()
+    # Ten digits are more than any window or output; longer texts are no numbers of ours.
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else None
+
+
+def _show(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."

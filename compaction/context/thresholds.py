@@ -1,0 +1,263 @@
+"""Thresholds: the four lines of a window with their formulas, and where a number of tokens stands among them.
+
+A line is data for the page: value, formula and the origin of every term. What a policy is made of lives in policy.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compaction.context.policy import Policy
+from compaction.context.windows import (
+    SHORT_WINDOW_TOKENS,
+    ModelInUse,
+    Origin,
+    Term,
+    find_reserve,
+    find_window,
+    read_client_version,
+)
+
+# Measured on 2.1.197 and 2.1.325: 200k models with no window set went to 190k and 230k without compacting.
+FIRST_VERSION_NOT_SEEN = (2, 1, 197)
+# With one response so far the client compacts only at the model's context minus this (977k and 177k measured).
+ONE_RESPONSE_MARGIN_TOKENS = 23_000
+# Observed against configured: tool results that arrive after the last response explain up to 26k of lateness.
+EARLY_DRIFT_PERCENT = 5
+LATE_DRIFT_TOKENS = 30_000
+
+TOO_FEW_ROUNDS_REMARK = "With too few rounds the client's attempt fails (too_few_groups) and the line stays crossed."
+SILENT_FAILURE_REMARK = "A failed compaction of the client leaves no line in its transcript."
+NOT_SEEN_REMARK = (
+    "Claude Code from 2.1.197 on was not seen to compact a 200k model by itself unless an auto-compact window is set."
+)
+
+
+class LineState(StrEnum):
+    """Whether the auto line acts."""
+
+    IN_FORCE = "in force"
+    NOT_SEEN = "not seen in force"
+    OFF = "off"
+
+
+class Level(StrEnum):
+    """The highest line reached, in rising order; not known where the window is not known."""
+
+    NOT_KNOWN = "not known"
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+    AUTO_COMPACT = "auto-compact"
+    BLOCKING = "blocking"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: where it is, how that is worked out, and the figures it is made of."""
+
+    name: str
+    tokens: int
+    formula: str
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The four lines in one window. `limit_tokens` is what "percent left" counts down to."""
+
+    window: Term
+    reserve: Term
+    available: Line
+    auto: Line
+    warning: Line
+    error: Line
+    blocking: Line
+    auto_state: LineState
+    remarks: tuple[str, ...]
+
+    @property
+    def is_auto_on(self) -> bool:
+        """Whether the auto line counts for flags and limit."""
+        return self.auto_state is not LineState.OFF
+
+    @property
+    def limit_tokens(self) -> int:
+        """The auto line, or all that is available when auto-compact is off."""
+        return self.auto.tokens if self.is_auto_on else self.available.tokens
+
+    @property
+    def has_one_warning_tick(self) -> bool:
+        """Warning and error fall together, as the client has them."""
+        return self.warning.tokens == self.error.tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Where a number of tokens stands: four independent flags, the one level shown, and what is left."""
+
+    used_tokens: int
+    level: Level
+    percent_left: int | None
+    is_above_warning: bool = False
+    is_above_error: bool = False
+    is_above_auto: bool = False
+    is_at_blocking: bool = False
+
+
+class DriftKind(StrEnum):
+    """How an observed automatic compaction disagrees with the line in force."""
+
+    EARLY = "early"
+    LATE = "late"
+    THOUGH_OFF = "though off"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """An observed automatic compaction away from its line, with a sentence for the page."""
+
+    kind: DriftKind
+    observed_tokens: int
+    line_tokens: int
+    sentence: str
+
+
+def draw_lines(policy: Policy, in_use: ModelInUse) -> Lines | None:
+    """The lines of a policy for a model in use, never negative, always ordered; None when its window is not known."""
+    policy = policy.for_model(in_use.model)
+    window = _choose_window(policy, in_use)
+    if window is None:
+        return None
+    reserve = _choose_reserve(policy, in_use)
+    available = _below("available", Line("window", window.tokens, "", (window,)), reserve)
+    auto = _draw_auto(policy, available)
+    blocking = _below("blocking", available, _margin(policy, "blocking"))
+    auto = _hold_down(auto, blocking)
+    limit = auto if policy.compacts_by_itself else available
+    ceiling = auto if policy.compacts_by_itself else blocking
+    error = _hold_down(_below("error", limit, _margin(policy, "error")), ceiling)
+    warning = _hold_down(_below("warning", limit, _margin(policy, "warning")), error)
+    state, remarks = _find_limits_of_line(policy, in_use)
+    return Lines(window, reserve, available, auto, warning, error, blocking, state, remarks)
+
+
+def read_level(lines: Lines | None, used_tokens: int) -> Reading:
+    """Where `used_tokens` stands. Every comparison is "reached": used >= line. Without lines only the tokens speak."""
+    if lines is None:
+        return Reading(used_tokens, level=Level.NOT_KNOWN, percent_left=None)
+    flags = {
+        Level.WARNING: used_tokens >= lines.warning.tokens,
+        Level.ERROR: used_tokens >= lines.error.tokens,
+        Level.AUTO_COMPACT: lines.is_auto_on and used_tokens >= lines.auto.tokens,
+        Level.BLOCKING: used_tokens >= lines.blocking.tokens,
+    }
+    reached = [level for level, is_reached in flags.items() if is_reached]
+    return Reading(
+        used_tokens,
+        level=reached[-1] if reached else Level.OK,
+        percent_left=find_percent_left(used_tokens, lines.limit_tokens),
+        is_above_warning=flags[Level.WARNING],
+        is_above_error=flags[Level.ERROR],
+        is_above_auto=flags[Level.AUTO_COMPACT],
+        is_at_blocking=flags[Level.BLOCKING],
+    )
+
+
+def find_percent_left(used_tokens: int, limit_tokens: int) -> int:
+    """What is left until the limit, in percent from 0 to 100, rounded half up."""
+    if limit_tokens <= 0:
+        return 0
+    left = max(0, limit_tokens - max(0, used_tokens))
+    return (200 * left + limit_tokens) // (2 * limit_tokens)
+
+
+def find_drift(lines: Lines, observed_tokens: int, *, trigger: str = "auto", is_reactive: bool = False) -> Drift | None:
+    """Compare an observed compaction with the line in force. Manual and reactive ones say nothing about the line."""
+    if trigger != "auto" or is_reactive:
+        return None
+    line = lines.auto.tokens
+    if not lines.is_auto_on:
+        sentence = f"Compacted by itself at {observed_tokens:,} tokens although auto-compact is off."
+        return Drift(DriftKind.THOUGH_OFF, observed_tokens, line, sentence)
+    if observed_tokens * 100 < line * (100 - EARLY_DRIFT_PERCENT):
+        sentence = f"Compacted at {observed_tokens:,} tokens, {line - observed_tokens:,} before the line at {line:,}."
+        return Drift(DriftKind.EARLY, observed_tokens, line, sentence)
+    if observed_tokens > line + LATE_DRIFT_TOKENS:
+        sentence = f"Compacted at {observed_tokens:,} tokens, {observed_tokens - line:,} after the line at {line:,}."
+        return Drift(DriftKind.LATE, observed_tokens, line, sentence)
+    return None
+
+
+def _choose_window(policy: Policy, in_use: ModelInUse) -> Term | None:
+    known = find_window(in_use)
+    tokens = policy.window_tokens
+    if tokens is None:
+        return known
+    origin = policy.find_origin("window_tokens")
+    if origin is Origin.CLIENT_SETTING and known is not None and tokens > known.tokens:
+        # The client caps its auto-compact window at what the model holds.
+        return known
+    return Term(tokens, origin, f"window {tokens:,} set by {origin}")
+
+
+def _choose_reserve(policy: Policy, in_use: ModelInUse) -> Term:
+    if policy.reserve_tokens is not None:
+        origin = policy.find_origin("reserve_tokens")
+        return Term(policy.reserve_tokens, origin, f"reserve {policy.reserve_tokens:,} from {origin}")
+    if policy.max_output_tokens is None:
+        return find_reserve(in_use)
+    origin = policy.find_origin("max_output_tokens")
+    return find_reserve(in_use, Term(policy.max_output_tokens, origin, f"max output {policy.max_output_tokens:,}"))
+
+
+def _draw_auto(policy: Policy, available: Line) -> Line:
+    auto = _below("auto", available, _margin(policy, "auto"))
+    if policy.auto_percent is None:
+        return auto
+    tokens = int(available.tokens * policy.auto_percent / 100)
+    if tokens >= auto.tokens:
+        return auto
+    origin = policy.find_origin("auto_percent")
+    words = f"{policy.auto_percent}% of available"
+    formula = f"auto = floor(available x {policy.auto_percent} / 100) = {tokens:,}"
+    return Line("auto", tokens, formula, (*available.terms, Term(tokens, origin, words)))
+
+
+def _margin(policy: Policy, name: str) -> Term:
+    setting = f"{name}_margin_tokens"
+    tokens: int = getattr(policy, setting)
+    origin = policy.find_origin(setting)
+    return Term(tokens, origin, f"{tokens:,} from {origin}")
+
+
+def _below(name: str, limit: Line, margin: Term) -> Line:
+    tokens = limit.tokens - margin.tokens
+    formula = f"{name} = {limit.name} - {margin.tokens:,} = {tokens:,}"
+    if tokens < 0:
+        tokens, formula = 0, f"{formula}, held at 0"
+    return Line(name, tokens, formula, (*limit.terms, margin))
+
+
+def _hold_down(line: Line, ceiling: Line) -> Line:
+    if line.tokens <= ceiling.tokens:
+        return line
+    formula = f"{line.formula}, held at {ceiling.name} {ceiling.tokens:,}"
+    return Line(line.name, ceiling.tokens, formula, line.terms)
+
+
+def _find_limits_of_line(policy: Policy, in_use: ModelInUse) -> tuple[LineState, tuple[str, ...]]:
+    if not policy.compacts_by_itself:
+        return LineState.OFF, ()
+    if not in_use.is_claude_code:
+        return LineState.IN_FORCE, ()
+    remarks = [TOO_FEW_ROUNDS_REMARK, SILENT_FAILURE_REMARK]
+    model_window = find_window(in_use)
+    if in_use.responses is not None and in_use.responses <= 1 and model_window is not None:
+        tokens = max(0, model_window.tokens - ONE_RESPONSE_MARGIN_TOKENS)
+        remarks.insert(0, f"With one response so far the client compacts only at {tokens:,} tokens.")
+    version = read_client_version(in_use.client_version)
+    has_client_window = policy.find_origin("window_tokens") is Origin.CLIENT_SETTING
+    is_short = model_window is not None and model_window.tokens <= SHORT_WINDOW_TOKENS
+    if version is not None and version >= FIRST_VERSION_NOT_SEEN and is_short and not has_client_window:
+        return LineState.NOT_SEEN, (NOT_SEEN_REMARK, *remarks)
+    return LineState.IN_FORCE, tuple(remarks)

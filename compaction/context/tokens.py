@@ -1,0 +1,159 @@
+"""Counting: the estimate of content by its characters, and the context size from the last usage plus that estimate."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from compaction.transcripts.attachments import render_attachment
+from compaction.transcripts.chain import ContextSlice, is_boundary
+from compaction.transcripts.entries import (
+    Block,
+    DocumentBlock,
+    Entry,
+    ImageBlock,
+    ResultPart,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+
+CHARACTERS_PER_TOKEN = 4  # the client's own rule of thumb
+MEDIA_TOKENS = 2_000  # the client's flat figure for an image or a document
+MARGIN_NUMERATOR, MARGIN_DENOMINATOR = 4, 3  # the client's safety margin of one third
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSize:
+    """How full the window is: what the last response measured, and the estimate of what came after it."""
+
+    measured_tokens: int
+    estimated_tokens: int
+    anchor_id: str | None = None
+
+    @property
+    def tokens(self) -> int:
+        """The size to compare with the lines."""
+        return self.measured_tokens + self.estimated_tokens
+
+    @property
+    def is_measured(self) -> bool:
+        """False when there is no response to lean on: then system and tools are not in the figure."""
+        return self.anchor_id is not None
+
+
+@dataclass(slots=True)
+class ResultCache:
+    """Tokens of tool results by tool_use_id, so that large results are counted once; a changed result is recounted."""
+
+    _known: dict[str, tuple[tuple[ResultPart, ...], int]] = field(default_factory=dict)
+
+    def count(self, result: ToolResultBlock) -> int:
+        """Tokens of this result before the margin."""
+        known = self._known.get(result.tool_use_id)
+        if known is not None and known[0] is result.parts:
+            return known[1]
+        tokens = sum(count_part_tokens(part) for part in result.parts)
+        self._known[result.tool_use_id] = (result.parts, tokens)
+        return tokens
+
+    def clear(self) -> None:
+        """Forget everything, as after a compaction."""
+        self._known.clear()
+
+
+def count_text_tokens(text: str) -> int:
+    """A quarter of the characters, rounded half up."""
+    return (len(text) + CHARACTERS_PER_TOKEN // 2) // CHARACTERS_PER_TOKEN
+
+
+def count_part_tokens(part: ResultPart) -> int:
+    """Tokens of one part of a tool result, before the margin."""
+    if isinstance(part, TextBlock):
+        return count_text_tokens(part.text)
+    if isinstance(part, ImageBlock | DocumentBlock):
+        return MEDIA_TOKENS
+    return count_text_tokens(part.json)
+
+
+def count_block_tokens(block: Block, cache: ResultCache | None = None) -> int:
+    """Tokens of one block, before the margin."""
+    if isinstance(block, ToolResultBlock):
+        return cache.count(block) if cache else sum(count_part_tokens(part) for part in block.parts)
+    if isinstance(block, ToolUseBlock):
+        return count_text_tokens(block.name + block.input_json)
+    if isinstance(block, ThinkingBlock):
+        return count_text_tokens(block.thinking if block.redacted is None else block.redacted)
+    return count_part_tokens(block)
+
+
+def count_entry_tokens(entry: Entry, cache: ResultCache | None = None) -> int:
+    """Tokens that an entry brings into the context, before the margin; lines the model never sees bring none."""
+    if entry.type == "attachment":
+        return count_text_tokens(render_attachment(entry))
+    if entry.type not in ("user", "assistant") or entry.message is None:
+        return 0
+    return sum(count_block_tokens(block, cache) for block in entry.message.content)
+
+
+def add_margin(tokens: int) -> int:
+    """The safety margin of one third, rounded up."""
+    return -(-tokens * MARGIN_NUMERATOR // MARGIN_DENOMINATOR)
+
+
+def estimate_tokens(entries: Iterable[Entry], cache: ResultCache | None = None) -> int:
+    """The estimate of these entries, margin included."""
+    return add_margin(sum(count_entry_tokens(entry, cache) for entry in entries))
+
+
+def measure_context(context: ContextSlice | Sequence[Entry], cache: ResultCache | None = None) -> ContextSize:
+    """The context size: usage of the last real response, plus the estimate of all entries after its first line.
+
+    Lines of that same response are in its usage; results of parallel requests stand between them and are not.
+    Nothing before the last boundary, and nothing kept across it, is leaned on.
+    """
+    entries, kept = (
+        (context.entries, context.kept_uuids) if isinstance(context, ContextSlice) else (context, frozenset())
+    )
+    last = _find_anchor(entries, kept)
+    if last is None:
+        return ContextSize(0, estimate_tokens(entries[_find_start(entries) :], cache))
+    message = entries[last].message
+    usage, message_id = (message.usage, message.id) if message else (None, None)
+    first = _find_first_line(entries, last, message_id)
+    later = (entry for entry in entries[first + 1 :] if not _is_line_of(entry, message_id))
+    anchor_id = message_id or entries[last].uuid or ""
+    return ContextSize(usage.context_tokens if usage else 0, estimate_tokens(later, cache), anchor_id)
+
+
+def _find_start(entries: Sequence[Entry]) -> int:
+    return next((index for index in range(len(entries) - 1, -1, -1) if is_boundary(entries[index])), 0)
+
+
+def _find_anchor(entries: Sequence[Entry], kept: frozenset[str]) -> int | None:
+    """The last real response after the last boundary; usage of nothing but zeros measures nothing."""
+    for index in range(len(entries) - 1, -1, -1):
+        entry = entries[index]
+        if is_boundary(entry):
+            return None
+        usage = entry.message.usage if entry.message and entry.is_response and entry.uuid not in kept else None
+        if usage is not None and usage.context_tokens > 0:
+            return index
+    return None
+
+
+def _find_first_line(entries: Sequence[Entry], last: int, message_id: str | None) -> int:
+    if message_id is None:
+        return last
+    first = last
+    for index in range(last - 1, -1, -1):
+        if is_boundary(entries[index]):
+            break
+        if _is_line_of(entries[index], message_id):
+            first = index
+    return first
+
+
+def _is_line_of(entry: Entry, message_id: str | None) -> bool:
+    if entry.type != "assistant" or entry.message is None:
+        return False
+    return message_id is not None and entry.message.id == message_id

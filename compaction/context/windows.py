@@ -1,0 +1,165 @@
+"""Windows: how much a model holds in a given client, and how much the client keeps back for its summary.
+
+Every figure is a Term that says where it comes from. Lines and levels are drawn in thresholds.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compaction.context.model_names import ModelName, read_model_name
+
+LONG_WINDOW_TOKENS = 1_000_000
+SHORT_WINDOW_TOKENS = 200_000
+
+# Measured: 2.1.25 and later compact at 167k of 200k and 967k of 1M; the summary's output is capped at this figure.
+RESERVE_CAP_TOKENS = 20_000
+# Recorded: 33 of 35 automatic compactions up to 2.1.20 happened at 155.0k to 158.2k of 200k.
+OLD_RESERVE_TOKENS = 32_000
+LAST_VERSION_WITH_OLD_RESERVE = (2, 1, 20)
+
+# The API's windows and output limits (documentation and price packages, November 2026).
+_API_LIMITS: Mapping[str, tuple[int, int | None]] = {
+    "claude-opus-5-5": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-sonnet-5-5": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-haiku-5-5": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-fable-5-2": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-fable-5-1": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-mythos-5-1": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-fable-5": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-mythos-5": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-opus-5": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-sonnet-5": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-opus-4-8": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-opus-4-7": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-opus-4-6": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-sonnet-4-6": (LONG_WINDOW_TOKENS, 128_000),
+    "claude-opus-4-5": (SHORT_WINDOW_TOKENS, 64_000),
+    "claude-sonnet-4-5": (SHORT_WINDOW_TOKENS, 64_000),
+    "claude-haiku-4-5": (SHORT_WINDOW_TOKENS, 64_000),
+    # Retired models: the window is on record, the output limit is not.
+    "claude-opus-4-1": (SHORT_WINDOW_TOKENS, None),
+    "claude-opus-4": (SHORT_WINDOW_TOKENS, None),
+    "claude-sonnet-4": (SHORT_WINDOW_TOKENS, None),
+    "claude-3-7-sonnet": (SHORT_WINDOW_TOKENS, None),
+    "claude-3-5-sonnet": (SHORT_WINDOW_TOKENS, None),
+    "claude-3-5-haiku": (SHORT_WINDOW_TOKENS, None),
+    "claude-3-opus": (SHORT_WINDOW_TOKENS, None),
+    "claude-3-sonnet": (SHORT_WINDOW_TOKENS, None),
+    "claude-3-haiku": (SHORT_WINDOW_TOKENS, None),
+}
+
+# What Claude Code 2.1.325 asks for as max_tokens, by model, where it differs from the API's limit.
+_CLIENT_MAX_OUTPUT: Mapping[str, int] = {
+    "claude-opus-4-6": 64_000,
+    "claude-opus-4-5": 32_000,
+    "claude-sonnet-4-6": 32_000,
+    "claude-sonnet-4-5": 32_000,
+    "claude-haiku-4-5": 32_000,
+}
+
+
+class Origin(StrEnum):
+    """Where a figure comes from."""
+
+    TEAM = "team policy"
+    CLIENT_SETTING = "client setting"
+    REPORTED = "reported by the client"
+    CLIENT_TABLE = "client's table"
+    API_TABLE = "API's table"
+    CLIENT_VERSION = "client version"
+    CLIENT_RULE = "client's rule"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One figure of a formula: its value, the kind of its origin, and words for the page."""
+
+    tokens: int
+    origin: Origin
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInUse:
+    """What is known about who runs which model: the part of the sum that no policy decides."""
+
+    model: str
+    is_claude_code: bool = True
+    client_version: str | None = None
+    reported_window_tokens: int | None = None
+    reported_max_output_tokens: int | None = None
+    responses: int | None = None
+
+
+def find_window(in_use: ModelInUse) -> Term | None:
+    """The model's window: reported by the client, else from the table; None when it is not known."""
+    reported = in_use.reported_window_tokens
+    if reported is not None and reported > 0:
+        return Term(reported, Origin.REPORTED, f"window {reported:,} reported by the client")
+    name = read_model_name(in_use.model)
+    if in_use.is_claude_code:
+        tokens, origin = _find_client_window(name), Origin.CLIENT_TABLE
+    else:
+        tokens, origin = _find_api_window(name), Origin.API_TABLE
+    if tokens is None:
+        return None
+    return Term(tokens, origin, f"window {tokens:,} from the {origin} for {name.key}")
+
+
+def find_reserve(in_use: ModelInUse, max_output: Term | None = None) -> Term:
+    """What the client keeps back for the summary. `max_output` is a setting that goes before report and table."""
+    version = read_client_version(in_use.client_version)
+    if in_use.is_claude_code and version is not None and version <= LAST_VERSION_WITH_OLD_RESERVE:
+        words = f"reserve {OLD_RESERVE_TOKENS:,}: Claude Code up to 2.1.20 ({in_use.client_version})"
+        return Term(OLD_RESERVE_TOKENS, Origin.CLIENT_VERSION, words)
+    limit = max_output or find_max_output(in_use)
+    if limit is None:
+        words = f"reserve {RESERVE_CAP_TOKENS:,}: the client's cap, as the model's max output is not known"
+        return Term(RESERVE_CAP_TOKENS, Origin.CLIENT_RULE, words)
+    tokens = min(limit.tokens, RESERVE_CAP_TOKENS)
+    words = f"reserve {tokens:,} from min({limit.words}, {RESERVE_CAP_TOKENS:,})"
+    return Term(tokens, limit.origin, words)
+
+
+def find_max_output(in_use: ModelInUse) -> Term | None:
+    """The most tokens one response may have: reported, else from the table; None when it is not known."""
+    reported = in_use.reported_max_output_tokens
+    if reported is not None and reported > 0:
+        return Term(reported, Origin.REPORTED, f"max output {reported:,}")
+    base = read_model_name(in_use.model).base
+    if in_use.is_claude_code and base in _CLIENT_MAX_OUTPUT:
+        tokens = _CLIENT_MAX_OUTPUT[base]
+        return Term(tokens, Origin.CLIENT_TABLE, f"max output {tokens:,}")
+    limit = _API_LIMITS.get(base, (0, None))[1]
+    return None if limit is None else Term(limit, Origin.API_TABLE, f"max output {limit:,}")
+
+
+_VERSION = re.compile(r"^\s*v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})", re.ASCII)
+
+
+def read_client_version(version: str | None) -> tuple[int, int, int] | None:
+    """ "2.1.20" or "2.1.20.3f2" as numbers that can be compared; None when it does not read as a version."""
+    matched = _VERSION.match(version or "")
+    if matched is None:
+        return None
+    return int(matched[1]), int(matched[2]), int(matched[3])
+
+
+def _find_client_window(name: ModelName) -> int | None:
+    if name.version is None:
+        return None
+    if name.has_long_window:
+        return LONG_WINDOW_TOKENS
+    major = name.version[0]
+    if major in (3, 4):
+        return SHORT_WINDOW_TOKENS
+    return LONG_WINDOW_TOKENS if major == 5 else None
+
+
+def _find_api_window(name: ModelName) -> int | None:
+    if name.has_long_window and name.version is not None:
+        return LONG_WINDOW_TOKENS
+    limits = _API_LIMITS.get(name.base)
+    return limits[0] if limits else None

@@ -1,0 +1,49 @@
+"""What an attachment line says to the model; attachments that only the client reads say nothing."""
+
+from collections.abc import Mapping
+
+from compaction.transcripts.entries import Entry
+from compaction.transcripts.payloads import Attachment
+from compaction.transcripts.values import get_fields, get_items, get_text
+
+# Written beside the conversation for the client itself: never part of a request.
+INVISIBLE_KINDS = frozenset({"prompt_snapshot", "deferred_tools_record", "command_permissions"})
+_TEXT_KEYS = ("text", "prompt", "content", "planContent", "date", "message")
+
+
+def render_attachment(entry: Entry) -> str:
+    """The text the model is given, "" for none: as the client rendered it, else the attachment's own text."""
+    payload = entry.payload
+    if not isinstance(payload, Attachment):
+        return ""
+    if payload.rendered:
+        return "\n".join(payload.rendered)
+    if payload.kind in INVISIBLE_KINDS:
+        return ""
+    attachment = get_fields(entry.fields, "attachment")
+    name = get_text(attachment, "filename") or get_text(attachment, "displayPath")
+    body = _find_text(attachment)
+    return f"{name}\n{body}" if name and body else body
+
+
+def _find_text(fields: Mapping[str, object]) -> str:
+    file = get_fields(get_fields(fields, "content"), "file") or get_fields(fields, "file")
+    if get_text(file, "content"):
+        return get_text(file, "content") or ""
+    for key in _TEXT_KEYS:
+        if text := get_text(fields, key):
+            return text
+    lines = []
+    for key in ("content", "addedLines", "files"):
+        for item in get_items(fields, key):
+            found = item if isinstance(item, str) else _describe(item)
+            if found:
+                lines.append(found)
+    return "\n".join(lines)
+
+
+def _describe(item: object) -> str:
+    if not isinstance(item, Mapping):
+        return ""
+    texts = (get_text(item, key) for key in ("status", "path", "subject", "content", "text", "description"))
+    return " ".join(text for text in texts if text)

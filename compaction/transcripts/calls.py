@@ -1,0 +1,125 @@
+"""The API calls of a transcript: one per message id, the last line wins, doubtful output is estimated."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from compaction.transcripts.entries import Block, Entry, Message, TextBlock, ThinkingBlock, ToolUseBlock, Usage
+from compaction.transcripts.frozen import make_filler
+
+# Output reported without a stop reason was below half of characters / 4 in 65% of 21,592 measured calls, else in none.
+CHARACTERS_PER_OUTPUT_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One API call. `usage` is as reported on the last line; `output_tokens` is the figure to count with."""
+
+    message_id: str
+    usage: Usage
+    output_tokens: int
+    is_output_estimated: bool
+    model: str | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    line_count: int
+    stop_reason: str | None = None
+    cache_miss_reason: str | None = None
+    request_id: str | None = None
+    session_id: str | None = None
+    agent_id: str | None = None
+    is_sidechain: bool = False
+    version: str | None = None
+    last_uuid: str | None = None
+    last_line_number: int = 0
+
+    @property
+    def counted_usage(self) -> Usage:
+        """The usage with the output to count with."""
+        return replace(self.usage, output_tokens=self.output_tokens) if self.is_output_estimated else self.usage
+
+
+fill_call = make_filler(Call)
+
+
+def count_written_characters(blocks: Iterable[Block]) -> int:
+    """What the model wrote: text, thinking, and the name and compact JSON input of tool requests."""
+    characters = 0
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            characters += len(block.text)
+        elif isinstance(block, ThinkingBlock):
+            characters += len(block.thinking)
+        elif isinstance(block, ToolUseBlock):
+            characters += len(block.name) + len(block.input_json)
+    return characters
+
+
+def find_call_id(entry: Entry) -> str | None:
+    """What makes lines one call: the message id, else the request id, else the line's own uuid; None for no call."""
+    if not entry.is_response or entry.message is None:
+        return None
+    return entry.message.id or entry.request_id or entry.uuid
+
+
+def settle_output(usage: Usage, stop_reason: str | None, written_characters: int) -> int:
+    """The output to count with: as reported, or what the characters say where no stop reason vouches for the report."""
+    if stop_reason is not None:
+        return usage.output_tokens
+    return max(usage.output_tokens, -(-written_characters // CHARACTERS_PER_OUTPUT_TOKEN))
+
+
+def make_call(
+    call_id: str, last: Entry, *, started_at: datetime | None, line_count: int, written_characters: int
+) -> Call:
+    """One call from its last line and what was gathered on the way to it."""
+    message = last.message or Message("assistant")
+    usage = message.usage or Usage()
+    output_tokens = settle_output(usage, message.stop_reason, written_characters)
+    return fill_call(
+        call_id,
+        usage,
+        output_tokens,
+        output_tokens > usage.output_tokens,
+        message.model,
+        started_at,
+        last.at,
+        line_count,
+        message.stop_reason,
+        message.cache_miss_reason,
+        last.request_id,
+        last.session_id,
+        last.agent_id,
+        last.is_sidechain,
+        last.version,
+        last.uuid,
+        last.line_number,
+    )
+
+
+def collect_calls(entries: Iterable[Entry]) -> tuple[Call, ...]:
+    """Every call in the order of its first line. Nested sub-agent messages and synthetic answers are no calls."""
+    lines: dict[str, list[Entry]] = {}
+    for entry in entries:
+        call_id = find_call_id(entry)
+        if call_id is not None:
+            lines.setdefault(call_id, []).append(entry)
+    return tuple(
+        make_call(
+            call_id,
+            found[-1],
+            started_at=found[0].at,
+            line_count=len(found),
+            written_characters=_count_when_needed(found),
+        )
+        for call_id, found in lines.items()
+    )
+
+
+def _count_when_needed(lines: list[Entry]) -> int:
+    """Characters on the lines without a stop reason, when the last is one of them."""
+    last = lines[-1].message
+    if last is None or last.stop_reason is not None:
+        return 0
+    open_messages = (line.message for line in lines if line.message and line.message.stop_reason is None)
+    return sum(count_written_characters(message.content) for message in open_messages)

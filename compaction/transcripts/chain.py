@@ -1,0 +1,160 @@
+"""Who follows whom: threads, the active branch, boundaries, and the slice of it that the model still sees."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from compaction.transcripts.entries import Entry, ToolResultBlock, ToolUseBlock
+from compaction.transcripts.payloads import Boundary, MicroBoundary, OlderSummary
+
+CONVERSATION_TYPES = frozenset({"user", "assistant", "attachment", "system"})
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """The main conversation (`agent_id` None) or one sub-agent."""
+
+    agent_id: str | None
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSlice:
+    """What the model sees: from the last boundary on, kept old entries after the summary that anchors them."""
+
+    entries: tuple[Entry, ...]
+    boundary: Entry | None = None
+    kept_uuids: frozenset[str] = frozenset()
+
+
+def is_boundary(entry: Entry) -> bool:
+    """Whether everything before this entry has left the context."""
+    return entry.type == "system" and entry.subtype == "compact_boundary"
+
+
+def split_threads(entries: Iterable[Entry]) -> tuple[Thread, ...]:
+    """The main thread first, then sub-agents in order of appearance; old sidechains go by the uuid they start at."""
+    threads: dict[str | None, list[Entry]] = {None: []}
+    roots: dict[str, str] = {}
+    for entry in entries:
+        name = entry.agent_id if entry.is_sidechain else None
+        if entry.is_sidechain and name is None:
+            name = roots.get(entry.parent_uuid or "", entry.uuid or "sidechain")
+            roots[entry.uuid or ""] = name
+        threads.setdefault(name, []).append(entry)
+    return tuple(Thread(name, tuple(found)) for name, found in threads.items() if found or name is None)
+
+
+def find_leaf(entries: Sequence[Entry]) -> Entry | None:
+    """Where the conversation stands: the last message or boundary, of the main thread if it has any.
+
+    Attachments and notices may hang beside the branch, so they are a leaf only where there is nothing else.
+    """
+    chained = [entry for entry in entries if entry.uuid is not None and entry.type in CONVERSATION_TYPES]
+    thread = [entry for entry in chained if not entry.is_sidechain] or chained
+    said = [entry for entry in thread if entry.message is not None or is_boundary(entry)] or thread
+    return said[-1] if said else None
+
+
+def follow_chain(entries: Sequence[Entry], leaf: Entry | None = None) -> tuple[Entry, ...]:
+    """The active branch in file order: from the leaf through its parents, across boundaries; rewound branches left out.
+
+    Results of parallel tool requests hang beside the branch; they, and other lines of the same response, come along.
+    Without a leaf the branch ends where the conversation stands, and what was attached there since comes along too.
+    """
+    end = leaf or find_leaf(entries)
+    if end is None:
+        return ()
+    by_uuid = {entry.uuid: entry for entry in entries if entry.uuid is not None}
+    chosen = set(_walk_up(end, by_uuid))
+    chosen.update(_find_siblings(entries, chosen))
+    order = {uuid: index for index, uuid in enumerate(by_uuid)}
+    if leaf is None:
+        _add_pending(entries, chosen, end)
+    return tuple(by_uuid[uuid] for uuid in sorted(chosen, key=order.__getitem__))
+
+
+def _add_pending(entries: Sequence[Entry], chosen: set[str], end: Entry) -> None:
+    """Attachments and notices written behind the leaf, waiting for the next request."""
+    start = next(index for index in range(len(entries) - 1, -1, -1) if entries[index].uuid == end.uuid)
+    for entry in entries[start + 1 :]:
+        is_pending = entry.type in ("attachment", "system") and entry.is_sidechain == end.is_sidechain
+        if is_pending and entry.uuid is not None and entry.parent_uuid in chosen:
+            chosen.add(entry.uuid)
+
+
+def _walk_up(leaf: Entry, by_uuid: dict[str, Entry]) -> Iterator[str]:
+    seen: set[str] = set()
+    entry: Entry | None = leaf
+    while entry is not None and entry.uuid is not None and entry.uuid in by_uuid and entry.uuid not in seen:
+        seen.add(entry.uuid)
+        yield entry.uuid
+        parent = entry.parent_uuid
+        if is_boundary(entry):
+            parent = entry.logical_parent_uuid or parent
+        entry = by_uuid.get(parent) if parent is not None else None
+
+
+def _find_siblings(entries: Sequence[Entry], chosen: set[str]) -> set[str]:
+    """Lines of chosen responses and results of their tool requests that stand on a side branch."""
+    message_ids = {
+        entry.message.id for entry in entries if entry.uuid in chosen and entry.is_response and entry.message
+    }
+    message_ids.discard(None)
+    lines = {entry.uuid for entry in entries if entry.message and entry.message.id in message_ids and entry.uuid}
+    family = chosen | lines
+    candidates = [
+        entry
+        for entry in entries
+        if entry.type == "user" and entry.uuid and entry.uuid not in family and entry.parent_uuid in family
+    ]
+    if not candidates:
+        return lines
+    wanted = _list_open_requests(entry for entry in entries if entry.uuid in family)
+    return lines | {entry.uuid for entry in candidates if entry.uuid and _answers(entry, wanted)}
+
+
+def _list_open_requests(entries: Iterable[Entry]) -> set[str]:
+    requested: set[str] = set()
+    answered: set[str] = set()
+    for entry in entries:
+        for block in entry.message.content if entry.message else ():
+            if isinstance(block, ToolUseBlock):
+                requested.add(block.id)
+            elif isinstance(block, ToolResultBlock):
+                answered.add(block.tool_use_id)
+    return requested - answered
+
+
+def _answers(entry: Entry, wanted: set[str]) -> bool:
+    blocks = entry.message.content if entry.message else ()
+    return any(isinstance(block, ToolResultBlock) and block.tool_use_id in wanted for block in blocks)
+
+
+def slice_context(chain: Sequence[Entry]) -> ContextSlice:
+    """The chain from its last boundary on, with the preserved segment put behind its anchor."""
+    start = next((index for index in range(len(chain) - 1, -1, -1) if is_boundary(chain[index])), None)
+    if start is None:
+        return ContextSlice(tuple(chain))
+    boundary = chain[start]
+    kept = _find_kept(chain[:start], boundary)
+    rest = list(chain[start:])
+    segment = boundary.payload.preserved_segment if isinstance(boundary.payload, Boundary) else None
+    anchor = segment.anchor_uuid if segment else None
+    after = next((index for index, entry in enumerate(rest) if anchor and entry.uuid == anchor), 0) + 1
+    rest[after:after] = kept
+    return ContextSlice(tuple(rest), boundary, frozenset(entry.uuid for entry in kept if entry.uuid))
+
+
+def _find_kept(older: Sequence[Entry], boundary: Entry) -> Sequence[Entry]:
+    """The preserved entries: from head to tail on the chain before the boundary; nothing when either is missing."""
+    segment = boundary.payload.preserved_segment if isinstance(boundary.payload, Boundary) else None
+    if segment is None:
+        return ()
+    places = {entry.uuid: index for index, entry in enumerate(older)}
+    head, tail = places.get(segment.head_uuid), places.get(segment.tail_uuid)
+    return () if head is None or tail is None else older[head : tail + 1]
+
+
+def find_compactions(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Every observed compaction: boundaries, micro-compactions and the older summary lines."""
+    return tuple(entry for entry in entries if isinstance(entry.payload, Boundary | MicroBoundary | OlderSummary))

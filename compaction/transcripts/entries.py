@@ -1,0 +1,270 @@
+"""The one vocabulary of a transcript: entries, messages, content blocks and usage, as frozen values.
+
+Nothing here reads JSON: the reader hands in lazily decoded content and fields, the compactors hand in plain ones.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Generic, TypeAlias, TypeVar, overload
+
+from compaction.transcripts.payloads import Payload
+
+SYNTHETIC_MODEL = "<synthetic>"  # the client's model name on messages it made itself, always with zero usage
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One sampling inside a response; `compaction` iterations are billed but absent from the top-level usage."""
+
+    type: str
+    model: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_tokens: int = 0
+    cache_creation_5m_tokens: int = 0
+    cache_creation_1h_tokens: int = 0
+    cache_read_tokens: int = 0
+
+    @property
+    def context_tokens(self) -> int:
+        """What the window held after this sampling."""
+        return self.input_tokens + self.cache_creation_tokens + self.cache_read_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one API call as reported. Creation without a 5m/1h split counts as 5m."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_tokens: int = 0
+    cache_creation_5m_tokens: int = 0
+    cache_creation_1h_tokens: int = 0
+    cache_read_tokens: int = 0
+    thinking_tokens: int | None = None
+    web_search_requests: int = 0
+    web_fetch_requests: int = 0
+    iterations: tuple[Iteration, ...] = ()
+    service_tier: str | None = None
+    speed: str | None = None
+    inference_geo: str | None = None
+
+    @property
+    def prompt_tokens(self) -> int:
+        """What was sent: plain input, cache writes and cache reads."""
+        return self.input_tokens + self.cache_creation_tokens + self.cache_read_tokens
+
+    @property
+    def context_tokens(self) -> int:
+        """What the window held after the response: the last `message` iteration when there are iterations."""
+        for iteration in reversed(self.iterations):
+            if iteration.type == "message":
+                return iteration.context_tokens
+        return self.prompt_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """Plain text of either role."""
+
+    text: str
+    type: str = field(default="text", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingBlock:
+    """Reasoning with the signature the API wants back; `redacted` holds the data of a hidden one."""
+
+    thinking: str
+    signature: str | None = None
+    redacted: str | None = None
+    type: str = field(default="thinking", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUseBlock:
+    """A tool request; `input_json` is the compact JSON of the input."""
+
+    id: str
+    name: str
+    input: Mapping[str, object] = field(default_factory=dict)
+    input_json: str = "{}"
+    type: str = field(default="tool_use", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBlock:
+    """An image; its source stays as it was read."""
+
+    source: Mapping[str, object] = field(default_factory=dict)
+    type: str = field(default="image", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentBlock:
+    """A document; its source and the other keys stay as they were read."""
+
+    source: Mapping[str, object] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
+    type: str = field(default="document", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherBlock:
+    """Any other block, kept whole: server tools, references, types newer than this library."""
+
+    type: str
+    fields: Mapping[str, object] = field(default_factory=dict)
+    json: str = "{}"
+
+
+ResultPart: TypeAlias = TextBlock | ImageBlock | DocumentBlock | OtherBlock
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultBlock:
+    """The answer to a tool request; a string result is one text part with `is_plain` set."""
+
+    tool_use_id: str
+    parts: tuple[ResultPart, ...] = ()
+    is_error: bool = False
+    is_plain: bool = True
+    type: str = field(default="tool_result", init=False)
+
+    @property
+    def text(self) -> str:
+        """The text of all parts, one per line."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextBlock))
+
+
+Block: TypeAlias = TextBlock | ThinkingBlock | ToolUseBlock | ToolResultBlock | ImageBlock | DocumentBlock | OtherBlock
+
+_T = TypeVar("_T")
+_S = TypeVar("_S")
+
+
+class LazySequence(Sequence[_T], Generic[_T]):
+    """A tuple that is made from its source when somebody first looks, so that reading metrics decodes no content."""
+
+    __slots__ = ("_items", "_make", "_source")
+
+    def __init__(self, make: Callable[[_S], tuple[_T, ...]], source: _S) -> None:
+        self._make: Callable[[Any], tuple[_T, ...]] | None = make
+        self._source: object = source
+
+    def _made(self) -> tuple[_T, ...]:
+        if self._make is not None:
+            self._items: tuple[_T, ...] = self._make(self._source)
+            self._make = self._source = None
+        return self._items
+
+    @overload
+    def __getitem__(self, index: int) -> _T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[_T, ...]: ...
+    def __getitem__(self, index: int | slice) -> _T | tuple[_T, ...]:
+        return self._made()[index]
+
+    def __len__(self) -> int:
+        return len(self._made())
+
+    def __iter__(self) -> Iterator[_T]:
+        return iter(self._made())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, LazySequence):
+            return self._made() == other._made()
+        return self._made() == other if isinstance(other, tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._made())
+
+    def __repr__(self) -> str:
+        return repr(self._made())
+
+
+class LazyFields(Mapping[str, object]):
+    """The whole JSON object of a line, decoded when somebody first asks for a key."""
+
+    __slots__ = ("_fields", "_make", "_raw")
+
+    def __init__(self, make: Callable[[bytes], Mapping[str, object]], raw: bytes) -> None:
+        self._make: Callable[[bytes], Mapping[str, object]] | None = make
+        self._raw = raw
+
+    def _made(self) -> Mapping[str, object]:
+        if self._make is not None:
+            self._fields: Mapping[str, object] = self._make(self._raw)
+            self._make = None
+        return self._fields
+
+    def __getitem__(self, key: str) -> object:
+        return self._made()[key]
+
+    def __len__(self) -> int:
+        return len(self._made())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made())
+
+    def __repr__(self) -> str:
+        return repr(self._made())
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one entry says: part of an API response, or what was sent to the API."""
+
+    role: str
+    content: Sequence[Block] = ()
+    id: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    stop_reason: str | None = None
+    is_plain: bool = False
+    cache_miss_reason: str | None = None
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Made by the client itself (an error, a placeholder), never answered by a model."""
+        return self.model == SYNTHETIC_MODEL
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a transcript. `raw` is the line as read, ending included; None once changed or made here."""
+
+    type: str
+    subtype: str | None = None
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    logical_parent_uuid: str | None = None
+    at: datetime | None = None
+    session_id: str | None = None
+    agent_id: str | None = None
+    is_sidechain: bool = False
+    is_meta: bool = False
+    is_compact_summary: bool = False
+    is_api_error: bool = False
+    version: str | None = None
+    cwd: str | None = None
+    git_branch: str | None = None
+    request_id: str | None = None
+    message: Message | None = None
+    payload: Payload | None = None
+    fields: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
+    raw: bytes | None = field(default=None, repr=False)
+    line_number: int = field(default=0, compare=False)
+
+    @property
+    def is_response(self) -> bool:
+        """Part of a real API response with usage of its own (synthetic zero usage is none)."""
+        message = self.message
+        return (
+            self.type == "assistant" and message is not None and message.usage is not None and not message.is_synthetic
+        )
+
+    def changed(self, **values: object) -> "Entry":
+        """A copy with other values and without the raw line, so that the writer writes it anew."""
+        return replace(self, raw=None, **values)  # type: ignore[arg-type]

@@ -1,0 +1,25 @@
+"""Making frozen values fast: reading makes three per line, and a frozen dataclass fills itself six times slower."""
+
+from collections.abc import Callable
+from dataclasses import fields, make_dataclass
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+def make_filler(frozen: type[_T]) -> Callable[..., _T]:
+    """A constructor that takes every field by position: it fills a twin with the same slots, then freezes it."""
+    twin = make_dataclass(
+        f"{frozen.__name__}Draft",
+        [(place.name, object) for place in fields(frozen)],  # type: ignore[arg-type]
+        slots=True,
+        eq=False,
+        repr=False,
+    )
+
+    def fill(*values: object) -> _T:
+        draft = twin(*values)
+        draft.__class__ = frozen
+        return draft  # type: ignore[no-any-return]
+
+    return fill

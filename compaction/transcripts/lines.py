@@ -1,0 +1,90 @@
+"""Cutting a stream of bytes into lines: chunks may end anywhere, memory per line is bounded, nothing is decoded."""
+
+from dataclasses import dataclass
+from io import BytesIO
+from typing import NamedTuple
+
+# A request to the Messages API is at most 32 MB; a line holds a tool result twice (message and toolUseResult).
+LARGEST_LINE_BYTES = 128 * 1024 * 1024
+
+
+class Line(NamedTuple):
+    """One line with its ending, where it starts in the file, and its size (larger than `raw` when it was dropped)."""
+
+    number: int
+    offset: int
+    raw: bytes
+    size_bytes: int
+
+    @property
+    def is_dropped(self) -> bool:
+        """Too long to keep: only its size is known."""
+        return self.size_bytes != len(self.raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where reading can resume: the first byte not yet consumed, and how many lines lie before it."""
+
+    offset: int = 0
+    line_count: int = 0
+
+
+class LineSplitter:
+    """Collects chunks and yields whole lines; what is not yet ended waits for the next chunk."""
+
+    def __init__(self, position: Position | None = None, *, largest_line_bytes: int = LARGEST_LINE_BYTES) -> None:
+        self._position = position or Position()
+        self._offset = self._position.offset
+        self._line_count = self._position.line_count
+        self._largest = largest_line_bytes
+        self._pieces: list[bytes] = []
+        self._waiting_bytes = 0
+
+    @property
+    def position(self) -> Position:
+        """The start of the line that has not ended yet."""
+        return Position(self._offset, self._line_count)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How many bytes of an unended line were seen."""
+        return self._waiting_bytes
+
+    def feed(self, chunk: bytes) -> list[Line]:
+        """The lines that this chunk completes."""
+        lines = []
+        for piece in BytesIO(chunk):
+            size_bytes = len(piece)
+            if self._waiting_bytes or size_bytes > self._largest or not piece.endswith(b"\n"):
+                self._hold(piece)
+                if piece.endswith(b"\n"):
+                    lines.append(self._release())
+                continue
+            self._line_count += 1
+            lines.append(Line(self._line_count, self._offset, piece, size_bytes))
+            self._offset += size_bytes
+        return lines
+
+    def finish(self) -> Line | None:
+        """The last line when it has no ending, or None; afterwards the position lies behind it."""
+        return self._release() if self._waiting_bytes else None
+
+    def peek(self) -> bytes:
+        """What was seen of the line that has not ended yet; empty when it is too long to keep."""
+        return b"".join(self._pieces)
+
+    def _hold(self, piece: bytes) -> None:
+        self._waiting_bytes += len(piece)
+        if self._waiting_bytes > self._largest:
+            self._pieces.clear()
+        else:
+            self._pieces.append(piece)
+
+    def _release(self) -> Line:
+        self._line_count += 1
+        line = Line(self._line_count, self._offset, b"".join(self._pieces), self._waiting_bytes)
+        self._offset += self._waiting_bytes
+        self._pieces.clear()
+        self._waiting_bytes = 0
+        return line

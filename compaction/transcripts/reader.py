@@ -1,0 +1,444 @@
+"""The tolerant reader: bytes in, entries out; content is decoded when somebody looks at it.
+
+Every line is kept: what cannot be read becomes a skipped line with number and reason. The only file that parses JSON.
+"""
+
+import json
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+import orjson
+
+from compaction.transcripts.blocks import read_blocks
+from compaction.transcripts.calls import count_written_characters
+from compaction.transcripts.entries import (
+    Block,
+    Entry,
+    Iteration,
+    LazyFields,
+    LazySequence,
+    Message,
+    OtherBlock,
+    TextBlock,
+    Usage,
+)
+from compaction.transcripts.frozen import make_filler
+from compaction.transcripts.lines import Line
+from compaction.transcripts.payload_fields import has_payload, read_payload
+from compaction.transcripts.payloads import Attachment, Payload, Progress
+from compaction.transcripts.skipped import Item, SkippedLine
+from compaction.transcripts.values import LARGEST_COUNT, get_fields, get_items, get_time
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+_NO_JSON = msgspec.Raw(b"")
+_SPACE = re.compile(r"[ \t\r\n\x00\ufeff]*")  # JSON's own, plus the NULs of an interrupted write and a byte order mark
+_LENIENT = json.JSONDecoder(strict=False)
+_UNREADABLE = "unreadable"
+_T = TypeVar("_T")
+_SomeStruct = TypeVar("_SomeStruct", bound=msgspec.Struct)
+
+
+# The structs below hold no cycles, so the collector need not walk them: gc=False.
+def _name_in_json(name: str) -> str:
+    first, *rest = name.split("_")
+    return (first + "".join(word.title() for word in rest)).replace("UseId", "UseID")
+
+
+class _Kind(msgspec.Struct, rename="camel", gc=False):
+    type: str = ""
+    agent_id: str | None = None
+
+
+class _CacheCreation(msgspec.Struct, gc=False):
+    ephemeral_5m_input_tokens: _Count | None = None
+    ephemeral_1h_input_tokens: _Count | None = None
+
+
+class _ServerTools(msgspec.Struct, gc=False):
+    web_search_requests: _Count | None = None
+    web_fetch_requests: _Count | None = None
+
+
+class _OutputDetails(msgspec.Struct, gc=False):
+    thinking_tokens: _Count | None = None
+
+
+class _Tokens(msgspec.Struct, gc=False):
+    input_tokens: _Count | None = None
+    cache_creation_input_tokens: _Count | None = None
+    cache_read_input_tokens: _Count | None = None
+    output_tokens: _Count | None = None
+    cache_creation: _CacheCreation | None = None
+    type: str | None = None
+    model: str | None = None
+
+
+class _Usage(_Tokens, gc=False):
+    service_tier: str | None = None
+    inference_geo: str | None = None
+    speed: str | None = None
+    server_tool_use: _ServerTools | None = None
+    output_tokens_details: _OutputDetails | None = None
+    iterations: list[_Tokens] | None = None
+
+
+class _Diagnostics(msgspec.Struct, gc=False):
+    cache_miss_reason: _Kind | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    model: str | None = None
+    id: str | None = None
+    type: str | None = None
+    role: str | None = None
+    content: msgspec.Raw = _NO_JSON
+    stop_reason: str | None = None
+    usage: _Usage | None = None
+    diagnostics: _Diagnostics | None = None
+
+
+class _Written(msgspec.Struct, gc=False):
+    type: str = ""
+    text: str = ""
+    thinking: str = ""
+    id: str = ""
+    name: str = ""
+    input: msgspec.Raw = _NO_JSON
+
+
+class LineHead(msgspec.Struct, rename=_name_in_json, gc=False):
+    """The part of a line that metrics need; content stays undecoded."""
+
+    parent_uuid: str | None = None
+    logical_parent_uuid: str | None = None
+    is_sidechain: bool | None = None
+    cwd: str | None = None
+    session_id: str | None = None
+    version: str | None = None
+    git_branch: str | None = None
+    agent_id: str | None = None
+    type: str = ""
+    subtype: str | None = None
+    message: _Message | None = None
+    attachment: _Kind | None = None
+    rendered_role: str | None = None
+    data: _Kind | None = None
+    tool_use_id: str | None = None
+    parent_tool_use_id: str | None = None
+    request_id: str | None = None
+    uuid: str | None = None
+    timestamp: _Time | None = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    is_api_error_message: bool | None = None
+    shape_hash: str | None = None
+    hash: str | None = None
+    message_id: str | None = None
+    is_snapshot_update: bool | None = None
+
+
+_fill_entry, _fill_message, _fill_usage = make_filler(Entry), make_filler(Message), make_filler(Usage)
+_HEAD = msgspec.json.Decoder(LineHead)
+_WRITTEN = msgspec.json.Decoder(list[_Written])
+_NESTED: dict[str, type[msgspec.Struct]] = {
+    "message": _Message,
+    "attachment": _Kind,
+    "data": _Kind,
+    "usage": _Usage,
+    "diagnostics": _Diagnostics,
+    "cache_miss_reason": _Kind,
+    "cache_creation": _CacheCreation,
+    "server_tool_use": _ServerTools,
+    "output_tokens_details": _OutputDetails,
+}
+# Large lines whose payload the head already holds; the others with a payload are small.
+_LIGHT_PAYLOADS = {"api-request-shape", "api-request-blob", "file-history-snapshot"}
+
+
+def read_line(line: Line, types: Container[str] | None = None) -> Sequence[Item]:
+    """The entries of one line (two objects may share it), or the line itself as skipped, with the reason.
+
+    With `types`, lines of other types are passed over as soon as their head is known: the way to read metrics fast.
+    """
+    if line.is_dropped:
+        reason = f"The line has {line.size_bytes:,} bytes, more than is kept of one line."
+        return (SkippedLine("too_long", line.number, line.offset, b"", reason, line.size_bytes),)
+    head = decode_head(line.raw)
+    if head is None:
+        items = _read_leniently(line)
+        return [item for item in items if types is None or not isinstance(item, Entry) or item.type in types]
+    return (make_entry(head, line),) if types is None or head.type in types else ()
+
+
+def decode_head(raw: bytes) -> LineHead | None:
+    """The head of a line that holds exactly one well-formed object; None for every other line."""
+    try:
+        return _HEAD.decode(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def count_head_characters(head: LineHead) -> int:
+    """What the model wrote on this line, as calls.count_written_characters has it, without making the blocks."""
+    if head.message is None or head.message.content is _NO_JSON:
+        return 0
+    try:
+        blocks = _WRITTEN.decode(head.message.content)
+    except (ValueError, RecursionError):
+        return count_written_characters(_decode_blocks(head.message.content))
+    return sum(_count_block_characters(block) for block in blocks)
+
+
+def drop_content(head: LineHead) -> None:
+    """Let go of the line behind this head, which its undecoded content keeps in memory."""
+    if head.message is not None:
+        head.message.content = _NO_JSON
+
+
+def _count_block_characters(block: _Written) -> int:
+    if block.type == "tool_use" and block.id and block.name:
+        data = memoryview(block.input)
+        return len(block.name) + len(_encode_json(load_json(data)) if data else "{}")
+    return len(block.text) if block.type == "text" else len(block.thinking) if block.type == "thinking" else 0
+
+
+def make_entry(head: LineHead, line: Line, fields: Mapping[str, object] | None = None) -> Entry:
+    raw = line.raw
+    if fields is None:
+        fields = LazyFields(_decode_fields, raw)
+    message = None
+    if head.message is not None and head.type in ("user", "assistant"):
+        message = _make_message(head.message, head.type, fields)
+    return _fill_entry(
+        head.type,
+        head.subtype,
+        head.uuid,
+        head.parent_uuid,
+        head.logical_parent_uuid,
+        head.timestamp,
+        head.session_id,
+        head.agent_id,
+        head.is_sidechain is True,
+        head.is_meta is True,
+        head.is_compact_summary is True,
+        head.is_api_error_message is True,
+        head.version,
+        head.cwd,
+        head.git_branch,
+        head.request_id,
+        message,
+        None if message is not None else _make_payload(head, fields),
+        fields,
+        raw,
+        line.number,
+    )
+
+
+def _make_message(head: _Message, line_type: str, fields: Mapping[str, object]) -> Message:
+    content: LazySequence[Block]
+    if head.content is _NO_JSON:
+        content = LazySequence(_read_known_blocks, fields)
+        is_plain = isinstance(get_fields(fields, "message").get("content"), str)
+    else:
+        content = LazySequence(_decode_blocks, head.content)
+        is_plain = memoryview(head.content)[0] == ord('"')
+    reason = head.diagnostics.cache_miss_reason if head.diagnostics else None
+    return _fill_message(
+        head.role or line_type,
+        content,
+        head.id,
+        head.model,
+        make_usage(head.usage) if head.usage is not None else None,
+        head.stop_reason,
+        is_plain,
+        reason.type if reason else None,
+    )
+
+
+def _split_creation(tokens: _Tokens) -> tuple[int, int, int]:
+    """Cache writes in all, at 5 minutes and at 1 hour; without a split they all count as 5 minutes."""
+    total = tokens.cache_creation_input_tokens or 0
+    split = tokens.cache_creation
+    if split is None or (split.ephemeral_5m_input_tokens is None and split.ephemeral_1h_input_tokens is None):
+        return total, total, 0
+    return total, split.ephemeral_5m_input_tokens or 0, split.ephemeral_1h_input_tokens or 0
+
+
+def make_usage(head: _Usage) -> Usage:
+    """The usage of a line, from its head."""
+    total, at_5m, at_1h = _split_creation(head)
+    details, server = head.output_tokens_details, head.server_tool_use
+    return _fill_usage(
+        head.input_tokens or 0,
+        head.output_tokens or 0,
+        total,
+        at_5m,
+        at_1h,
+        head.cache_read_input_tokens or 0,
+        details.thinking_tokens if details else None,
+        (server.web_search_requests or 0) if server else 0,
+        (server.web_fetch_requests or 0) if server else 0,
+        tuple(_make_iteration(tokens) for tokens in head.iterations) if head.iterations else (),
+        head.service_tier,
+        head.speed,
+        head.inference_geo,
+    )
+
+
+def _make_iteration(tokens: _Tokens) -> Iteration:
+    total, at_5m, at_1h = _split_creation(tokens)
+    return Iteration(
+        type=tokens.type or "message",
+        model=tokens.model,
+        input_tokens=tokens.input_tokens or 0,
+        output_tokens=tokens.output_tokens or 0,
+        cache_creation_tokens=total,
+        cache_creation_5m_tokens=at_5m,
+        cache_creation_1h_tokens=at_1h,
+        cache_read_tokens=tokens.cache_read_input_tokens or 0,
+    )
+
+
+def _make_payload(head: LineHead, fields: Mapping[str, object]) -> Payload | None:
+    if head.type == "progress":
+        data = head.data or _Kind()
+        return Progress(data.type, head.tool_use_id, head.parent_tool_use_id, data.agent_id)
+    if head.type == "attachment":
+        kind = head.attachment.type if head.attachment else ""
+        return Attachment(kind, LazySequence(_read_rendered, fields), head.rendered_role)
+    if head.type in _LIGHT_PAYLOADS:
+        known = {"shapeHash": head.shape_hash, "hash": head.hash, "messageId": head.message_id}
+        return read_payload(head.type, None, {**known, "isSnapshotUpdate": head.is_snapshot_update})
+    subtype = head.subtype if head.type == "system" else None
+    return read_payload(head.type, subtype, fields) if has_payload(head.type, subtype) else None
+
+
+def _read_rendered(fields: Mapping[str, object]) -> tuple[str, ...]:
+    texts: list[str] = []
+    for item in get_items(fields, "rendered"):
+        content = item.get("content") if isinstance(item, Mapping) else item
+        texts.extend(block.text for block in read_blocks(content, _encode_json) if isinstance(block, TextBlock))
+    return tuple(texts)
+
+
+def _read_known_blocks(fields: Mapping[str, object]) -> tuple[Block, ...]:
+    return read_blocks(get_fields(fields, "message").get("content"), _encode_json)
+
+
+def _decode_blocks(raw: msgspec.Raw) -> tuple[Block, ...]:
+    try:
+        return read_blocks(load_json(memoryview(raw)), _encode_json)
+    except (ValueError, RecursionError):
+        return (OtherBlock(_UNREADABLE, {}, bytes(raw).decode("utf-8", "replace")),)
+
+
+def _decode_fields(raw: bytes) -> Mapping[str, object]:
+    try:
+        fields = load_json(raw)
+    except (ValueError, RecursionError):
+        return {}
+    return fields if isinstance(fields, Mapping) else {}
+
+
+def load_json(data: bytes | memoryview) -> object:
+    """The value of a JSON text; halves of characters and control characters are forgiven. Raises ValueError."""
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return _scrub(json.loads(bytes(data).decode("utf-8", "surrogateescape"), strict=False))
+
+
+def _scrub(value: _T) -> _T:
+    """The same value with '?' for halves of characters, which no later step could encode."""
+    scrubbed: _T = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return scrubbed
+
+
+def _encode_json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # whole numbers beyond 64 bits, nesting beyond its limit
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _read_leniently(line: Line) -> Iterator[Item]:
+    """What the fast decoder refuses: several objects, comments, odd values, broken JSON."""
+    text = line.raw.decode("utf-8", "surrogateescape")
+    start, offset = 0, line.offset
+    at = _skip_space(text, 0)
+    if at == len(text) or text.startswith("//", at):
+        kind: Literal["blank", "comment"] = "blank" if at == len(text) else "comment"
+        yield SkippedLine(kind, line.number, offset, line.raw, size_bytes=len(line.raw))
+        return
+    while at < len(text):
+        fields, end, reason = _decode_object(text, at)
+        following = _skip_space(text, end)
+        stop = following if following == len(text) else end
+        raw = text[start:stop].encode("utf-8", "surrogateescape")
+        if reason:
+            yield SkippedLine("malformed", line.number, offset, raw, reason, len(raw))
+        else:
+            yield make_lenient_entry(fields, Line(line.number, offset, raw, len(raw)))
+        start, at, offset = stop, following, offset + len(raw)
+
+
+def _skip_space(text: str, start: int) -> int:
+    match = _SPACE.match(text, start)
+    return match.end() if match else start
+
+
+def _decode_object(text: str, start: int) -> tuple[Mapping[str, object], int, str]:
+    """The object that starts here, where it ends, and no reason; or nothing, the end of the line and the reason."""
+    try:
+        value, end = _LENIENT.raw_decode(text, start)
+        if isinstance(value, dict):
+            return _scrub(value) if value else {}, end, ""
+        reason = "The line holds JSON, but not an object."
+    except json.JSONDecodeError as error:
+        reason = f"Not valid JSON at character {error.pos + 1}: {error.msg}."
+    except ValueError:
+        reason = "A number on this line is too long to read."
+    except RecursionError:
+        reason = "The line is nested too deeply to read."
+    return {}, len(text), reason
+
+
+def make_lenient_entry(fields: Mapping[str, object], line: Line) -> Entry:
+    """An entry from decoded fields: whatever has the wrong kind counts as absent."""
+    head = decode_head(line.raw)
+    if head is not None:
+        return make_entry(head, line)
+    head = _convert_leniently(fields, LineHead)
+    head.timestamp = get_time(fields, "timestamp")
+    return make_entry(head, line, fields)
+
+
+_list_fields = cache(msgspec.structs.fields)
+
+
+def _convert_leniently(fields: Mapping[str, object], kind: type[_SomeStruct]) -> _SomeStruct:
+    known: dict[str, object] = {}
+    for place in _list_fields(kind):
+        value = fields.get(place.encode_name)
+        nested = _NESTED.get(place.name)
+        if place.name == "iterations" and isinstance(value, list):
+            known[place.name] = [_convert_leniently(item, _Tokens) for item in value if isinstance(item, Mapping)]
+        elif nested is not None and isinstance(value, Mapping):
+            known[place.name] = _convert_leniently(value, nested)
+        elif value is not None and _is_simple(value, place.type):
+            known[place.name] = value
+    return kind(**known)
+
+
+def _is_simple(value: object, kind: object) -> bool:
+    """Whether a plain value fits its field; raw JSON and times are not plain."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return isinstance(value, str | bool | int) and kind is not msgspec.Raw

@@ -1,0 +1,69 @@
+"""Rounds: one model response with what it was answered, the unit in which a conversation may be cut."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compaction.transcripts.entries import Entry, ToolResultBlock, ToolUseBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A response and everything up to the next one; the first round may be only what came before any response."""
+
+    entries: tuple[Entry, ...]
+    message_id: str | None = None
+
+
+@dataclass(slots=True)
+class _Draft:
+    index: int
+    message_id: str | None
+    entries: list[Entry]
+    joined_to: "_Draft | None" = None
+
+    def find(self) -> "_Draft":
+        """The round this one has become part of."""
+        draft = self
+        while draft.joined_to is not None:
+            draft.joined_to = draft.joined_to.joined_to or draft.joined_to
+            draft = draft.joined_to
+        return draft
+
+
+def group_rounds(entries: Iterable[Entry]) -> tuple[Round, ...]:
+    """The entries in rounds. A round begins where another response begins; tool pairs are never in two rounds."""
+    drafts: list[_Draft] = []
+    requested_in: dict[str, _Draft] = {}
+    for entry in entries:
+        message_id = _find_response_id(entry)
+        if not drafts or (message_id is not None and message_id != drafts[-1].message_id):
+            drafts.append(_Draft(len(drafts), message_id, []))
+        drafts[-1].entries.append(entry)
+        _join_rounds(drafts, _find_home(entry, requested_in, drafts[-1]))
+    return tuple(Round(tuple(draft.entries), draft.message_id) for draft in drafts)
+
+
+def _find_response_id(entry: Entry) -> str | None:
+    if entry.type != "assistant" or entry.message is None:
+        return None
+    return entry.message.id or entry.uuid or f"line {entry.line_number}"
+
+
+def _find_home(entry: Entry, requested_in: dict[str, _Draft], here: _Draft) -> int:
+    """The earliest round that this entry answers; notes the requests it makes."""
+    home = here.index
+    for block in entry.message.content if entry.message else ():
+        if isinstance(block, ToolUseBlock):
+            requested_in.setdefault(block.id, here)
+        elif isinstance(block, ToolResultBlock) and block.tool_use_id in requested_in:
+            home = min(home, requested_in[block.tool_use_id].find().index)
+    return home
+
+
+def _join_rounds(drafts: list[_Draft], home: int) -> None:
+    """A result that comes rounds after its request draws all rounds between into one."""
+    while len(drafts) - 1 > home:
+        late = drafts.pop()
+        late.joined_to = drafts[-1]
+        drafts[-1].entries += late.entries
+        drafts[-1].message_id = late.message_id

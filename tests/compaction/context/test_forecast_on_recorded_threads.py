@@ -1,0 +1,54 @@
+"""The forecast replayed over recorded threads: how often the truth lies inside the range it gave."""
+
+import statistics
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from compaction.context.forecast import CallPoint, Forecast, forecast_line, trace_calls
+from compaction.transcripts.chain import split_threads
+from compaction.transcripts.transcript import read_transcript
+
+RECORDED = Path(__file__).resolve().parents[3] / "../shared/data/transcripts"
+CALLS_AHEAD = range(20, 61)
+
+
+def list_segments() -> Iterator[tuple[list[CallPoint], int]]:
+    """Every recorded thread with the positions where a stretch between two compactions begins."""
+    for path in sorted(RECORDED.glob("*.jsonl")):
+        for thread in split_threads(read_transcript(path.read_bytes()).entries):
+            points = [point for point in trace_calls(thread.entries) if point.context_tokens]
+            starts = [0, *(index for index, point in enumerate(points) if point.is_first_after_compaction), len(points)]
+            for start, end in pairwise(starts):
+                yield points[:end], start
+
+
+def list_cases() -> Iterator[tuple[int, Forecast]]:
+    """For every new height of a thread, taken as the line: the forecasts made 20 to 60 calls before it."""
+    for points, start in list_segments():
+        highest = 0
+        for reached in range(start, len(points)):
+            line = points[reached].context_tokens
+            if line <= highest:
+                continue
+            highest = line
+            for ahead in CALLS_AHEAD:
+                if reached - ahead < start:
+                    break
+                found = forecast_line(points[: reached - ahead + 1], line)
+                if isinstance(found, Forecast):
+                    yield ahead, found
+
+
+@pytest.mark.recorded_data
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded transcripts are not beside this checkout")
+def test_the_truth_lies_inside_the_range_in_at_least_70_percent_of_recorded_cases() -> None:
+    cases = list(list_cases())
+    assert len(cases) > 1_000
+    inside = sum(found.calls.low <= ahead <= found.calls.high for ahead, found in cases)
+    width = statistics.median(found.calls.high / found.calls.low for _, found in cases)
+    assert inside / len(cases) >= 0.70, f"{inside} of {len(cases)}"
+    # A range that says nothing would pass too: the latest may be at most five times the soonest in half of the cases.
+    assert width <= 5, width

@@ -1,0 +1,161 @@
+"""Calls: one per message id, the last line wins, output estimated where no stop reason was written."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compaction.transcripts.calls import collect_calls
+from compaction.transcripts.lines import Position
+from compaction.transcripts.scanner import Scanner
+from compaction.transcripts.transcript import read_transcript
+from tests.compaction.making import answer, make_entry, make_line, request, text, thought, use
+from tests.compaction.recorded import each_recorded, read_recorded
+from tests.compaction.transcripts.test_transcript import transcripts
+
+
+def test_lines_of_one_message_are_one_call_and_the_last_wins() -> None:
+    found = [
+        answer("m1", thought("a"), usage=use(10, 1), timestamp="2026-05-01T10:00:00Z"),
+        answer("m2", text("other"), usage=use(30, 7), stop_reason="end_turn"),
+        answer("m1", text("b"), usage=use(10, 9), timestamp="2026-05-01T10:00:05Z", stop_reason="end_turn"),
+    ]
+    first, second = collect_calls(found)
+    assert (first.message_id, first.usage.output_tokens, first.line_count) == ("m1", 9, 2)
+    assert first.started_at is not None
+    assert first.ended_at is not None
+    assert (first.ended_at - first.started_at).total_seconds() == 5
+    assert (second.message_id, second.model) == ("m2", "claude-opus-4-5-20251101")
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "reported", "expected"),
+    [
+        (None, 1, 55),  # 100 + 100 + 4 ("Bash") + 13 ({"command":1}) characters
+        (None, 55, 55),
+        (None, 400, 400),
+        ("end_turn", 1, 1),
+    ],
+)
+def test_output_without_a_stop_reason_is_at_least_a_quarter_of_what_was_written(
+    stop_reason: str | None, reported: int, expected: int
+) -> None:
+    found = [
+        answer("m1", thought("x" * 100), usage=use(10, 1)),
+        answer(
+            "m1", text("y" * 100), request("t", "Bash", command=1), usage=use(10, reported), stop_reason=stop_reason
+        ),
+    ]
+    (call,) = collect_calls(found)
+    assert (call.output_tokens, call.is_output_estimated) == (expected, expected > reported)
+    assert call.counted_usage.output_tokens == expected
+    assert call.usage.output_tokens == reported
+
+
+def test_synthetic_answers_and_nested_messages_are_no_calls() -> None:
+    nested = {"type": "assistant", "message": {"id": "m9", "usage": use(), "content": []}}
+    found = [
+        answer("m0", text("error"), usage=use(0, 0), model="<synthetic>"),
+        answer("m1", text("no usage")),
+        make_entry("progress", data={"type": "agent_progress", "message": nested}),
+        make_entry("user", message={"id": "m2", "usage": use()}),
+    ]
+    assert collect_calls(found) == ()
+
+
+def test_a_response_without_an_id_goes_by_its_request_and_then_by_its_line() -> None:
+    found = [
+        answer(None, usage=use(), requestId="r1"),
+        answer(None, usage=use(), requestId="r1"),
+        answer(None, usage=use(), uuid="u"),
+    ]
+    assert [call.message_id for call in collect_calls(found)] == ["r1", "u"]
+
+
+def count_independently(data: bytes) -> dict[str, tuple[int, ...]]:
+    """Another way to the same numbers: plain json over lines, a later line overwrites an earlier one."""
+    counted: dict[str, tuple[int, ...]] = {}
+    for line in data.splitlines():
+        fields = json.loads(line)
+        if fields["type"] != "assistant" or fields["message"]["model"] == "<synthetic>":
+            continue
+        usage = fields["message"]["usage"]
+        names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+        counted[fields["message"]["id"]] = tuple(usage[name] for name in names)
+    return counted
+
+
+@each_recorded()
+@pytest.mark.recorded_data
+def test_recorded_calls_agree_with_an_independent_count(path: Path) -> None:
+    calls = collect_calls(read_recorded(path).entries)
+    found = {
+        call.message_id: (
+            call.usage.input_tokens,
+            call.usage.cache_creation_tokens,
+            call.usage.cache_read_tokens,
+            call.usage.output_tokens,
+        )
+        for call in calls
+    }
+    assert found == count_independently(path.read_bytes())
+    assert len(calls) == len(found)
+
+
+@each_recorded()
+@pytest.mark.recorded_data
+def test_scanning_recorded_transcripts_gives_the_same_calls(path: Path) -> None:
+    data = path.read_bytes()
+    scanner = Scanner()
+    for start in range(0, len(data), 40_000):
+        scanner.feed(data[start : start + 40_000])
+    scan = scanner.result()
+    entries = read_recorded(path).entries
+    assert scan.calls == collect_calls(entries)
+    assert scan.type_counts.total() == len(entries)
+    assert scan.position.offset == len(data)
+    assert not scan.problems
+
+
+odd_responses = st.lists(
+    st.builds(
+        lambda name, stop, usage, content: make_line(
+            "assistant",
+            uuid="u",
+            message={"id": name, "model": "m", "stop_reason": stop, "usage": usage, "content": content},
+        ),
+        st.sampled_from(["m1", "m2", None, 7]),
+        st.sampled_from([None, "end_turn"]),
+        st.sampled_from([use(), use(5, 90), {"input_tokens": -1}, 4, None]),
+        st.sampled_from(
+            [[text("some words é")], [request("t", path="/é"), thought("hm")], "plain", [5], {"a": 1}, None]
+        ),
+    ),
+    max_size=6,
+).map(b"".join)
+
+
+@settings(deadline=None)
+@given(st.lists(odd_responses | transcripts.map(lambda data: data + b"\n"), max_size=3).map(b"".join))
+def test_scanning_and_reading_agree_on_any_bytes(data: bytes) -> None:
+    scanner = Scanner()
+    scanner.feed(data)
+    scan = scanner.result()
+    whole = read_transcript(data[: scan.position.offset])
+    assert scan.calls == collect_calls(whole.entries)
+    assert scan.problems == whole.problems
+    kept = [entry for entry in whole.entries if entry.type in ("system", "SummaryMessage", "cost-state")]
+    assert list(scan.kept_entries) == kept
+
+
+def test_a_scan_resumes_at_its_position() -> None:
+    line = make_line("assistant", message={"id": "m1", "model": "m", "usage": use()})
+    first = Scanner()
+    first.feed(line + line[:20])
+    assert first.result().position == Position(len(line), 1)
+    second = Scanner(first.result().position)
+    second.feed(line)
+    (call,) = second.result().calls
+    assert call.last_line_number == 2
