@@ -1,0 +1,304 @@
+"""The kinds of secrets that are redacted: what each is, the literal that gives it away, and its pattern.
+
+A pattern never takes half of a JSON escape or half of a character, so a JSON line stays a JSON line.
+"""
+
+from dataclasses import dataclass
+
+# A word may begin after a letter when that letter ends an escape: \nghp_... is a newline, then a token.
+# For the same reason \npm_... is no npm token, and to take its n would break the line.
+_LEFT = rb"(?:(?<![A-Za-z0-9_\-])(?!(?<=\\)[bfnrtu])|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4}))"
+_RIGHT = rb"(?![A-Za-z0-9_\-])"
+
+
+@dataclass(frozen=True)
+class Form:
+    """One kind of secret: any of the literals must be there, then the pattern decides.
+
+    The pattern is tried where the literal starts, or `back` bytes before it. Its group `secret`, if it has one, is
+    all that is replaced.
+    """
+
+    name: str
+    what: str
+    literals: tuple[bytes, ...]
+    pattern: bytes
+    back: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """A value given to a telling name (`name=value`, `"name": "value"`, `--name value`); the first fit names it."""
+
+    name: str
+    what: str
+    names: bytes
+    shortest: int = 8
+    bits: float = 3.0  # Shannon entropy per character
+
+
+def _word(name: str, what: str, literals: tuple[bytes, ...], body: bytes) -> Form:
+    return Form(name, what, literals, _LEFT + b"(?P<secret>" + body + b")" + _RIGHT)
+
+
+_URL = rb":(?:\\*+/){2}"
+_KEY_BLOCK = rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_KEY_BLOCK_END = rb"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_NEW_LINE = rb"(?:\\+[nrt]|\\+u000[aAdD9]|\\+u2192|[\r\n\t ]|\xe2\x86\x92)"  # the arrow: numbered lines of a read file
+
+WITH_UNDERSCORE = (
+    _word(
+        "github-token",
+        "GitHub token (personal, OAuth, app, refresh)",
+        (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"),
+        rb"gh[pousr]_[A-Za-z0-9]{30,}+",
+    ),
+    _word("github-fine-grained-token", "GitHub fine-grained token", (b"github_pat_",), rb"github_pat_\w{40,}+"),
+    _word("npm-token", "npm access token", (b"npm_",), rb"npm_[A-Za-z0-9]{36}"),
+    _word("huggingface-token", "Hugging Face token", (b"hf_", b"api_org_"), rb"(?:hf|api_org)_[A-Za-z0-9]{30,64}"),
+    _word(
+        "stripe-key",
+        "Stripe secret or restricted key",
+        (b"sk_live_", b"rk_live_", b"sk_test_", b"rk_test_"),
+        rb"(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}+",
+    ),
+    _word(
+        "stripe-webhook-secret",
+        "Stripe webhook signing secret",
+        (b"whsec_",),
+        rb"whsec_(?:[A-Za-z0-9+]|\\*/){24,64}+={0,2}",
+    ),
+    _word(
+        "plimsoll-key", "Plimsoll key, sign-in link or invitation", (b"plk_", b"pls_", b"pli_"), rb"pl[ksi]_[\w\-]{43}"
+    ),
+    _word(
+        "digitalocean-token", "DigitalOcean token", (b"dop_v1_", b"doo_v1_", b"dor_v1_"), rb"do[opr]_v1_[a-f0-9]{64}"
+    ),
+    _word(
+        "shopify-token",
+        "Shopify token or shared secret",
+        (b"shpat_", b"shpca_", b"shppa_", b"shpss_"),
+        rb"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}",
+    ),
+    _word("linear-key", "Linear API key", (b"lin_api_", b"lin_oauth_"), rb"lin_(?:api|oauth)_[A-Za-z0-9]{32,64}"),
+    _word(
+        "notion-token",
+        "Notion token",
+        (b"ntn_", b"secret_"),
+        rb"(?:ntn_[A-Za-z0-9]{40,50}|secret_[A-Za-z0-9]{43})",
+    ),
+    _word("figma-token", "Figma token", (b"figd_",), rb"figd_[\w\-]{36,64}"),
+    _word("docker-token", "Docker Hub token", (b"dckr_pat_", b"dckr_oat_"), rb"dckr_[po]at_[\w\-]{20,40}"),
+    _word("groq-key", "Groq API key", (b"gsk_",), rb"gsk_[A-Za-z0-9]{40,64}"),
+    _word("replicate-token", "Replicate token", (b"r8_",), rb"r8_[A-Za-z0-9]{37,40}"),
+    _word(
+        "grafana-token",
+        "Grafana token",
+        (b"glsa_", b"glc_"),
+        rb"gl(?:sa|c)_(?:[A-Za-z0-9+]|\\*/){32,}+={0,3}(?:_[A-Fa-f0-9]{8})?",
+    ),
+    _word(
+        "sentry-token",
+        "Sentry token",
+        (b"sntrys_", b"sntryu_"),
+        rb"sntry[su]_(?:[A-Za-z0-9+=]|\\*/){32,}+(?:_(?:[A-Za-z0-9+]|\\*/){43})?",
+    ),
+    _word("rubygems-key", "RubyGems key", (b"rubygems_",), rb"rubygems_[a-f0-9]{48}"),
+    _word(
+        "supabase-token", "Supabase token", (b"sbp_", b"sb_secret_"), rb"(?:sbp_[a-f0-9]{40}|sb_secret_[\w\-]{20,64})"
+    ),
+    _word(
+        "planetscale-token",
+        "PlanetScale token or password",
+        (b"pscale_tkn_", b"pscale_pw_"),
+        rb"pscale_(?:tkn|pw)_[\w\-]{32,64}",
+    ),
+    _word("netlify-token", "Netlify token", (b"nfp_",), rb"nfp_[A-Za-z0-9]{36,40}"),
+    _word("posthog-key", "PostHog personal key", (b"phx_",), rb"phx_[A-Za-z0-9]{40,50}"),
+    _word("sourcegraph-token", "Sourcegraph token", (b"sgp_",), rb"sgp_(?:[a-f0-9]{16}_)?[a-f0-9]{40}"),
+    _word("langsmith-key", "LangSmith key", (b"lsv2_pt_", b"lsv2_sk_"), rb"lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}"),
+)
+WITH_HYPHEN = (
+    _word("anthropic-key", "Anthropic API key", (b"sk-",), rb"sk-ant-[\w\-]{20,}+"),
+    _word(
+        "openai-key",
+        "OpenAI API key and keys of the same shape (DeepSeek, OpenRouter)",
+        (b"sk-",),
+        rb"sk-(?!ant-)(?:(?:proj|svcacct|admin|or-v1)-[\w\-]{20,}+|[A-Za-z0-9]{20,}+)",
+    ),
+    _word(
+        "gitlab-token",
+        "GitLab token (personal, deploy, runner, trigger, feed ...)",
+        (b"glpat-", b"gldt-", b"glrt-", b"glptt-", b"glcbt-", b"glft-", b"glsoat-", b"glimt-", b"glagent-", b"gloas-"),
+        rb"gl(?:pat|dt|rt|ptt|cbt|ft|soat|imt|agent|oas)-[\w\-]{20,}+(?:\.[0-9a-z]{2}\.?[0-9a-z]{7})?",
+    ),
+    _word("slack-app-token", "Slack app token", (b"xapp-",), rb"xapp-\d-[A-Z0-9]{8,20}-\d{8,20}-[A-Za-z0-9]{20,}+"),
+    _word("pypi-token", "PyPI upload token", (b"pypi-",), rb"pypi-[\w\-]{50,}+"),
+    _word("newrelic-key", "New Relic key", (b"NRAK-", b"NRII-", b"NRJS-"), rb"NR(?:AK|II|JS)-[A-Za-z0-9\-]{19,40}"),
+    _word("mailgun-key", "Mailgun key", (b"key-",), rb"key-[a-f0-9]{32}"),
+    _word("google-oauth-secret", "Google OAuth client secret", (b"GOCSPX-",), rb"GOCSPX-[\w\-]{28}"),
+    _word("age-secret-key", "age identity", (b"AGE-SECRET-KEY-",), rb"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
+    _word("perplexity-key", "Perplexity key", (b"pplx-",), rb"pplx-[A-Za-z0-9]{40,56}"),
+    _word("xai-key", "xAI key", (b"xai-",), rb"xai-[A-Za-z0-9]{60,100}"),
+    _word("nvidia-key", "NVIDIA API key", (b"nvapi-",), rb"nvapi-[\w\-]{50,80}"),
+    _word("tailscale-key", "Tailscale key", (b"tskey-",), rb"tskey-[a-z]{3,12}-[A-Za-z0-9\-]{16,80}"),
+    _word("postman-key", "Postman key", (b"PMAK-",), rb"PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
+    _word("pulumi-token", "Pulumi token", (b"pul-",), rb"pul-[a-f0-9]{40}"),
+    _word("heroku-key", "Heroku key", (b"HRKU-",), rb"HRKU-[\w\-]{36,64}"),
+    Form(
+        "private-key",
+        "private key block (RSA, EC, OpenSSH, PGP, service account), whole or cut off",
+        (b"-----BEGIN",),
+        b"(?P<secret>"
+        + _KEY_BLOCK
+        + rb"(?:(?:"
+        + _NEW_LINE
+        + rb"|\\+/|[A-Za-z0-9+/=,:.()]|-(?!----))*+"
+        + _KEY_BLOCK_END
+        + rb"|(?:"
+        + _NEW_LINE
+        + rb"++(?:\d{1,6}"
+        + _NEW_LINE
+        + rb"+)?(?:[A-Za-z0-9+/]|\\+/){8,}+={0,2})*+))",
+    ),
+)
+WITH_X = (
+    _word("slack-token", "Slack token", (b"xox",), rb"xox[a-z]-[A-Za-z0-9%\-]{10,}+"),
+    _word("brevo-key", "Brevo (Sendinblue) key", (b"xkeysib-",), rb"xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}"),
+)
+WITH_DOT = (
+    _word("sendgrid-key", "SendGrid key", (b"SG.",), rb"SG\.[\w\-]{16,32}\.[\w\-]{32,64}"),
+    _word("vault-token", "HashiCorp Vault token", (b"hvs.", b"hvb.", b"hvr."), rb"hv[sbr]\.[\w\-]{20,}+"),
+    _word("google-access-token", "Google OAuth access token", (b"ya29.",), rb"ya29\.[\w\-]{20,}+"),
+    _word(
+        "doppler-token",
+        "Doppler token",
+        (b"dp.",),
+        rb"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[\w\-]{2,35}\.)?[A-Za-z0-9]{40,44}",
+    ),
+    Form(
+        "terraform-token",
+        "Terraform Cloud token",
+        (b".atlasv1.",),
+        _LEFT + rb"(?P<secret>[A-Za-z0-9]{14}\.atlasv1\.[\w\-=]{60,70})" + _RIGHT,
+        (14,),
+    ),
+    Form(
+        "discord-token",
+        "Discord bot token",
+        (b".",),
+        _LEFT + rb"(?P<secret>[MNO][\w\-]{23,25}\.[\w\-]{6}\.[\w\-]{27,38})" + _RIGHT,
+        (24, 25, 26),
+    ),
+)
+WITH_START = (
+    _word("jwt", "JSON Web Token", (b"eyJ",), rb"eyJ[\w\-]{8,}+\.eyJ[\w\-]{8,}+(?:\.[\w\-]++)?+"),
+    _word(
+        "aws-access-key",
+        "AWS access key id",
+        (b"AKIA", b"ASIA", b"ABIA", b"ACCA"),
+        rb"A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}",
+    ),
+    _word("bedrock-key", "Amazon Bedrock key", (b"ABSK",), rb"ABSK(?:[A-Za-z0-9+]|\\*/){100,}+={0,2}"),
+    _word("gcp-api-key", "Google API key", (b"AIza",), rb"AIza[\w\-]{35}"),
+    _word(
+        "atlassian-token",
+        "Atlassian or Bitbucket token",
+        (b"ATATT", b"ATBB", b"ATCTT"),
+        rb"AT(?:ATT3|CTT3|BB)[\w\-=]{20,}+",
+    ),
+    Form("telegram-token", "Telegram bot token", (b":AA",), rb":(?P<secret>AA[\w\-]{33})" + _RIGHT),
+    _word("databricks-token", "Databricks token", (b"dapi",), rb"dapi[a-f0-9]{32}(?:-\d)?"),
+    Form(
+        "authorization",
+        "Bearer or Basic credentials",
+        (b"Bearer ", b"Basic "),
+        _LEFT + rb"(?:Bearer|Basic) (?P<secret>(?=[A-Za-z+/_\-.]{0,80}[0-9])[\w+/.~\-]{16,}+={0,2})",
+    ),
+    Form(
+        "password-hash",
+        "password hash (htpasswd, shadow)",
+        (b"$apr1$", b"$2a$", b"$2b$", b"$2y$", b"$5$", b"$6$"),
+        rb"(?P<secret>\$(?:2[aby]\$\d\d\$[./A-Za-z0-9]{53}|apr1\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}"
+        rb"|[56]\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43,86})(?![./]))" + _RIGHT,
+    ),
+)
+IN_URL = (
+    Form(
+        "url-password",
+        "password in a URL (database, git, registry)",
+        (b"://", b":\\"),
+        _URL + rb"[^\s:@/\"'\\<>`\[]{0,128}+:"
+        rb"(?P<secret>(?![$<{*%\[]|(?:pass(?:word)?|pw|secret)@)"
+        rb"(?:[^\s@/\"'\\<>`]|\\+u(?!002[27])[0-9A-Fa-f]{4}){3,256}+)@",
+    ),
+    Form(
+        "url-token",
+        "token in place of a user in a URL (Sentry DSN, git remote)",
+        (b"://", b":\\"),
+        _URL + rb"(?P<secret>[A-Za-z0-9]{32,}+)@",
+    ),
+    Form(
+        "slack-webhook",
+        "Slack webhook",
+        (b"://", b":\\"),
+        _URL + rb"hooks\.slack\.com\\*/(?:services|workflows|triggers)\\*/"
+        rb"(?P<secret>[A-Za-z0-9](?:[A-Za-z0-9]|\\*/(?=\w)){20,}+)",
+    ),
+    Form(
+        "discord-webhook",
+        "Discord webhook",
+        (b"://", b":\\"),
+        _URL + rb"(?:\w+\.)?discord(?:app)?\.com\\*/api\\*/webhooks\\*/(?P<secret>\d{10,22}\\*/[\w\-]{30,}+)",
+    ),
+    Form(
+        "teams-webhook",
+        "Microsoft Teams webhook",
+        (b"://", b":\\"),
+        _URL + rb"[\w.\-]{1,80}\.webhook\.office\.com\\*/webhookb2\\*/(?P<secret>[\w@\-](?:[\w@\-]|\\*/(?=\w)){20,}+)",
+    ),
+    Form(
+        "azure-sas",
+        "Azure shared access signature",
+        (b"://", b":\\"),
+        _URL + rb"[\w.\-]{1,80}\.windows\.net(?:[^\s\"'<>`\\:]|:(?![/\\])|\\+u0026|\\+/)*?(?:[?&]|\\+u0026)sig="
+        rb"(?P<secret>[A-Za-z0-9%+/=]{20,}+)",
+    ),
+)
+COOKIE = Form(
+    "cookie",
+    "Cookie header",
+    (b"kie",),
+    rb"(?i:kie)(?:\\*[\"'])?+:[ \t]*+(?:\\*[\"'])?+"
+    rb"(?P<secret>(?!\[redacted)(?=[\w.\-]{1,64}=)[^\"'\\\r\n]{16,}+)",
+)
+FORMS = (COOKIE, *WITH_UNDERSCORE, *WITH_HYPHEN, *WITH_X, *WITH_DOT, *WITH_START, *IN_URL)
+ASSIGNED = (
+    Assigned(
+        "aws-secret-key",
+        "AWS secret access key or session token",
+        rb"(?:.*aws.*(?:secret|session.?token).*|secret.?access.?key)",
+        16,
+    ),
+    Assigned("azure-key", "Azure storage, service bus or account key", rb"(?:account|sharedaccess|azure\w*?)_?key", 16),
+    Assigned("docker-auth", "registry credentials (.docker/config.json, .npmrc)", rb"_?auth", 12),
+    Assigned("kubeconfig-key", "client key in a kubeconfig", rb"client[_\-]key[_\-]data", 16),
+    Assigned("datadog-key", "Datadog key", rb"(?:dd|datadog).*key"),
+    Assigned("cloudflare-key", "Cloudflare key or token", rb"(?:cf|cloudflare).*(?:key|token)"),
+    Assigned("twilio-token", "Twilio auth token", rb"twilio.*(?:token|secret|key)"),
+    Assigned("authorization", "Authorization header", rb"(?:proxy[_\-])?authorization", 16),
+    Assigned("password", "password", rb".*(?:passw(?:or)?d|passphrase|pwd|pass)(?:[_\-.]\w{1,12}|\d+)?", 6, 2.2),
+    Assigned(
+        "token", "token", rb".*(?<!next_)(?<!page_)(?<!stop_)token(?:[_\-.]?(?:value|prod|dev|live|id|key|secret|\d+))?"
+    ),
+    Assigned("secret", "secret", rb".*secret[\w\-.]*"),
+    Assigned(
+        "api-key",
+        "API key, signing or encryption key",
+        rb".*(?:api|access|auth|private|signing|sign|encryption|encrypt|master|service|license|app"
+        rb"|application|admin|root|webhook"
+        rb"|deploy|server|jwt|hmac|session|storage|client|x|subscription|functions)[_\-. ]?keys?"
+        rb"(?:[_\-.]?(?:base|prod|dev|live|\d+))?",
+    ),
+    Assigned("credential", "credential", rb".*credentials?"),
+)
