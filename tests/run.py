@@ -104,12 +104,14 @@ def check_sources(run: Run) -> None:
 def run_suite(run: Run) -> None:
     pytest = (sys.executable, "-m", "pytest", "-q")
     with ExitStack() as stack:
-        redis, postgresql = {}, {}
+        redis, postgresql, faults = {}, {}, {}
         if find_redis():
             redis = {"PLIMSOLL_TEST_REDIS_URL": stack.enter_context(started_redis())}
         if find_postgresql():
-            postgresql = {"PLIMSOLL_TEST_DATABASE_URL": stack.enter_context(started_postgresql())}
-        run.step("pytest on SQLite", *pytest, "--cov", "--cov-report=term", **redis)
+            url = stack.enter_context(started_postgresql())
+            # tests/faults makes databases of its own on this server, whatever the round is.
+            postgresql, faults = {"PLIMSOLL_TEST_DATABASE_URL": url}, {"PLIMSOLL_TEST_POSTGRESQL_URL": url}
+        run.step("pytest on SQLite", *pytest, "--cov", "--cov-report=term", **redis, **faults)
         if postgresql:
             ignored = [f"--ignore={name}" for name in OWN_DATABASE]
             run.step("pytest on PostgreSQL", *pytest, "tests/dashboard", *ignored, **redis, **postgresql)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import F, Q
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
 
 from dashboard.jobs.claim import due_jobs
 from dashboard.jobs.post import BACKGROUND, post_job
@@ -34,7 +35,7 @@ class Round:
 def sweep(now: datetime) -> Round:
     died = returned = 0
     if Job.objects.filter(_lost_leases(now)).exists():  # reading first: an update would take SQLite's lock every second
-        died, returned = _bury(now), _return_lost(now)
+        died, returned = _take_back(now)
     done = Round(died=died, returned=returned, woken=_wake_waiting(now))
     _post_recurring(now)
     _beat(now)
@@ -49,16 +50,26 @@ def _lost_leases(now: datetime) -> Q:
     return Q(state=JobState.RUNNING) & (Q(lease_until__lt=now) | Q(lease_until__gt=beyond))
 
 
-def _bury(now: datetime) -> int:
-    lost = Job.objects.filter(_lost_leases(now), attempts__gte=settings.JOB_ATTEMPTS)
+def _take_back(now: datetime) -> tuple[int, int]:
+    """How many died, how many go back. Locked rows are passed by: on PostgreSQL a worker that sleeps in a transaction
+    would otherwise make every sweeper wait for it.
+    """
+    with transaction.atomic():
+        unlocked = Job.objects.filter(_lost_leases(now)).select_for_update(skip_locked=True)
+        lost = Job.objects.filter(pk__in=list(unlocked.values_list("pk", flat=True)))
+        return _bury(lost, now), _return_lost(lost)
+
+
+def _bury(lost: QuerySet[Job], now: datetime) -> int:
     told = f"The worker was lost {settings.JOB_ATTEMPTS} times while it ran."
-    return lost.update(state=JobState.DEAD, finished_at=now, lease_until=None, last_error=told)
+    hopeless = lost.filter(attempts__gte=settings.JOB_ATTEMPTS)
+    return hopeless.update(state=JobState.DEAD, finished_at=now, lease_until=None, last_error=told)
 
 
-def _return_lost(now: datetime) -> int:
+def _return_lost(lost: QuerySet[Job]) -> int:
     """The fence rises here already: a worker that comes back from a long sleep is refused at once."""
-    lost = Job.objects.filter(_lost_leases(now), attempts__lt=settings.JOB_ATTEMPTS)
-    return lost.update(state=JobState.QUEUED, lease_until=None, worker="", fence=F("fence") + 1, woken_at=None)
+    others = lost.filter(attempts__lt=settings.JOB_ATTEMPTS)
+    return others.update(state=JobState.QUEUED, lease_until=None, worker="", fence=F("fence") + 1, woken_at=None)
 
 
 def _wake_waiting(now: datetime) -> int:
