@@ -274,3 +274,30 @@ class AutomaticRunsPaused(RunError):
             "A compaction by hand may be tried, and a success lets automatic ones run again."
         )
         self.failures = failures
+
+
+class BodyUnreadable(CompactionError):
+    """A raw request body is no whole JSON object; telemetry cuts long ones unless told to write files."""
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(
+            f"The raw request of {size_bytes:,} bytes is not a whole JSON object. "
+            "Telemetry cuts long bodies; have it write them to files to keep them whole."
+        )
+        self.size_bytes = size_bytes
+
+
+class UnreasonedSection(CompactionError):
+    """A section that changes every turn needs a reason in writing."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'The section "{name}" is computed anew every turn, so it needs a written reason.')
+        self.name = name
+
+
+class SectionNameTaken(CompactionError):
+    """Two sections cannot have one name: the second would answer with the first one's kept text."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'There is already a section "{name}".')
+        self.name = name

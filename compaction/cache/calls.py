@@ -1,0 +1,214 @@
+"""Calls as break detection sees them, the baseline the next one is judged against, and the policy of judging.
+
+A baseline is a small value that can be stored with its thread. How calls are found in transcripts: see thread_calls.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from compaction.cache.causes import Cause
+from compaction.cache.fingerprint import Fingerprint, read_fingerprint
+from compaction.context.prices import Price
+from compaction.transcripts.entries import Usage
+from compaction.transcripts.values import get_count, get_fields, get_text, get_texts, get_time
+
+# Both must be passed for a loss; the client's own figures.
+LOSS_SHARE_PERCENT = 5
+LOSS_TOKENS = 2_000
+# Haiku caches differently; the client neither judges it nor compares with it.
+UNJUDGED_MODELS = ("haiku",)
+# Forks and side calls that share a session's id but not its conversation.
+UNJUDGED_SOURCES = ("compact", "session_memory", "speculation", "prompt_suggestion")
+
+# What announces that the next read will be lower, the weightiest first.
+ANNOUNCED = (Cause.COMPACTED, Cause.MICRO_COMPACTED, Cause.DELETION_ANNOUNCED, Cause.REWOUND)
+
+# The parent of a call whose ancestors hold no other call.
+CONVERSATION_START = ""
+
+SHORT_TTL, LONG_TTL = "5m", "1h"
+TTL_SECONDS: Mapping[str, int] = {SHORT_TTL: 5 * 60, LONG_TTL: 60 * 60}
+
+
+@dataclass(frozen=True, slots=True)
+class CachePolicy:
+    """What counts as a loss, which calls are left out, and a team's own price."""
+
+    loss_share_percent: int = LOSS_SHARE_PERCENT
+    loss_tokens: int = LOSS_TOKENS
+    unjudged_models: tuple[str, ...] = UNJUDGED_MODELS
+    unjudged_sources: tuple[str, ...] = UNJUDGED_SOURCES
+    team_price: Price | None = None
+
+    def judges(self, model: str | None, source: str | None, usage: Usage) -> bool:
+        """Whether a call is judged and becomes a baseline; empty usage (errors, placeholders) is neither."""
+        if usage.prompt_tokens == 0 or source in self.unjudged_sources:
+            return False
+        return not any(name in (model or "").lower() for name in self.unjudged_models)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheCall:
+    """One API call of one thread. `at` is when the request started, or its first line was written.
+
+    `announced` is what happened since the call before it and makes a rebuild expected; `noticed` is what often goes
+    with a loss. `parent_call_id` is the call it continues, where known.
+    """
+
+    call_id: str
+    at: datetime
+    model: str | None
+    usage: Usage
+    position: int = 0
+    client_version: str | None = None
+    query_source: str | None = None
+    parent_call_id: str | None = None
+    announced: tuple[Cause, ...] = ()
+    noticed: tuple[Cause, ...] = ()
+    fingerprint: Fingerprint | None = None
+    api_reason: str | None = None
+    client_reasons: tuple[str, ...] = ()
+    requested_ttl: str | None = None
+    starts_turn: bool = False
+    has_thinking: bool = False
+
+    @property
+    def written_ttl(self) -> str | None:
+        """The lifetime this call wrote with, the shorter one of a mix; None when it wrote nothing."""
+        usage = self.usage
+        if usage.cache_creation_tokens == 0:
+            return None
+        return LONG_TTL if usage.cache_creation_1h_tokens >= usage.cache_creation_tokens else SHORT_TTL
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What the next call of the thread is judged against: the last judged call, and what was announced since."""
+
+    call_id: str
+    at: datetime
+    model: str | None
+    read_tokens: int
+    written_tokens: int
+    ttl: str | None = None
+    client_version: str | None = None
+    speed: str | None = None
+    has_thinking: bool = False
+    fingerprint: Fingerprint | None = None
+    announced: tuple[Cause, ...] = ()
+
+    @property
+    def cached_tokens(self) -> int:
+        """The prefix the next call should find."""
+        return self.read_tokens + self.written_tokens
+
+    def to_fields(self) -> dict[str, object]:
+        """Plain values for a JSON column."""
+        return {
+            "call_id": self.call_id,
+            "at": self.at.isoformat(),
+            "model": self.model,
+            "read_tokens": self.read_tokens,
+            "written_tokens": self.written_tokens,
+            "ttl": self.ttl,
+            "client_version": self.client_version,
+            "speed": self.speed,
+            "has_thinking": self.has_thinking,
+            "fingerprint": None if self.fingerprint is None else self.fingerprint.to_fields(),
+            "announced": [cause.value for cause in self.announced],
+        }
+
+
+def read_baseline(fields: Mapping[str, object]) -> Baseline | None:
+    """A baseline from `to_fields`; None when the stored value is not one."""
+    call_id, at = get_text(fields, "call_id"), get_time(fields, "at")
+    if call_id is None or at is None:
+        return None
+    prints = get_fields(fields, "fingerprint")
+    return Baseline(
+        call_id=call_id,
+        at=at,
+        model=get_text(fields, "model"),
+        read_tokens=get_count(fields, "read_tokens") or 0,
+        written_tokens=get_count(fields, "written_tokens") or 0,
+        ttl=get_text(fields, "ttl"),
+        client_version=get_text(fields, "client_version"),
+        speed=get_text(fields, "speed"),
+        has_thinking=fields.get("has_thinking") is True,
+        fingerprint=read_fingerprint(prints) if prints else None,
+        announced=tuple(Cause(name) for name in get_texts(fields, "announced") if name in tuple(Cause)),
+    )
+
+
+def make_baseline(previous: Baseline | None, call: CacheCall) -> Baseline:
+    """The baseline after a judged call. A call that wrote nothing leaves the lifetime in force as it was."""
+    carried = previous.ttl if previous else None
+    return Baseline(
+        call_id=call.call_id,
+        at=call.at,
+        model=call.model,
+        read_tokens=call.usage.cache_read_tokens,
+        written_tokens=call.usage.cache_creation_tokens,
+        ttl=call.written_ttl or carried or call.requested_ttl,
+        client_version=call.client_version,
+        speed=call.usage.speed,
+        has_thinking=call.has_thinking or (previous is not None and previous.has_thinking and not call.starts_turn),
+        fingerprint=call.fingerprint,
+    )
+
+
+def announce(baseline: Baseline | None, *causes: Cause) -> Baseline | None:
+    """The baseline with something announced: a compaction, cleared results, a deletion, a step back."""
+    if baseline is None or not causes:
+        return baseline
+    known = {*baseline.announced, *causes}
+    return replace(baseline, announced=tuple(cause for cause in ANNOUNCED if cause in known))
+
+
+def merge_calls(calls: "list[CacheCall]") -> CacheCall:
+    """One call from several reports of it (lines, proxy, telemetry), whatever order they came in."""
+    if len(calls) == 1:
+        return calls[0]
+    known = {cause for call in calls for cause in call.announced}
+    first = min(calls, key=lambda call: (call.at, call.position))
+    prints = [call.fingerprint for call in calls if call.fingerprint is not None]
+    return CacheCall(
+        call_id=first.call_id,
+        at=first.at,
+        position=first.position,
+        usage=max((call.usage for call in calls), key=_order_usage),
+        model=_pick(call.model for call in calls),
+        client_version=_pick(call.client_version for call in calls),
+        query_source=_pick(call.query_source for call in calls),
+        parent_call_id=_pick(call.parent_call_id for call in calls),
+        announced=tuple(cause for cause in ANNOUNCED if cause in known),
+        noticed=tuple(sorted({cause for call in calls for cause in call.noticed})),
+        fingerprint=max(prints, key=_order_fingerprint, default=None),
+        api_reason=_pick(call.api_reason for call in calls),
+        client_reasons=max((call.client_reasons for call in calls), key=lambda names: (len(names), names)),
+        requested_ttl=_pick(call.requested_ttl for call in calls),
+        starts_turn=any(call.starts_turn for call in calls),
+        has_thinking=any(call.has_thinking for call in calls),
+    )
+
+
+def _pick(values: Any) -> Any:
+    """One known value out of several reports, the same one in every order of arrival."""
+    return max((value for value in values if value is not None), default=None)
+
+
+def _order_usage(usage: Usage) -> tuple[int, ...]:
+    """The last line of a response has the largest output; a report with a 1-hour split knows more than one without."""
+    return (
+        usage.output_tokens,
+        usage.prompt_tokens,
+        usage.cache_creation_1h_tokens,
+        usage.cache_read_tokens,
+        usage.cache_creation_tokens,
+    )
+
+
+def _order_fingerprint(prints: Fingerprint) -> tuple[bool, int, tuple[str, ...], str]:
+    return (not prints.are_messages_opaque, len(prints.messages), prints.messages, repr(prints.settings))

@@ -1,0 +1,263 @@
+"""Changes: what differs between two fingerprints, each with its cause, how far it reaches and a line of detail.
+
+Details name tools, servers, positions and sizes; they never hold prompt text.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from compaction.cache.causes import Cause, rank_cause
+from compaction.cache.fingerprint import Fingerprint, ToolPrint
+from compaction.cache.invalidation import LOOKBACK_BLOCKS, Place, Reach, find_reach, keeps_system_messages
+from compaction.cache.request import Level, find_server
+
+LONGEST_LIST = 5  # names shown before "and n more"
+
+_SETTING_CAUSES = {
+    "speed": Cause.SPEED_CHANGED,
+    "effort": Cause.EFFORT_CHANGED,
+    "thinking": Cause.THINKING_CHANGED,
+    "strategy": Cause.STRATEGY_CHANGED,
+    "auto_mode": Cause.AUTO_MODE_CHANGED,
+    "overage": Cause.OVERAGE_CHANGED,
+    "cached_micro": Cause.CACHED_MICRO_CHANGED,
+    "betas": Cause.BETAS_CHANGED,
+    "extra_body": Cause.EXTRA_BODY_CHANGED,
+    "context_editing": Cause.CONTEXT_EDITING_CHANGED,
+    "tool_choice": Cause.TOOL_CHOICE_CHANGED,
+}
+_SPOKEN_SETTINGS = frozenset({"speed", "effort", "strategy", "auto_mode", "overage"})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between two requests."""
+
+    cause: Cause
+    reach: Reach
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChanges:
+    """How two tool lists differ, by name, in the order of the newer list; deferred tools are left out."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    new_schema: tuple[str, ...] = ()
+    new_description: tuple[str, ...] = ()
+    otherwise_changed: tuple[str, ...] = ()
+    is_reordered: bool = False
+    first_index: int | None = None
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Tools of the same name with another definition."""
+        return tuple(dict.fromkeys((*self.new_schema, *self.new_description, *self.otherwise_changed)))
+
+
+def compare_fingerprints(previous: Fingerprint, current: Fingerprint) -> tuple[Change, ...]:
+    """Everything that differs and may have cost the cache, what empties the prefix nearest to its start first."""
+    found = [
+        *_compare_model(previous, current),
+        *_compare_tools(previous, current),
+        *_compare_system(previous, current),
+        *_compare_settings(previous, current),
+        *_compare_markers(previous, current),
+        *_compare_messages(previous, current),
+    ]
+    return tuple(sorted(found, key=lambda change: rank_cause(change.cause)))
+
+
+def find_first_divergent_message(previous: Fingerprint, current: Fingerprint) -> int | None:
+    """The index of the first message that is not as it was; None when all are, or when they cannot be compared."""
+    if not are_messages_comparable(previous, current):
+        return None
+    shared = min(len(previous.messages), len(current.messages))
+    if previous.messages[:shared] != current.messages[:shared]:
+        pairs = zip(previous.messages, current.messages, strict=False)
+        return next(index for index, (old, new) in enumerate(pairs) if old != new)
+    return shared if len(current.messages) < len(previous.messages) else None
+
+
+def are_messages_comparable(previous: Fingerprint, current: Fingerprint) -> bool:
+    """Whether both lists are known and made by the same hash: a client's opaque ones say nothing about ours."""
+    known = previous.are_messages_known and current.are_messages_known
+    return known and previous.are_messages_opaque == current.are_messages_opaque
+
+
+def compare_tool_lists(previous: Sequence[ToolPrint], current: Sequence[ToolPrint]) -> ToolChanges:
+    """Which tools came, went, changed or moved."""
+    before = {tool.name: tool for tool in previous if not tool.is_deferred}
+    after = {tool.name: tool for tool in current if not tool.is_deferred}
+    shared = [(before[name], tool) for name, tool in after.items() if name in before]
+    changed = [(old, new) for old, new in shared if old.digest != new.digest]
+    schema = tuple(new.name for old, new in changed if old.schema_digest != new.schema_digest)
+    description = tuple(new.name for old, new in changed if old.description_digest != new.description_digest)
+    order_before = [name for name in before if name in after]
+    places = [index for index, tool in enumerate(previous) if not tool.is_deferred]
+    first = _find_first_difference(
+        [previous[index].digest for index in places], [tool.digest for tool in current if not tool.is_deferred]
+    )
+    return ToolChanges(
+        added=tuple(name for name in after if name not in before),
+        removed=tuple(name for name in before if name not in after),
+        new_schema=schema,
+        new_description=description,
+        otherwise_changed=tuple(new.name for _, new in changed if new.name not in schema + description),
+        is_reordered=order_before != [new.name for _, new in shared],
+        first_index=None if first is None else (*places, len(previous))[first],
+    )
+
+
+def _find_first_difference(previous: Sequence[str], current: Sequence[str]) -> int | None:
+    if previous == current:
+        return None
+    shared = min(len(previous), len(current))
+    return next((index for index in range(shared) if previous[index] != current[index]), shared)
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Names in a row, the first few of many."""
+    shown = ", ".join(names[:LONGEST_LIST])
+    return shown if len(names) <= LONGEST_LIST else f"{shown} and {len(names) - LONGEST_LIST} more"
+
+
+def _compare_model(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+    if previous.model != current.model and previous.model and current.model:
+        yield _change(Cause.MODEL_CHANGED, f"{previous.model} -> {current.model}")
+
+
+def _compare_tools(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+    tools = compare_tool_lists(previous.tools, current.tools)
+    if tools.first_index is None:
+        yield from _compare_deferred(previous, current)
+        return
+    switched = {tool.name for tool in (*previous.tools, *current.tools) if tool.is_web_search}
+    if switched and not tools.changed and not tools.is_reordered and {*tools.added, *tools.removed} <= switched:
+        yield _change(Cause.WEB_SEARCH_TOGGLED, "on" if tools.added else "off")
+        return
+    place = Place(Level.TOOLS, tools.first_index)
+    if tools.added or tools.removed or tools.changed:
+        yield Change(Cause.TOOLS_CHANGED, Reach(place, place), describe_tools(tools))
+    else:
+        yield Change(Cause.TOOLS_REORDERED, Reach(place, place), f"from tool {tools.first_index} on")
+
+
+def _compare_deferred(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+    old, new = ({tool.name: tool.digest for tool in each.tools if tool.is_deferred} for each in (previous, current))
+    if old != new:
+        names = [name for name in {**new, **old} if old.get(name) != new.get(name)]
+        yield _change(Cause.DEFERRED_TOOLS_CHANGED, list_names(names))
+
+
+def describe_tools(tools: ToolChanges) -> str:
+    """One line: how many came and went, which, and the MCP servers they belong to."""
+    parts = [f"+{len(tools.added)}/-{len(tools.removed)} tools"]
+    for title, names in (
+        ("added", tools.added),
+        ("removed", tools.removed),
+        ("new schema", tools.new_schema),
+        ("new description", tools.new_description),
+        ("changed", tools.otherwise_changed),
+    ):
+        if names:
+            parts.append(f"{title}: {list_names(names)}")
+    if tools.is_reordered:
+        parts.append("others reordered")
+    names = (*tools.added, *tools.removed, *tools.changed)
+    servers = tuple(dict.fromkeys(server for name in names if (server := find_server(name)) is not None))
+    if servers:
+        parts.append(f"MCP {'server' if len(servers) == 1 else 'servers'}: {list_names(servers)}")
+    return "; ".join(parts)
+
+
+def _compare_system(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+    old, new = [block.digest for block in previous.system], [block.digest for block in current.system]
+    index = _find_first_difference(old, new)
+    if index is not None:
+        grown = sum(block.size_characters for block in current.system)
+        grown -= sum(block.size_characters for block in previous.system)
+        place = Place(Level.SYSTEM, index)
+        yield Change(Cause.SYSTEM_CHANGED, Reach(place, place), f"from system block {index} on, {grown:+,} characters")
+    if previous.has_citations != current.has_citations:
+        yield _change(Cause.CITATIONS_TOGGLED, "on" if current.has_citations else "off")
+
+
+def _compare_settings(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+    before, after = dict(previous.settings), dict(current.settings)
+    for name, cause in _SETTING_CAUSES.items():
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        if name in _SPOKEN_SETTINGS:
+            yield _change(cause, f"{old or 'default'} -> {new or 'default'}")
+        elif name == "betas":
+            yield _change(cause, _describe_betas(old or "", new or ""))
+        else:
+            yield _change(cause, "set" if old is None else "removed" if new is None else "another value")
+
+
+def _describe_betas(previous: str, current: str) -> str:
+    old, new = set(filter(None, previous.split(","))), set(filter(None, current.split(",")))
+    return f"+{list_names(sorted(new - old)) or 'none'}; -{list_names(sorted(old - new)) or 'none'}"
+
+
+def _compare_markers(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+    if not previous.markers:
+        return
+    if not current.markers:
+        yield _change(Cause.CACHING_OFF, f"{len(previous.markers)} markers before, none now")
+        return
+    old, new = ({m.path: m for m in each.markers if m.level is not Level.MESSAGES} for each in (previous, current))
+    old_ttls, new_ttls = ({m.ttl for m in each.markers} for each in (previous, current))
+    if old_ttls != new_ttls:
+        yield _change(Cause.TTL_TIER_CHANGED, f"{'+'.join(sorted(old_ttls))} -> {'+'.join(sorted(new_ttls))}")
+    if old.keys() != new.keys():
+        yield _change(Cause.MARKERS_CHANGED, f"{len(old)} before, {len(new)} now, on tools and system")
+    if {marker.scope for marker in old.values()} != {marker.scope for marker in new.values()}:
+        yield _change(Cause.STRATEGY_CHANGED, "another scope")
+
+
+def _compare_messages(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+    if previous.image_count != current.image_count and are_messages_comparable(previous, current):
+        yield _change(Cause.IMAGES_CHANGED, f"{previous.image_count} before, {current.image_count} now")
+    index = find_first_divergent_message(previous, current)
+    if index is not None:
+        place = Place(Level.MESSAGES, index)
+        removed = len(previous.messages) - index
+        how = f"message {index} of {len(previous.messages)}"
+        if index == len(current.messages):
+            how = f"{removed} {'message' if removed == 1 else 'messages'} removed from the end"
+        yield Change(Cause.MESSAGES_REWRITTEN, Reach(place, place), how)
+        return
+    added = [place for place in current.system_messages if place >= len(previous.messages)]
+    if added and are_messages_comparable(previous, current) and not keeps_system_messages(current.model):
+        yield _change(Cause.SYSTEM_MESSAGE_ADDED, f"message {added[0]}")
+    distance = _measure_lookback(previous, current)
+    if distance is not None and distance >= LOOKBACK_BLOCKS:
+        yield _change(Cause.LOOKBACK_EXCEEDED, f"{distance} blocks after the last marker")
+
+
+def _measure_lookback(previous: Fingerprint, current: Fingerprint) -> int | None:
+    """Blocks from the place the last request closed to the nearest marker after it; None when that is not known."""
+    if not current.message_blocks or not previous.message_blocks:
+        return None
+    ends = list(accumulate(current.message_blocks, initial=0))
+    closed = [_find_block(marker.path, ends) for marker in previous.markers if marker.level is Level.MESSAGES]
+    places = [_find_block(marker.path, ends) for marker in current.markers if marker.level is Level.MESSAGES]
+    if not closed or not places:
+        return None
+    distances = [place - max(closed) for place in places if place >= max(closed)]
+    return min(distances, default=None)
+
+
+def _find_block(path: tuple[str | int, ...], ends: list[int]) -> int:
+    message = path[1] if len(path) > 1 and isinstance(path[1], int) else 0
+    block = path[3] if len(path) > 3 and isinstance(path[3], int) else 0
+    return ends[min(message, len(ends) - 1)] + block
+
+
+def _change(cause: Cause, detail: str) -> Change:
+    return Change(cause, find_reach(cause), detail)

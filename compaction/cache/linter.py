@@ -1,0 +1,168 @@
+"""The linter: what is wrong with the markers and the prefix of one request, each finding citing its block."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compaction.cache.layout import MOST_MARKERS, can_be_marked
+from compaction.cache.pieces import list_request_pieces
+from compaction.cache.request import LEVELS, Fields, Level, Marker, Path, PromptRequest
+from compaction.cache.volatile_text import find_volatile_text
+from compaction.context.model_names import read_model_name
+from compaction.context.tokens import count_text_tokens
+
+# Least tokens a prefix must have to be cached at all; shorter ones are silently not cached.
+_LEAST_TOKENS: Mapping[str, int] = {
+    "claude-opus-5-5": 512, "claude-opus-5": 512, "claude-sonnet-5-5": 512, "claude-haiku-5-5": 512,
+    "claude-fable-5": 512, "claude-fable-5-1": 512, "claude-mythos-5": 512,
+    "claude-opus-4-8": 1024, "claude-sonnet-5": 1024, "claude-sonnet-4-6": 1024, "claude-sonnet-4-5": 1024,
+    "claude-opus-4-7": 2048,
+    "claude-opus-4-6": 4096, "claude-opus-4-5": 4096, "claude-haiku-4-5": 4096,
+}  # fmt: skip
+
+
+class Rule(StrEnum):
+    """What the linter looks for."""
+
+    NO_MARKERS = "no markers"
+    TOO_MANY_MARKERS = "too many markers"
+    SHORT_BEFORE_LONG = "5 minutes before 1 hour"
+    BELOW_MINIMUM = "prefix too short"
+    UNCACHEABLE_BLOCK = "marker on an uncacheable block"
+    VOLATILE_TEXT = "volatile text before a marker"
+    UNSTABLE_TOOLS = "tools in unstable order"
+
+
+@dataclass(frozen=True, slots=True)
+class LintFinding:
+    """One finding: the rule, the block it is about as a path into the request body, and a sentence."""
+
+    rule: Rule
+    path: Path
+    sentence: str
+
+    @property
+    def cited(self) -> str:
+        """The block as one would write it: system[2], messages[14].content[0]."""
+        return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path).lstrip(".")
+
+
+def lint_request(request: PromptRequest, earlier: Sequence[PromptRequest] = ()) -> tuple[LintFinding, ...]:
+    """Everything found. `earlier` requests of the conversation show whether the tools keep their order."""
+    return (
+        *_lint_markers(request),
+        *_lint_lengths(request),
+        *_lint_marked_blocks(request),
+        *_lint_text(request),
+        *_lint_tool_order(request, earlier),
+    )
+
+
+def find_least_tokens(model: str | None) -> int | None:
+    """The shortest prefix a model caches; None when it is not on record."""
+    return _LEAST_TOKENS.get(read_model_name(model).base) if model else None
+
+
+def _lint_markers(request: PromptRequest) -> Iterator[LintFinding]:
+    if not request.markers:
+        yield LintFinding(Rule.NO_MARKERS, (), "The request carries no cache marker, so nothing of it is cached.")
+    for marker in request.markers[MOST_MARKERS:]:
+        sentence = f"The API takes {MOST_MARKERS} markers; this request has {len(request.markers)} and is refused."
+        yield LintFinding(Rule.TOO_MANY_MARKERS, _cite(request, marker.path), sentence)
+    short: Marker | None = None
+    for marker in request.markers:
+        if marker.ttl == "5m":
+            short = short or marker
+        elif short is not None:
+            sentence = "A 1-hour marker stands behind a 5-minute one; the API wants the longer lifetime first."
+            yield LintFinding(Rule.SHORT_BEFORE_LONG, _cite(request, marker.path), sentence)
+
+
+def _lint_lengths(request: PromptRequest) -> Iterator[LintFinding]:
+    least = find_least_tokens(request.model)
+    if least is None or request.are_messages_opaque or not request.are_messages_known:
+        return
+    for marker in request.markers:
+        tokens = _count_tokens_before(request, marker, least)
+        if tokens < least:
+            sentence = f"About {tokens:,} tokens end here; {request.model} caches nothing shorter than {least:,}."
+            yield LintFinding(Rule.BELOW_MINIMUM, _cite(request, marker.path), sentence)
+
+
+def _count_tokens_before(request: PromptRequest, marker: Marker, enough: int) -> int:
+    """Tokens up to and including the marked block's tool, system block or message; counting stops when it suffices."""
+    end = (LEVELS.index(marker.level), marker.index)
+    tokens = 0
+    for place, level in enumerate(LEVELS):
+        for piece in list_request_pieces(request, level) if place <= end[0] else ():
+            if (place, piece.path[1]) > end or tokens >= enough:
+                break
+            tokens += count_text_tokens(piece.identity)
+    return tokens
+
+
+def _lint_marked_blocks(request: PromptRequest) -> Iterator[LintFinding]:
+    for marker in request.markers:
+        problem = _find_problem(request, marker)
+        if problem is not None:
+            yield LintFinding(Rule.UNCACHEABLE_BLOCK, _cite(request, marker.path), problem)
+
+
+def _find_problem(request: PromptRequest, marker: Marker) -> str | None:
+    if marker.level is Level.TOOLS:
+        is_deferred = 0 <= marker.index < len(request.tools) and request.tools[marker.index].is_deferred
+        return "A deferred tool stands outside the prefix and cannot close it." if is_deferred else None
+    if marker.path[4:]:
+        return "A part inside a tool result cannot carry a marker; put it on the tool result itself."
+    block = _find_block(request, marker)
+    if block is None or can_be_marked(block):
+        return None
+    if block.get("type") == "text":
+        return "An empty text block cannot carry a marker."
+    return "Thinking cannot carry a marker; put it on the block before."
+
+
+def _find_block(request: PromptRequest, marker: Marker) -> Fields | None:
+    if marker.level is Level.SYSTEM:
+        return request.system[marker.index] if 0 <= marker.index < len(request.system) else None
+    place = marker.path[3] if len(marker.path) > 3 else 0
+    if not 0 <= marker.index < len(request.messages) or not isinstance(place, int):
+        return None
+    blocks = request.messages[marker.index].blocks
+    return blocks[place] if place < len(blocks) else None
+
+
+def _lint_text(request: PromptRequest) -> Iterator[LintFinding]:
+    """Tools and system prompt only: what stands in a message was said once and stays."""
+    if not request.markers:
+        return
+    last = max((LEVELS.index(marker.level), marker.index) for marker in request.markers)
+    for level in (Level.TOOLS, Level.SYSTEM):
+        for piece in list_request_pieces(request, level):
+            index = piece.path[1]
+            if not isinstance(index, int) or (LEVELS.index(level), index) > last:
+                continue
+            for found in find_volatile_text(piece.spell() or ""):
+                sentence = f"{found.kind.value.capitalize()} at character {found.start} changes by itself; "
+                sentence += "everything behind it is written again each time it does."
+                yield LintFinding(Rule.VOLATILE_TEXT, _cite(request, piece.path), sentence)
+
+
+def _lint_tool_order(request: PromptRequest, earlier: Sequence[PromptRequest]) -> Iterator[LintFinding]:
+    names = [tool.name for tool in request.tools if not tool.is_deferred]
+    for other in reversed(earlier):
+        known = [tool.name for tool in other.tools if not tool.is_deferred]
+        before, after = [name for name in known if name in names], [name for name in names if name in known]
+        if before != after:
+            first = next(name for name, old in zip(after, before, strict=True) if name != old)
+            index = [tool.name for tool in request.tools].index(first)
+            sentence = f"{first} stood elsewhere in an earlier request; sort the tools by name."
+            yield LintFinding(Rule.UNSTABLE_TOOLS, (Level.TOOLS.value, index), sentence)
+            return
+
+
+def _cite(request: PromptRequest, path: Path) -> Path:
+    """The path in the body as it was sent: the client's version stamp counts there."""
+    if request.has_billing_line and path[:1] == (Level.SYSTEM.value,) and isinstance(path[1], int):
+        return (path[0], path[1] + 1, *path[2:])
+    return path

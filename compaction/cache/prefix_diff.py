@@ -1,0 +1,327 @@
+"""What changed between two requests, block by block: the first divergent block and character, and what came after it.
+
+Works on whole requests, or on fingerprints when text is withheld: then names, sizes and positions are all there is.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import zip_longest
+
+from compaction.cache.changes import are_messages_comparable
+from compaction.cache.fingerprint import Fingerprint
+from compaction.cache.invalidation import CHARACTERS_PER_TOKEN
+from compaction.cache.pieces import Piece, list_printed_pieces, list_request_pieces
+from compaction.cache.request import LEVELS, Level, Marker, Path, PromptRequest, find_server
+from compaction.cache.text_diff import TextDiff, diff_text, find_first_difference
+
+
+class How(StrEnum):
+    """What happened to a block."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+    REORDERED = "reordered"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChange:
+    """One tool, system block or message block that is not as it was. `parts` says what of a tool changed."""
+
+    level: Level
+    path: Path
+    name: str
+    how: How
+    parts: tuple[str, ...] = ()
+    before_characters: int = 0
+    after_characters: int = 0
+    old: Piece | None = field(default=None, repr=False)
+    new: Piece | None = field(default=None, repr=False)
+
+    @property
+    def before(self) -> str | None:
+        """The older text; None where there was none or it is withheld."""
+        return self.old.spell(self.parts) if self.old else None
+
+    @property
+    def after(self) -> str | None:
+        """The newer text; None where there is none or it is withheld."""
+        return self.new.spell(self.parts) if self.new else None
+
+    @property
+    def server(self) -> str | None:
+        """The MCP server of a tool."""
+        return find_server(self.name) if self.level is Level.TOOLS else None
+
+    @property
+    def diff(self) -> TextDiff | None:
+        """Lines and words that changed; None where text is withheld. Worked out when somebody looks."""
+        before, after = self.before, self.after
+        return None if before is None and after is None else diff_text(before or "", after or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where two prefixes part: the block as the older request had it, and the character inside it where known."""
+
+    level: Level
+    path: Path
+    name: str
+    character: int | None
+    kept_characters: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixDiff:
+    """All differences. `lost_tokens` is what stood after the divergence, by the previous call's count where given."""
+
+    first: Divergence | None
+    changes: tuple[BlockChange, ...]
+    moved_markers: tuple[tuple[Path, Path], ...]
+    settings: tuple[str, ...]
+    appended_messages: int
+    lost_tokens: int
+    is_text_withheld: bool
+    are_messages_comparable: bool = True
+
+    @property
+    def is_marker_only(self) -> bool:
+        """Whether nothing but markers moved: no reason for a break."""
+        return not self.changes and not self.settings and bool(self.moved_markers)
+
+
+def diff_requests(
+    previous: PromptRequest, current: PromptRequest, *, cached_tokens: int | None = None, show_text: bool = True
+) -> PrefixDiff:
+    """Compare two whole requests. `cached_tokens` is what the previous call read and wrote."""
+    comparable = previous.are_messages_known and current.are_messages_known
+    comparable = comparable and previous.are_messages_opaque == current.are_messages_opaque
+    sides = _Sides(
+        {level: list_request_pieces(previous, level) for level in LEVELS},
+        {level: list_request_pieces(current, level) for level in LEVELS},
+        show_text=show_text,
+        are_messages_comparable=comparable,
+    )
+    settings = _compare_settings(previous, current)
+    return _put_together(sides, settings, (previous.markers, current.markers), cached_tokens)
+
+
+def diff_fingerprints(previous: Fingerprint, current: Fingerprint, *, cached_tokens: int | None = None) -> PrefixDiff:
+    """Compare what is left of two requests when their text is withheld."""
+    sides = _Sides(
+        {level: list_printed_pieces(previous, level) for level in LEVELS},
+        {level: list_printed_pieces(current, level) for level in LEVELS},
+        show_text=False,
+        are_messages_comparable=are_messages_comparable(previous, current),
+    )
+    settings = _compare_settings(previous, current)
+    return _put_together(sides, settings, (previous.markers, current.markers), cached_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    before: dict[Level, Sequence[Piece]]
+    after: dict[Level, Sequence[Piece]]
+    show_text: bool
+    are_messages_comparable: bool
+
+
+def _put_together(
+    sides: _Sides,
+    settings: tuple[str, ...],
+    markers: tuple[Sequence[Marker], Sequence[Marker]],
+    cached_tokens: int | None,
+) -> PrefixDiff:
+    messages: list[BlockChange] = []
+    appended = 0
+    if sides.are_messages_comparable:
+        messages, appended = _compare_messages(sides)
+    first = _find_divergence(sides)
+    return PrefixDiff(
+        first=first,
+        changes=(*_compare_tools(sides), *_compare_system(sides), *messages),
+        moved_markers=_find_moved_markers(*markers),
+        settings=settings,
+        appended_messages=appended,
+        lost_tokens=_count_lost(sides, first, cached_tokens),
+        is_text_withheld=not sides.show_text,
+        are_messages_comparable=sides.are_messages_comparable,
+    )
+
+
+def _find_divergence(sides: _Sides) -> Divergence | None:
+    kept = 0
+    for level in LEVELS:
+        if level is Level.MESSAGES and not sides.are_messages_comparable:
+            return None
+        before, after = sides.before[level], sides.after[level]
+        for index, old in enumerate(before):
+            new = after[index] if index < len(after) else None
+            if new is None or old.identity != new.identity:
+                path, character = _find_character(old, new, show_text=sides.show_text)
+                return Divergence(level, path, old.name, character, kept)
+            kept += old.size_characters
+        if level is not Level.MESSAGES and len(after) > len(before):
+            added = after[len(before)]
+            return Divergence(level, added.path, added.name, 0, kept)
+    return None
+
+
+def _find_character(old: Piece, new: Piece | None, *, show_text: bool) -> tuple[Path, int | None]:
+    """The block inside a message, and the character inside the block. A position is no text, but it needs both."""
+    if new is None:
+        return old.path, 0 if show_text else None
+    inner_old, inner_new = old.list_parts(), new.list_parts()
+    for index, part in enumerate(inner_old):
+        other = inner_new[index] if index < len(inner_new) else None
+        if other is None or part.identity != other.identity:
+            return _find_character(part, other, show_text=show_text)
+    before, after = old.spell(), new.spell()
+    if before is None or after is None:
+        return old.path, None
+    if before == after:
+        before, after = old.identity, new.identity
+    return old.path, find_first_difference(before, after)
+
+
+def _count_lost(sides: _Sides, first: Divergence | None, cached_tokens: int | None) -> int:
+    if first is None:
+        return 0
+    total = sum(piece.size_characters for level in LEVELS for piece in sides.before[level])
+    lost = total - first.kept_characters
+    if cached_tokens is None or total == 0:
+        return lost // CHARACTERS_PER_TOKEN
+    return cached_tokens * lost // total
+
+
+def _compare_settings(previous: PromptRequest | Fingerprint, current: PromptRequest | Fingerprint) -> tuple[str, ...]:
+    before, after = dict(previous.settings), dict(current.settings)
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return (*(["model"] if previous.model != current.model else []), *sorted(names))
+
+
+def _compare_tools(sides: _Sides) -> Iterator[BlockChange]:
+    before = {piece.name: piece for piece in sides.before[Level.TOOLS]}
+    after = {piece.name: piece for piece in sides.after[Level.TOOLS]}
+    for name, piece in before.items():
+        if name not in after:
+            yield _describe(How.REMOVED, piece, piece, sides)
+    shared = [name for name in after if name in before]
+    places = {name: place for place, name in enumerate(name for name in before if name in after)}
+    for place, name in enumerate(shared):
+        old, new = before[name], after[name]
+        if old.identity != new.identity:
+            yield _describe(How.CHANGED, old, new, sides)
+        elif places[name] != place:
+            yield _describe(How.REORDERED, old, new, sides)
+    for name, piece in after.items():
+        if name not in before:
+            yield _describe(How.ADDED, None, piece, sides)
+
+
+def _compare_system(sides: _Sides) -> Iterator[BlockChange]:
+    for old, new in _align(sides.before[Level.SYSTEM], sides.after[Level.SYSTEM]):
+        yield from _describe_pair(old, new, sides)
+
+
+def _compare_messages(sides: _Sides) -> tuple[list[BlockChange], int]:
+    """Changed messages, block by block, and how many were appended after the last one both have."""
+    changes: list[BlockChange] = []
+    pairs = list(_align(sides.before[Level.MESSAGES], sides.after[Level.MESSAGES]))
+    appended = 0
+    while pairs and pairs[-1][0] is None:
+        place = pairs[-1][1]
+        if place is None or place.path[1] != len(sides.after[Level.MESSAGES]) - 1 - appended:
+            break
+        pairs.pop()
+        appended += 1
+    for old, new in pairs:
+        changes.extend(_compare_inside(old, new, sides))
+    return changes, appended
+
+
+def _compare_inside(old: Piece | None, new: Piece | None, sides: _Sides) -> Iterator[BlockChange]:
+    parts_before = old.list_parts() if old is not None else ()
+    parts_after = new.list_parts() if new is not None else ()
+    if old is None or new is None or not parts_before or not parts_after:
+        yield from _describe_pair(old, new, sides)
+        return
+    found = False
+    for part_before, part_after in _align(parts_before, parts_after):
+        found = True
+        yield from _describe_pair(part_before, part_after, sides)
+    if not found:  # the same blocks under another role or with other details
+        yield from _describe_pair(old, new, sides)
+
+
+def _describe_pair(old: Piece | None, new: Piece | None, sides: _Sides) -> Iterator[BlockChange]:
+    if new is not None:
+        yield _describe(How.ADDED if old is None else How.CHANGED, old, new, sides)
+    elif old is not None:
+        yield _describe(How.REMOVED, old, old, sides)
+
+
+def _describe(how: How, old: Piece | None, piece: Piece, sides: _Sides) -> BlockChange:
+    """A change of `piece`: the newer side, or the older one of what was removed."""
+    new = None if how is How.REMOVED else piece
+    has_text = sides.show_text and how is not How.REORDERED
+    return BlockChange(
+        level=piece.level,
+        path=piece.path,
+        name=piece.name,
+        how=how,
+        parts=old.list_changed_parts(piece) if old is not None and how is How.CHANGED else (),
+        before_characters=old.size_characters if old else 0,
+        after_characters=new.size_characters if new else 0,
+        old=old if has_text else None,
+        new=new if has_text else None,
+    )
+
+
+def _align(before: Sequence[Piece], after: Sequence[Piece]) -> Iterator[tuple[Piece | None, Piece | None]]:
+    """Pairs that are not the same: rewritten, removed (no newer side) or inserted (no older side). Linear: each step
+    jumps to the nearer place where one side's next piece is found on the other."""
+    places_after, places_before = _index_pieces(after), _index_pieces(before)
+    old, new = 0, 0
+    while old < len(before) and new < len(after):
+        if before[old].identity == after[new].identity:
+            old, new = old + 1, new + 1
+            continue
+        inserted = _find_next(places_after.get(before[old].identity, ()), new) - new
+        removed = _find_next(places_before.get(after[new].identity, ()), old) - old
+        if inserted > 0 and (removed <= 0 or inserted <= removed):
+            yield from ((None, piece) for piece in after[new : new + inserted])
+            new += inserted
+        elif removed > 0:
+            yield from ((piece, None) for piece in before[old : old + removed])
+            old += removed
+        else:
+            yield before[old], after[new]
+            old, new = old + 1, new + 1
+    yield from ((piece, None) for piece in before[old:])
+    yield from ((None, piece) for piece in after[new:])
+
+
+def _index_pieces(pieces: Sequence[Piece]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for index, piece in enumerate(pieces):
+        places.setdefault(piece.identity, []).append(index)
+    return places
+
+
+def _find_next(places: Sequence[int], start: int) -> int:
+    index = bisect_left(places, start)
+    return places[index] if index < len(places) else -1
+
+
+def _find_moved_markers(before: Sequence[Marker], after: Sequence[Marker]) -> tuple[tuple[Path, Path], ...]:
+    """Markers of one level that stand elsewhere now, pairwise; a marker that came or went pairs with an empty path."""
+    moved: list[tuple[Path, Path]] = []
+    for level in LEVELS:
+        old = [marker.path for marker in before if marker.level is level]
+        new = [marker.path for marker in after if marker.level is level]
+        gone, came = [path for path in old if path not in new], [path for path in new if path not in old]
+        moved.extend(zip_longest(gone, came, fillvalue=()))
+    return tuple(moved)

@@ -1,0 +1,67 @@
+"""System prompt sections: each computed once and kept until the conversation is cleared or compacted, or marked as
+changing every turn, with a written reason, because such a section breaks the cache whenever it changes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from compaction.errors import SectionNameTaken, UnreasonedSection
+
+Compute = Callable[[], str | None]
+
+# The client's marker between what all users share and what belongs to one of them.
+DYNAMIC_BOUNDARY = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part of a system prompt; `reason` is set for one that is computed every turn."""
+
+    name: str
+    compute: Compute
+    reason: str | None = None
+
+    @property
+    def is_volatile(self) -> bool:
+        """Whether it is computed anew every turn."""
+        return self.reason is not None
+
+
+@dataclass(slots=True)
+class SectionRegistry:
+    """The sections of one conversation, shared ones first, then the boundary, then its own."""
+
+    shared: list[Section] = field(default_factory=list)
+    own: list[Section] = field(default_factory=list)
+    _kept: dict[str, str | None] = field(default_factory=dict)
+
+    def add(self, name: str, compute: Compute, *, is_shared: bool = False) -> None:
+        """A section that is computed once."""
+        self._register(Section(name, compute), is_shared=is_shared)
+
+    def add_volatile(self, name: str, compute: Compute, *, reason: str) -> None:
+        """A section that is computed every turn; it never stands among the shared ones."""
+        if not reason.strip():
+            raise UnreasonedSection(name)
+        self._register(Section(name, compute, reason.strip()), is_shared=False)
+
+    def resolve(self) -> tuple[str, ...]:
+        """The texts in order with the boundary between them; sections without text are left out."""
+        shared = [text for section in self.shared if (text := self._compute(section))]
+        own = [text for section in self.own if (text := self._compute(section))]
+        return (*shared, DYNAMIC_BOUNDARY, *own)
+
+    def clear(self) -> None:
+        """Forget all kept texts, as /clear and /compact do."""
+        self._kept.clear()
+
+    def _register(self, section: Section, *, is_shared: bool) -> None:
+        if any(known.name == section.name for known in (*self.shared, *self.own)):
+            raise SectionNameTaken(section.name)
+        (self.shared if is_shared else self.own).append(section)
+
+    def _compute(self, section: Section) -> str | None:
+        if section.is_volatile:
+            return section.compute()
+        if section.name not in self._kept:
+            self._kept[section.name] = section.compute()
+        return self._kept[section.name]

@@ -1,0 +1,177 @@
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from compaction.cache.breaks import LossRule, Outcome, is_late, judge, judge_thread, order_calls
+from compaction.cache.calls import CacheCall, CachePolicy, announce, make_baseline, read_baseline
+from compaction.cache.causes import Cause
+from tests.compaction.cache.builders import baseline, call, prints, use
+
+BOTH = (LossRule.READ_FELL, LossRule.PREFIX_MISSED)
+
+LOSSES = [
+    # previous read, previous written, read now, rules
+    (50_000, 0, 50_000, ()),
+    (50_000, 0, 47_501, ()),  # under 5%
+    (50_000, 0, 47_500, ()),  # exactly 5% is no loss
+    (50_000, 0, 47_499, BOTH),
+    (30_000, 0, 28_000, ()),  # exactly 2,000 is no loss
+    (30_000, 0, 27_999, BOTH),
+    (39_000, 0, 37_001, ()),  # over 5% but not over 2,000
+    (34_260, 119_108, 34_260, (LossRule.PREFIX_MISSED,)),  # a second miss: the read stays as low as it was
+    (50_000, 4_000, 50_500, (LossRule.PREFIX_MISSED,)),
+    (50_000, 2_000, 51_000, ()),
+    (0, 0, 0, ()),
+    (50_000, 5_000, 90_000, ()),
+]
+
+
+@pytest.mark.parametrize(("read", "written", "now", "rules"), LOSSES)
+def test_loss_needs_more_than_5_percent_and_more_than_2000_tokens(
+    read: int, written: int, now: int, rules: tuple[LossRule, ...]
+) -> None:
+    verdict = judge(baseline(read, written), call("now", now, 100_000))
+    assert (verdict.loss.rules if verdict.loss else ()) == rules
+    assert (verdict.outcome is Outcome.BREAK) == bool(rules)
+
+
+def test_break_says_what_was_lost_and_what_it_cost() -> None:
+    verdict = judge(baseline(45_000, 800), call("now", 6_200, 40_000))
+    assert verdict.loss is not None
+    assert (verdict.loss.expected_tokens, verdict.loss.lost_tokens, verdict.loss.recreated_tokens) == (
+        45_800, 39_600, 39_600,
+    )  # fmt: skip
+    assert verdict.lost_usd == Decimal(39_600) * (Decimal(5) - Decimal("0.20")) / 1_000_000
+    assert (verdict.gap_seconds, verdict.ttl_in_force) == (0, "5m")
+
+
+def test_recreated_tokens_are_bounded_by_what_was_written() -> None:
+    verdict = judge(baseline(45_000, 0), call("now", 0, 3_000))
+    assert verdict.loss is not None
+    assert (verdict.loss.lost_tokens, verdict.loss.recreated_tokens) == (45_000, 3_000)
+
+
+def test_unknown_price_gives_no_number() -> None:
+    verdict = judge(baseline(model="glm-4"), call("now", 0, 51_000, model="glm-4"))
+    assert verdict.outcome is Outcome.BREAK
+    assert verdict.lost_usd is None
+
+
+@pytest.mark.parametrize("cause", [Cause.COMPACTED, Cause.MICRO_COMPACTED, Cause.DELETION_ANNOUNCED, Cause.REWOUND])
+def test_announced_drop_is_an_expected_rebuild(cause: Cause) -> None:
+    by_call = judge(baseline(), call("now", 0, 51_000, announced=(cause,)))
+    by_state = judge(announce(baseline(), cause), call("now", 0, 51_000))
+    for verdict in (by_call, by_state):
+        assert (verdict.outcome, verdict.rebuild, verdict.cause) == (Outcome.EXPECTED, cause, cause)
+        assert verdict.explanation is None
+    assert judge(by_call.baseline, call("later", 0, 52_000)).outcome is Outcome.BREAK
+
+
+def test_first_call_is_an_expected_rebuild() -> None:
+    verdict = judge(None, call("now", 0, 51_000))
+    assert (verdict.outcome, verdict.rebuild, verdict.loss) == (Outcome.EXPECTED, Cause.FIRST_CALL, None)
+
+
+def test_compaction_outweighs_what_else_was_announced() -> None:
+    now = call("now", 0, 51_000, announced=(Cause.REWOUND, Cause.COMPACTED))
+    assert judge(baseline(), now).rebuild is Cause.COMPACTED
+
+
+def test_continuing_from_another_call_is_a_rewind() -> None:
+    assert judge(baseline(), call("now", 0, 51_000, parent_call_id="older")).rebuild is Cause.REWOUND
+    assert judge(baseline(), call("now", 0, 51_000, parent_call_id="before")).outcome is Outcome.BREAK
+
+
+def test_nothing_lost_after_an_announcement_is_nothing_and_uses_it_up() -> None:
+    verdict = judge(announce(baseline(), Cause.COMPACTED), call("now", 51_000, 100))
+    assert verdict.outcome is Outcome.NOTHING
+    assert judge(verdict.baseline, call("later", 0, 51_000)).outcome is Outcome.BREAK
+
+
+EXCLUDED: list[dict[str, Any]] = [
+    {"model": "claude-haiku-4-5-20251001"},
+    {"model": "us.anthropic.claude-haiku-5-5-v1:0"},
+    {"query_source": "compact"},
+    {"query_source": "session_memory"},
+    {"usage": use(plain=0)},
+]
+
+
+@pytest.mark.parametrize("fields", EXCLUDED)
+def test_excluded_calls_are_neither_judged_nor_a_baseline(fields: dict[str, Any]) -> None:
+    before = baseline()
+    verdict = judge(before, call("now", 0, 51_000, **fields))
+    assert (verdict.outcome, verdict.baseline) == (Outcome.NOTHING, before)
+    assert judge(None, call("now", 0, 51_000, **fields)).baseline is None
+
+
+def test_announcement_survives_an_excluded_call() -> None:
+    haiku = call("side", 0, 9_000, model="claude-haiku-4-5", announced=(Cause.COMPACTED,))
+    after = judge(baseline(), haiku).baseline
+    assert judge(after, call("now", 0, 51_000)).rebuild is Cause.COMPACTED
+
+
+def test_policy_can_judge_haiku_too() -> None:
+    policy = CachePolicy(unjudged_models=())
+    assert judge(baseline(), call("now", 0, 51_000, model="claude-haiku-4-5"), policy).outcome is Outcome.BREAK
+
+
+LIFETIMES = [(5_000, 0, "5m"), (5_000, 5_000, "1h"), (5_000, 100, "5m"), (0, 0, "1h")]
+
+
+@pytest.mark.parametrize(("written", "hour", "ttl"), LIFETIMES)
+def test_lifetime_in_force_is_the_shorter_of_a_mix_and_stays_when_nothing_was_written(
+    written: int, hour: int, ttl: str
+) -> None:
+    assert make_baseline(baseline(ttl="1h"), call("now", 50_000, written, hour=hour)).ttl == ttl
+
+
+def test_requested_lifetime_counts_when_nothing_was_written_yet() -> None:
+    assert make_baseline(None, call("now", 50_000, 0, requested_ttl="1h")).ttl == "1h"
+
+
+def test_repeated_call_is_judged_once() -> None:
+    first = judge(baseline(), call("now", 0, 51_000))
+    again = judge(first.baseline, call("now", 0, 51_000))
+    assert (again.outcome, again.baseline) == (Outcome.NOTHING, first.baseline)
+
+
+def test_reports_of_one_call_become_one_whatever_their_order() -> None:
+    line = call("now", 0, 51_000, minutes=1, usage=use(0, 51_000, output=3), client_version="2.1.1")
+    last = call("now", 0, 51_000, minutes=2, usage=use(0, 51_000, output=90), announced=(Cause.COMPACTED,))
+    proxy = call("now", 0, 51_000, minutes=0.5, fingerprint=prints(), api_reason="tools_changed")
+    merged = {order_calls(order)[0] for order in ((line, last, proxy), (proxy, last, line), (last, proxy, line))}
+    assert len(merged) == 1
+    (one,) = merged
+    assert (one.usage.output_tokens, one.client_version, one.api_reason) == (90, "2.1.1", "tools_changed")
+    assert (one.at, one.announced, one.fingerprint) == (proxy.at, (Cause.COMPACTED,), prints())
+
+
+def test_late_call_is_judged_by_judging_again_from_the_baseline_before_it() -> None:
+    calls = [call(f"c{number}", 10_000 * number, 10_000, minutes=number) for number in range(6)]
+    whole = judge_thread(calls)
+    without = judge_thread([*calls[:3], *calls[4:]])
+    assert without[3].outcome is Outcome.NOTHING
+    assert is_late(without[-1].baseline, calls[3])
+    assert not is_late(without[2].baseline, calls[3])
+    assert not is_late(None, calls[3])
+    again = judge_thread(calls[3:], baseline=without[2].baseline)
+    assert again == whole[3:]
+
+
+def test_baseline_survives_storage() -> None:
+    before = baseline(fingerprint=prints(), client_version="2.1.325", announced=(Cause.COMPACTED,), speed="fast")
+    assert read_baseline(json.loads(json.dumps(before.to_fields()))) == before
+    assert read_baseline(baseline().to_fields()) == baseline()
+    assert read_baseline({"at": "yesterday"}) is None
+
+
+def test_example_of_a_second_miss_is_flagged() -> None:
+    calls: list[CacheCall] = [
+        call("a", 152_000, 314, minutes=0),
+        call("b", 34_260, 119_108, minutes=1),
+        call("c", 34_260, 119_840, minutes=2),
+    ]
+    assert [verdict.outcome for verdict in judge_thread(calls)] == [Outcome.EXPECTED, Outcome.BREAK, Outcome.BREAK]

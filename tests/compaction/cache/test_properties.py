@@ -1,0 +1,112 @@
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compaction.cache.breaks import Outcome, judge, judge_thread, order_calls
+from compaction.cache.calls import ANNOUNCED, Baseline, CacheCall, read_baseline
+from compaction.cache.causes import Cause
+from compaction.cache.summary import add_summaries, summarise_thread
+from tests.compaction.cache.builders import START, prints, use
+
+PRINTS = (None, prints("a"), prints("a", "b", "c"), prints("X", "b"), prints("a", output_config={"effort": "low"}))
+MODELS = ("claude-opus-5-5", "claude-sonnet-4-5", "claude-haiku-4-5", "glm-4", None)
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> CacheCall:
+    written = draw(st.sampled_from((0, 900, 4_000, 60_000)))
+    return CacheCall(
+        call_id=f"m{draw(st.integers(0, 12))}",
+        at=START + timedelta(seconds=draw(st.sampled_from((0, 1, 10, 299, 301, 3_599, 3_601, 9_999)))),
+        model=draw(st.sampled_from(MODELS)),
+        usage=use(
+            draw(st.sampled_from((0, 10_000, 60_000, 61_000))),
+            written,
+            hour=draw(st.integers(0, written)),
+            output=draw(st.integers(0, 9)),
+        ),
+        position=draw(st.integers(0, 5)),
+        client_version=draw(st.sampled_from((None, "2.1.20", "2.1.25"))),
+        parent_call_id=draw(st.sampled_from((None, "m1", "m2"))),
+        announced=tuple(sorted(draw(st.sets(st.sampled_from(ANNOUNCED), max_size=1)))),
+        noticed=draw(st.sampled_from(((), (Cause.COMMAND_STARTED,), (Cause.CLIENT_RESTARTED,)))),
+        fingerprint=draw(st.sampled_from(PRINTS)),
+        api_reason=draw(st.sampled_from((None, "unavailable", "tools_changed"))),
+        starts_turn=draw(st.booleans()),
+        has_thinking=draw(st.booleans()),
+    )
+
+
+THREADS = st.lists(calls(), max_size=14)
+
+
+@settings(max_examples=100, deadline=None)
+@given(THREADS, st.randoms(use_true_random=False))
+def test_order_of_arrival_changes_no_verdict(thread: list[CacheCall], random: object) -> None:
+    shuffled = list(thread)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert judge_thread(shuffled) == judge_thread(thread)
+
+
+@settings(max_examples=60, deadline=None)
+@given(THREADS)
+def test_judging_twice_changes_nothing(thread: list[CacheCall]) -> None:
+    assert judge_thread([*thread, *thread]) == judge_thread(thread)
+
+
+@settings(max_examples=60, deadline=None)
+@given(THREADS)
+def test_one_by_one_with_stored_baselines_gives_the_same_as_all_at_once(thread: list[CacheCall]) -> None:
+    state: Baseline | None = None
+    verdicts = []
+    for call in order_calls(thread):
+        verdict = judge(state, call)
+        verdicts.append(verdict)
+        state = read_baseline(verdict.baseline.to_fields()) if verdict.baseline else None
+    assert tuple(verdicts) == judge_thread(thread)
+
+
+@settings(max_examples=60, deadline=None)
+@given(THREADS, st.integers(0, 14))
+def test_thread_can_be_judged_again_from_any_place(thread: list[CacheCall], place: int) -> None:
+    ordered, whole = order_calls(thread), judge_thread(thread)
+    before = whole[place - 1].baseline if 0 < place <= len(whole) else None
+    assert judge_thread(ordered[place:] if before else ordered, baseline=before) == (whole[place:] if before else whole)
+
+
+@settings(max_examples=60, deadline=None)
+@given(THREADS)
+def test_recreated_tokens_never_exceed_what_was_written_or_lost(thread: list[CacheCall]) -> None:
+    for call, verdict in zip(order_calls(thread), judge_thread(thread), strict=True):
+        if verdict.loss is not None:
+            assert 0 <= verdict.loss.recreated_tokens <= call.usage.cache_creation_tokens
+            assert verdict.loss.recreated_tokens <= verdict.loss.lost_tokens
+            assert verdict.lost_usd is None or verdict.lost_usd >= 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(THREADS)
+def test_dollars_by_primary_cause_sum_to_the_total(thread: list[CacheCall]) -> None:
+    verdicts = [verdict for verdict in judge_thread(thread) if verdict.outcome is Outcome.BREAK]
+    summary = summarise_thread(thread)
+    assert summary.lost_usd == sum(total.lost_usd for total in summary.by_cause)
+    assert summary.lost_usd == sum(verdict.lost_usd for verdict in verdicts if verdict.lost_usd is not None)
+    assert summary.avoidable_usd <= summary.lost_usd
+    assert summary.lost_usd <= summary.spent_usd or summary.unpriced_calls
+    assert sum(total.count for total in summary.by_cause) == summary.breaks == len(verdicts)
+    assert summary.unread_1h_tokens <= summary.written_1h_tokens
+    assert add_summaries([summary]) == summary
+
+
+@settings(max_examples=60, deadline=None)
+@given(THREADS)
+def test_every_break_has_one_primary_cause_and_no_cause_twice(thread: list[CacheCall]) -> None:
+    for verdict in judge_thread(thread):
+        if verdict.outcome is Outcome.BREAK:
+            assert verdict.explanation is not None
+            causes = [finding.cause for finding in verdict.explanation.findings]
+            assert len(causes) == len(set(causes))
+            assert all(finding.grade in finding.note.grades for finding in verdict.explanation.findings)
+        elif verdict.outcome is Outcome.EXPECTED:
+            assert verdict.rebuild in (Cause.FIRST_CALL, *ANNOUNCED)

@@ -1,0 +1,61 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compaction.cache.text_diff import LONGEST_LINE_SHOWN, MOST_LINES_SHOWN, Mark, diff_text, find_first_difference
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text("ab", max_size=12), st.text("ab", max_size=12))
+def test_first_difference_is_the_first(before: str, after: str) -> None:
+    found = find_first_difference(before, after)
+    assert (found is None) == (before == after)
+    if found is not None:
+        assert before[:found] == after[:found]
+        assert before[found : found + 1] != after[found : found + 1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from("abc"), max_size=10), st.lists(st.sampled_from("abc"), max_size=10))
+def test_removed_and_added_lines_balance(before: list[str], after: list[str]) -> None:
+    found = diff_text("\n".join(before), "\n".join(after))
+    removed = sum(line.mark is Mark.REMOVED for line in found.lines)
+    added = sum(line.mark is Mark.ADDED for line in found.lines)
+    assert added - removed == len("\n".join(after).splitlines()) - len("\n".join(before).splitlines())
+    for line in found.lines:
+        if line.words:
+            assert "".join(word for _, word in line.words) == line.text
+
+
+def test_huge_difference_is_cut_and_says_so() -> None:
+    found = diff_text("\n".join(map(str, range(9_000))), "\n".join(map(str, range(9_000, 0, -1))))
+    assert found.is_cut
+    assert len(found.lines) == MOST_LINES_SHOWN
+
+
+def test_distance_between_two_changes_is_not_shown() -> None:
+    middle = [f"line {number}" for number in range(20)]
+    found = diff_text("\n".join(["a", *middle, "z"]), "\n".join(["b", *middle, "y"]))
+    assert [line.mark.value for line in found.lines] == ["-", "+", " ", " ", " ", " ", "-", "+"]
+
+
+def test_words_are_marked_whole_and_only_where_lines_were_replaced_one_for_one() -> None:
+    found = diff_text("the quick_brown fox runs, and so on", "the quick_red fox walks, and so on")
+    assert [line.words for line in found.lines] == [
+        ((Mark.SAME, "the "), (Mark.REMOVED, "quick_brown"), (Mark.SAME, " fox "), (Mark.REMOVED, "runs"),
+         (Mark.SAME, ", and so on")),
+        ((Mark.SAME, "the "), (Mark.ADDED, "quick_red"), (Mark.SAME, " fox "), (Mark.ADDED, "walks"),
+         (Mark.SAME, ", and so on")),
+    ]  # fmt: skip
+    assert all(not line.words for line in diff_text("a b", "c d\ne f").lines)
+
+
+def test_long_lines_are_cut() -> None:
+    (removed, added) = diff_text("x" * 9_000, "y" * 9_000).lines
+    assert len(removed.text) == len(added.text) == LONGEST_LINE_SHOWN + 1
+
+
+def test_difference_far_inside_a_long_line_is_in_sight() -> None:
+    (removed, added) = diff_text("x " * 4_000 + "old end", "x " * 4_000 + "new end").lines
+    assert removed.text.endswith("x old end")
+    assert added.text.startswith("…")
+    assert [word for mark, word in added.words if mark is Mark.ADDED] == ["new"]
