@@ -131,7 +131,10 @@ def _answers(entry: Entry, wanted: set[str]) -> bool:
 
 
 def slice_context(chain: Sequence[Entry]) -> ContextSlice:
-    """The chain from its last boundary on, with the preserved segment put behind its anchor."""
+    """The chain from its last boundary on, with the preserved segment put behind its anchor.
+
+    The client leaves that segment in front of the boundary; a transcript written by compactors has it behind already.
+    """
     start = next((index for index in range(len(chain) - 1, -1, -1) if is_boundary(chain[index])), None)
     if start is None:
         return ContextSlice(tuple(chain))
@@ -141,18 +144,19 @@ def slice_context(chain: Sequence[Entry]) -> ContextSlice:
     segment = boundary.payload.preserved_segment if isinstance(boundary.payload, Boundary) else None
     anchor = segment.anchor_uuid if segment else None
     after = next((index for index, entry in enumerate(rest) if anchor and entry.uuid == anchor), 0) + 1
+    carried = () if kept else _find_kept(rest, boundary)
     rest[after:after] = kept
-    return ContextSlice(tuple(rest), boundary, frozenset(entry.uuid for entry in kept if entry.uuid))
+    return ContextSlice(tuple(rest), boundary, frozenset(entry.uuid for entry in (*kept, *carried) if entry.uuid))
 
 
-def _find_kept(older: Sequence[Entry], boundary: Entry) -> Sequence[Entry]:
-    """The preserved entries: from head to tail on the chain before the boundary; nothing when either is missing."""
+def _find_kept(entries: Sequence[Entry], boundary: Entry) -> Sequence[Entry]:
+    """The preserved entries among these: from head to tail; nothing when either is missing."""
     segment = boundary.payload.preserved_segment if isinstance(boundary.payload, Boundary) else None
     if segment is None:
         return ()
-    places = {entry.uuid: index for index, entry in enumerate(older)}
+    places = {entry.uuid: index for index, entry in enumerate(entries)}
     head, tail = places.get(segment.head_uuid), places.get(segment.tail_uuid)
-    return () if head is None or tail is None else older[head : tail + 1]
+    return () if head is None or tail is None else entries[head : tail + 1]
 
 
 def find_compactions(entries: Iterable[Entry]) -> tuple[Entry, ...]:

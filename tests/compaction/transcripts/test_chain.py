@@ -119,6 +119,19 @@ def test_preserved_entries_stand_behind_their_anchor() -> None:
     assert context.kept_uuids == {"2", "3"}
 
 
+def test_preserved_entries_behind_the_boundary_already_are_known_as_kept() -> None:
+    entries = [
+        mark_boundary("b", "0", headUuid="2", anchorUuid="s", tailUuid="3"),
+        say("summary", uuid="s", parentUuid="b", isCompactSummary=True),
+        answer("m1", text("kept"), uuid="2", parentUuid="s", usage=use()),
+        say("kept too", uuid="3", parentUuid="2"),
+        say("new", uuid="4", parentUuid="3"),
+    ]
+    context = slice_context(follow_chain(entries))
+    assert uuids(context.entries) == ["b", "s", "2", "3", "4"]
+    assert context.kept_uuids == {"2", "3"}
+
+
 @pytest.mark.parametrize("segment", [{"headUuid": "gone", "anchorUuid": "s", "tailUuid": "1"}, {"headUuid": "1"}, {}])
 def test_a_segment_that_cannot_be_found_preserves_nothing(segment: dict[str, str]) -> None:
     entries = [say("old", uuid="1"), mark_boundary("b", "1", **segment), say("summary", uuid="s", parentUuid="b")]

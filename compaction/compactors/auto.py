@@ -1,0 +1,227 @@
+"""The automatic chain of one turn: micro-compaction first, then guards, breaker, line, session notes, full compaction.
+
+Everything comes in as values and goes out as values; only the thread's own memory is changed, as cleanup says.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from compaction.compactors.auto_micro import MicroSteps, take_micro_steps
+from compaction.compactors.breaker import list_breaker_events
+from compaction.compactors.cleanup import ThreadMemory
+from compaction.compactors.crossing import CrossingWatch
+from compaction.compactors.fork import ParentRequest
+from compaction.compactors.full import compact_full
+from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
+from compaction.compactors.outcome import ChainPosition, Outcome, Trigger
+from compaction.compactors.preparation import SummaryModels
+from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.session_memory import compact_from_notes
+from compaction.context.policy import Policy
+from compaction.context.thresholds import Lines, read_level
+from compaction.context.tokens import measure_context
+from compaction.errors import AutomaticRunsPaused, CompactionCancelled, NotesNotUsable, NothingToCompact, RunError
+from compaction.transcripts.chain import slice_context
+from compaction.transcripts.entries import Entry
+
+# Sources that compact or take notes themselves: a compaction inside them would wait for itself.
+GUARDED_SOURCES = frozenset({"compact", "session_memory"})
+
+
+class Decision(StrEnum):
+    """How the chain ended."""
+
+    DISABLED = "disabled"
+    GUARDED = "guarded"
+    RUN_OPEN = "run open"
+    BREAKER_OPEN = "breaker open"
+    LINE_NOT_KNOWN = "line not known"
+    BELOW_LINE = "below the line"
+    ANSWERED = "crossing already answered"
+    FROM_NOTES = "compacted from notes"
+    FULL = "compacted in full"
+    NOTHING_NEW = "nothing new"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class ChainTracking:
+    """Compactions in a row: which run was the last, and how many turns ago."""
+
+    previous_run_id: str | None = None
+    turns_since: int = 0
+
+    def note_turn(self) -> "ChainTracking":
+        """One more turn went by."""
+        return replace(self, turns_since=self.turns_since + 1)
+
+    def find_position(self, source: str | None) -> ChainPosition:
+        """Where the next run stands."""
+        if self.previous_run_id is None:
+            return ChainPosition(source=source)
+        return ChainPosition(True, self.turns_since, self.previous_run_id, source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What is known when a turn is about to be sent. `is_too_long`: the main call was refused, so no line is asked.
+
+    `cache_ttl_seconds` is the TTL in force; `can_edit_cache` whether results can be deleted from a warm cache.
+    """
+
+    now: datetime
+    policy: Policy
+    lines: Lines | None
+    source: str = "repl_main_thread"
+    run_id: str | None = None
+    is_too_long: bool = False
+    is_autonomous: bool = False
+    has_open_run: bool = False
+    can_edit_cache: bool = False
+    cache_ttl_seconds: int = 300
+    notes: SessionNotes | None = None
+    notes_template: str = DEFAULT_TEMPLATE
+    transcript_path: str | None = None
+    parent: ParentRequest | None = None
+    models: SummaryModels = field(default_factory=SummaryModels)
+    prefix_tokens: int = 0
+    watch: CrossingWatch = field(default_factory=CrossingWatch)
+    tracking: ChainTracking = field(default_factory=ChainTracking)
+
+    @property
+    def trigger(self) -> Trigger:
+        """Automatic, or autonomous where no person is there."""
+        return Trigger.AUTONOMOUS if self.is_autonomous else Trigger.AUTO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainResult:
+    """What became of the turn. `entries` are the ones to go on with: the input itself when nothing was done."""
+
+    decision: Decision
+    entries: Sequence[Entry]
+    used_tokens: int
+    micro: MicroSteps
+    watch: CrossingWatch
+    tracking: ChainTracking
+    outcome: Outcome | None = None
+    failure: RunError | None = None
+    notes_refusal: RunError | None = None
+
+    @property
+    def was_compacted(self) -> bool:
+        """Whether a summary took the place of the conversation."""
+        return self.outcome is not None
+
+
+def run_chain(entries: Sequence[Entry], turn: Turn, memory: ThreadMemory, outside: Outside) -> ChainResult:
+    """One turn's chain over the active branch of one thread. Never raises a RunError: a failure is in the result.
+
+    Below every line the input comes back as it is, unless the cache went cold or edits of it are due.
+    """
+    is_guarded = turn.source in GUARDED_SOURCES
+    context = slice_context(entries)
+    used_tokens = measure_context(context, memory.token_cache).tokens
+    micro = MicroSteps()
+    if not is_guarded and turn.policy.is_compaction_enabled and turn.policy.is_micro_enabled:
+        micro = take_micro_steps(entries, turn, memory, used_tokens=used_tokens)
+    for step in micro.outcomes:
+        outside.monitor.note_event(step.event)
+    entries, used_tokens = micro.apply(entries), max(0, used_tokens - micro.saved_tokens)
+    watch = turn.watch
+    if turn.lines is not None:
+        boundary_uuid = context.boundary.uuid if context.boundary else None
+        watch = watch.observe(used_tokens, turn.lines.auto.tokens, boundary_uuid)
+    result = ChainResult(
+        decision=Decision.BELOW_LINE,
+        entries=entries,
+        used_tokens=used_tokens,
+        micro=micro,
+        watch=watch,
+        tracking=turn.tracking.note_turn(),
+    )
+    held = _find_hold(result, turn, memory)
+    if held is not None:
+        paused = AutomaticRunsPaused(memory.breaker.failures) if held is Decision.BREAKER_OPEN else None
+        return replace(result, decision=held, failure=paused)
+    return _compact(result, turn, memory, outside)
+
+
+def _find_hold(result: ChainResult, turn: Turn, memory: ThreadMemory) -> Decision | None:
+    """Why there is to be no compaction: switches, guard, breaker, line, crossing, the first of them that holds."""
+    policy = turn.policy
+    is_allowed = policy.compacts_when_too_long if turn.is_too_long else policy.compacts_by_itself
+    holds = {
+        Decision.DISABLED: not is_allowed,
+        Decision.GUARDED: turn.source in GUARDED_SOURCES,
+        Decision.RUN_OPEN: turn.has_open_run,
+        Decision.BREAKER_OPEN: memory.breaker.is_open,
+    }
+    if not turn.is_too_long:
+        holds[Decision.LINE_NOT_KNOWN] = turn.lines is None
+        holds[Decision.BELOW_LINE] = not read_level(turn.lines, result.used_tokens).is_above_auto
+        holds[Decision.ANSWERED] = not result.watch.is_armed
+    return next((decision for decision, is_held in holds.items() if is_held), None)
+
+
+def _compact(result: ChainResult, turn: Turn, memory: ThreadMemory, outside: Outside) -> ChainResult:
+    request = _make_request(turn)
+    entries = result.entries
+    before = memory.breaker
+    try:
+        outcome, refusal = _try_notes(entries, turn, request, outside)
+        decision = Decision.FROM_NOTES if outcome is not None else Decision.FULL
+        outcome = outcome or compact_full(entries, request, outside)
+    except RunError as error:
+        memory.breaker = before.note_failure(error, turn.trigger)
+        ended = replace(result, failure=error, decision=_name_end(error))
+    else:
+        memory.clean_up()
+        ended = replace(
+            result,
+            decision=decision,
+            entries=outcome.entries,
+            outcome=outcome,
+            notes_refusal=refusal,
+            watch=result.watch.answered(),
+            tracking=ChainTracking(turn.run_id or outcome.boundary.uuid),
+        )
+    last = entries[-1] if entries else None
+    thread = {"session_id": last.session_id if last else None, "agent_id": last.agent_id if last else None}
+    for event in list_breaker_events(before, memory.breaker, **thread):
+        outside.monitor.note_event(event)
+    return ended
+
+
+def _try_notes(
+    entries: Sequence[Entry], turn: Turn, request: CompactionRequest, outside: Outside
+) -> tuple[Outcome | None, RunError | None]:
+    """The outcome from notes, or why they would not do."""
+    if not turn.policy.is_session_memory_enabled:
+        return None, None
+    try:
+        return compact_from_notes(entries, turn.notes, request, outside, template=turn.notes_template), None
+    except (NotesNotUsable, NothingToCompact) as error:
+        return None, error
+
+
+def _make_request(turn: Turn) -> CompactionRequest:
+    return CompactionRequest(
+        trigger=turn.trigger,
+        now=turn.now,
+        transcript_path=turn.transcript_path,
+        parent=turn.parent,
+        models=turn.models,
+        line_tokens=turn.lines.auto.tokens if turn.lines is not None and turn.lines.is_auto_on else None,
+        prefix_tokens=turn.prefix_tokens,
+        position=turn.tracking.find_position(turn.source),
+    )
+
+
+def _name_end(error: RunError) -> Decision:
+    if isinstance(error, CompactionCancelled):
+        return Decision.CANCELLED
+    return Decision.NOTHING_NEW if isinstance(error, NothingToCompact) else Decision.FAILED

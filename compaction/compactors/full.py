@@ -1,0 +1,24 @@
+"""Full compaction: everything the model sees becomes one summary. The chain that decides when lives in auto."""
+
+from collections.abc import Sequence
+
+from compaction.compactors.news import check_news, list_selectable
+from compaction.compactors.outcome import CompactionKind, Outcome
+from compaction.compactors.run import CompactionRequest, Outside, Selection, run_compaction
+from compaction.compactors.shrinking import SummaryRange
+from compaction.transcripts.chain import ContextSlice
+from compaction.transcripts.entries import Entry
+
+
+def compact_full(entries: Sequence[Entry], request: CompactionRequest, outside: Outside) -> Outcome:
+    """The whole conversation summarised; a previous summary is summarised with it.
+
+    `entries` is the active branch of one thread. Raises a RunError: NothingToCompact, BlockedByHook,
+    CompactionCancelled, SummarizerUnavailable, ConversationTooLong, or a BadSummary.
+    """
+    return run_compaction(entries, _select_all, request, outside, kind=CompactionKind.FULL)
+
+
+def _select_all(context: ContextSlice) -> Selection:
+    check_news(context)
+    return Selection(CompactionKind.FULL, SummaryRange(list_selectable(context)))

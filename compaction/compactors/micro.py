@@ -1,0 +1,264 @@
+"""Micro-compaction without a model: what may be cleared, how it is cleared, the boundary line, and who is told.
+
+The three ways of choosing live in micro_size, micro_idle and cache_edits; the API's own way in native_edits.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from enum import StrEnum
+from operator import attrgetter
+from typing import NamedTuple
+from uuid import UUID, uuid5
+
+from compaction.context.tokens import ResultCache, count_block_tokens, count_part_tokens
+from compaction.events import MicroCompacted
+from compaction.transcripts.entries import Entry, Message, TextBlock, ToolResultBlock, ToolUseBlock
+from compaction.transcripts.payloads import Attachment, MicroBoundary
+
+CLEARED_TEXT = "[Old tool result content cleared]"  # protocol constant: what a cleared result reads
+CLEARED_PARTS = (TextBlock(CLEARED_TEXT),)
+# The client's list: results that can be had again, or that only confirm what was done.
+CLEARABLE_TOOLS = frozenset({"Read", "Bash", "Grep", "Glob", "WebSearch", "WebFetch", "Edit", "Write"})
+MEMORY_KINDS = frozenset({"nested_memory", "relevant_memories", "memory"})  # attachments that quote memory files
+_BOUNDARY_TEXT = "Context microcompacted"  # protocol constant: the content of the boundary line
+_NAMESPACE = UUID("0f1d2f0a-6a3c-5f0c-9a53-5b8d7f4f3e52")  # any fixed one: it only keeps our uuids apart
+
+# Copies by position: hundreds of lines are cleared at once, and `replace` takes three times as long.
+_ENTRY_NAMES, _MESSAGE_NAMES = (tuple(each.name for each in fields(kind)) for kind in (Entry, Message))
+_read_entry, _read_message = attrgetter(*_ENTRY_NAMES), attrgetter(*_MESSAGE_NAMES)
+_MESSAGE_PLACE, _RAW_PLACE = _ENTRY_NAMES.index("message"), _ENTRY_NAMES.index("raw")
+_CONTENT_PLACE = _MESSAGE_NAMES.index("content")
+
+
+class MicroKind(StrEnum):
+    """Why results were cleared."""
+
+    SIZE = "size"
+    IDLE = "idle"
+    CACHE_EDITS = "cache_edits"
+
+
+class ClearableResult(NamedTuple):
+    """A result that may be cleared, and what that would save."""
+
+    tool_use_id: str
+    tool: str
+    tokens: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroOutcome:
+    """What was cleared. `entries` are all entries as the model sees them now; `originals` allow to undo it."""
+
+    kind: MicroKind
+    entries: tuple[Entry, ...]
+    boundary: Entry
+    originals: tuple[Entry, ...]
+    cleared_tool_ids: tuple[str, ...]
+    cleared_attachment_uuids: tuple[str, ...]
+    pre_tokens: int
+    tokens_saved: int
+    event: MicroCompacted
+
+    def undo(self) -> tuple[Entry, ...]:
+        """The entries as they were before."""
+        before = {entry.uuid: entry for entry in self.originals}
+        return tuple(before.get(entry.uuid, entry) for entry in self.entries)
+
+
+def find_clearable(
+    entries: Sequence[Entry], *, tools: frozenset[str] | None = CLEARABLE_TOOLS, cache: ResultCache | None = None
+) -> tuple[ClearableResult, ...]:
+    """Every result of these tools (None: of any) that is not cleared yet, oldest first."""
+    requested: dict[str, str] = {}
+    found: list[ClearableResult] = []
+    for index, entry in enumerate(entries):
+        message = entry.message
+        if message is None:
+            continue
+        for block in message.content:
+            if isinstance(block, ToolUseBlock):
+                if tools is None or block.name in tools:
+                    requested[block.id] = block.name
+            elif isinstance(block, ToolResultBlock) and block.tool_use_id in requested and not is_cleared(block):
+                tool = requested[block.tool_use_id]
+                found.append(ClearableResult(block.tool_use_id, tool, _count_result(block, cache), index))
+    return tuple(found)
+
+
+def _count_result(result: ToolResultBlock, cache: ResultCache | None) -> int:
+    if cache is not None or len(result.parts) != 1:
+        return count_block_tokens(result, cache)
+    return count_part_tokens(result.parts[0])
+
+
+def is_cleared(result: ToolResultBlock) -> bool:
+    """Whether this result was cleared before."""
+    return len(result.parts) == 1 and isinstance(result.parts[0], TextBlock) and result.parts[0].text == CLEARED_TEXT
+
+
+def clear_results(entries: Sequence[Entry], results: Iterable[ClearableResult]) -> list[Entry]:
+    """The entries with these results cleared; all others are the same objects."""
+    cleared = list(entries)
+    for result in results:
+        entry = cleared[result.place]
+        if entry.message is not None:
+            values = list(_read_entry(entry))
+            values[_MESSAGE_PLACE] = _clear_message(entry.message, result.tool_use_id)
+            values[_RAW_PLACE] = None
+            cleared[result.place] = Entry(*values)
+    return cleared
+
+
+def _clear_message(message: Message, tool_use_id: str) -> Message:
+    blocks = list(message.content)
+    for index, block in enumerate(blocks):
+        if isinstance(block, ToolResultBlock) and block.tool_use_id == tool_use_id:
+            blocks[index] = ToolResultBlock(tool_use_id, CLEARED_PARTS, block.is_error)
+    values = list(_read_message(message))
+    values[_CONTENT_PLACE] = tuple(blocks)
+    return Message(*values)
+
+
+def clear_memory(entries: Sequence[Entry], *, before: int) -> list[Entry]:
+    """The entries with memory attachments older than this index cleared."""
+    cleared = list(entries)
+    for index, entry in enumerate(entries[:before]):
+        payload = entry.payload
+        if isinstance(payload, Attachment) and payload.kind in MEMORY_KINDS:
+            cleared[index] = _clear_attachment(entry, payload)
+    return cleared
+
+
+def _clear_attachment(entry: Entry, payload: Attachment) -> Entry:
+    if tuple(payload.rendered) == (CLEARED_TEXT,):
+        return entry
+    fields = {
+        **entry.fields,
+        "attachment": {"type": payload.kind, "content": CLEARED_TEXT},
+        "rendered": [{"content": CLEARED_TEXT}],
+    }
+    return entry.changed(payload=replace(payload, rendered=(CLEARED_TEXT,)), fields=fields)
+
+
+def apply_boundaries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """A transcript as the model saw it: what the client's own micro-compactions cleared is cleared here too."""
+    found = tuple(entries)
+    boundaries = [entry.payload for entry in found if isinstance(entry.payload, MicroBoundary)]
+    tool_ids = {tool_id for boundary in boundaries for tool_id in boundary.compacted_tool_ids}
+    uuids = {uuid for boundary in boundaries for uuid in boundary.cleared_attachment_uuids}
+    results = find_clearable(found, tools=None) if tool_ids else ()
+    return tuple(
+        _clear_attachment(entry, entry.payload)
+        if entry.uuid in uuids and isinstance(entry.payload, Attachment)
+        else entry
+        for entry in clear_results(found, (result for result in results if result.tool_use_id in tool_ids))
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clearing:
+    """What was chosen, out of how much."""
+
+    kind: MicroKind
+    results: Sequence[ClearableResult]
+    total_tokens: int
+    pre_tokens: int
+
+    @property
+    def saved_tokens(self) -> int:
+        """What the chosen results brought."""
+        return sum(result.tokens for result in self.results)
+
+
+def make_micro_outcome(entries: Sequence[Entry], clearing: Clearing, now: datetime) -> MicroOutcome:
+    """Clears the chosen results and the memory attachments before the last of them, and writes the boundary line."""
+    tool_ids = tuple(result.tool_use_id for result in clearing.results)
+    cleared = clear_results(entries, clearing.results)
+    after = tuple(clear_memory(cleared, before=clearing.results[-1].place))
+    originals = tuple(old for old, new in zip(entries, after, strict=True) if old is not new)
+    attachment_uuids = tuple(entry.uuid for entry in originals if entry.type == "attachment" and entry.uuid)
+    payload = MicroBoundary(
+        trigger="auto",
+        pre_tokens=clearing.pre_tokens,
+        tokens_saved=clearing.saved_tokens,
+        compacted_tool_ids=tool_ids,
+        cleared_attachment_uuids=attachment_uuids,
+    )
+    boundary = make_micro_boundary(entries, payload, now)
+    return MicroOutcome(
+        kind=clearing.kind,
+        entries=after,
+        boundary=boundary,
+        originals=originals,
+        cleared_tool_ids=tool_ids,
+        cleared_attachment_uuids=attachment_uuids,
+        pre_tokens=clearing.pre_tokens,
+        tokens_saved=clearing.saved_tokens,
+        event=describe_clearing(boundary, clearing, attachments_cleared=len(attachment_uuids)),
+    )
+
+
+def describe_clearing(boundary: Entry, clearing: Clearing, *, attachments_cleared: int = 0) -> MicroCompacted:
+    """The event for the log."""
+    return MicroCompacted(
+        session_id=boundary.session_id,
+        agent_id=boundary.agent_id,
+        kind=clearing.kind,
+        tools_compacted=len(clearing.results),
+        attachments_cleared=attachments_cleared,
+        total_uncompacted_tokens=clearing.total_tokens,
+        tokens_after=clearing.total_tokens - clearing.saved_tokens,
+    )
+
+
+def make_micro_boundary(entries: Sequence[Entry], payload: MicroBoundary, now: datetime) -> Entry:
+    """The line to append: it hangs under the last one and leaves everything before it in place."""
+    last = next((entry for entry in reversed(entries) if entry.uuid is not None), entries[-1])
+    seed = f"{last.session_id}/{last.uuid}/{','.join(payload.compacted_tool_ids)}"
+    return Entry(
+        "system",
+        subtype="microcompact_boundary",
+        uuid=str(uuid5(_NAMESPACE, seed)),
+        parent_uuid=last.uuid,
+        at=now,
+        session_id=last.session_id,
+        agent_id=last.agent_id,
+        is_sidechain=last.is_sidechain,
+        version=last.version,
+        cwd=last.cwd,
+        git_branch=last.git_branch,
+        payload=payload,
+        fields={
+            "userType": "external",
+            "isSidechain": last.is_sidechain,
+            "content": _BOUNDARY_TEXT,
+            "isMeta": False,
+            "level": "info",
+        },
+    )
+
+
+@dataclass(slots=True)
+class MicroTracker:
+    """Per thread: whether a micro-compaction occurred, and who wants to know when one does."""
+
+    has_occurred: bool = False
+    _listeners: list[Callable[[MicroOutcome], None]] = field(default_factory=list)
+
+    def subscribe(self, listener: Callable[[MicroOutcome], None]) -> Callable[[], None]:
+        """Adds a listener; the answer takes it away again."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def note(self, outcome: MicroOutcome) -> None:
+        """Sets the flag and tells every listener, in the order they came."""
+        self.has_occurred = True
+        for listener in tuple(self._listeners):
+            listener(outcome)
+
+    def reset(self) -> None:
+        """Forgets what occurred, as after a full compaction; listeners stay."""
+        self.has_occurred = False

@@ -1,0 +1,93 @@
+"""The events of a finished compaction, in numbers: completed, files restored or not, still above the line."""
+
+from collections.abc import Iterator, Sequence
+
+from compaction.compactors.outcome import ChainPosition, Fate, Outcome, RestoredKind, RestoredState
+from compaction.context.tokens import count_text_tokens
+from compaction.events import CompactionCompleted, Event, FileNotRestored, FileRestored, ThresholdExceeded
+from compaction.ports import Path
+from compaction.transcripts.entries import Entry, ToolResultBlock
+
+
+def list_run_events(outcome: Outcome, before: Sequence[Entry], position: ChainPosition) -> Iterator[Event]:
+    """What the log is told. `before` is what the model saw until then."""
+    yield _describe_completion(outcome, before, position)
+    yield from _describe_files(outcome)
+    if outcome.is_above_line:
+        yield ThresholdExceeded(
+            session_id=outcome.boundary.session_id,
+            agent_id=outcome.boundary.agent_id,
+            post_tokens=outcome.expected_tokens,
+            line_tokens=outcome.line_tokens or 0,
+        )
+
+
+def _describe_completion(outcome: Outcome, before: Sequence[Entry], position: ChainPosition) -> Event:
+    usages = [call.usage for call in outcome.calls]
+    files = [item for item in outcome.restored if item.kind is RestoredKind.FILE]
+    return CompactionCompleted(
+        session_id=outcome.boundary.session_id,
+        agent_id=outcome.boundary.agent_id,
+        kind=outcome.kind,
+        trigger=outcome.trigger,
+        original_turns=_count_turns(outcome, before),
+        summary_tokens=count_text_tokens(outcome.summary.text),
+        tokens_saved=outcome.tokens_saved,
+        files_restored=sum(1 for item in files if item.state is not RestoredState.SKIPPED),
+        duration_ms=round(sum(call.duration_seconds for call in outcome.calls) * 1000),
+        pre_tokens=outcome.pre_tokens,
+        post_tokens=outcome.replaced_tokens,
+        input_tokens=sum(usage.input_tokens for usage in usages),
+        output_tokens=sum(usage.output_tokens for usage in usages),
+        cache_read_tokens=sum(usage.cache_read_tokens for usage in usages),
+        cache_creation_tokens=sum(usage.cache_creation_tokens for usage in usages),
+        total_tokens=sum(usage.prompt_tokens + usage.output_tokens for usage in usages),
+        fork_hit_percent=_find_fork_hits(outcome),
+        is_recompaction=position.is_recompaction,
+        turns_since_previous=position.turns_since_previous,
+        previous_run_id=position.previous_run_id,
+        line_tokens=outcome.line_tokens,
+        source=position.source,
+    )
+
+
+def _count_turns(outcome: Outcome, before: Sequence[Entry]) -> int:
+    """User prompts that the summary stands for."""
+    summarised = set(outcome.list_uuids(Fate.SUMMARISED))
+    return sum(1 for entry in before if entry.uuid in summarised and is_prompt(entry))
+
+
+def is_prompt(entry: Entry) -> bool:
+    """Whether a person says something here: no tool result, no meta line, no summary."""
+    if entry.type != "user" or entry.message is None or entry.is_meta or entry.is_compact_summary:
+        return False
+    return not any(isinstance(block, ToolResultBlock) for block in entry.message.content)
+
+
+def _find_fork_hits(outcome: Outcome) -> int | None:
+    """How much of the forks' prompts came from the parent's cache, in percent; None without a fork."""
+    usages = [call.usage for call in outcome.calls if call.path is Path.FORK]
+    sent = sum(usage.prompt_tokens for usage in usages)
+    return round(sum(usage.cache_read_tokens for usage in usages) * 100 / sent) if sent else None
+
+
+def _describe_files(outcome: Outcome) -> Iterator[Event]:
+    session_id, agent_id = outcome.boundary.session_id, outcome.boundary.agent_id
+    files = (item for item in outcome.restored if item.kind is RestoredKind.FILE)
+    for position, item in enumerate(files, start=1):
+        if item.state is RestoredState.SKIPPED:
+            yield FileNotRestored(
+                session_id=session_id,
+                agent_id=agent_id,
+                position=position,
+                tokens=item.tokens,
+                reason=item.code or "not_restored",
+            )
+        else:
+            yield FileRestored(
+                session_id=session_id,
+                agent_id=agent_id,
+                position=position,
+                tokens=item.tokens,
+                is_truncated=item.state is RestoredState.TRUNCATED,
+            )

@@ -1,0 +1,214 @@
+"""The summary without a model: nine sections, the user's words whole, the same for the same input, within its cap."""
+
+from pathlib import Path as FilePath
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compaction.compactors.extract_pieces import CutRank, Piece, count_summary_tokens, quote, write_sections
+from compaction.compactors.extractive import LABEL, SUMMARY_CAP_TOKENS, ExtractiveSummarizer, write_extract
+from compaction.compactors.full import compact_full
+from compaction.compactors.losses import find_losses_in_text
+from compaction.compactors.outcome import Trigger
+from compaction.compactors.partial import compact_up_to
+from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.summary_answer import find_missing_sections, split_sections
+from compaction.compactors.summary_prompt import SECTIONS, list_sections
+from compaction.errors import CompactionCancelled
+from compaction.ports import Path, Stage, SummaryRequest, Variant
+from compaction.transcripts.chain import follow_chain, slice_context, split_threads
+from compaction.transcripts.entries import Entry
+from tests.compaction.compactors.checks import check_outcome
+from tests.compaction.compactors.sessions import ROOT, Session, make_session, sessions
+from tests.compaction.compactors.summarizers import Watcher
+from tests.compaction.compactors.talks import NOW, talks
+from tests.compaction.making import request
+from tests.compaction.recorded import each_recorded, read_recorded
+
+
+def sections_of(entries: list[Entry]) -> dict[str, str]:
+    return split_sections(write_extract(entries), Variant.FULL)
+
+
+def test_a_working_session_is_told_in_all_nine_sections() -> None:
+    sections = sections_of(make_session().entries)
+    assert list(sections) == list(SECTIONS)
+    assert LABEL in sections["Primary Request and Intent"]
+    assert (
+        '"Never touch the schema, and always run `make test` before you commit."'
+        in sections["Primary Request and Intent"]
+    )
+    assert "branch main" in sections["Key Technical Concepts"]
+    files = sections["Files and Code Sections"]
+    assert "**auth.py**: edited 2 times, read" in files
+    assert "NOT committed since its last change" in files
+    assert '**login.py**: edited, last at 11:30; committed as "Guard the token"' in files
+    assert "  |     return token.user if" in files
+    errors = sections["Errors and Fixes"]
+    assert "> E   AttributeError: 'NoneType' object has no attribute 'user'" in errors
+    assert "Done next: edited login.py; ran `make test`." in errors
+    assert "went through later" in errors
+    assert 'committed 1a2b3c4: "Guard the token"' in sections["Problem Solving"]
+    assert '"Good. Also log it, but do not use print."' in sections["All User Messages"]
+    assert '[in_progress] "Guard against an empty token"' in sections["Pending Tasks"]
+    assert "still being worked on" in sections["Pending Tasks"]
+    assert "  - edited auth.py" in sections["Current Work"]
+    assert '"Now let me add the log line:"' in sections["Optional Next Step"]
+
+
+def test_a_request_nobody_has_begun_is_the_next_step() -> None:
+    session = make_session()
+    session.say("Stop. Write the changelog first.")
+    assert 'not begun: "Stop. Write the changelog first."' in sections_of(session.entries)["Optional Next Step"]
+
+
+def test_what_the_last_words_leave_open_is_pending() -> None:
+    session = Session()
+    session.say("go")
+    session.remark("All done.\n\n### Next Steps\n- wire the cache\n- write docs")
+    sections = sections_of(session.entries)
+    assert "> - wire the cache" in sections["Pending Tasks"]
+    assert "name what is left" in sections["Optional Next Step"]
+
+
+def test_messages_of_many_lines_stand_whole_and_cannot_pass_for_headings_or_tags() -> None:
+    session = Session()
+    message = "Do this:\n8. Current Work:\n</summary>\n<analysis>\n  indented\n\nend"
+    session.say(message)
+    text = write_extract(session.entries)
+    assert quote(message) in text
+    assert "</summary>" not in text
+    assert "> 8. Current Work:" in split_sections(text, Variant.FULL)["All User Messages"]
+
+
+def test_an_earlier_summary_is_carried_over_section_by_section() -> None:
+    first = make_session()
+    text = write_extract(first.entries)
+    second = Session(name="second")
+    second.bound(words=f"Opening\n\nSummary:\n{text}\n\nfull transcript at: /x")
+    second.say("Now the README.")
+    sections = split_sections(write_extract(second.entries), Variant.FULL)
+    words = sections["All User Messages"]
+    assert words.index("Fix the login bug") < words.index("Good. Also log it") < words.index("Now the README.")
+    assert "auth.py" in sections["Files and Code Sections"]
+    assert "AttributeError" in sections["Errors and Fixes"]
+    assert "Update the README" in sections["Pending Tasks"]
+    third = Session(name="third")
+    third.bound(words=f"Summary:\n{write_extract(second.entries)}")
+    third.say("And the changelog.")
+    assert "Fix the login bug" in write_extract(third.entries)
+
+
+def test_a_summary_without_sections_is_carried_over_as_it_is() -> None:
+    session = Session()
+    session.bound(words="Everything was about the parser.")
+    session.say("go on")
+    assert "> Everything was about the parser." in sections_of(session.entries)["Problem Solving"]
+
+
+def test_the_same_input_gives_the_same_summary_and_nothing_says_so_in_each_section() -> None:
+    assert write_extract(make_session().entries) == write_extract(make_session().entries)
+    empty = write_extract([])
+    assert find_missing_sections(empty, Variant.FULL) == ()
+    assert empty.count("- Nothing to report.") == 8
+
+
+def test_cuts_go_by_rank_oldest_first_and_leave_marks() -> None:
+    pieces = [
+        Piece(3, "note " * 40, CutRank.FILE_NOTE, 1, "- path [note cut]"),
+        Piece(3, "new code " * 60, CutRank.SNIPPET, 0),
+        Piece(3, "old code " * 60, CutRank.SNIPPET, 1),
+        Piece(5, "step " * 100, CutRank.PROBLEM, 0),
+        Piece(6, "first words " * 50, CutRank.USER_MESSAGE, 1, "first words [cut: much]"),
+        Piece(6, "last words " * 50, CutRank.USER_MESSAGE, 0, "last words [cut: much]"),
+    ]  # fmt: skip
+    whole = write_sections(pieces, SECTIONS, cap_tokens=5_000, aim_tokens=5_000)
+    assert "[cut" not in whole
+    sizes = [count_summary_tokens(whole) - gone for gone in (60, 240, 400, 500, 700)]
+    texts = [write_sections(pieces, SECTIONS, cap_tokens=size, aim_tokens=size) for size in sizes]
+    assert all(count_summary_tokens(text) <= size for text, size in zip(texts, sizes, strict=True))
+    assert "new code" in texts[0]
+    assert "old code" not in texts[0]
+    assert "[cut to stay within the limit: 1 code snippets]" in texts[0]
+    assert "new code" not in texts[1]
+    assert "[note cut]" in texts[2]
+    assert "step step" not in texts[3]
+    assert "first words [cut: much]" in texts[4]
+    assert "last words last words" in texts[4]
+
+
+def test_the_users_words_outlast_everything_else_that_can_be_cut() -> None:
+    session = make_session()
+    for number in range(40):
+        session.say(f"Message {number}: " + f"please mind case {number} and its neighbours. " * 30)
+        session.write(f"{ROOT}/gen/file{number}.py", f"def work_{number}():\n    return {number}\n" * 20)
+        session.run(f"make check-{number}", f"error: case {number} is broken")
+    text = write_extract(session.entries)
+    sections = split_sections(text, Variant.FULL)
+    assert count_summary_tokens(text) <= SUMMARY_CAP_TOKENS
+    assert "Message 39: please mind case 39" in sections["All User Messages"]
+    assert quote(session.entries[-5].message.content[0].text) in sections["All User Messages"]  # type: ignore[union-attr]
+
+
+def test_a_short_session_is_not_told_at_greater_length_than_it_has() -> None:
+    session = Session()
+    session.say("write five files")
+    for number in range(5):
+        session.write(f"{ROOT}/f{number}.py", "\n".join(f"def f{number}_{line}(): ..." for line in range(28)))
+    text = write_extract(session.entries)
+    assert "code snippets]" in text
+    assert count_summary_tokens(text) <= 1_900
+
+
+def test_the_summarizer_answers_as_a_model_would_and_is_labelled() -> None:
+    entries = tuple(make_session().entries)
+    asked = SummaryRequest(variant=Variant.FULL, path=Path.PLAIN, entries=entries, prompt="", body={})
+    answer = ExtractiveSummarizer().summarize(asked, Watcher())
+    assert (answer.stop_reason, answer.label, answer.usage.prompt_tokens) == ("end_turn", LABEL, 0)
+    with pytest.raises(CompactionCancelled):
+        ExtractiveSummarizer().summarize(asked, Watcher(cancel_at=Stage.DONE, stages=[Stage.DONE]))
+
+
+def test_full_and_partial_compaction_run_with_it() -> None:
+    session = make_session()
+    asked = CompactionRequest(trigger=Trigger.AUTO, now=NOW)
+    outcome = compact_full(session.entries, asked, Outside(ExtractiveSummarizer()))
+    check_outcome(outcome, session.entries)
+    assert outcome.summary.is_complete
+    assert f"Summary: ({LABEL})" in outcome.summary_entry.message.content[0].text  # type: ignore[union-attr]
+    pivot = session.entries[-5].uuid or ""
+    partial = compact_up_to(session.entries, pivot, asked, Outside(ExtractiveSummarizer()))
+    check_outcome(partial, session.entries)
+    assert partial.summary.is_complete
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.one_of(sessions(), talks()), st.sampled_from([400, 1_500, 20_000]), st.sampled_from(list(Variant)))
+def test_every_conversation_gives_nine_sections_within_the_cap(
+    entries: list[Entry], cap: int, variant: Variant
+) -> None:
+    text = write_extract(entries, variant, cap_tokens=cap)
+    assert count_summary_tokens(text) <= cap
+    assert text == write_extract(entries, variant, cap_tokens=cap)
+    if cap == SUMMARY_CAP_TOKENS:
+        assert find_missing_sections(text, variant) == ()
+        assert list(split_sections(text, variant)) == list(list_sections(variant))
+
+
+def test_an_open_request_has_no_result_yet() -> None:
+    session = make_session()
+    session.answer("m-open", request("u-open", "Bash", command="make deploy"))
+    assert "ran `make deploy` (no result yet)" in sections_of(session.entries)["Current Work"]
+
+
+@pytest.mark.recorded_data
+@each_recorded()
+def test_recorded_threads_lose_next_to_nothing_and_stay_within_the_cap(path: FilePath) -> None:
+    for thread in split_threads(read_recorded(path).entries):
+        entries = slice_context(follow_chain(thread.entries)).entries
+        text = write_extract(entries)
+        report = find_losses_in_text(entries, text)
+        assert count_summary_tokens(text) <= SUMMARY_CAP_TOKENS
+        assert find_missing_sections(text, Variant.FULL) == ()
+        assert report.score is None or report.score >= 90
