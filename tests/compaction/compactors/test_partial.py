@@ -1,13 +1,17 @@
 """Partial compaction: what is sent, what stays, in which order, and how it hangs together."""
 
+from collections.abc import Callable
+
 import pytest
 
 from compaction.compactors.assembly import relink_entry
 from compaction.compactors.outcome import CompactionKind, Fate, Outcome, Trigger
 from compaction.compactors.partial import compact_from, compact_up_to
 from compaction.compactors.run import CompactionRequest, Outside
+from compaction.context.tokens import measure_context
 from compaction.errors import NothingToCompact, PivotNotFound, PromptTooLong
 from compaction.ports import Variant
+from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.flatten import flatten
 from compaction.transcripts.payloads import Boundary, PreservedSegment
@@ -163,3 +167,18 @@ def test_too_long_up_to_keeps_more_behind_the_summary() -> None:
     check_outcome(outcome, entries)
     assert outcome.kept == tuple(entries[-len(outcome.kept) :])
     assert len(outcome.kept) > 4
+
+
+@pytest.mark.parametrize("compact", [compact_from, compact_up_to])
+def test_a_written_and_reread_outcome_is_measured_without_the_old_usage_of_kept_lines(
+    compact: Callable[..., Outcome],
+) -> None:
+    talk = Talk()
+    talk.say("make the tool faster")
+    for number in range(4):
+        talk.answer(f"m{number}", tool_request(f"tool{number}"), tokens=150_000)
+        talk.say([result(f"tool{number}")])
+    outcome = compact(talk.entries, talk.entries[5].uuid or "", REQUEST, Outside(Script()))
+    written = b"".join(write_entry(entry) for entry in outcome.entries)
+    again = slice_context(follow_chain(read_transcript(written).entries))
+    assert measure_context(again).tokens == measure_context(outcome.context).tokens < 10_000
