@@ -1,5 +1,6 @@
 """A real Chromium on the real ASGI application over the test database."""
 
+import logging
 import os
 import socket
 import threading
@@ -71,6 +72,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def _server(django_db_setup: None) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        # A page that polls is answered after its test too, when pytest has closed what the log would be written to.
+        logging.getLogger("dashboard.front_door").setLevel(logging.WARNING)
         server = uvicorn.Server(uvicorn.Config(build_application(), log_config=None, access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="live server")
         thread.start()

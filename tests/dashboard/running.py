@@ -74,8 +74,11 @@ class Running:
             assert self.process.poll() is None, self.output
             return False
 
-    def children(self) -> list[int]:
-        done = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
+    def children(self, command: str = "") -> list[int]:
+        """All of them, or those that run one command of `plimsoll`."""
+        called = ["-f", f"dashboard.cli {command}"] if command else []
+        asked = ["pgrep", "-P", str(self.process.pid), *called]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
         return [int(pid) for pid in done.stdout.split()]
 
     def stop(self) -> float:

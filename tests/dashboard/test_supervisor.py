@@ -44,11 +44,11 @@ def test_first_run_keeps_everything_private(tmp_path: Path) -> None:
 
 def test_killed_web_process_is_replaced_and_no_connection_is_refused(tmp_path: Path) -> None:
     with running_plimsoll(tmp_path) as up:
-        (web,) = up.children()
+        (web,) = up.children("web")
         os.kill(web, signal.SIGKILL)
         # Connects while nobody accepts: the supervisor's socket keeps the place in the queue.
         assert up.get("/health/live")[0] == 200
-        (successor,) = up.children()
+        (successor,) = up.children("web")
         assert successor != web
         assert "web 1 ended: SIGKILL" in up.output
         assert "web 1 restarts in 0.5 s" in up.output
@@ -57,10 +57,10 @@ def test_killed_web_process_is_replaced_and_no_connection_is_refused(tmp_path: P
 def test_killed_supervisor_leaves_no_orphan_and_frees_port_and_folder(tmp_path: Path) -> None:
     with running_plimsoll(tmp_path, PLIMSOLL_WEB_PROCESSES="2") as up:
         children = up.children()
-        assert len(children) == 2
+        assert [len(up.children(command)) for command in ("web", "worker", "sweeper")] == [2, 1, 1]
         up.process.kill()
         up.process.wait()
-        wait_until(lambda: not any(map(is_running, children)), seconds=5, what="the children's end")
+        wait_until(lambda: not any(map(is_running, children)), seconds=12, what="the children's end")
         with hold_data_folder(tmp_path / "data"), socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", up.port))
