@@ -135,6 +135,22 @@ def test_pages_have_no_serious_accessibility_findings(
         assert axe(page) == [], url
 
 
+def test_pages_outside_the_house_have_no_serious_accessibility_findings(
+    page: Page, owner: User, sign_in: SignIn, axe: Axe, page_errors: PageErrors
+) -> None:
+    page_errors.expect("status of 4")  # the pages asked for below are refused on purpose
+    _, link = invitations.invite(owner.memberships.get().team, Role.MEMBER, note="", by=owner, now=timezone.now())
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        for url in (link, "/invitations/pli_spent/", "/sign-in/link/pls_spent/"):
+            page.goto(url)
+            assert axe(page) == [], (url, scheme)
+    sign_in(page, make_user("vera"))
+    for url in ("/nothing/here/", "/teams/harbour/audit/"):
+        page.goto(url)
+        assert axe(page) == [], url
+
+
 def test_pages_fit_a_narrow_screen(page: Page, owner: User, sign_in: SignIn) -> None:
     sign_in(page, owner)
     page.set_viewport_size({"width": 360, "height": 720})
