@@ -1,25 +1,47 @@
 """One file per noun; this file only re-exports them."""
 
+from dashboard.models.agent_session import LEVELS, AgentSession, SessionHour, Thread
+from dashboard.models.api_call import ApiCall
 from dashboard.models.api_key import ApiKey, Scope
 from dashboard.models.audit_event import AuditAction, AuditEvent
+from dashboard.models.cache_break import CacheBreak, LossKind
+from dashboard.models.entry_segment import EntrySegment
+from dashboard.models.intake import Drop, FollowedFile
 from dashboard.models.invitation import Invitation
 from dashboard.models.job import Beat, Job, JobState
+from dashboard.models.observed_compaction import CompactionKind, ObservedCompaction
+from dashboard.models.prompt_shape import PromptShape
 from dashboard.models.sign_in_link import SignInLink
 from dashboard.models.team import Membership, Role, Team
+from dashboard.models.team_policy import TeamPolicy
 from dashboard.models.user import User
 
 __all__ = [
+    "LEVELS",
+    "AgentSession",
+    "ApiCall",
     "ApiKey",
     "AuditAction",
     "AuditEvent",
     "Beat",
+    "CacheBreak",
+    "CompactionKind",
+    "Drop",
+    "EntrySegment",
+    "FollowedFile",
     "Invitation",
     "Job",
     "JobState",
+    "LossKind",
     "Membership",
+    "ObservedCompaction",
+    "PromptShape",
     "Role",
     "Scope",
+    "SessionHour",
     "SignInLink",
     "Team",
+    "TeamPolicy",
+    "Thread",
     "User",
 ]

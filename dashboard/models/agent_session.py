@@ -1,0 +1,152 @@
+"""One conversation of a coding agent, with the totals that lists and gauges read, and its threads.
+
+Every figure here is worked out from the session's facts and written by dashboard.ingest.record alone.
+"""
+
+from django.db import models
+from django.utils import timezone
+
+from dashboard.models.team import Team
+from dashboard.models.user import User
+
+LEVELS = ("not known", "ok", "warning", "error", "auto-compact", "blocking")  # as compaction.context.thresholds.Level
+
+
+def usd_field(**options: object) -> "models.DecimalField[object, object]":
+    """Dollars: a single cache read of a small model costs a hundred-millionth."""
+    return models.DecimalField(max_digits=18, decimal_places=8, **options)  # type: ignore[arg-type]
+
+
+class AgentSession(models.Model):
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="sessions")
+    external_id = models.CharField(max_length=200)
+    owner = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="sessions")
+    developer = models.CharField(max_length=150, blank=True)  # the owner's name, kept when the account is gone
+    sources = models.JSONField(default=list)
+    forked_from = models.CharField(max_length=200, blank=True)  # external id of the session whose lines it continues
+
+    title = models.CharField(max_length=300, blank=True)
+    project_path = models.CharField(max_length=1000, blank=True)
+    project = models.CharField(max_length=200, blank=True)  # last part of the path
+    branch = models.CharField(max_length=300, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    client_version = models.CharField(max_length=60, blank=True)
+
+    started_at = models.DateTimeField(null=True, blank=True)
+    last_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True, blank=True)  # the client said so
+    warm_until = models.DateTimeField(null=True, blank=True)  # of the main thread's cache
+
+    window_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    reported_window_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    auto_line_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    context_tokens = models.PositiveBigIntegerField(default=0)
+    peak_tokens = models.PositiveBigIntegerField(default=0)
+    level = models.CharField(max_length=12, default="not known")
+    level_rank = models.PositiveSmallIntegerField(default=0)
+    percent_left = models.PositiveSmallIntegerField(null=True, blank=True)
+    forecast = models.JSONField(null=True, blank=True)  # calls, turns, minutes to the auto line as [low, likely, high]
+    recent_hits = models.JSONField(
+        default=list
+    )  # hit rate in percent of the last calls of the main thread, oldest first
+
+    input_tokens = models.PositiveBigIntegerField(default=0)
+    read_tokens = models.PositiveBigIntegerField(default=0)
+    write_5m_tokens = models.PositiveBigIntegerField(default=0)
+    write_1h_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0)
+    spent_usd = usd_field(default=0)
+    lost_usd = usd_field(default=0)
+    avoidable_usd = usd_field(default=0)
+    client_cost_usd = usd_field(null=True, blank=True)  # the client's own running total, where it writes one
+
+    call_count = models.PositiveIntegerField(default=0)
+    unpriced_count = models.PositiveIntegerField(default=0)  # calls whose model has no known price
+    turn_count = models.PositiveIntegerField(default=0)
+    break_count = models.PositiveIntegerField(default=0)
+    rebuild_count = models.PositiveIntegerField(default=0)
+    compaction_count = models.PositiveIntegerField(default=0)
+    mid_task_count = models.PositiveIntegerField(default=0)
+    micro_count = models.PositiveIntegerField(default=0)
+    entry_count = models.PositiveIntegerField(default=0)
+    problem_count = models.PositiveIntegerField(default=0)  # lines that could not be read
+    has_content = models.BooleanField(default=False)
+
+    version = models.PositiveBigIntegerField(default=0)  # raised by every change: open pages ask for what is newer
+    policy_version = models.PositiveIntegerField(default=0)  # the team policy its level was worked out with
+
+    class Meta:
+        constraints = [
+            # Two files of one session arriving at once must not make two sessions; serves the lookup of every batch.
+            models.UniqueConstraint(fields=["team", "external_id"], name="session_once_per_team"),
+            models.CheckConstraint(condition=models.Q(level__in=LEVELS), name="session_known_level"),
+        ]
+        indexes = [
+            # The closed list of sorts of the sessions page, each with the id that makes the order total.
+            models.Index(fields=["team", "-last_at", "-id"], name="session_by_activity"),
+            models.Index(fields=["team", "-level_rank", "percent_left", "-id"], name="session_by_risk"),
+            models.Index(fields=["team", "-lost_usd", "-id"], name="session_by_loss"),
+            models.Index(fields=["team", "-spent_usd", "-id"], name="session_by_spend"),
+            # Filters by project and by model, newest first.
+            models.Index(fields=["team", "project", "-last_at", "-id"], name="session_of_project"),
+            models.Index(fields=["team", "model", "-last_at", "-id"], name="session_of_model"),
+            # A changed policy: which sessions were levelled with an older one.
+            models.Index(fields=["team", "policy_version", "id"], name="session_by_policy"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.external_id} of {self.team}"
+
+
+class Thread(models.Model):
+    """The main conversation (`agent_id` empty) or one sub-agent of a session."""
+
+    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="threads")
+    agent_id = models.CharField(max_length=200, blank=True)
+    agent_type = models.CharField(max_length=200, blank=True)
+    description = models.CharField(max_length=300, blank=True)  # empty where no content is stored
+    model = models.CharField(max_length=200, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    last_at = models.DateTimeField(null=True, blank=True)
+    window_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    context_tokens = models.PositiveBigIntegerField(default=0)
+    peak_tokens = models.PositiveBigIntegerField(default=0)
+    call_count = models.PositiveIntegerField(default=0)
+    spent_usd = usd_field(default=0)
+    lost_usd = usd_field(default=0)
+
+    class Meta:
+        constraints = [
+            # Serves the session page, and the race of a session's file with a sub-agent's file.
+            models.UniqueConstraint(fields=["session", "agent_id"], name="thread_once_per_session"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id or 'main'} of session {self.session_id}"
+
+
+class SessionHour(models.Model):
+    """What one session cost in one hour (UTC): days of any time zone are sums of these, without touching calls."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
+    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="hours")
+    hour_at = models.DateTimeField()
+    call_count = models.PositiveIntegerField(default=0)
+    input_tokens = models.PositiveBigIntegerField(default=0)  # all that was sent: plain, read and written
+    read_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0)
+    spent_usd = usd_field(default=0)
+    lost_usd = usd_field(default=0)
+    break_count = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["session", "hour_at"], name="session_hour_once"),
+        ]
+        indexes = [
+            # Spend and loss per day of a team.
+            models.Index(fields=["team", "hour_at"], name="session_hour_of_team"),
+        ]
+
+    def __str__(self) -> str:
+        return f"session {self.session_id} at {self.hour_at:%Y-%m-%d %H}h"

@@ -1,0 +1,30 @@
+"""What a team decided: lines, what is stored and how long. Every change is a new row; the newest is in force."""
+
+from django.db import models
+from django.utils import timezone
+
+from dashboard.models.team import Team
+from dashboard.models.user import User
+
+
+class TeamPolicy(models.Model):
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="policies")
+    version = models.PositiveIntegerField()  # 1, 2, 3 … within the team
+    thresholds = models.JSONField(default=dict)  # as compaction.context.policy.Policy.from_team_values takes them
+    stores_content = models.BooleanField(default=False)
+    own_patterns = models.JSONField(default=dict)  # name -> pattern: secrets of the team's own making
+    content_days = models.PositiveIntegerField(null=True, blank=True)  # None: kept until somebody deletes it
+    metrics_days = models.PositiveIntegerField(null=True, blank=True)
+    changed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    changed_by_name = models.CharField(max_length=150, blank=True)
+    note = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            # Two people saving at once: the second is told, nothing is overwritten. Serves "the newest of a team".
+            models.UniqueConstraint(fields=["team", "version"], name="policy_version_once_per_team"),
+        ]
+
+    def __str__(self) -> str:
+        return f"policy {self.version} of {self.team}"
