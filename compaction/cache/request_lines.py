@@ -23,7 +23,9 @@ from compaction.transcripts.values import get_fields, get_items, get_texts
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class Shape:
+    """The part of a request that many share: system prompt and tools, without markers and billing line."""
+
     system: tuple[Fields, ...]
     tools: tuple[Tool, ...]
 
@@ -32,14 +34,14 @@ class _Shape:
 class RequestBook:
     """Follows the request lines of one transcript and puts each request together; lines must come in file order."""
 
-    _shapes: dict[str, _Shape] = field(default_factory=dict)
+    _shapes: dict[str, Shape] = field(default_factory=dict)
     _hashes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def add(self, entry: Entry) -> tuple[str, PromptRequest] | None:
         """The request this line completes, by its id; None for every other line."""
         payload = entry.payload
         if isinstance(payload, ApiRequestShape):
-            self._shapes[payload.shape_hash] = _read_shape(get_fields(entry.fields, "shape"))
+            self._shapes[payload.shape_hash] = read_shape(get_fields(entry.fields, "shape"))
         if not isinstance(payload, ApiRequest):
             return None
         return payload.id, self._put_together(payload, get_fields(entry.fields, "params"))
@@ -50,13 +52,13 @@ class RequestBook:
         hashes = (*(kept or ())[: line.keep], *line.tail) if is_known else ()
         if is_known:
             self._hashes[line.id] = hashes
-        shape = self._shapes.get(line.shape_hash or "", _Shape((), ()))
+        shape = self._shapes.get(line.shape_hash or "", Shape((), ()))
         return PromptRequest(
             model=line.model,
             tools=shape.tools,
             system=shape.system,
             messages=tuple(PromptMessage("", opaque_hash=each) for each in hashes),
-            markers=tuple(marker for each in line.cache_markers if (marker := _convert_marker(each)) is not None),
+            markers=tuple(marker for each in line.cache_markers if (marker := convert_marker(each)) is not None),
             settings=read_settings(params, get_texts(params, "betas")),
             are_messages_known=is_known,
         )
@@ -80,10 +82,11 @@ def read_raw_body(body: bytes | str, *, betas: Iterable[str] = ()) -> PromptRequ
     return read_request(fields, betas=betas)
 
 
-def _read_shape(shape: Fields) -> _Shape:
+def read_shape(shape: Fields) -> Shape:
+    """The shape as a request line spells it."""
     system, _ = strip_billing_line(get_items(shape, "system"))
     tools = get_items(shape, "tools")
-    return _Shape(
+    return Shape(
         system=tuple(
             _without_marker(item) if isinstance(item, Mapping) else {"type": "text", "text": str(item)}
             for item in system
@@ -96,7 +99,8 @@ def _without_marker(fields: Fields) -> Fields:
     return {key: value for key, value in fields.items() if key != "cache_control"}
 
 
-def _convert_marker(marker: CacheMarker) -> Marker | None:
+def convert_marker(marker: CacheMarker) -> Marker | None:
+    """A marker of a request line as the linter and the diff know it; None where it marks nothing of the prompt."""
     if not marker.path or marker.path[0] not in ("tools", "system", "messages"):
         return None
     return Marker(marker.path, marker.ttl or DEFAULT_TTL)

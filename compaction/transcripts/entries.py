@@ -159,6 +159,11 @@ class LazySequence(Sequence[_T], Generic[_T]):
             self._make = self._source = None
         return self._items
 
+    @property
+    def source(self) -> object:
+        """What it will be made from; None once it is made."""
+        return self._source
+
     @overload
     def __getitem__(self, index: int) -> _T: ...
     @overload

@@ -102,7 +102,9 @@ class _Message(msgspec.Struct, gc=False):
     diagnostics: _Diagnostics | None = None
 
 
-class _Written(msgspec.Struct, gc=False):
+class Written(msgspec.Struct, gc=False):
+    """A block as far as it tells how much the model wrote."""
+
     type: str = ""
     text: str = ""
     thinking: str = ""
@@ -144,7 +146,7 @@ class LineHead(msgspec.Struct, rename=_name_in_json, gc=False):
 
 _fill_entry, _fill_message, _fill_usage = make_filler(Entry), make_filler(Message), make_filler(Usage)
 _HEAD = msgspec.json.Decoder(LineHead)
-_WRITTEN = msgspec.json.Decoder(list[_Written])
+_WRITTEN = msgspec.json.Decoder(list[Written])
 _NESTED: dict[str, type[msgspec.Struct]] = {
     "message": _Message,
     "attachment": _Kind,
@@ -191,7 +193,7 @@ def count_head_characters(head: LineHead) -> int:
         blocks = _WRITTEN.decode(head.message.content)
     except (ValueError, RecursionError):
         return count_written_characters(_decode_blocks(head.message.content))
-    return sum(_count_block_characters(block) for block in blocks)
+    return sum(count_block_characters(block) for block in blocks)
 
 
 def drop_content(head: LineHead) -> None:
@@ -200,7 +202,8 @@ def drop_content(head: LineHead) -> None:
         head.message.content = _NO_JSON
 
 
-def _count_block_characters(block: _Written) -> int:
+def count_block_characters(block: Written) -> int:
+    """What one block adds to the characters that the model wrote."""
     if block.type == "tool_use" and block.id and block.name:
         data = memoryview(block.input)
         return len(block.name) + len(_encode_json(load_json(data)) if data else "{}")

@@ -1,0 +1,214 @@
+"""From entries to facts, and from the system prompt and tools of a request line to their prints."""
+
+import hashlib
+from collections.abc import Mapping
+
+from compaction.cache.facts import Answer, Compacted, LineFact, LineKind, Request
+from compaction.cache.fingerprint import Digest, Fingerprint, take_fingerprint
+from compaction.cache.request import PromptRequest, read_settings, write_canonical
+from compaction.cache.request_lines import convert_marker, read_shape
+from compaction.context.tokens import count_entry_tokens, count_text_tokens
+from compaction.transcripts.calls import find_call_id
+from compaction.transcripts.chain import is_boundary
+from compaction.transcripts.entries import Entry
+from compaction.transcripts.glance import Glance, glance
+from compaction.transcripts.payloads import (
+    ApiError,
+    ApiRequest,
+    ApiRequestShape,
+    Attachment,
+    Boundary,
+    CostState,
+    MicroBoundary,
+    OlderSummary,
+    Title,
+    TurnDuration,
+)
+from compaction.transcripts.skipped import SkippedLine
+from compaction.transcripts.values import get_fields, get_text, get_texts
+
+# Where a hook for resumed sessions ran; older clients write progress lines, newer ones attachments.
+_HOOK_LINES = frozenset({"progress", "attachment"})
+_RESUME_HOOK = b'"SessionStart:resume"'
+_LONGEST_NAME = 1000
+_NOTHING_SEEN = Glance()
+
+
+def hash_line(raw: bytes) -> str:
+    """An identity for a line without uuid: the same text is the same line."""
+    return "#" + hashlib.blake2b(raw.strip(), digest_size=16).hexdigest()
+
+
+def read_fact(entry: Entry, digest: Digest | None = None, *, keeps_words: bool = True) -> LineFact:
+    """The fact of one entry. Requests are printed only with a digest; without `keeps_words` no word of it stays."""
+    message = entry.message
+    seen = glance(message) if message is not None else _NOTHING_SEEN
+    kind = _find_kind(entry, seen)
+    raw = entry.raw or b""
+    fact = LineFact(
+        id=entry.uuid or hash_line(raw),
+        kind=kind,
+        type=entry.type,
+        parent=entry.logical_parent_uuid if is_boundary(entry) else entry.parent_uuid,
+        at=entry.at,
+        agent_id=entry.agent_id,
+        is_sidechain=entry.is_sidechain or (entry.agent_id is not None and entry.type.startswith("api-request")),
+        has_words=seen.has_words and entry.type == "user",
+        session_id=entry.session_id,
+        version=entry.version,
+        cwd=entry.cwd,
+        branch=entry.git_branch,
+        size_bytes=len(raw),
+        answer=_read_answer(entry, seen) if kind is LineKind.ANSWER else None,
+    )
+    if kind in _PLAIN_KINDS:
+        return fact
+    return _add_payload(fact, entry, digest, keeps_words=keeps_words)
+
+
+def read_problem(line: SkippedLine) -> LineFact:
+    """A line that could not be read, so that it is counted once however often it comes."""
+    return LineFact(
+        id=hash_line(line.raw), kind=LineKind.PROBLEM, type=line.kind, size_bytes=line.size_bytes, name=line.reason
+    )
+
+
+def print_shape(entry: Entry, digest: Digest) -> tuple[str, Fingerprint] | None:
+    """The digest of a shape line's system prompt and tools, and their prints; None for every other line."""
+    if not isinstance(entry.payload, ApiRequestShape):
+        return None
+    shape = read_shape(get_fields(entry.fields, "shape"))
+    prints = take_fingerprint(PromptRequest(model=None, tools=shape.tools, system=shape.system), digest)
+    text = write_canonical((shape.system, [tool.fields for tool in shape.tools]))
+    return digest(text.encode("utf-8", "surrogatepass")), prints
+
+
+_PLAIN_KINDS = frozenset(
+    {LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT, LineKind.COMMAND, LineKind.RESTART, LineKind.OTHER}
+)
+
+_PAYLOAD_KINDS: Mapping[type, LineKind] = {
+    Boundary: LineKind.BOUNDARY,
+    MicroBoundary: LineKind.MICRO,
+    OlderSummary: LineKind.OLDER_SUMMARY,
+    ApiRequest: LineKind.REQUEST,
+    ApiRequestShape: LineKind.SHAPE,
+    Attachment: LineKind.ATTACHMENT,
+    Title: LineKind.TITLE,
+    CostState: LineKind.COST,
+    TurnDuration: LineKind.TURN_END,
+    ApiError: LineKind.FAILURE,
+}
+
+
+def _find_kind(entry: Entry, seen: Glance) -> LineKind:
+    if entry.message is not None:
+        if find_call_id(entry) is not None:
+            return LineKind.ANSWER
+        return _find_user_kind(entry, seen) if entry.type == "user" else LineKind.OTHER
+    if entry.type in _HOOK_LINES and entry.raw is not None and _RESUME_HOOK in entry.raw:
+        return LineKind.RESTART
+    if entry.type == "ai-title":
+        return LineKind.TITLE
+    return _PAYLOAD_KINDS.get(type(entry.payload), LineKind.OTHER)
+
+
+def _find_user_kind(entry: Entry, seen: Glance) -> LineKind:
+    if entry.is_compact_summary:
+        return LineKind.SUMMARY
+    if entry.is_meta:
+        return LineKind.COMMAND
+    return LineKind.RESULT if seen.has_results else LineKind.PROMPT
+
+
+def _read_answer(entry: Entry, seen: Glance) -> Answer | None:
+    message, call_id = entry.message, find_call_id(entry)
+    if message is None or message.usage is None or call_id is None:
+        return None
+    # Only clients that write their requests down refer to them; other lines are not decoded whole for it.
+    names_request = entry.raw is None or b'"requestRef"' in entry.raw or b'"promptCacheRequested"' in entry.raw
+    fields = entry.fields if names_request else {}
+    return Answer(
+        call_id=call_id,
+        usage=message.usage,
+        model=message.model,
+        stop_reason=message.stop_reason,
+        miss_reason=message.cache_miss_reason,
+        request_id=entry.request_id,
+        written_characters=seen.written_characters,
+        has_thinking=seen.has_thinking,
+        request_ref=get_text(fields, "requestRef"),
+        requested_ttl=get_text(fields, "promptCacheRequested"),
+    )
+
+
+def _add_payload(fact: LineFact, entry: Entry, digest: Digest | None, *, keeps_words: bool) -> LineFact:
+    values: dict[str, object] = {}
+    match entry.payload:
+        case Boundary() | MicroBoundary() | OlderSummary() as payload:
+            values["compacted"] = _read_compacted(payload)
+        case ApiRequest() as payload:
+            values["request"] = _read_request(payload, entry, digest)
+        case ApiRequestShape() as payload:
+            printed = print_shape(entry, digest) if digest else None
+            values["shape"] = (payload.shape_hash, printed[0]) if printed else None
+        case Attachment() as payload:
+            values |= {"name": payload.kind, "tokens": count_entry_tokens(entry)}
+            values["words"] = _name_attachment(entry) if keeps_words else None
+        case Title() as payload:
+            values["words"] = payload.text[:_LONGEST_NAME] if keeps_words else None
+        case CostState() as payload:
+            values["cost_usd"] = None if payload.total_cost_usd is None else str(payload.total_cost_usd)
+        case _ if fact.kind is LineKind.SUMMARY:
+            values["tokens"] = count_entry_tokens(entry)
+        case _ if fact.kind is LineKind.TITLE and keeps_words:
+            values["words"] = (get_text(entry.fields, "aiTitle") or "")[:_LONGEST_NAME]
+    known = {name: getattr(fact, name) for name in fact.__struct_fields__}
+    return LineFact(**(known | values))
+
+
+def _read_compacted(payload: Boundary | MicroBoundary | OlderSummary) -> Compacted:
+    if isinstance(payload, Boundary):
+        segment = payload.preserved_segment
+        return Compacted(
+            trigger=payload.trigger,
+            before_tokens=payload.pre_tokens,
+            after_tokens=payload.post_tokens,
+            duration_seconds=payload.duration_seconds,
+            kept_from=segment.head_uuid if segment else None,
+            kept_to=segment.tail_uuid if segment else None,
+        )
+    if isinstance(payload, MicroBoundary):
+        return Compacted(
+            trigger=payload.trigger,
+            before_tokens=payload.pre_tokens,
+            saved_tokens=payload.tokens_saved,
+            cleared_count=len(payload.compacted_tool_ids) + len(payload.cleared_attachment_uuids),
+        )
+    return Compacted(saved_tokens=payload.tokens_saved, summary_tokens=count_text_tokens(payload.text))
+
+
+def _read_request(payload: ApiRequest, entry: Entry, digest: Digest | None) -> Request:
+    settings: tuple[tuple[str, str], ...] = ()
+    if digest is not None:
+        params = get_fields(entry.fields, "params")
+        spelt = PromptRequest(model=None, settings=read_settings(params, get_texts(params, "betas")))
+        settings = take_fingerprint(spelt, digest).settings
+    markers = (convert_marker(marker) for marker in payload.cache_markers)
+    return Request(
+        id=payload.id,
+        query_source=payload.query_source,
+        shape=payload.shape_hash,
+        model=payload.model,
+        base=payload.base,
+        keep=payload.keep,
+        tail=payload.tail,
+        markers=tuple((marker.path, marker.ttl) for marker in markers if marker is not None),
+        settings=settings,
+    )
+
+
+def _name_attachment(entry: Entry) -> str | None:
+    attachment = get_fields(entry.fields, "attachment")
+    name = get_text(attachment, "displayPath") or get_text(attachment, "filename") or get_text(attachment, "name")
+    return name[:_LONGEST_NAME] if name else None

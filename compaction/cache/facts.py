@@ -1,0 +1,133 @@
+"""Facts: what a transcript line says apart from its words: who follows whom, tokens, requests, boundaries, sizes.
+
+Everything the dashboard shows as a number is worked out from facts, so a team that stores no content loses none of it.
+They are small, comparable and can be packed; how they are put in order lives in fact_order.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from compaction.transcripts.entries import Usage
+
+
+class LineKind(StrEnum):
+    """What a line is to the conversation."""
+
+    ANSWER = "answer"  # part of an API response with usage
+    PROMPT = "prompt"  # starts a turn
+    RESULT = "result"  # tool results, or words beside them
+    COMMAND = "command"  # a user line of the client's own making
+    SUMMARY = "summary"  # stands for what a compaction took away
+    BOUNDARY = "boundary"
+    MICRO = "micro"
+    OLDER_SUMMARY = "older summary"  # a compaction by clients that write no boundary
+    REQUEST = "request"
+    SHAPE = "shape"
+    ATTACHMENT = "attachment"
+    RESTART = "restart"  # a hook for resumed sessions ran
+    TITLE = "title"
+    COST = "cost"
+    TURN_END = "turn end"
+    FAILURE = "failure"  # a call that failed and is tried again
+    OTHER = "other"
+    PROBLEM = "problem"  # could not be read
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One line of a response, or one report of a call by other telemetry (`source`)."""
+
+    call_id: str
+    usage: Usage
+    model: str | None = None
+    stop_reason: str | None = None
+    miss_reason: str | None = None
+    request_id: str | None = None
+    written_characters: int = 0
+    has_thinking: bool = False
+    request_ref: str | None = None
+    requested_ttl: str | None = None
+    source: str = "transcript"
+    duration_seconds: float | None = None
+    ttft_seconds: float | None = None
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A request line: its messages are those of `base` up to `keep`, then `tail`. Settings are printed, not spelt."""
+
+    id: str
+    query_source: str | None = None
+    shape: str | None = None
+    model: str | None = None
+    base: str | None = None
+    keep: int = 0
+    tail: tuple[str, ...] = ()
+    markers: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+class Compacted(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a boundary, a micro-compaction or an older summary tells."""
+
+    trigger: str | None = None
+    before_tokens: int | None = None
+    after_tokens: int | None = None
+    saved_tokens: int | None = None
+    duration_seconds: float | None = None
+    summary_tokens: int | None = None
+    kept_from: str | None = None  # the preserved segment: first and last old line that stays
+    kept_to: str | None = None
+    cleared_count: int = 0
+
+
+class LineFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One line. `id` is its uuid, or a hash of the line where it has none; `parent` is the line it hangs under."""
+
+    id: str
+    kind: LineKind
+    type: str
+    parent: str | None = None
+    at: datetime | None = None
+    agent_id: str | None = None
+    is_sidechain: bool = False
+    has_words: bool = False
+    session_id: str | None = None
+    version: str | None = None
+    cwd: str | None = None
+    branch: str | None = None
+    size_bytes: int = 0
+    answer: Answer | None = None
+    request: Request | None = None
+    compacted: Compacted | None = None
+    shape: tuple[str, str] | None = None  # the client's name for a shape, and its digest here
+    tokens: int | None = None  # estimated: of an attachment or a summary
+    words: str | None = None  # a title, the name of an attachment: absent where no content is stored
+    name: str | None = None  # the kind of an attachment, the reason of a problem
+    cost_usd: str | None = None
+
+
+_ENCODE = msgspec.msgpack.Encoder(decimal_format="string")
+_DECODE = msgspec.msgpack.Decoder(list[LineFact])
+
+
+def pack_facts(facts: list[LineFact]) -> bytes:
+    """Facts as bytes; the same facts give the same bytes."""
+    return _ENCODE.encode(facts)
+
+
+def unpack_facts(data: bytes) -> list[LineFact]:
+    """Facts from `pack_facts`."""
+    return _DECODE.decode(data)
+
+
+def pick_better(one: LineFact, other: LineFact) -> LineFact:
+    """Of two readings of one line the fuller: a cut copy may come before or after the whole one."""
+    return max(one, other, key=_weigh)
+
+
+def _weigh(fact: LineFact) -> tuple[int, bool, int, bytes]:
+    answer = fact.answer
+    output_tokens = answer.usage.output_tokens if answer else 0
+    is_stopped = answer is not None and answer.stop_reason is not None
+    return output_tokens, is_stopped, fact.size_bytes, _ENCODE.encode(fact)
