@@ -64,16 +64,23 @@ DOORS = (
         ),
     ),
     Door(
-        ("dashboard.accounts", "dashboard.policies"),
+        ("dashboard.accounts",),
+        only_here=("dashboard.models", "dashboard.access", "dashboard.jobs", "dashboard.accounts", "compaction"),
+    ),
+    Door(
+        ("dashboard.policies",),
         only_here=(
             "dashboard.models",
             "dashboard.access",
             "dashboard.jobs",
             "dashboard.accounts",
             "dashboard.policies",
+            "dashboard.session_levels",
+            "dashboard.ingest.redaction",
             "compaction",
         ),
     ),
+    Door(("dashboard.session_levels",), only=("compaction",)),
     Door(("dashboard.views",), never=("dashboard.api", "dashboard.ingest.endpoints")),
     Door(("dashboard.api",), never=("dashboard.views", "dashboard.ingest.endpoints")),
     Door(

@@ -1,0 +1,45 @@
+"""The policy in force: a team's newest row, or what holds while nobody decided anything."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from compaction.context.policy import Policy
+from dashboard.models import Team, TeamPolicy
+
+
+@dataclass(frozen=True)
+class TeamSettings:
+    """Version 0: the client's own lines, and content stored only on a developer's own machine."""
+
+    stores_content: bool
+    version: int = 0
+    thresholds: Mapping[str, object] = field(default_factory=dict)
+    own_patterns: Mapping[str, str] = field(default_factory=dict)
+    content_days: int | None = None
+    metrics_days: int | None = None
+
+    @cached_property
+    def lines_policy(self) -> Policy:
+        return Policy.from_team_values(self.thresholds)
+
+
+def find_policy(team: Team) -> TeamSettings:
+    """One query."""
+    newest = TeamPolicy.objects.filter(team=team).order_by("-version").first()
+    return settings_of(newest) if newest else default_settings(team)
+
+
+def default_settings(team: Team) -> TeamSettings:
+    return TeamSettings(stores_content=team.is_local)
+
+
+def settings_of(row: TeamPolicy) -> TeamSettings:
+    return TeamSettings(
+        stores_content=row.stores_content,
+        version=row.version,
+        thresholds=row.thresholds,
+        own_patterns=row.own_patterns,
+        content_days=row.content_days,
+        metrics_days=row.metrics_days,
+    )

@@ -1,0 +1,35 @@
+"""Where a session stands under a team's policy: the figures that lists sort and gauges draw.
+
+Shared by what records a session and by what levels it anew after a change of policy, so that both agree.
+"""
+
+from dataclasses import dataclass
+
+from compaction.context.policy import Policy
+from compaction.context.thresholds import Level, draw_lines, read_level
+from compaction.context.windows import ModelInUse
+
+LEVEL_RANKS = {level: rank for rank, level in enumerate(Level)}  # not known, ok, warning, … blocking
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLevel:
+    """Named as the columns of a session. Without a known window only the level speaks, and says so."""
+
+    window_tokens: int | None
+    auto_line_tokens: int | None  # None as well while the client does not compact by itself
+    level: str
+    level_rank: int
+    percent_left: int | None
+
+
+def work_out_level(policy: Policy, in_use: ModelInUse, context_tokens: int) -> SessionLevel:
+    lines = draw_lines(policy, in_use)
+    reading = read_level(lines, context_tokens)
+    return SessionLevel(
+        window_tokens=lines.window.tokens if lines else None,
+        auto_line_tokens=lines.auto.tokens if lines and lines.is_auto_on else None,
+        level=reading.level.value,
+        level_rank=LEVEL_RANKS[reading.level],
+        percent_left=reading.percent_left,
+    )
