@@ -203,6 +203,7 @@ JOB_KINDS = {
     "forget_old_jobs": ("dashboard.housekeeping.forget_old_jobs", "Forget jobs that ended long ago"),
     "tend_database": ("dashboard.housekeeping.tend_database", "Checkpoint and optimise the database"),
     "keep_backup": ("dashboard.housekeeping.keep_backup", "Back up the database into the data folder"),
+    "audit_compactions": ("dashboard.ingest.audit.audit_compactions", "Find what compactions lost"),
 }
 RECURRING_JOBS = {
     "forget_expired": 3600,

@@ -11,8 +11,11 @@ from pathlib import Path
 
 PACKAGES = ("dashboard", "compaction")
 DECODERS = tuple(
-    f"dashboard.ingest.{name}" for name in ("otlp", "transcripts", "client_hooks", "observed", "redaction")
+    f"dashboard.ingest.{name}"
+    for name in ("otlp", "transcripts", "client_hooks", "observed", "redaction", "segments", "picture")
 )
+# The writer of sessions, and the parts it is made of.
+RECORD = tuple(f"dashboard.ingest.{name}" for name in ("record", "counting", "rows", "stored_lines"))
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,12 @@ DOORS = (
     Door(("dashboard.models",), only=("django", "compaction", "dashboard.models")),
     Door(
         (*DECODERS, "dashboard.statusline", "dashboard.hook_forwarder"),
-        only=("opentelemetry", "google.protobuf", "compaction", *DECODERS),
+        only=("opentelemetry", "google.protobuf", "zstandard", "compaction", "dashboard.session_levels", *DECODERS),
     ),
     Door(
-        ("dashboard.ingest.record",),
+        RECORD,
         never=("django.http", "requests", "celery"),
-        only_here=("dashboard.models", "compaction", *DECODERS),
+        only_here=("dashboard.models", "compaction", *DECODERS, *RECORD),
     ),
     Door(("dashboard.ingest",), never=("dashboard.views", "dashboard.api")),
     Door(("dashboard.jobs",), only_here=("dashboard.models", "dashboard.jobs", "dashboard.celery")),

@@ -3,14 +3,14 @@
 import hashlib
 from collections.abc import Mapping
 
-from compaction.cache.facts import Answer, Compacted, LineFact, LineKind, Request
+from compaction.cache.facts import Answer, Compacted, LineFact, LineKind, Request, change_fact
 from compaction.cache.fingerprint import Digest, Fingerprint, take_fingerprint
 from compaction.cache.request import PromptRequest, read_settings, write_canonical
 from compaction.cache.request_lines import convert_marker, read_shape
 from compaction.context.tokens import count_entry_tokens, count_text_tokens
 from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
-from compaction.transcripts.entries import Entry
+from compaction.transcripts.entries import Entry, TextBlock
 from compaction.transcripts.glance import Glance, glance
 from compaction.transcripts.payloads import (
     ApiError,
@@ -31,6 +31,7 @@ from compaction.transcripts.values import get_fields, get_text, get_texts
 _HOOK_LINES = frozenset({"progress", "attachment"})
 _RESUME_HOOK = b'"SessionStart:resume"'
 _LONGEST_NAME = 1000
+_LONGEST_TITLE = 120
 _NOTHING_SEEN = Glance()
 
 
@@ -61,7 +62,7 @@ def read_fact(entry: Entry, digest: Digest | None = None, *, keeps_words: bool =
         size_bytes=len(raw),
         answer=_read_answer(entry, seen) if kind is LineKind.ANSWER else None,
     )
-    if kind in _PLAIN_KINDS:
+    if kind in _PLAIN_KINDS or (kind is LineKind.PROMPT and not keeps_words):
         return fact
     return _add_payload(fact, entry, digest, keeps_words=keeps_words)
 
@@ -83,9 +84,7 @@ def print_shape(entry: Entry, digest: Digest) -> tuple[str, Fingerprint] | None:
     return digest(text.encode("utf-8", "surrogatepass")), prints
 
 
-_PLAIN_KINDS = frozenset(
-    {LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT, LineKind.COMMAND, LineKind.RESTART, LineKind.OTHER}
-)
+_PLAIN_KINDS = frozenset({LineKind.ANSWER, LineKind.RESULT, LineKind.COMMAND, LineKind.RESTART, LineKind.OTHER})
 
 _PAYLOAD_KINDS: Mapping[type, LineKind] = {
     Boundary: LineKind.BOUNDARY,
@@ -159,12 +158,13 @@ def _add_payload(fact: LineFact, entry: Entry, digest: Digest | None, *, keeps_w
             values["words"] = payload.text[:_LONGEST_NAME] if keeps_words else None
         case CostState() as payload:
             values["cost_usd"] = None if payload.total_cost_usd is None else str(payload.total_cost_usd)
+        case _ if fact.kind is LineKind.PROMPT:
+            values["words"] = _begin_prompt(entry)
         case _ if fact.kind is LineKind.SUMMARY:
             values["tokens"] = count_entry_tokens(entry)
         case _ if fact.kind is LineKind.TITLE and keeps_words:
             values["words"] = (get_text(entry.fields, "aiTitle") or "")[:_LONGEST_NAME]
-    known = {name: getattr(fact, name) for name in fact.__struct_fields__}
-    return LineFact(**(known | values))
+    return change_fact(fact, **values)
 
 
 def _read_compacted(payload: Boundary | MicroBoundary | OlderSummary) -> Compacted:
@@ -206,6 +206,14 @@ def _read_request(payload: ApiRequest, entry: Entry, digest: Digest | None) -> R
         markers=tuple((marker.path, marker.ttl) for marker in markers if marker is not None),
         settings=settings,
     )
+
+
+def _begin_prompt(entry: Entry) -> str | None:
+    """How a prompt begins, for a title; what the client wrapped in tags is not the person's own."""
+    for block in entry.message.content if entry.message else ():
+        if isinstance(block, TextBlock) and (words := " ".join(block.text[:_LONGEST_NAME].split())):
+            return None if words.startswith("<") else words[:_LONGEST_TITLE]
+    return None
 
 
 def _name_attachment(entry: Entry) -> str | None:

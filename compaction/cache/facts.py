@@ -32,6 +32,7 @@ class LineKind(StrEnum):
     TURN_END = "turn end"
     FAILURE = "failure"  # a call that failed and is tried again
     OTHER = "other"
+    AGENT = "agent"  # what a sub-agent's own file says about it
     PROBLEM = "problem"  # could not be read
 
 
@@ -105,6 +106,8 @@ class LineFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     words: str | None = None  # a title, the name of an attachment: absent where no content is stored
     name: str | None = None  # the kind of an attachment, the reason of a problem
     cost_usd: str | None = None
+    has_content: bool = False  # the line itself is stored
+    is_redacted: bool = False  # something in it was taken out
 
 
 _ENCODE = msgspec.msgpack.Encoder(decimal_format="string")
@@ -121,13 +124,18 @@ def unpack_facts(data: bytes) -> list[LineFact]:
     return _DECODE.decode(data)
 
 
+def change_fact(fact: LineFact, **values: object) -> LineFact:
+    """A copy with other values."""
+    return msgspec.structs.replace(fact, **values)
+
+
 def pick_better(one: LineFact, other: LineFact) -> LineFact:
     """Of two readings of one line the fuller: a cut copy may come before or after the whole one."""
     return max(one, other, key=_weigh)
 
 
-def _weigh(fact: LineFact) -> tuple[int, bool, int, bytes]:
+def _weigh(fact: LineFact) -> tuple[int, bool, bool, int, bytes]:
     answer = fact.answer
     output_tokens = answer.usage.output_tokens if answer else 0
     is_stopped = answer is not None and answer.stop_reason is not None
-    return output_tokens, is_stopped, fact.size_bytes, _ENCODE.encode(fact)
+    return output_tokens, is_stopped, fact.has_content, fact.size_bytes, _ENCODE.encode(fact)

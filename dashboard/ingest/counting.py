@@ -1,0 +1,115 @@
+"""Which copy of a call counts: a resumed or forked session repeats calls of its origin, and money is counted once.
+
+The fullest copy counts (a fork may hold half an answer), then that of the session that began first.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db.models import F, QuerySet
+
+from dashboard.ingest.picture.columns import Row
+from dashboard.ingest.picture.drawing import SessionPicture
+from dashboard.ingest.picture.totals import add_totals
+from dashboard.ingest.rows import sync_rows
+from dashboard.models import AgentSession, ApiCall, CacheBreak, ObservedCompaction, SessionHour, Thread
+
+_NO_TIME = datetime.max.replace(tzinfo=UTC)
+_BATCH = 500  # ids in one query
+_Weight = tuple[int, datetime, str]  # the smallest counts
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Calls of a session that count elsewhere, and copies elsewhere that no longer do."""
+
+    uncounted: frozenset[str]
+    beaten: dict[int, set[str]]  # session -> call ids
+
+
+def decide_counting(session: AgentSession, started_at: datetime | None, calls: Mapping[str, Row]) -> Counted:
+    """Only a copy that counts now can be a rival: what lost once stays beaten by whoever counts."""
+    uncounted, beaten = set(), dict[int, set[str]]()
+    for call_id, rival, rival_session in _list_rivals(session, calls):
+        mine = _weigh(calls[call_id]["output_tokens"], started_at, session.external_id)
+        if mine < rival:
+            beaten.setdefault(rival_session, set()).add(call_id)
+        else:
+            uncounted.add(call_id)
+    for session_pk, call_ids in beaten.items():
+        _mark(session_pk, call_ids, is_counted=False)
+    return Counted(frozenset(uncounted), beaten)
+
+
+def hand_over(team_pk: int, call_ids: Iterable[str]) -> set[int]:
+    """These calls are gone where they counted: the best copy that is left counts from now on. Returns whose totals
+    changed."""
+    heirs: dict[str, tuple[_Weight, int]] = {}
+    for batch in _cut(call_ids):
+        copies = ApiCall.objects.filter(team_id=team_pk, call_id__in=batch)
+        for call_id, session_pk, output, started_at, name in copies.values_list(*_COPY):
+            heir = (_weigh(output, started_at, name), session_pk)
+            heirs[call_id] = min(heirs.get(call_id, heir), heir)
+    changed: dict[int, set[str]] = {}
+    for call_id, (_, session_pk) in heirs.items():
+        changed.setdefault(session_pk, set()).add(call_id)
+    for session_pk, names in changed.items():
+        _mark(session_pk, names, is_counted=True)
+    return set(changed)
+
+
+def total_again(session_pk: int) -> None:
+    """Totals of a session from its rows, after calls of it began or ceased to count."""
+    session = AgentSession.objects.get(pk=session_pk)
+    calls = _read_rows(ApiCall.objects.filter(session=session), "call_id", _CALL_COLUMNS)
+    picture = SessionPicture(
+        session={},
+        threads={name: {} for name in Thread.objects.filter(session=session).values_list("agent_id", flat=True)},
+        calls=calls,
+        losses=_read_rows(CacheBreak.objects.filter(session=session), "call_id", _LOSS_COLUMNS),
+        compactions=_read_rows(
+            ObservedCompaction.objects.filter(session=session), "entry_uuid", ("kind", "is_mid_task")
+        ),
+    )
+    totals, threads, hours = add_totals(picture, {name for name, row in calls.items() if not row["is_counted"]})
+    AgentSession.objects.filter(pk=session_pk).update(**totals, version=F("version") + 1)
+    for agent_id, row in threads.items():
+        Thread.objects.filter(session=session, agent_id=agent_id).update(**row)
+    owner: Row = {"session": session, "team_id": session.team_id}
+    sync_rows(SessionHour.objects.filter(session=session), "hour_at", hours, fixed=owner)
+
+
+_COPY = ("call_id", "session_id", "output_tokens", "session__started_at", "session__external_id")
+_LOSS_COLUMNS = ("agent_id", "kind", "lost_usd", "is_avoidable")
+_CALL_COLUMNS = (
+    "agent_id", "at", "is_counted", "input_tokens", "read_tokens", "write_5m_tokens", "write_1h_tokens",
+    "output_tokens", "cost_usd",
+)  # fmt: skip
+
+
+def _list_rivals(session: AgentSession, calls: Mapping[str, Row]) -> Iterator[tuple[str, _Weight, int]]:
+    for batch in _cut(calls):
+        counted = ApiCall.objects.filter(team_id=session.team_id, is_counted=True, call_id__in=batch)
+        for call_id, session_pk, output, started_at, name in counted.exclude(session=session).values_list(*_COPY):
+            yield call_id, _weigh(output, started_at, name), session_pk
+
+
+def _cut(names: Iterable[str]) -> Iterator[list[str]]:
+    listed = list(names)
+    return (listed[start : start + _BATCH] for start in range(0, len(listed), _BATCH))
+
+
+def _weigh(output_tokens: int, started_at: datetime | None, external_id: str) -> _Weight:
+    return -output_tokens, started_at or _NO_TIME, external_id
+
+
+def _mark(session_pk: int, call_ids: Iterable[str], *, is_counted: bool) -> None:
+    for batch in _cut(call_ids):
+        ApiCall.objects.filter(session_id=session_pk, call_id__in=batch).update(is_counted=is_counted)
+        CacheBreak.objects.filter(session_id=session_pk, call_id__in=batch).update(is_counted=is_counted)
+
+
+def _read_rows(rows: QuerySet[Any], key: str, columns: tuple[str, ...]) -> dict[str, Row]:
+    return {row[0]: dict(zip(columns, row[1:], strict=True)) for row in rows.values_list(key, *columns)}

@@ -1,0 +1,98 @@
+"""The one way in: every source hands its lines to `take_in`, or to `prepare` in one process and `store` in another."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from compaction.transcripts.agents import AgentMeta
+from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules
+from dashboard.ingest.record import Recorded, Source, record
+from dashboard.ingest.transcripts import prepare, prepare_agent_meta
+from dashboard.jobs.post import BACKGROUND, post_job
+from dashboard.models import Drop, Team, User
+from dashboard.policies.in_force import TeamSettings, find_policy
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whose lines these are and how they came: import, follow, upload, api."""
+
+    team: Team
+    owner: User | None
+    source: str
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What became of a piece. Lines that were known are read, and change nothing."""
+
+    sessions: tuple[Recorded, ...]
+    line_count: int
+    new_line_count: int
+    problems: tuple[LineProblem, ...] = ()
+    drops: Mapping[str, int] | None = None
+    redactions: Mapping[str, int] | None = None
+
+
+def take_in(origin: Origin, piece: Piece) -> Taken:
+    """Decode, redact and record. Raises OperationalError or TooBusy when nothing of the last session was kept: handing
+    the piece in again is safe."""
+    policy = find_policy(origin.team)
+    return store(origin, prepare(piece, make_rules(origin.team, policy)), policy)
+
+
+def take_in_agent_meta(origin: Origin, session_id: str, agent_id: str, meta: AgentMeta) -> Taken:
+    policy = find_policy(origin.team)
+    return store(origin, prepare_agent_meta(session_id, agent_id, meta, make_rules(origin.team, policy)), policy)
+
+
+def make_rules(team: Team, policy: TeamSettings) -> Rules:
+    """The digest key is the team's own: equal prompts of two teams cannot be told to be equal."""
+    key = hmac.digest(settings.SECRET_KEY.encode(), f"prompt digests of team {team.pk}".encode(), hashlib.sha256)
+    return Rules(keeps_content=policy.stores_content, digest_key=key, own_patterns=dict(policy.own_patterns))
+
+
+def store(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
+    """One short transaction per session of the piece."""
+    source = Source(origin.team, origin.owner, origin.source, policy.lines_policy, policy.version)
+    recorded = tuple(record(source, observed) for observed in prepared.sessions)
+    for each in recorded:
+        _follow_up(origin.team, each, has_content=policy.stores_content)
+    count_drops(origin, prepared.drops, detail=prepared.name)
+    return Taken(
+        sessions=recorded,
+        line_count=prepared.line_count,
+        new_line_count=sum(each.new_line_count for each in recorded),
+        problems=prepared.problems,
+        drops=prepared.drops,
+        redactions=prepared.redactions,
+    )
+
+
+def _follow_up(team: Team, recorded: Recorded, *, has_content: bool) -> None:
+    """What a new compaction lost is found by a job: it reads the whole conversation before it."""
+    if not recorded.new_compactions or not has_content:
+        return
+    post_job(
+        "audit_compactions",
+        key=f"audit compactions of session {recorded.session_pk} at version {recorded.version}",
+        team=team,
+        payload={"session": recorded.session_pk},
+        priority=BACKGROUND,
+    )
+
+
+def count_drops(origin: Origin, drops: Mapping[str, int], *, detail: str) -> None:
+    """Raises the visible counters: team, way in, reason."""
+    for reason, count in drops.items():
+        with transaction.atomic():
+            drop, _ = Drop.objects.get_or_create(team=origin.team, source=origin.source, reason=reason[:60])
+            Drop.objects.filter(pk=drop.pk).update(
+                count=F("count") + count, last_at=timezone.now(), last_detail=detail[:300]
+            )

@@ -1,0 +1,74 @@
+"""The one shape of everything that arrives: a decoder makes these values, `record` writes them. No Django here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from compaction.cache.facts import LineFact
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Whole lines of one transcript, as a file, an upload or a push hands them over."""
+
+    data: bytes
+    name: str  # what people know it by, for reports
+    session_id: str | None = None  # decided by name or place; None: each line's own decides
+    agent_id: str | None = None  # a sub-agent's file
+    first_line_number: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a team decided about what is kept; picklable, so that other processes can decode."""
+
+    keeps_content: bool
+    digest_key: bytes
+    own_patterns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedLine:
+    """A fact and, where content is kept, its redacted line without the ending."""
+
+    fact: LineFact
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedShape:
+    """System prompt and tools of requests; `content` is redacted JSON, None where it is not kept."""
+
+    digest: str
+    prints: Mapping[str, object]
+    content: bytes | None = None
+    is_redacted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedSession:
+    """What one piece says about one session."""
+
+    external_id: str
+    lines: tuple[ObservedLine, ...]
+    shapes: tuple[ObservedShape, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LineProblem:
+    """A line that could not be read; its bytes are kept where content is."""
+
+    name: str
+    line_number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A decoded piece: nothing of it needs the piece any more."""
+
+    name: str
+    sessions: tuple[ObservedSession, ...]
+    line_count: int = 0
+    problems: tuple[LineProblem, ...] = ()
+    drops: Mapping[str, int] = field(default_factory=dict)  # reason -> lines
+    redactions: Mapping[str, int] = field(default_factory=dict)  # form -> how often

@@ -1,0 +1,46 @@
+"""Rows of calls: tokens, list price and provenance of each."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from compaction.cache.costs import find_cost_usd
+from compaction.cache.fact_calls import FactCall
+from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id, fit_usd
+
+
+def draw_calls(agent_id: str, calls: Sequence[FactCall]) -> dict[str, Row]:
+    """By call id, in the order of the thread."""
+    return {fit_id(call.call_id): draw_call(agent_id, number, call) for number, call in enumerate(calls, 1)}
+
+
+def draw_call(agent_id: str, number: int, call: FactCall) -> Row:
+    usage = call.usage
+    long_tokens = min(usage.cache_creation_1h_tokens, usage.cache_creation_tokens)
+    return {
+        "agent_id": agent_id,
+        "number": number,
+        "request_id": fit_id(call.request_id),
+        "at": call.started_at,
+        "ended_at": call.ended_at,
+        "turn": call.turn,
+        "model": fit(call.model, 200),
+        "client_version": fit(call.version, 60),
+        "query_source": fit(call.cache_call.query_source, 80),
+        "stop_reason": fit(call.stop_reason, 60),
+        "input_tokens": fit_count(usage.input_tokens),
+        "read_tokens": fit_count(usage.cache_read_tokens),
+        "write_5m_tokens": fit_count(usage.cache_creation_tokens - long_tokens),
+        "write_1h_tokens": fit_count(long_tokens),
+        "output_tokens": fit_count(usage.output_tokens),
+        "is_output_estimated": call.is_output_estimated,
+        "context_tokens": fit_count(usage.context_tokens),
+        "cost_usd": price_call(call),
+        "duration_seconds": call.duration_seconds,
+        "ttft_seconds": call.ttft_seconds,
+        "provenance": dict(call.provenance),
+    }
+
+
+def price_call(call: FactCall) -> Decimal | None:
+    """List price; None when the model's is not known."""
+    return fit_usd(find_cost_usd(call.usage, call.model, call.started_at))

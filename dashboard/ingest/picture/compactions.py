@@ -1,0 +1,174 @@
+"""Rows of compactions that a thread's facts show: before and after, trigger, drift, what was put back."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from compaction.cache.fact_calls import FactCall
+from compaction.cache.facts import Compacted, LineFact, LineKind
+from compaction.context.thresholds import Lines, find_drift
+from compaction.context.windows import read_client_version
+from dashboard.ingest.picture.columns import Row, fit, fit_id
+
+# Attachments after a compaction are in the transcript from this version on.
+FIRST_VERSION_WITH_RESTORED = (2, 1, 94)
+_COMPACTIONS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY, LineKind.MICRO})
+
+DrawLines = Callable[[str | None, str | None], Lines | None]  # model, client version -> the lines in force
+
+
+@dataclass(slots=True)
+class _Walk:
+    """What was seen on the way through a thread."""
+
+    call_number: int = 0
+    turn: int = 0
+    full_count: int = 0
+    turn_of_last_full: int | None = None
+    last: LineFact | None = None  # that says where the turn stands
+    seen_calls: set[str] = field(default_factory=set)
+
+
+_TURN_KINDS = frozenset({LineKind.PROMPT, LineKind.RESULT, LineKind.ANSWER, LineKind.TURN_END})
+
+
+def draw_compactions(
+    agent_id: str, facts: Sequence[LineFact], calls: Sequence[FactCall], draw_lines: DrawLines
+) -> dict[str, Row]:
+    """By the id of the boundary, in order."""
+    rows: dict[str, Row] = {}
+    walk = _Walk()
+    for position, fact in enumerate(facts):
+        if fact.kind in _COMPACTIONS and fact.compacted is not None:
+            rest = _take_rest(facts, position)
+            before = calls[walk.call_number - 1] if walk.call_number else None
+            after = calls[walk.call_number] if walk.call_number < len(calls) else None
+            row = _draw_compaction(fact, fact.compacted, rest, (before, after))
+            if fact.kind is not LineKind.MICRO:
+                row |= _draw_full(fact, walk, rest, before, draw_lines)
+                row["kept_count"] = _count_kept(fact.compacted, facts)
+                walk.full_count += 1
+                walk.turn_of_last_full = walk.turn
+            rows[fit_id(fact.id)] = row | {"agent_id": agent_id, "call_number": walk.call_number}
+        _step(walk, fact)
+    return rows
+
+
+def _step(walk: _Walk, fact: LineFact) -> None:
+    walk.turn += fact.kind is LineKind.PROMPT
+    if fact.kind in _TURN_KINDS:
+        walk.last = fact
+    if fact.answer is not None and fact.answer.call_id not in walk.seen_calls:
+        walk.seen_calls.add(fact.answer.call_id)
+        walk.call_number = len(walk.seen_calls)
+
+
+def _take_rest(facts: Sequence[LineFact], position: int) -> list[LineFact]:
+    """The lines that follow a compaction, up to the first answer after it."""
+    rest = []
+    for fact in facts[position + 1 :]:
+        if fact.kind in _COMPACTIONS:
+            break
+        rest.append(fact)
+        if fact.kind is LineKind.ANSWER:
+            break
+    return rest
+
+
+def _draw_compaction(
+    fact: LineFact, told: Compacted, rest: Sequence[LineFact], around: tuple[FactCall | None, FactCall | None]
+) -> Row:
+    before, after = around
+    before_tokens = told.before_tokens
+    if before_tokens is None and before is not None:
+        before_tokens = before.usage.context_tokens
+    after_tokens, origin = told.after_tokens, "client" if told.after_tokens is not None else ""
+    if after is not None and rest and rest[-1].kind is LineKind.ANSWER:
+        after_tokens, origin = after.usage.prompt_tokens, "next call"
+    saved = told.saved_tokens
+    if saved is None and before_tokens is not None and after_tokens is not None:
+        saved = max(0, before_tokens - after_tokens)
+    return {
+        "kind": "micro" if fact.kind is LineKind.MICRO else "full",
+        "at": fact.at,
+        "trigger": fit(told.trigger, 20),
+        "before_tokens": before_tokens,
+        "after_tokens": after_tokens,
+        "after_origin": origin,
+        "saved_tokens": saved,
+        "summary_tokens": told.summary_tokens,
+        "duration_seconds": told.duration_seconds,
+        "cleared_count": told.cleared_count,
+        "summary_uuid": "",
+        "turns_since_previous": None,
+        "chain_number": 1,
+        "is_mid_task": None,
+        "line_tokens": None,
+        "drift": "",
+        "drift_sentence": "",
+        "restored": None,
+        "kept_count": 0,
+    }
+
+
+def _draw_full(
+    fact: LineFact, walk: _Walk, rest: Sequence[LineFact], before: FactCall | None, draw_lines: DrawLines
+) -> Row:
+    summary = next((line for line in rest if line.kind is LineKind.SUMMARY), None)
+    row: Row = {
+        "summary_uuid": fit_id(summary.id) if summary else "",
+        "chain_number": walk.full_count + 1,
+        "turns_since_previous": None if walk.turn_of_last_full is None else walk.turn - walk.turn_of_last_full,
+        "is_mid_task": _is_mid_task(fact, walk.last, rest),
+        "restored": _list_restored(fact, rest),
+    }
+    if summary is not None and summary.tokens is not None:
+        row["summary_tokens"] = summary.tokens
+    return row | _compare_with_line(fact, before, draw_lines)
+
+
+def _count_kept(told: Compacted, facts: Sequence[LineFact]) -> int:
+    """Lines of the preserved segment, from its first to its last."""
+    places = {fact.id: place for place, fact in enumerate(facts) if fact.id in (told.kept_from, told.kept_to)}
+    first, last = places.get(told.kept_from or ""), places.get(told.kept_to or "")
+    return 0 if first is None or last is None or last < first else last - first + 1
+
+
+def _compare_with_line(fact: LineFact, before: FactCall | None, draw_lines: DrawLines) -> Row:
+    told = fact.compacted
+    lines = draw_lines(before.model, fact.version or before.version) if before is not None else None
+    if lines is None or told is None:
+        return {}
+    drift = None
+    if told.before_tokens is not None:
+        drift = find_drift(lines, told.before_tokens, trigger=told.trigger or "")
+    return {
+        "line_tokens": lines.auto.tokens if lines.is_auto_on else None,
+        "drift": drift.kind.value if drift else "",
+        "drift_sentence": drift.sentence if drift else "",
+    }
+
+
+def _is_mid_task(fact: LineFact, last: LineFact | None, rest: Sequence[LineFact]) -> bool | None:
+    """Whether the turn it interrupts had not ended; None where the lines do not tell."""
+    if fact.compacted is not None and fact.compacted.trigger == "manual":
+        return False
+    if last is None:
+        return None
+    if last.kind is not LineKind.ANSWER:
+        return last.kind is not LineKind.TURN_END
+    if last.answer is not None and last.answer.stop_reason is not None:
+        return last.answer.stop_reason in ("tool_use", "pause_turn", "max_tokens")
+    following = next((line.kind for line in rest if line.kind in (LineKind.PROMPT, LineKind.ANSWER)), None)
+    return None if following is None else following is LineKind.ANSWER
+
+
+def _list_restored(fact: LineFact, rest: Sequence[LineFact]) -> list[Row] | None:
+    """What the client put back; None where its version does not write that down."""
+    found = [line for line in rest if line.kind is LineKind.ATTACHMENT]
+    version = read_client_version(fact.version)
+    if not found and (version is None or version < FIRST_VERSION_WITH_RESTORED):
+        return None
+    return [
+        {"kind": fit(line.name, 80), "name": fit(line.words, 1000), "tokens": line.tokens or 0, "entry": line.id}
+        for line in found
+    ]

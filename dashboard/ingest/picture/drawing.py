@@ -1,0 +1,245 @@
+"""Drawing a session: its threads judged one by one, then the columns that lists and gauges read."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+
+from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
+from compaction.cache.calls import TTL_SECONDS
+from compaction.cache.fact_calls import FactCall, collect_fact_calls
+from compaction.cache.fact_order import order_facts, split_facts
+from compaction.cache.facts import LineFact, LineKind
+from compaction.cache.fingerprint import Fingerprint
+from compaction.context.forecast import CallPoint, Forecast, Range, forecast_line
+from compaction.context.policy import Policy
+from compaction.context.thresholds import Lines, draw_lines
+from compaction.context.windows import ModelInUse, find_window
+from dashboard.ingest.picture.calls import draw_calls
+from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id, fit_usd
+from dashboard.ingest.picture.compactions import draw_compactions
+from dashboard.ingest.picture.losses import draw_losses
+from dashboard.session_levels import work_out_level
+
+RECENT_CALLS = 24  # as many as a sparkline can show
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPicture:
+    """Rows by their natural key; `session` lacks the totals that depend on which calls count (see totals)."""
+
+    session: Row
+    threads: dict[str, Row] = field(default_factory=dict)
+    calls: dict[str, Row] = field(default_factory=dict)
+    losses: dict[str, Row] = field(default_factory=dict)
+    compactions: dict[str, Row] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    agent_id: str
+    facts: Sequence[LineFact]
+    calls: tuple[FactCall, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+def draw_picture(
+    facts: Iterable[LineFact],
+    *,
+    external_id: str,
+    policy: Policy,
+    shapes: Mapping[str, Fingerprint] | None = None,
+) -> SessionPicture:
+    """`shapes`: prints by their digest here."""
+    ordered = order_facts(facts)
+    named = _name_shapes(ordered, shapes or {})
+    threads = [_judge(agent_id, lines, named) for agent_id, lines in split_facts(ordered).items()]
+    main = threads[0]
+    # Of some sessions only a sub-agent's file is there: then it is what can be shown.
+    shown = main if main.calls else max(threads, key=lambda thread: len(thread.calls))
+    gauge = _draw_gauge(shown, policy, find_model_in_use(shown.calls))
+    picture = SessionPicture(_draw_session(ordered, main, external_id) | gauge)
+    for thread in threads:
+        _add_thread(picture, thread, policy)
+    return picture
+
+
+def find_model_in_use(calls: Sequence[FactCall]) -> ModelInUse | None:
+    """The model of the last call. A context that no window of its name holds was in the long one."""
+    last = next((call for call in reversed(calls) if call.usage.prompt_tokens), None)
+    if last is None or not last.model:
+        return None
+    in_use = ModelInUse(last.model, client_version=last.version, responses=len(calls))
+    window = find_window(in_use)
+    same = [call.usage.context_tokens for call in calls if call.model == last.model]
+    if window is not None and max(same) > window.tokens:
+        long = ModelInUse(f"{last.model}[1m]", client_version=last.version, responses=len(calls))
+        return long if find_window(long) is not None else in_use
+    return in_use
+
+
+def _name_shapes(facts: Iterable[LineFact], shapes: Mapping[str, Fingerprint]) -> dict[str, Fingerprint]:
+    named = {fact.shape[0]: shapes[fact.shape[1]] for fact in facts if fact.shape and fact.shape[1] in shapes}
+    return dict(sorted(named.items()))
+
+
+def _judge(agent_id: str | None, facts: Sequence[LineFact], shapes: Mapping[str, Fingerprint]) -> _Thread:
+    calls = collect_fact_calls(facts, DEFAULT_POLICY, shapes=shapes)
+    return _Thread(fit_id(agent_id), facts, calls, judge_thread(call.cache_call for call in calls))
+
+
+def _add_thread(picture: SessionPicture, thread: _Thread, policy: Policy) -> None:
+    if not thread.facts:
+        return
+    calls = {call.call_id: call for call in thread.calls}
+    rows = draw_calls(thread.agent_id, thread.calls)
+    picture.calls.update({call_id: row for call_id, row in rows.items() if call_id not in picture.calls})
+    picture.losses.update(draw_losses(thread.agent_id, calls, thread.verdicts))
+
+    def find_lines(model: str | None, version: str | None) -> Lines | None:
+        return draw_lines(policy, ModelInUse(model, client_version=version)) if model else None
+
+    picture.compactions.update(draw_compactions(thread.agent_id, thread.facts, thread.calls, find_lines))
+    if thread.calls or thread.agent_id:
+        picture.threads[thread.agent_id] = _draw_thread(thread)
+
+
+def _draw_thread(thread: _Thread) -> Row:
+    about = next((fact for fact in thread.facts if fact.kind is LineKind.AGENT), None)
+    in_use = find_model_in_use(thread.calls)
+    window = find_window(in_use) if in_use else None
+    times = [fact.at for fact in thread.facts if fact.at]
+    contexts = [call.usage.context_tokens for call in thread.calls]
+    return {
+        "agent_type": fit(about.name, 200) if about else "",
+        "description": fit(about.words, 300) if about else "",
+        "model": fit(in_use.model if in_use else "", 200),
+        "started_at": min(times, default=None),
+        "last_at": max(times, default=None),
+        "window_tokens": window.tokens if window else None,
+        "context_tokens": fit_count(_find_context(thread)),
+        "peak_tokens": fit_count(max(contexts, default=0)),
+        "call_count": len(thread.calls),
+    }
+
+
+def _draw_session(ordered: Sequence[LineFact], main: _Thread, external_id: str) -> Row:
+    times = [fact.at for fact in ordered if fact.at]
+    told = [fact for fact in main.facts if fact.cwd] or [fact for fact in ordered if fact.cwd]
+    path = told[0].cwd if told else ""
+    return {
+        "title": fit(_find_title(ordered), 300),
+        "project_path": fit(path, 1000),
+        "project": fit((path or "").replace("\\", "/").rstrip("/").rpartition("/")[2], 200),
+        "branch": fit(next((fact.branch for fact in reversed(main.facts) if fact.branch), ""), 300),
+        "client_version": fit(next((fact.version for fact in reversed(ordered) if fact.version), ""), 60),
+        "forked_from": _find_origin(ordered, external_id),
+        "started_at": min(times, default=None),
+        "last_at": max(times, default=None),
+        "client_cost_usd": _find_client_cost(ordered),
+        "turn_count": sum(fact.kind is LineKind.PROMPT for fact in main.facts),
+        "entry_count": sum(fact.kind is not LineKind.PROBLEM for fact in ordered),
+        "problem_count": sum(fact.kind is LineKind.PROBLEM for fact in ordered),
+    }
+
+
+def _find_title(facts: Sequence[LineFact]) -> str:
+    """The longest of those without a time: which came last is not known of them. Else how the first prompt begins."""
+    titles = [fact.words for fact in facts if fact.kind is LineKind.TITLE and fact.words]
+    prompt = next((fact.words for fact in facts if fact.kind is LineKind.PROMPT and fact.words), "")
+    return max(titles, key=lambda title: (len(title), title), default=prompt)
+
+
+def _find_origin(facts: Iterable[LineFact], external_id: str) -> str:
+    """The session whose lines this one repeats: lines keep the id they were first written under."""
+    others = {fact.session_id for fact in facts if fact.session_id and fact.session_id != external_id}
+    return fit_id(min(others, default=""))
+
+
+def _find_client_cost(facts: Iterable[LineFact]) -> Decimal | None:
+    """The client's total only ever grows."""
+    costs = []
+    for fact in facts:
+        if fact.cost_usd is None:
+            continue
+        try:
+            costs.append(Decimal(fact.cost_usd))
+        except InvalidOperation:
+            continue
+    return fit_usd(max(costs, default=None))
+
+
+def _draw_gauge(main: _Thread, policy: Policy, in_use: ModelInUse | None) -> Row:
+    context_tokens = _find_context(main)
+    contexts = [call.usage.context_tokens for call in main.calls]
+    row: Row = {
+        "model": fit(in_use.model if in_use else "", 200),
+        "context_tokens": fit_count(context_tokens),
+        "peak_tokens": fit_count(max(contexts, default=0)),
+        "warm_until": _find_warm_until(main),
+        "recent_hits": _list_recent_hits(main.calls),
+        "forecast": None,
+    }
+    level = work_out_level(policy, in_use or ModelInUse(""), context_tokens)
+    row |= {name: getattr(level, name) for name in level.__slots__}
+    if level.auto_line_tokens is not None:
+        row["forecast"] = _spell_forecast(main, level.auto_line_tokens)
+    return row
+
+
+def _find_context(thread: _Thread) -> int:
+    """What the window holds now: after the last call, or after a compaction that no call has followed yet."""
+    for fact in reversed(thread.facts):
+        if fact.kind is LineKind.ANSWER:
+            break
+        if fact.kind is LineKind.BOUNDARY:
+            return _estimate_after(thread.facts, fact)
+    return next((call.usage.context_tokens for call in reversed(thread.calls) if call.usage.prompt_tokens), 0)
+
+
+def _estimate_after(facts: Sequence[LineFact], boundary: LineFact) -> int:
+    told = boundary.compacted.after_tokens if boundary.compacted else None
+    if told is not None:
+        return told
+    behind = facts[facts.index(boundary) :]
+    return sum(fact.tokens or 0 for fact in behind)
+
+
+def _find_warm_until(main: _Thread) -> datetime | None:
+    baseline = main.verdicts[-1].baseline if main.verdicts else None
+    if baseline is None or baseline.ttl is None or not baseline.cached_tokens:
+        return None
+    ends = {call.call_id: call.ended_at for call in main.calls}
+    start = ends.get(baseline.call_id) or baseline.at
+    return start + timedelta(seconds=TTL_SECONDS[baseline.ttl])
+
+
+def _list_recent_hits(calls: Sequence[FactCall]) -> list[int]:
+    usages = [call.usage for call in calls if call.usage.prompt_tokens]
+    return [round(100 * usage.cache_read_tokens / usage.prompt_tokens) for usage in usages[-RECENT_CALLS:]]
+
+
+def _spell_forecast(main: _Thread, line_tokens: int) -> Row | None:
+    points = [
+        CallPoint(
+            call.usage.context_tokens,
+            call.started_at,
+            call.turn,
+            is_first_after_compaction=call.is_after_compaction,
+        )
+        for call in main.calls
+        if call.usage.prompt_tokens
+    ]
+    found = forecast_line(points, line_tokens)
+    if not isinstance(found, Forecast):
+        return None
+    return {
+        "growth": found.growth_tokens_per_call,
+        "calls": _spell_range(found.calls),
+        "turns": _spell_range(found.turns),
+        "minutes": _spell_range(found.minutes),
+    }
+
+
+def _spell_range(told: Range | None) -> list[int] | None:
+    return None if told is None else [told.low, told.likely, told.high]

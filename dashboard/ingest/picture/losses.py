@@ -1,0 +1,67 @@
+"""Rows of cache breaks and expected rebuilds, with the evidence a page needs to explain them."""
+
+from collections.abc import Iterable, Mapping
+
+from compaction.cache.breaks import Outcome, Verdict
+from compaction.cache.causes import CAUSES, Grade
+from compaction.cache.evidence import Explanation
+from compaction.cache.fact_calls import FactCall
+from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id, fit_usd
+
+KINDS = {Outcome.BREAK: "break", Outcome.EXPECTED: "expected"}
+
+
+def draw_losses(agent_id: str, calls: Mapping[str, FactCall], verdicts: Iterable[Verdict]) -> dict[str, Row]:
+    """By call id. The first call of a thread rebuilds nothing: it has no row."""
+    rows: dict[str, Row] = {}
+    numbers = {call_id: number for number, call_id in enumerate(calls, 1)}
+    previous = ""
+    for verdict in verdicts:
+        if verdict.outcome in KINDS and verdict.loss is not None:
+            row = draw_loss(calls[verdict.call_id], verdict)
+            place: Row = {"agent_id": agent_id, "call_number": numbers[verdict.call_id], "previous_call_id": previous}
+            rows[fit_id(verdict.call_id)] = row | place
+        if verdict.baseline is not None:
+            previous = fit_id(verdict.baseline.call_id)
+    return rows
+
+
+def draw_loss(call: FactCall, verdict: Verdict) -> Row:
+    primary, loss, cause = verdict.primary, verdict.loss, verdict.cause
+    if loss is None or cause is None:
+        raise ValueError(verdict.call_id)  # a break or rebuild has both
+    return {
+        "kind": KINDS[verdict.outcome],
+        "at": call.cache_call.at,
+        "model": fit(call.model, 200),
+        "cause": cause.value,
+        "grade": (primary.grade if primary else Grade.CLIENT).value,
+        "detail": fit(primary.detail if primary else "", 1000),
+        "evidence": _spell_evidence(verdict.explanation),
+        "is_avoidable": verdict.outcome is Outcome.BREAK and CAUSES[cause].is_avoidable,
+        "gap_seconds": verdict.gap_seconds,
+        "ttl": verdict.ttl_in_force or "",
+        "expected_tokens": fit_count(loss.expected_tokens),
+        "read_tokens": fit_count(loss.read_tokens),
+        "lost_tokens": fit_count(max(0, loss.lost_tokens)),
+        "recreated_tokens": fit_count(loss.recreated_tokens),
+        "lost_usd": fit_usd(verdict.lost_usd),
+    }
+
+
+def _spell_evidence(explanation: Explanation | None) -> Row:
+    if explanation is None:
+        return {}
+    told: Row = {
+        "further": [[found.cause.value, found.grade.value, found.detail] for found in explanation.further],
+        "conflicts": [conflict.sentence for conflict in explanation.conflicts],
+    }
+    prediction = explanation.prediction
+    if prediction is not None:
+        told["predicted"] = {
+            "low": prediction.low_tokens,
+            "high": prediction.high_tokens,
+            "observed": prediction.observed_tokens,
+            "agrees": prediction.agrees,
+        }
+    return told

@@ -1,0 +1,229 @@
+"""The only writer of sessions, calls, breaks and compactions.
+
+Lines are known by their uuid, calls by their message id: what comes again changes nothing, what comes late or out of
+order changes what it affects. The picture is worked out before the transaction, which only writes; if somebody else
+wrote the session meanwhile, it is worked out again.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from django.db import IntegrityError, transaction
+
+from compaction.cache.fact_order import merge_facts
+from compaction.cache.facts import LineFact
+from compaction.cache.fingerprint import Fingerprint, read_fingerprint
+from compaction.context.policy import Policy
+from dashboard.ingest.counting import decide_counting, hand_over, total_again
+from dashboard.ingest.observed import ObservedLine, ObservedSession
+from dashboard.ingest.picture import SessionPicture, add_totals, draw_picture
+from dashboard.ingest.picture.columns import Row, fit_id
+from dashboard.ingest.rows import RowChanges, sync_rows
+from dashboard.ingest.stored_lines import StoredLines, append_lines, read_stored_lines
+from dashboard.models import (
+    LEVELS,
+    AgentSession,
+    ApiCall,
+    CacheBreak,
+    ObservedCompaction,
+    PromptShape,
+    SessionHour,
+    Team,
+    Thread,
+    User,
+)
+
+ATTEMPTS = 8
+
+
+@dataclass(frozen=True)
+class Source:
+    """Who sent it, how, and what the team's policy makes of it."""
+
+    team: Team
+    owner: User | None
+    name: str
+    policy: Policy
+    policy_version: int = 0
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a batch did to one session. `lines_crossed`: levels reached that were not reached before."""
+
+    session_pk: int
+    external_id: str
+    version: int
+    is_new: bool = False
+    new_line_count: int = 0
+    new_calls: tuple[str, ...] = ()
+    new_breaks: tuple[str, ...] = ()
+    new_compactions: tuple[str, ...] = ()
+    lines_crossed: tuple[str, ...] = ()
+    also_changed: tuple[int, ...] = ()  # sessions whose totals changed with it
+
+
+class TooBusy(Exception):
+    """Others kept writing the same session; nothing of this batch was written."""
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """Everything the transaction writes, worked out from the version of the session it was read at."""
+
+    session: AgentSession | None
+    stored: StoredLines
+    news: dict[str, ObservedLine]
+    picture: SessionPicture
+
+
+@dataclass
+class _Written:
+    """What the transaction found."""
+
+    calls: RowChanges
+    breaks: RowChanges
+    compactions: RowChanges
+    also_changed: set[int] = field(default_factory=set)
+
+
+def record(source: Source, observed: ObservedSession) -> Recorded:
+    """Write one session's lines. Raises OperationalError when the database cannot be written, TooBusy when it is
+    fought over; either way nothing of the batch was kept."""
+    for _ in range(ATTEMPTS):
+        draft = _work_out(source, observed)
+        if draft.session is not None and not draft.news and not _is_new_source(draft.session, source):
+            return Recorded(draft.session.pk, draft.session.external_id, draft.session.version)
+        try:
+            with transaction.atomic():
+                recorded = _write(source, observed, draft)
+        except IntegrityError:
+            continue  # another process made the same session, segment or call first: look again
+        if recorded is not None:
+            return recorded
+    raise TooBusy(observed.external_id)
+
+
+def _work_out(source: Source, observed: ObservedSession) -> _Draft:
+    external_id = fit_id(observed.external_id)
+    session = AgentSession.objects.filter(team=source.team, external_id=external_id).first()
+    stored = read_stored_lines(session)
+    arrived = {line.fact.id: line for line in reversed(observed.lines)}
+    better = merge_facts(stored.facts, [line.fact for line in observed.lines])
+    news = {name: _find_line(observed, arrived, fact) for name, fact in better.items()}
+    facts: dict[str, LineFact] = stored.facts | better
+    shapes = _find_shapes(source.team, observed, facts.values())
+    picture = draw_picture(facts.values(), external_id=external_id, policy=source.policy, shapes=shapes)
+    return _Draft(session, stored, news, picture)
+
+
+def _find_line(observed: ObservedSession, arrived: Mapping[str, ObservedLine], fact: LineFact) -> ObservedLine:
+    first = arrived[fact.id]
+    if first.fact == fact:
+        return first
+    return next(line for line in observed.lines if line.fact == fact)
+
+
+def _find_shapes(team: Team, observed: ObservedSession, facts: Iterable[LineFact]) -> dict[str, Fingerprint]:
+    """Prints of every shape the facts name: of this batch, and of those before it."""
+    wanted = {fact.shape[1] for fact in facts if fact.shape}
+    prints = {shape.digest: shape.prints for shape in observed.shapes}
+    missing = wanted - prints.keys()
+    if missing:
+        stored = PromptShape.objects.filter(team=team, digest__in=missing)
+        prints |= dict(stored.values_list("digest", "prints"))
+    return {digest: read_fingerprint(prints[digest]) for digest in wanted if digest in prints}
+
+
+def _is_new_source(session: AgentSession, source: Source) -> bool:
+    return source.name not in session.sources or (session.owner_id is None and source.owner is not None)
+
+
+def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded | None:
+    """None when somebody else wrote the session since the draft was worked out."""
+    session = _hold_session(source, observed, draft)
+    if session is None:
+        return None
+    before_rank = session.level_rank if draft.session is not None else 0
+    _keep_shapes(source.team, observed)
+    append_lines(session, draft.stored, draft.news)
+    written = _write_rows(session, draft.picture)
+    _write_session(session, source, draft)
+    for session_pk in sorted(written.also_changed):
+        total_again(session_pk)
+    return Recorded(
+        session_pk=session.pk,
+        external_id=session.external_id,
+        version=session.version,
+        is_new=draft.session is None,
+        new_line_count=len(draft.news),
+        new_calls=_names(written.calls),
+        new_breaks=tuple(name for name in _names(written.breaks) if draft.picture.losses[name]["kind"] == "break"),
+        new_compactions=_names(written.compactions),
+        lines_crossed=tuple(LEVELS[max(before_rank, 1) + 1 : session.level_rank + 1]),
+        also_changed=tuple(sorted(written.also_changed)),
+    )
+
+
+def _names(changes: RowChanges) -> tuple[str, ...]:
+    return tuple(str(name) for name in changes.new)
+
+
+def _hold_session(source: Source, observed: ObservedSession, draft: _Draft) -> AgentSession | None:
+    """The session's row, locked and still as it was read; a new one is made here."""
+    if draft.session is None:
+        return AgentSession.objects.create(team=source.team, external_id=fit_id(observed.external_id))
+    held = AgentSession.objects.select_for_update().get(pk=draft.session.pk)
+    return held if held.version == draft.session.version else None
+
+
+def _keep_shapes(team: Team, observed: ObservedSession) -> None:
+    rows = [
+        PromptShape(
+            team=team,
+            digest=shape.digest,
+            prints=shape.prints,
+            content=shape.content,
+            is_redacted=shape.is_redacted,
+        )
+        for shape in observed.shapes
+    ]
+    PromptShape.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def _write_rows(session: AgentSession, picture: SessionPicture) -> _Written:
+    owner: Row = {"session": session, "team_id": session.team_id}
+    counted = decide_counting(session, picture.session["started_at"], picture.calls)
+    also_changed = set(counted.beaten)
+    calls = {name: row | {"is_counted": name not in counted.uncounted} for name, row in picture.calls.items()}
+    losses = {name: row | {"is_counted": name not in counted.uncounted} for name, row in picture.losses.items()}
+    totals, thread_totals, hours = add_totals(picture, counted.uncounted)
+    threads = {name: row | thread_totals[name] for name, row in picture.threads.items()}
+    changed_calls = sync_rows(ApiCall.objects.filter(session=session), "call_id", calls, fixed=owner)
+    if changed_calls.gone:
+        also_changed |= hand_over(session.team_id, [str(name) for name in changed_calls.gone]) - {session.pk}
+    written = _Written(
+        calls=changed_calls,
+        breaks=sync_rows(CacheBreak.objects.filter(session=session), "call_id", losses, fixed=owner),
+        compactions=sync_rows(
+            ObservedCompaction.objects.filter(session=session), "entry_uuid", picture.compactions, fixed=owner
+        ),
+        also_changed=also_changed,
+    )
+    sync_rows(Thread.objects.filter(session=session), "agent_id", threads, fixed={"session": session})
+    sync_rows(SessionHour.objects.filter(session=session), "hour_at", hours, fixed=owner)
+    for column, value in (picture.session | totals).items():
+        if column != "last_at" or value is not None:  # lines without any time: as old as their arrival
+            setattr(session, column, value)
+    return written
+
+
+def _write_session(session: AgentSession, source: Source, draft: _Draft) -> None:
+    if session.owner_id is None and source.owner is not None:
+        session.owner = source.owner
+        session.developer = source.owner.username
+    session.sources = sorted({*session.sources, source.name})
+    session.has_content = session.has_content or any(line.content is not None for line in draft.news.values())
+    session.policy_version = source.policy_version
+    session.version += 1
+    session.save()

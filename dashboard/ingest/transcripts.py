@@ -1,0 +1,232 @@
+"""The decoder of transcripts: bytes of lines in, observed sessions out, fingerprinted first and redacted then."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import PurePosixPath
+
+from compaction.cache.fact_reading import print_shape, read_fact, read_problem
+from compaction.cache.facts import LineFact, LineKind, change_fact
+from compaction.cache.fingerprint import Digest
+from compaction.transcripts.agents import AgentMeta, find_agent_id
+from compaction.transcripts.entries import Entry
+from compaction.transcripts.lines import Position
+from compaction.transcripts.skipped import Item, SkippedLine
+from compaction.transcripts.transcript import TranscriptReader
+from dashboard.ingest.observed import (
+    LineProblem,
+    ObservedLine,
+    ObservedSession,
+    ObservedShape,
+    Piece,
+    Prepared,
+    Rules,
+)
+from dashboard.ingest.redaction import Redactor
+
+NO_SESSION = "line without a session"
+TOO_LONG = "line too long to keep"
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def name_session(path: str) -> tuple[str | None, str | None]:
+    """Session and sub-agent from a file's name and place; None where only the lines can tell."""
+    place = PurePosixPath(path.replace("\\", "/"))
+    agent_id = find_agent_id(place.name)
+    if agent_id is None:
+        return (place.stem if _UUID.fullmatch(place.stem) else None), None
+    folder = place.parent.parent.name if place.parent.name == "subagents" else ""
+    return (folder if _UUID.fullmatch(folder) else None), agent_id
+
+
+def prepare(piece: Piece, rules: Rules) -> Prepared:
+    """Everything that can be done without a database. Never raises for what the bytes hold."""
+    reader = TranscriptReader(Position(line_count=piece.first_line_number - 1))
+    items: list[Item] = list(reader.feed(piece.data))
+    items.extend(reader.close())
+    desk = _Desk(piece, rules)
+    for item in items:
+        desk.put(item)
+    if reader.tail is not None:
+        tail = reader.tail
+        desk.put(SkippedLine("malformed", tail.line_number, tail.offset, tail.raw, "The line ends in the middle."))
+    return desk.clear()
+
+
+def prepare_agent_meta(session_id: str, agent_id: str, meta: AgentMeta, rules: Rules) -> Prepared:
+    """What a sub-agent's meta file says, as one fact of its session."""
+    words = meta.description if rules.keeps_content else None
+    fact = LineFact(
+        id=f"agent-meta:{agent_id}",
+        kind=LineKind.AGENT,
+        type="agent-meta",
+        agent_id=agent_id,
+        is_sidechain=True,
+        name=meta.agent_type,
+        words=find_redactor(tuple(rules.own_patterns.items())).clean(words) if words else None,
+    )
+    return Prepared(agent_id, (ObservedSession(session_id, (ObservedLine(fact),)),))
+
+
+@dataclass(slots=True)
+class _Drawer:
+    """What is gathered for one session."""
+
+    facts: list[LineFact] = field(default_factory=list)
+    raws: list[bytes] = field(default_factory=list)
+    shapes: dict[str, ObservedShape] = field(default_factory=dict)
+
+
+class _Redaction:
+    """Lines are joined for redaction: it is many times faster over long stretches."""
+
+    def __init__(self, own_patterns: tuple[tuple[str, str], ...]) -> None:
+        self._redactor = Redactor.default().with_own(dict(own_patterns)) if own_patterns else Redactor.default()
+        self.clean = lru_cache(maxsize=4096)(self._clean)
+
+    def _clean(self, text: str) -> str:
+        found = self._redactor.redact(text.encode("utf-8", "replace"))
+        return found.data.decode("utf-8", "replace").replace("\x00", "")
+
+    def redact_one(self, line: bytes) -> tuple[bytes, Counter[str]]:
+        found = self._redactor.redact(line)
+        return found.data, Counter(found.counts)
+
+    def redact_lines(self, lines: list[bytes]) -> tuple[list[bytes], Counter[str]]:
+        found = self._redactor.redact(b"\n".join(lines))
+        redacted = found.data.split(b"\n")
+        if len(redacted) == len(lines):
+            return redacted, Counter(found.counts)
+        # A form that reached over a line end: line by line it cannot.
+        each = [self.redact_one(line) for line in lines]
+        return [data for data, _ in each], sum((counts for _, counts in each), Counter[str]())
+
+
+@lru_cache(maxsize=16)
+def find_redactor(own_patterns: tuple[tuple[str, str], ...]) -> _Redaction:
+    """Compiled once per process and set of patterns."""
+    return _Redaction(own_patterns)
+
+
+class _Desk:
+    """Sorts the items of one piece into sessions."""
+
+    def __init__(self, piece: Piece, rules: Rules) -> None:
+        self._piece, self._rules = piece, rules
+        self._digest: Digest = partial(_digest, rules.digest_key)
+        self._redaction = find_redactor(tuple(rules.own_patterns.items()))
+        self._drawers: dict[str, _Drawer] = {}
+        self._waiting: list[tuple[LineFact, bytes]] = []  # lines that name no session, before one that does
+        self._current = piece.session_id
+        self._line_count = 0
+        self._problems: list[LineProblem] = []
+        self._drops: Counter[str] = Counter()
+
+    def put(self, item: Item) -> None:
+        if isinstance(item, SkippedLine):
+            self._put_skipped(item)
+            return
+        self._line_count += 1
+        fact = read_fact(item, self._digest, keeps_words=self._rules.keeps_content)
+        if self._piece.agent_id is not None and not fact.is_sidechain:
+            fact = _as_sidechain(fact, self._piece.agent_id)
+        name = self._piece.session_id or item.session_id or self._current
+        self._current = name
+        drawer = self._file(fact, _content_of(item))
+        if drawer is not None and fact.kind is LineKind.SHAPE:
+            self._keep_shape(drawer, item)
+
+    def clear(self) -> Prepared:
+        self._drops[NO_SESSION] += len(self._waiting)
+        redactions: Counter[str] = Counter()
+        sessions = []
+        for name, drawer in self._drawers.items():
+            lines, counts = self._finish(drawer)
+            redactions += counts
+            sessions.append(ObservedSession(name, lines, tuple(drawer.shapes.values())))
+        return Prepared(
+            name=self._piece.name,
+            sessions=tuple(sessions),
+            line_count=self._line_count,
+            problems=tuple(self._problems),
+            drops={reason: count for reason, count in self._drops.items() if count},
+            redactions=dict(redactions),
+        )
+
+    def _put_skipped(self, line: SkippedLine) -> None:
+        if not line.is_problem:
+            return
+        self._line_count += 1
+        self._problems.append(LineProblem(self._piece.name, line.line_number, line.reason))
+        if line.kind == "too_long":
+            self._drops[TOO_LONG] += 1
+            return
+        self._file(read_problem(line), line.raw)
+
+    def _file(self, fact: LineFact, raw: bytes) -> _Drawer | None:
+        if self._current is None:
+            self._waiting.append((fact, raw))
+            return None
+        drawer = self._drawers.setdefault(self._current, _Drawer())
+        for waiting_fact, waiting_raw in self._waiting:
+            drawer.facts.append(waiting_fact)
+            drawer.raws.append(waiting_raw)
+        self._waiting.clear()
+        drawer.facts.append(fact)
+        drawer.raws.append(raw)
+        return drawer
+
+    def _keep_shape(self, drawer: _Drawer, entry: Entry) -> None:
+        printed = print_shape(entry, self._digest)
+        if printed is None or printed[0] in drawer.shapes:
+            return
+        content, counts = None, Counter[str]()
+        if self._rules.keeps_content:
+            content, counts = self._redaction.redact_one(_content_of(entry))
+        drawer.shapes[printed[0]] = ObservedShape(printed[0], printed[1].to_fields(), content, bool(counts))
+
+    def _finish(self, drawer: _Drawer) -> tuple[tuple[ObservedLine, ...], Counter[str]]:
+        clean = self._redaction.clean
+        facts = [_clean_fact(fact, clean) for fact in drawer.facts]
+        if not self._rules.keeps_content:
+            return tuple(map(ObservedLine, facts)), Counter()
+        raws = [_strip_ending(raw) for raw in drawer.raws]
+        redacted, counts = self._redaction.redact_lines(raws)
+        lines = tuple(
+            ObservedLine(change_fact(fact, has_content=True, is_redacted=data != raw), data)
+            for fact, raw, data in zip(facts, raws, redacted, strict=True)
+        )
+        return lines, counts
+
+
+def _digest(key: bytes, data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16, key=key).hexdigest()
+
+
+def _content_of(entry: Entry) -> bytes:
+    return entry.raw or b""
+
+
+def _strip_ending(raw: bytes) -> bytes:
+    """One line is one line: endings and stray breaks inside a broken line must not make two of it."""
+    return raw.strip(b"\r\n").replace(b"\n", b" ")
+
+
+def _as_sidechain(fact: LineFact, agent_id: str) -> LineFact:
+    return change_fact(fact, agent_id=fact.agent_id or agent_id, is_sidechain=True)
+
+
+_TEXTS = ("cwd", "branch", "words")
+
+
+def _clean_fact(fact: LineFact, clean: Callable[[str], str]) -> LineFact:
+    """The few texts of a fact go through redaction too; most lines repeat those of the line before."""
+    texts = {name: getattr(fact, name) for name in _TEXTS}
+    cleaned = {name: clean(text) for name, text in texts.items() if text}
+    if all(texts[name] == text for name, text in cleaned.items()):
+        return fact
+    return change_fact(fact, **cleaned)
