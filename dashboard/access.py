@@ -12,7 +12,21 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import Http404
 
-from dashboard.models import ApiKey, AuditEvent, Invitation, Job, Membership, Role, Scope, Team, User
+from dashboard.models import (
+    AgentSession,
+    ApiCall,
+    ApiKey,
+    AuditEvent,
+    CacheBreak,
+    Invitation,
+    Job,
+    Membership,
+    ObservedCompaction,
+    Role,
+    Scope,
+    Team,
+    User,
+)
 
 
 class Act(StrEnum):
@@ -169,6 +183,34 @@ def jobs(actor: Actor) -> QuerySet[Job]:
     require_anywhere(actor, Act.MANAGE)
     visible = Q(team__in=teams(actor, Act.MANAGE)) | Q(team=None)
     return Job.objects.filter(visible).select_related("team").order_by("-id")
+
+
+# --- what was observed -----------------------------------------------------------------------------------------------
+
+
+def sessions(actor: Actor, act: Act = Act.SEE) -> QuerySet[AgentSession]:
+    return AgentSession.objects.filter(team__in=teams(actor, act))
+
+
+def calls(actor: Actor) -> QuerySet[ApiCall]:
+    return ApiCall.objects.filter(team__in=teams(actor))
+
+
+def breaks(actor: Actor) -> QuerySet[CacheBreak]:
+    """Expected rebuilds too; `kind` tells them apart."""
+    return CacheBreak.objects.filter(team__in=teams(actor))
+
+
+def compactions(actor: Actor) -> QuerySet[ObservedCompaction]:
+    return ObservedCompaction.objects.filter(team__in=teams(actor))
+
+
+def reads_content(actor: Actor, session: AgentSession) -> bool:
+    """One's own sessions, or everybody's with the grant. Whether there is content to read is another question."""
+    if actor.may(Act.READ_TEAM_CONTENT, session.team):
+        return True
+    is_own = actor.user is not None and session.owner_id == actor.user.pk
+    return is_own and actor.may(Act.READ_OWN_CONTENT, session.team)
 
 
 # --- who may give what -----------------------------------------------------------------------------------------------
