@@ -117,6 +117,8 @@ MIDDLEWARE = [
     "axes.middleware.AxesMiddleware",
 ]
 
+DATA_UPLOAD_MAX_MEMORY_SIZE = None  # dashboard.front_door stops large bodies, address by address
+
 ROOT_URLCONF = "dashboard.urls"
 ASGI_APPLICATION = "dashboard.asgi.application"
 WSGI_APPLICATION = "dashboard.wsgi.application"

@@ -16,6 +16,7 @@ from dashboard.views.sign_in import sign_in, sign_in_link, sign_out
 from dashboard.views.styleguide import styleguide
 from dashboard.views.teams import change_content_grant, change_role, new_team, remove_member, team, team_settings
 from dashboard.views.theme import theme
+from dashboard.views.upload import upload, upload_part
 
 urlpatterns = [
     path("", overview, name="overview"),
@@ -37,6 +38,8 @@ urlpatterns = [
     path("teams/<slug:slug>/keys/", keys, name="keys"),
     path("teams/<slug:slug>/keys/<int:key_id>/revoke/", revoke_key, name="revoke_key"),
     path("teams/<slug:slug>/audit/", audit_log, name="audit_log"),
+    path("upload/", upload, name="upload"),
+    path("upload/part/", upload_part, name="upload_part"),
     path("jobs/", jobs, name="jobs"),
     path("jobs/<int:job_id>/cancel/", cancel_job, name="cancel_job"),
     path("jobs/<int:job_id>/retry/", retry_job, name="retry_job"),

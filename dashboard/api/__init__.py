@@ -7,8 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
 from dashboard.accounts.refusals import Refused
-from dashboard.api import keys, me, members, teams
+from dashboard.api import ingest, keys, me, members, teams
 from dashboard.api.auth import KeyAuth, SessionAuth
+from dashboard.ingest.record import TooBusy
 
 api = NinjaAPI(
     title="Plimsoll",
@@ -20,7 +21,7 @@ api = NinjaAPI(
     auth=[KeyAuth(), SessionAuth()],
 )
 
-for router in (me.router, teams.router, members.router, keys.router):
+for router in (me.router, teams.router, members.router, keys.router, ingest.router):
     api.add_router("", router)
 
 
@@ -34,9 +35,10 @@ def refuse_act(request: HttpRequest, error: Refused) -> HttpResponse:
     return api.create_response(request, {"detail": str(error)}, status=409)
 
 
+@api.exception_handler(TooBusy)
 @api.exception_handler(OperationalError)
 @api.exception_handler(InterfaceError)
-def refuse_for_now(request: HttpRequest, error: OperationalError | InterfaceError) -> HttpResponse:
+def refuse_for_now(request: HttpRequest, error: Exception) -> HttpResponse:
     response = api.create_response(request, {"detail": "The database cannot be reached right now."}, status=503)
     response["Retry-After"] = str(settings.RETRY_AFTER_SECONDS)
     return response

@@ -63,6 +63,9 @@ PAGES: dict[str, Row] = {
     "POST keys": Row(302, 403, 200, 200, 200, 404),
     "POST revoke_key": Row(302, 403, 404, 302, 302, 404),  # the key in question is the owner's
     "GET audit_log": Row(302, 403, 403, 403, 200, 404),
+    "GET upload": Row(302, 403, 200, 200, 200),
+    "POST upload": Row(302, 403, 422, 422, 422),  # without a file
+    "POST upload_part": Row(302, 403, 422, 422, 422),
     "GET jobs": Row(302, 403, 403, 200, 200),
     "POST cancel_job": Row(302, 403, 403, 302, 302, 404),
     "POST retry_job": Row(302, 403, 403, 302, 302, 404),
@@ -102,6 +105,7 @@ API: dict[str, ApiRow] = {
     "GET /api/v1/teams/{slug}/keys": ApiRow(403, 200, 200, 200, keys={}, other=404),
     "POST /api/v1/teams/{slug}/keys": ApiRow(403, 201, 201, 201, keys={}, other=404),
     "DELETE /api/v1/teams/{slug}/keys/{key_id}": ApiRow(403, 404, 204, 204, keys={}, other=404),
+    "POST /api/v1/ingest/transcripts": ApiRow(403, 200, 200, 200, keys={"key ingest": 200}),
 }
 
 # What a row's request carries; the rest carries nothing.
@@ -114,6 +118,7 @@ BODIES: dict[str, dict[str, object]] = {
     "POST keys": {"name": "laptop", "scopes": ["read"], "expires": "30"},
     "POST password": {"new_password1": "short", "new_password2": "shorter"},
     "POST sign_in": {"username": "nobody", "password": "wrong"},
+    "POST /api/v1/ingest/transcripts": {"type": "user", "uuid": "u1", "sessionId": "s1", "message": {"content": "hi"}},
     "POST /api/v1/teams": {"name": "Quay"},
     "PATCH /api/v1/teams/{slug}": {"name": "Quay"},
     "PATCH /api/v1/teams/{slug}/members/{member_id}": {"role": "member", "content_grant": True},

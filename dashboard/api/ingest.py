@@ -1,0 +1,141 @@
+"""Telemetry from programs."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from django.http import Http404
+from ninja import Field, Query, Router, Schema, Status
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.api.request import ApiRequest, acting_user
+from dashboard.api.schemas import Problem
+from dashboard.ingest.bodies import BodyRefused, unpack_body
+from dashboard.ingest.intake import Origin
+from dashboard.ingest.uploads import NothingReadable, Upload, UploadResult, take_in_upload
+from dashboard.models import Team
+
+router = Router(tags=["ingest"])
+
+Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+_LINES = {
+    "requestBody": {
+        "required": True,
+        "description": "Lines of a transcript, one JSON object each; at most 64 MiB, plain or gzip.",
+        "content": {"application/x-ndjson": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+_TYPES = ("application/x-ndjson", "application/jsonl", "application/json", "application/octet-stream", "text/plain", "")
+
+
+class TranscriptPlace(Schema):
+    """Where the lines belong; what is left out the lines themselves must tell."""
+
+    team: Name | None = Field(None, description="Slug of the team; needed when you may send to several.")
+    session: Name | None = Field(None, description="The session's id, as its file is named.")
+    agent: Name | None = Field(None, description="The sub-agent's id, for lines of a sub-agent's file.")
+    name: Name = Field("lines", description="What reports call it: a file name. It may tell session and sub-agent.")
+    line: int = Field(1, ge=1, le=2**53, description="The number of the first line in its file, for reports.")
+
+
+class SessionTaken(Schema):
+    id: int = Field(alias="session_pk")
+    session: str = Field(alias="external_id")
+    version: int
+    is_new: bool
+    new_calls: int
+    new_breaks: int
+    new_compactions: int
+    lines_crossed: list[str]
+
+    @staticmethod
+    def resolve_new_calls(recorded: object) -> int:
+        return len(getattr(recorded, "new_calls", ()))
+
+    @staticmethod
+    def resolve_new_breaks(recorded: object) -> int:
+        return len(getattr(recorded, "new_breaks", ()))
+
+    @staticmethod
+    def resolve_new_compactions(recorded: object) -> int:
+        return len(getattr(recorded, "new_compactions", ()))
+
+
+class LineProblemOut(Schema):
+    line_number: int
+    reason: str
+
+
+class TranscriptTaken(Schema):
+    """Everything named here is committed. Sending the same lines again changes nothing."""
+
+    lines: int
+    new_lines: int
+    redactions: int
+    problem_count: int
+    problems: list[LineProblemOut] = Field(description="The first hundred lines that could not be read.")
+    drops: dict[str, int] = Field(description="Lines that were not kept, by reason.")
+    sessions: list[SessionTaken]
+
+
+@router.post(
+    "/ingest/transcripts",
+    response={
+        200: TranscriptTaken,
+        400: Problem,
+        403: Problem,
+        404: Problem,
+        413: Problem,
+        415: Problem,
+        422: Problem,
+        503: Problem,
+    },
+    openapi_extra=_LINES,
+)
+def send_transcript(request: ApiRequest, place: Query[TranscriptPlace]) -> Status[Mapping[str, object]]:
+    """Lines of a Claude Code transcript, in any order and in any pieces that end at line ends."""
+    origin = Origin(find_team(request, place.team), acting_user(request), "api")
+    try:
+        data = read_lines(request)
+    except BodyRefused as refusal:
+        return Status(refusal.status, {"detail": str(refusal)})
+    upload = Upload(place.name, data, place.session, place.agent, place.line)
+    try:
+        result = take_in_upload(origin, upload)
+    except NothingReadable as refusal:
+        return Status(422, {"detail": str(refusal)})
+    return Status(200, spell_result(result))
+
+
+def find_team(request: ApiRequest, slug: str | None) -> Team:
+    """The one team the caller may send to, or the one it names."""
+    if slug:
+        return access.require_team(request.auth, slug, Act.INGEST)
+    teams = access.teams(request.auth, Act.INGEST)
+    if len(teams) == 1:
+        return teams[0]
+    access.require_anywhere(request.auth, Act.INGEST)
+    raise Http404("You may send to several teams: name one with ?team=.")
+
+
+def read_lines(request: ApiRequest) -> bytes:
+    kind = (request.content_type or "").lower()
+    if kind not in _TYPES:
+        raise BodyRefused(415, "Send the lines as application/x-ndjson.")
+    data = unpack_body(request.body, request.headers.get("Content-Encoding", ""))
+    if not data.strip():
+        raise BodyRefused(400, "The body is empty.")
+    return data
+
+
+def spell_result(result: UploadResult) -> dict[str, object]:
+    return {
+        "lines": result.line_count,
+        "new_lines": result.new_line_count,
+        "redactions": result.redaction_count,
+        "problem_count": result.problem_count,
+        "problems": result.problems,
+        "drops": dict(result.drops),
+        "sessions": list(result.sessions.values()),
+    }

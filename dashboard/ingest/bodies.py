@@ -1,0 +1,55 @@
+"""Bodies as they come over HTTP: encodings undone within a limit, refused with a status and a sentence otherwise."""
+
+import zlib
+
+MIB = 1024 * 1024
+TRANSCRIPT_BYTES = 64 * MIB  # of a body, as sent and as unpacked
+_STEP = 1 * MIB
+
+
+class BodyRefused(Exception):
+    """A body that is not taken; nothing of it was kept."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def unpack_body(data: bytes, encoding: str, *, limit_bytes: int = TRANSCRIPT_BYTES) -> bytes:
+    """Identity and gzip; a bomb is stopped at the limit, not after it."""
+    wanted = encoding.strip().lower()
+    if wanted in ("", "identity"):
+        unpacked = data
+    elif wanted == "gzip":
+        unpacked = _gunzip(data, limit_bytes)
+    else:
+        raise BodyRefused(415, "The body's encoding is not known here: send it plain or with Content-Encoding: gzip.")
+    if len(unpacked) > limit_bytes:
+        raise BodyRefused(413, _too_large(limit_bytes))
+    return unpacked
+
+
+def _gunzip(data: bytes, limit_bytes: int) -> bytes:
+    pieces: list[bytes] = []
+    size_bytes = 0
+    rest = data
+    while rest:  # a gzip file may have several members
+        member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        while not member.eof:
+            try:
+                piece = member.decompress(rest, _STEP)
+            except zlib.error as error:
+                raise BodyRefused(400, "The body says it is gzip, but cannot be unpacked.") from error
+            if not piece and not member.unconsumed_tail and not member.eof:
+                raise BodyRefused(400, "The gzip body ends in the middle: send it again.")
+            size_bytes += len(piece)
+            if size_bytes > limit_bytes:
+                raise BodyRefused(413, _too_large(limit_bytes))
+            pieces.append(piece)
+            rest = member.unconsumed_tail
+        rest = member.unused_data.lstrip(b"\x00")
+    return b"".join(pieces)
+
+
+def _too_large(limit_bytes: int) -> str:
+    return f"The body is larger than {limit_bytes // MIB} MiB: send it in several parts, cut at line ends."

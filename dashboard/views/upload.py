@@ -1,0 +1,98 @@
+"""Transcripts from the browser: many files at once, a result for each; with scripts in parts, with progress."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from django.db import OperationalError
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.ingest.intake import Origin
+from dashboard.ingest.record import TooBusy
+from dashboard.ingest.uploads import NothingReadable, Upload, UploadResult, take_in_upload
+from dashboard.models import Team
+from dashboard.page_context import current_team
+from dashboard.page_request import PageRequest
+from dashboard.views.team_page import signed_in
+
+MOST_FILES = 500
+TRY_AGAIN = "The database is busy or full. What was taken in so far is kept; send the file again."
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """One file: what became of it, or why nothing did."""
+
+    name: str
+    result: UploadResult | None = None
+    refusal: str = ""
+    status: int = HTTPStatus.OK
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def upload(request: PageRequest) -> HttpResponse:
+    access.require_anywhere(request.actor, Act.INGEST)
+    teams = access.teams(request.actor, Act.INGEST)
+    current = current_team(request, request.actor)
+    context: dict[str, object] = {"teams": teams, "team": current if current in teams else teams[0]}
+    status = HTTPStatus.OK
+    if request.method == "POST":
+        origin = make_origin(request)
+        files = request.FILES.getlist("file")
+        context |= {"results": [take_in_file(origin, file.read(), file.name or "file") for file in files[:MOST_FILES]]}
+        context |= {"team": origin.team, "left_out": max(0, len(files) - MOST_FILES), "is_empty": not files}
+        status = HTTPStatus.OK if files else HTTPStatus.UNPROCESSABLE_ENTITY
+    return render(request, "upload/page.html", context, status=status)
+
+
+@require_POST
+def upload_part(request: PageRequest) -> HttpResponse:
+    """One part of one file; it ends where a line ends. `name` is the path inside the chosen folder."""
+    origin = make_origin(request)
+    file = request.FILES.get("file")
+    if file is None:
+        return JsonResponse({"detail": "There is no file in this request."}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    line = request.POST.get("line", "1")
+    name = request.POST.get("name", "file")[:1000]
+    found = take_in_file(origin, file.read(), name, line=int(line) if line.isdecimal() else 1)
+    if found.result is None:
+        return JsonResponse({"detail": found.refusal}, status=found.status)
+    return JsonResponse(spell_part(found.result))
+
+
+def make_origin(request: PageRequest) -> Origin:
+    access.require_anywhere(request.actor, Act.INGEST)
+    return Origin(_find_team(request), signed_in(request), "upload")
+
+
+def take_in_file(origin: Origin, data: bytes, name: str, *, line: int = 1) -> FileResult:
+    try:
+        result = take_in_upload(origin, Upload(name, data, first_line_number=line))
+    except NothingReadable as refusal:
+        return FileResult(name, refusal=str(refusal), status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    except (OperationalError, TooBusy):
+        return FileResult(name, refusal=TRY_AGAIN, status=HTTPStatus.SERVICE_UNAVAILABLE)
+    return FileResult(name, result)
+
+
+def spell_part(result: UploadResult) -> dict[str, object]:
+    return {
+        "lines": result.line_count,
+        "new_lines": result.new_line_count,
+        "calls": result.new_call_count,
+        "breaks": result.new_break_count,
+        "redactions": result.redaction_count,
+        "problem_count": result.problem_count,
+        "problems": [[problem.line_number, problem.reason] for problem in result.problems],
+        "sessions": [recorded.session_pk for recorded in result.sessions.values()],
+    }
+
+
+def _find_team(request: PageRequest) -> Team:
+    slug = request.POST.get("team", "")
+    if slug:
+        return access.require_team(request.actor, slug, Act.INGEST)
+    return access.teams(request.actor, Act.INGEST)[0]
