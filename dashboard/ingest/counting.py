@@ -77,8 +77,8 @@ def total_again(session_pk: int) -> None:
     AgentSession.objects.filter(pk=session_pk).update(**totals, version=F("version") + 1)
     for agent_id, row in threads.items():
         Thread.objects.filter(session=session, agent_id=agent_id).update(**row)
-    owner: Row = {"session": session, "team_id": session.team_id}
-    sync_rows(SessionHour.objects.filter(session=session), "hour_at", hours, fixed=owner)
+    owner: Row = {"session": session.pk, "team": session.team_id}
+    sync_rows(SessionHour.objects.filter(session=session), "hour_at", hours, fixed=owner, is_new=False)
 
 
 _COPY = ("call_id", "session_id", "output_tokens", "session__started_at", "session__external_id")

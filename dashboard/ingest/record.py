@@ -188,30 +188,36 @@ def _keep_shapes(team: Team, observed: ObservedSession) -> None:
         )
         for shape in observed.shapes
     ]
-    PromptShape.objects.bulk_create(rows, ignore_conflicts=True)
+    if rows:
+        PromptShape.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def _write_rows(session: AgentSession, picture: SessionPicture) -> _Written:
-    owner: Row = {"session": session, "team_id": session.team_id}
+    owner: Row = {"session": session.pk, "team": session.team_id}
+    is_new = session.version == 0
     counted = decide_counting(session, picture.session["started_at"], picture.calls)
     also_changed = set(counted.beaten)
     calls = {name: row | {"is_counted": name not in counted.uncounted} for name, row in picture.calls.items()}
     losses = {name: row | {"is_counted": name not in counted.uncounted} for name, row in picture.losses.items()}
     totals, thread_totals, hours = add_totals(picture, counted.uncounted)
     threads = {name: row | thread_totals[name] for name, row in picture.threads.items()}
-    changed_calls = sync_rows(ApiCall.objects.filter(session=session), "call_id", calls, fixed=owner)
+    changed_calls = sync_rows(ApiCall.objects.filter(session=session), "call_id", calls, fixed=owner, is_new=is_new)
     if changed_calls.gone:
         also_changed |= hand_over(session.team_id, [str(name) for name in changed_calls.gone]) - {session.pk}
     written = _Written(
         calls=changed_calls,
-        breaks=sync_rows(CacheBreak.objects.filter(session=session), "call_id", losses, fixed=owner),
+        breaks=sync_rows(CacheBreak.objects.filter(session=session), "call_id", losses, fixed=owner, is_new=is_new),
         compactions=sync_rows(
-            ObservedCompaction.objects.filter(session=session), "entry_uuid", picture.compactions, fixed=owner
+            ObservedCompaction.objects.filter(session=session),
+            "entry_uuid",
+            picture.compactions,
+            fixed=owner,
+            is_new=is_new,
         ),
         also_changed=also_changed,
     )
-    sync_rows(Thread.objects.filter(session=session), "agent_id", threads, fixed={"session": session})
-    sync_rows(SessionHour.objects.filter(session=session), "hour_at", hours, fixed=owner)
+    sync_rows(Thread.objects.filter(session=session), "agent_id", threads, fixed={"session": session.pk}, is_new=is_new)
+    sync_rows(SessionHour.objects.filter(session=session), "hour_at", hours, fixed=owner, is_new=is_new)
     for column, value in (picture.session | totals).items():
         if column != "last_at" or value is not None:  # lines without any time: as old as their arrival
             setattr(session, column, value)
