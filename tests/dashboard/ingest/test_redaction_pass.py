@@ -66,7 +66,7 @@ def _redact_slowly(data: bytes) -> tuple[bytes, dict[str, int]]:
 _LITERALS = [literal.decode() for form in FORMS for literal in form.literals]
 _BODIES = st.text("abcdefABCDEF0123456789_-+/=.%", max_size=70)
 _JOINTS = st.sampled_from(
-    ["", " ", "\n", '"', "'", "=", ": ", "\\", "/", "@", "é", "--token ", "PASSWORD=", "Api_Key: "]
+    ["", " ", "\n", '"', "'", "=", ": ", "\\", "/", "@", "é", "--token ", "PASSWORD=", "Api_Key: ", "Bearer "]
 )
 _SECRETS = st.sampled_from([planted.text for planted in PLANTED])
 
