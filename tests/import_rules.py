@@ -41,7 +41,15 @@ DOORS = (
     Door(("dashboard.models",), only=("django", "compaction", "dashboard.models")),
     Door(
         (*DECODERS, "dashboard.statusline", "dashboard.hook_forwarder"),
-        only=("opentelemetry", "google.protobuf", "zstandard", "compaction", "dashboard.session_levels", *DECODERS),
+        only=(
+            "opentelemetry",
+            "google.protobuf",
+            "zstandard",
+            "hyperscan",
+            "compaction",
+            "dashboard.session_levels",
+            *DECODERS,
+        ),
     ),
     Door(
         RECORD,
@@ -113,6 +121,7 @@ HOMES = {
     "anthropic": "dashboard.runs.claude",
     "genai_prices": "compaction.context.prices",
     "rapidfuzz": "compaction.compactors.losses",
+    "hyperscan": "dashboard.ingest.redaction.stops",
 }
 HOMES_IN_COMPACTION = {
     "orjson": ("compaction.transcripts.reader",),

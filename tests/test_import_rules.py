@@ -20,6 +20,7 @@ PLANTED = [
     ("dashboard/models/team.py", "import plotly.graph_objects", "plotly is imported in dashboard.charts alone"),
     ("dashboard/ingest/otlp.py", "from django.db import models", "must not import django.db.models"),
     ("dashboard/statusline.py", "from dashboard.models import Team", "must not import dashboard.models.Team"),
+    ("dashboard/statusline.py", "import hyperscan", "hyperscan is imported in dashboard.ingest.redaction.stops alone"),
     ("dashboard/ingest/record.py", "from dashboard.jobs import claim", "must not import dashboard.jobs.claim"),
     ("dashboard/ingest/record.py", "from django.http import HttpRequest", "must not import django.http"),
     ("dashboard/jobs/claim.py", "from dashboard.runs import perform", "must not import dashboard.runs.perform"),

@@ -15,8 +15,8 @@ _RIGHT = rb"(?![A-Za-z0-9_\-])"
 class Form:
     """One kind of secret: any of the literals must be there, then the pattern decides.
 
-    The pattern is tried where the literal starts, or `back` bytes before it. Its group `secret`, if it has one, is
-    all that is replaced.
+    The pattern is tried where the literal starts, or `back` bytes before it; its group `secret` is what is replaced.
+    `after` must follow the literal where the literal alone is too common.
     """
 
     name: str
@@ -24,6 +24,7 @@ class Form:
     literals: tuple[bytes, ...]
     pattern: bytes
     back: tuple[int, ...] = (0,)
+    after: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,20 @@ def _word(name: str, what: str, literals: tuple[bytes, ...], body: bytes) -> For
 
 
 _URL = rb":(?:\\*+/){2}"
+_URL_STARTS = (b"://", b":/\\", b":\\/", b":\\\\")  # in JSON a slash may be escaped, and in JSON in JSON twice
 _KEY_BLOCK = rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_BLOCK_END = rb"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _NEW_LINE = rb"(?:\\+[nrt]|\\+u000[aAdD9]|\\+u2192|[\r\n\t ]|\xe2\x86\x92)"  # the arrow: numbered lines of a read file
 
-WITH_UNDERSCORE = (
+COOKIE = Form(
+    "cookie",
+    "Cookie header",
+    (b"kie",),
+    rb"(?i:kie)(?:\\*[\"'])?+:[ \t]*+(?:\\*[\"'])?+"
+    rb"(?P<secret>(?!\[redacted)(?=[\w.\-]{1,64}=)[^\"'\\\r\n]{16,}+)",
+)
+FORMS = (
+    COOKIE,
     _word(
         "github-token",
         "GitHub token (personal, OAuth, app, refresh)",
@@ -117,8 +127,6 @@ WITH_UNDERSCORE = (
     _word("posthog-key", "PostHog personal key", (b"phx_",), rb"phx_[A-Za-z0-9]{40,50}"),
     _word("sourcegraph-token", "Sourcegraph token", (b"sgp_",), rb"sgp_(?:[a-f0-9]{16}_)?[a-f0-9]{40}"),
     _word("langsmith-key", "LangSmith key", (b"lsv2_pt_", b"lsv2_sk_"), rb"lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}"),
-)
-WITH_HYPHEN = (
     _word("anthropic-key", "Anthropic API key", (b"sk-",), rb"sk-ant-[\w\-]{20,}+"),
     _word(
         "openai-key",
@@ -161,12 +169,8 @@ WITH_HYPHEN = (
         + _NEW_LINE
         + rb"+)?(?:[A-Za-z0-9+/]|\\+/){8,}+={0,2})*+))",
     ),
-)
-WITH_X = (
     _word("slack-token", "Slack token", (b"xox",), rb"xox[a-z]-[A-Za-z0-9%\-]{10,}+"),
     _word("brevo-key", "Brevo (Sendinblue) key", (b"xkeysib-",), rb"xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}"),
-)
-WITH_DOT = (
     _word("sendgrid-key", "SendGrid key", (b"SG.",), rb"SG\.[\w\-]{16,32}\.[\w\-]{32,64}"),
     _word("vault-token", "HashiCorp Vault token", (b"hvs.", b"hvb.", b"hvr."), rb"hv[sbr]\.[\w\-]{20,}+"),
     _word("google-access-token", "Google OAuth access token", (b"ya29.",), rb"ya29\.[\w\-]{20,}+"),
@@ -188,10 +192,9 @@ WITH_DOT = (
         "Discord bot token",
         (b".",),
         _LEFT + rb"(?P<secret>[MNO][\w\-]{23,25}\.[\w\-]{6}\.[\w\-]{27,38})" + _RIGHT,
-        (24, 25, 26),
+        (26, 25, 24),
+        rb"[\w\-]{6}\.[\w\-]{27}",
     ),
-)
-WITH_START = (
     _word("jwt", "JSON Web Token", (b"eyJ",), rb"eyJ[\w\-]{8,}+\.eyJ[\w\-]{8,}+(?:\.[\w\-]++)?+"),
     _word(
         "aws-access-key",
@@ -222,12 +225,10 @@ WITH_START = (
         rb"(?P<secret>\$(?:2[aby]\$\d\d\$[./A-Za-z0-9]{53}|apr1\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}"
         rb"|[56]\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43,86})(?![./]))" + _RIGHT,
     ),
-)
-IN_URL = (
     Form(
         "url-password",
         "password in a URL (database, git, registry)",
-        (b"://", b":\\"),
+        _URL_STARTS,
         _URL + rb"[^\s:@/\"'\\<>`\[]{0,128}+:"
         rb"(?P<secret>(?![$<{*%\[]|(?:pass(?:word)?|pw|secret)@)"
         rb"(?:[^\s@/\"'\\<>`]|\\+u(?!002[27])[0-9A-Fa-f]{4}){3,256}+)@",
@@ -235,44 +236,36 @@ IN_URL = (
     Form(
         "url-token",
         "token in place of a user in a URL (Sentry DSN, git remote)",
-        (b"://", b":\\"),
+        _URL_STARTS,
         _URL + rb"(?P<secret>[A-Za-z0-9]{32,}+)@",
     ),
     Form(
         "slack-webhook",
         "Slack webhook",
-        (b"://", b":\\"),
+        _URL_STARTS,
         _URL + rb"hooks\.slack\.com\\*/(?:services|workflows|triggers)\\*/"
         rb"(?P<secret>[A-Za-z0-9](?:[A-Za-z0-9]|\\*/(?=\w)){20,}+)",
     ),
     Form(
         "discord-webhook",
         "Discord webhook",
-        (b"://", b":\\"),
+        _URL_STARTS,
         _URL + rb"(?:\w+\.)?discord(?:app)?\.com\\*/api\\*/webhooks\\*/(?P<secret>\d{10,22}\\*/[\w\-]{30,}+)",
     ),
     Form(
         "teams-webhook",
         "Microsoft Teams webhook",
-        (b"://", b":\\"),
+        _URL_STARTS,
         _URL + rb"[\w.\-]{1,80}\.webhook\.office\.com\\*/webhookb2\\*/(?P<secret>[\w@\-](?:[\w@\-]|\\*/(?=\w)){20,}+)",
     ),
     Form(
         "azure-sas",
         "Azure shared access signature",
-        (b"://", b":\\"),
+        _URL_STARTS,
         _URL + rb"[\w.\-]{1,80}\.windows\.net(?:[^\s\"'<>`\\:]|:(?![/\\])|\\+u0026|\\+/)*?(?:[?&]|\\+u0026)sig="
         rb"(?P<secret>[A-Za-z0-9%+/=]{20,}+)",
     ),
 )
-COOKIE = Form(
-    "cookie",
-    "Cookie header",
-    (b"kie",),
-    rb"(?i:kie)(?:\\*[\"'])?+:[ \t]*+(?:\\*[\"'])?+"
-    rb"(?P<secret>(?!\[redacted)(?=[\w.\-]{1,64}=)[^\"'\\\r\n]{16,}+)",
-)
-FORMS = (COOKIE, *WITH_UNDERSCORE, *WITH_HYPHEN, *WITH_X, *WITH_DOT, *WITH_START, *IN_URL)
 ASSIGNED = (
     Assigned(
         "aws-secret-key",

@@ -172,6 +172,7 @@ def _hostile() -> Iterator[str]:
     yield from ("://a:", "://a:b", "://a.windows.net/", "://a:1b@", ":\\/\\/", "Cookie: ", "Bearer 1", "<password>")
     yield from ("eyJaaaaaaaa.", "eyJaaaaaaaa.eyJ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "M.aaaaaa.")
     yield from ("-----BEGIN PRIVATE KEY-----\nAAAAAAAA", "-", "_", ".", "\\", "\\\\", '\\"', "a", "A", "é")
+    yield from ("ABSK/", "ATATT3=", "xoxa-a%", "eyJaaaaaaaa=", "sntrys_a/")
     yield from ('password="\\\\\\"', "password='\\\\", 'api_key="\\/', "\\u0041", "password=\\u0041")
 
 
