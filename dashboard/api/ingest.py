@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from django.http import Http404
 from ninja import Field, Query, Router, Schema, Status
 
 from dashboard import access
@@ -95,8 +94,8 @@ class TranscriptTaken(Schema):
 )
 def send_transcript(request: ApiRequest, place: Query[TranscriptPlace]) -> Status[Mapping[str, object]]:
     """Lines of a Claude Code transcript, in any order and in any pieces that end at line ends."""
-    origin = Origin(find_team(request, place.team), acting_user(request), "api")
     try:
+        origin = Origin(find_team(request, place.team), acting_user(request), "api")
         data = read_lines(request)
     except BodyRefused as refusal:
         return Status(refusal.status, {"detail": str(refusal)})
@@ -116,7 +115,7 @@ def find_team(request: ApiRequest, slug: str | None) -> Team:
     if len(teams) == 1:
         return teams[0]
     access.require_anywhere(request.auth, Act.INGEST)
-    raise Http404("You may send to several teams: name one with ?team=.")
+    raise BodyRefused(422, "You may send to several teams: name one with ?team=.")
 
 
 def read_lines(request: ApiRequest) -> bytes:

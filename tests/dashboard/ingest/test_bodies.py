@@ -1,0 +1,89 @@
+import gzip
+import json
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.ingest.bodies import BodyRefused, unpack_body
+from dashboard.ingest.observed import Piece, Rules
+from dashboard.ingest.transcripts import prepare
+from dashboard.ingest.uploads import cut_at_lines
+
+RULES = Rules(keeps_content=True, digest_key=b"k" * 32)
+LINE = b'{"type":"user","uuid":"u1","sessionId":"s1"}\n'
+
+
+def test_gzip_and_plain_bodies_are_read() -> None:
+    assert unpack_body(LINE, "") == LINE
+    assert unpack_body(LINE, "identity") == LINE
+    assert unpack_body(gzip.compress(LINE), "GZIP") == LINE
+    assert unpack_body(gzip.compress(LINE) + gzip.compress(LINE), "gzip") == LINE * 2
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "status"),
+    [
+        (LINE, "br", 415),
+        (gzip.compress(gzip.compress(LINE)), "gzip, gzip", 415),
+        (b"not gzip at all", "gzip", 400),
+        (gzip.compress(LINE)[:-6], "gzip", 400),
+        (b"x" * 1001, "", 413),
+        (gzip.compress(b"x" * 1001), "gzip", 413),
+    ],
+)
+def test_bad_bodies_are_refused_with_a_status_and_a_sentence(data: bytes, encoding: str, status: int) -> None:
+    with pytest.raises(BodyRefused) as refused:
+        unpack_body(data, encoding, limit_bytes=1000)
+    assert refused.value.status == status
+    assert str(refused.value).endswith(".")
+
+
+def test_a_gzip_bomb_is_stopped_at_the_limit() -> None:
+    bomb = gzip.compress(bytes(256 * 1024 * 1024), compresslevel=1)
+    tracemalloc.start()
+    with pytest.raises(BodyRefused):
+        unpack_body(bomb, "gzip", limit_bytes=16 * 1024 * 1024)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 * 1024 * 1024
+
+
+HOSTILE = {
+    "deep": b'{"type":"user","sessionId":"s","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n",
+    "long number": b'{"type":"user","sessionId":"s","x":' + b"9" * 1_000_000 + b"}\n",
+    "not a number": b'{"type":"user","sessionId":"s","x":NaN}\n',
+    "lone surrogate": b'{"type":"user","sessionId":"s","uuid":"u","cwd":"\\ud800"}\n',
+    "nul": b'{"type":"user","sessionId":"s\\u0000","uuid":"u\\u0000","cwd":"/a\\u0000b"}\n',
+    "many keys": b'{"type":"user","sessionId":"s",' + b",".join(b'"k%d":1' % n for n in range(1_000_000)) + b"}\n",
+    "nested gzip": gzip.compress(gzip.compress(LINE)),
+    "huge tokens": json.dumps(
+        {"type": "assistant", "sessionId": "s", "message": {"id": "m", "usage": {"output_tokens": 10**30}}}
+    ).encode(),
+    "negative tokens": json.dumps(
+        {"type": "assistant", "sessionId": "s", "message": {"id": "m", "usage": {"output_tokens": -5}}}
+    ).encode(),
+    "wrong kinds": b'{"type":7,"uuid":[],"sessionId":{},"message":"x","timestamp":1e400}\n',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_lines_are_read_or_named_never_raised(name: str) -> None:
+    prepared = prepare(Piece(HOSTILE[name], name, "s"), RULES)
+    facts = [line.fact for session in prepared.sessions for line in session.lines]
+    assert len(facts) + sum(prepared.drops.values()) >= 1
+    assert all(fact.answer is None or 0 <= fact.answer.usage.output_tokens < 2**53 for fact in facts)
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_prepared_without_an_error(data: bytes) -> None:
+    prepared = prepare(Piece(data, "fuzz", "s"), RULES)
+    assert prepared.line_count >= len(prepared.problems)
+
+
+@given(st.binary(max_size=200))
+def test_pieces_are_the_whole_and_end_at_line_ends(data: bytes) -> None:
+    pieces = list(cut_at_lines(data))
+    assert b"".join(pieces) == data
+    assert all(piece.endswith(b"\n") for piece in pieces[:-1])

@@ -1,0 +1,163 @@
+"""Transcripts over HTTP: by a program with a key, and from the browser's form."""
+
+import gzip
+import json
+from random import Random
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import OperationalError, connection
+from django.test import Client
+from pytest_django import Settings
+
+from dashboard.models import AgentSession, ApiCall, EntrySegment, Scope, Team, TeamPolicy, User
+from tests.builders import make_key, make_team
+from tests.dashboard.ingest.conversation import make_agent, make_conversation
+
+pytestmark = pytest.mark.django_db
+URL = "/api/v1/ingest/transcripts"
+NDJSON = "application/x-ndjson"
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team("Harbour", owner="alice", member="mia")
+
+
+@pytest.fixture
+def headers(team: Team) -> dict[str, str]:
+    _, text = make_key(team, User.objects.get(username="mia"), Scope.INGEST)
+    return {"Authorization": f"Bearer {text}"}
+
+
+def test_program_sends_a_transcript_and_learns_what_became_of_it(client: Client, headers: dict[str, str]) -> None:
+    talk = make_conversation()
+    url = f"{URL}?session={talk.session_id}&name=harbour.jsonl"
+    answer = client.post(url, talk.data, content_type=NDJSON, headers=headers)
+    told = answer.json()
+    assert answer.status_code == 200
+    assert (told["lines"], told["new_lines"], told["problem_count"]) == (len(talk.lines), len(talk.lines), 1)
+    assert told["problems"][0]["line_number"] == 1 + talk.lines.index(b'{"type":"assistant","message":{"id":"cut\n')
+    (session,) = told["sessions"]
+    assert (session["session"], session["is_new"], session["new_calls"], session["new_breaks"]) == (
+        talk.session_id, True, 5, 1,
+    )  # fmt: skip
+    assert AgentSession.objects.get().developer == "mia"
+    again = client.post(
+        url, gzip.compress(talk.data), content_type=NDJSON, headers=headers | {"Content-Encoding": "gzip"}
+    )
+    assert again.json()["new_lines"] == 0
+
+
+def test_sub_agent_lines_join_their_session(client: Client, headers: dict[str, str]) -> None:
+    talk, agent = make_conversation(), make_agent()
+    for each in (agent, talk):
+        name = (
+            f"{each.session_id}/subagents/agent-{each.agent_id}.jsonl" if each.agent_id else f"{each.session_id}.jsonl"
+        )
+        assert client.post(f"{URL}?name={name}", each.data, content_type=NDJSON, headers=headers).status_code == 200
+    assert list(AgentSession.objects.get().threads.order_by("agent_id").values_list("agent_id", flat=True)) == [
+        "",
+        "a1b2c3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "extra", "status"),
+    [
+        (b"", NDJSON, {}, 400),
+        (b"\n \n", NDJSON, {}, 400),
+        (b"<html>", "text/html", {}, 415),
+        (b"x", NDJSON, {"Content-Encoding": "br"}, 415),
+        (b"not gzip", NDJSON, {"Content-Encoding": "gzip"}, 400),
+        (b"plain words\nmore words\n", NDJSON, {}, 422),
+        (b'{"type":"summary","summary":"of nobody"}\n', NDJSON, {}, 422),
+    ],
+)
+def test_bad_bodies_get_a_sentence_and_keep_nothing(
+    client: Client, headers: dict[str, str], body: bytes, content_type: str, extra: dict[str, str], status: int
+) -> None:
+    answer = client.post(URL, body, content_type=content_type, headers=headers | extra)
+    assert answer.status_code == status
+    assert answer.json()["detail"].endswith(".")
+    assert not ApiCall.objects.exists()
+
+
+def test_person_of_two_teams_names_one(client: Client, team: Team) -> None:
+    mia = User.objects.get(username="mia")
+    other = make_team("Quay", member="mia")
+    client.force_login(mia)
+    talk = make_conversation()
+    line = client.post(URL, talk.data, content_type=NDJSON)
+    assert (line.status_code, line.json()["detail"]) == (422, "You may send to several teams: name one with ?team=.")
+    assert client.post(f"{URL}?team=quay", talk.data, content_type=NDJSON).status_code == 200
+    assert AgentSession.objects.get().team == other
+
+
+def test_full_disk_is_told_as_503_and_keeps_nothing_half(
+    client: Client, team: Team, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    TeamPolicy.objects.create(team=team, version=1, stores_content=True)
+    if connection.vendor != "sqlite":
+        monkeypatch.setattr("dashboard.ingest.record.append_lines", _no_room)
+    else:
+        _limit_pages(2)
+    talk = make_conversation()
+    talk.ask(Random(1).randbytes(1_500_000).hex())
+    answer = client.post(f"{URL}?session={talk.session_id}", talk.data, content_type=NDJSON, headers=headers)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    if connection.vendor == "sqlite":
+        _limit_pages(1_000_000)
+    else:
+        monkeypatch.undo()
+    assert not AgentSession.objects.exists()
+    assert not EntrySegment.objects.exists()
+    assert (
+        client.post(f"{URL}?session={talk.session_id}", talk.data, content_type=NDJSON, headers=headers).status_code
+        == 200
+    )
+    assert AgentSession.objects.get().call_count == 5
+
+
+def _no_room(*_: object) -> None:
+    raise OperationalError("could not extend file: No space left on device")
+
+
+def _limit_pages(more: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA page_count")
+        cursor.execute(f"PRAGMA max_page_count={cursor.fetchone()[0] + more}")
+
+
+def test_form_takes_many_files_and_tells_of_each(client: Client, team: Team) -> None:
+    client.force_login(User.objects.get(username="mia"))
+    talk = make_conversation()
+    files = [
+        SimpleUploadedFile(f"{talk.session_id}.jsonl", talk.data),
+        SimpleUploadedFile("notes.txt", b"plain words\n"),
+    ]
+    page = client.post("/upload/", {"file": files, "team": team.slug})
+    text = page.content.decode()
+    assert page.status_code == 200
+    assert "1 line could not be read" in text
+    assert "No line of it reads as a line of a Claude Code transcript." in text
+    assert AgentSession.objects.get().sources == ["upload"]
+
+
+def test_part_of_a_file_is_numbered_from_where_it_begins(client: Client, team: Team) -> None:
+    client.force_login(User.objects.get(username="mia"))
+    part = {"file": SimpleUploadedFile("part", b'{"broken\n{"type":"user","sessionId":"s","uuid":"u"}\n'), "line": "41"}
+    told = client.post("/upload/part/", part | {"name": "x.jsonl", "team": team.slug}).json()
+    assert (told["lines"], told["problem_count"], told["problems"][0][0]) == (2, 1, 41)
+
+
+def test_meta_file_names_its_sub_agent(client: Client, team: Team, settings: Settings) -> None:
+    client.force_login(User.objects.get(username="mia"))
+    agent = make_agent()
+    place = f"projects/{agent.session_id}/subagents/agent-{agent.agent_id}"
+    meta = json.dumps({"agentType": "Explore", "description": "Look at the tides"}).encode()
+    for name, data in ((f"{place}.meta.json", meta), (f"{place}.jsonl", agent.data)):
+        part = {"file": SimpleUploadedFile("part", data), "name": name, "team": team.slug}
+        assert client.post("/upload/part/", part).status_code == 200
+    thread = AgentSession.objects.get().threads.get(agent_id="a1b2c3")
+    assert (thread.agent_type, thread.call_count, thread.description) == ("Explore", 1, "")
