@@ -49,7 +49,7 @@ class Installation:
     def start(self, command: str, **settings: str) -> "subprocess.Popen[bytes]":
         with (self.folder / f"{len(self._processes)}-{command}.log").open("wb") as log:
             process = subprocess.Popen(
-                [*PLIMSOLL, command], env=self._environment(settings), cwd=self.folder, stdout=log, stderr=log
+                [*PLIMSOLL, command], env=self.environment(**settings), cwd=self.folder, stdout=log, stderr=log
             )
         self._processes.append(process)
         return process
@@ -57,14 +57,14 @@ class Installation:
     def open_console(self, **settings: str) -> None:
         self._console = subprocess.Popen(
             [sys.executable, "-P", "-m", "tests.faults.console"],
-            env=self._environment(settings),
+            env=self.environment(**settings),
             cwd=self.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
 
-    def _environment(self, settings: dict[str, str]) -> dict[str, str]:
+    def environment(self, **settings: str) -> dict[str, str]:
         own = {
             "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
             "PYTHONPATH": str(ROOT),
