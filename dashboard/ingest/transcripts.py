@@ -4,13 +4,13 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import PurePosixPath
 
 from compaction.cache.fact_reading import print_shape, read_fact, read_problem
 from compaction.cache.facts import LineFact, LineKind, change_fact
-from compaction.cache.fingerprint import Digest
+from compaction.cache.fingerprint import Digest, Fingerprint
 from compaction.transcripts.agents import AgentMeta, find_agent_id
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Position
@@ -187,7 +187,8 @@ class _Desk:
         content, counts = None, Counter[str]()
         if self._rules.keeps_content:
             content, counts = self._redaction.redact_one(_content_of(entry))
-        drawer.shapes[printed[0]] = ObservedShape(printed[0], printed[1].to_fields(), content, bool(counts))
+        prints = change_names(printed[1], self._redaction.clean).to_fields()
+        drawer.shapes[printed[0]] = ObservedShape(printed[0], prints, content, bool(counts))
 
     def _finish(self, drawer: _Drawer) -> tuple[tuple[ObservedLine, ...], Counter[str]]:
         clean = self._redaction.clean
@@ -205,6 +206,11 @@ class _Desk:
 
 def _digest(key: bytes, data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16, key=key).hexdigest()
+
+
+def change_names(prints: Fingerprint, clean: Callable[[str], str]) -> Fingerprint:
+    """Names of tools are the one text in prints that somebody else chose."""
+    return replace(prints, tools=tuple(replace(tool, name=clean(tool.name)) for tool in prints.tools))
 
 
 def _content_of(entry: Entry) -> bytes:
