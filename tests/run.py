@@ -24,6 +24,7 @@ from tests.services import find_postgresql, find_redis, started_postgresql, star
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 GRACE_SECONDS = 20
+PROCESSES = min(os.cpu_count() or 1, 4)
 # These start Plimsoll as a process with a database of its own: a second round would only repeat the first.
 OWN_DATABASE = tuple(f"tests/dashboard/test_{name}.py" for name in ("backup", "cli", "supervisor"))
 
@@ -102,7 +103,8 @@ def check_sources(run: Run) -> None:
 
 
 def run_suite(run: Run) -> None:
-    pytest = (sys.executable, "-m", "pytest", "-q")
+    # A file stays in one process: what it makes once for all its tests is made once.
+    pytest = (sys.executable, "-m", "pytest", "-q", "-n", str(PROCESSES), "--dist", "loadfile")
     with ExitStack() as stack:
         redis, postgresql, faults = {}, {}, {}
         if find_redis():
@@ -111,7 +113,7 @@ def run_suite(run: Run) -> None:
             url = stack.enter_context(started_postgresql())
             # tests/faults makes databases of its own on this server, whatever the round is.
             postgresql, faults = {"PLIMSOLL_TEST_DATABASE_URL": url}, {"PLIMSOLL_TEST_POSTGRESQL_URL": url}
-        run.step("pytest on SQLite", *pytest, "--cov", "--cov-report=term", **redis, **faults)
+        run.step("pytest on SQLite", *pytest, **redis, **faults)
         if postgresql:
             ignored = [f"--ignore={name}" for name in OWN_DATABASE]
             run.step("pytest on PostgreSQL", *pytest, "tests/dashboard", *ignored, **redis, **postgresql)

@@ -11,7 +11,7 @@ import pytest
 from tests.dashboard.running import run_plimsoll
 from tests.faults.brokers import Broker, FolderBroker, RedisBroker
 from tests.faults.databases import Database, PostgresqlDatabase, SqliteDatabase, database_url, run_on_server
-from tests.faults.figures import HEADING, MEASURED, Figures
+from tests.faults.figures import HEADING, Figures
 from tests.faults.installation import Installation, bytecode_kept_in
 from tests.services import find_postgresql, find_redis, started_postgresql
 
@@ -71,13 +71,18 @@ def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ins
 
 
 @pytest.fixture
-def figures(request: pytest.FixtureRequest, installation: Installation) -> Figures:
+def figures(request: pytest.FixtureRequest, installation: Installation) -> Iterator[Figures]:
     case = request.node.originalname.removeprefix("test_").replace("_", " ")
-    return Figures(case, installation)
+    measured = Figures(case, installation)
+    yield measured
+    # Properties travel with the report, also from another process.
+    request.node.user_properties.append(("faults", measured.line()))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if MEASURED:
+    reports = [report for report in terminalreporter.getreports("") if isinstance(report, pytest.TestReport)]
+    lines = {str(line) for report in reports for name, line in report.user_properties if name == "faults"}
+    if lines:
         terminalreporter.section("faults")
-        for line in (HEADING, *sorted(measured.line() for measured in MEASURED)):
+        for line in (HEADING, *sorted(lines)):
             terminalreporter.write_line(line)

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from tests.faults.installation import Installation
 
-MEASURED: list["Figures"] = []
-
 
 @dataclass
 class Figures:
@@ -30,7 +28,6 @@ class Figures:
         self.doubled = effects.total() - len(effects)
         self.rejections = sum(row.fence_rejections for row in self.installation.jobs())
         self.seconds = time.monotonic() - self.began
-        MEASURED.append(self)
 
     def line(self) -> str:
         numbers = f"{self.jobs:>5}{self.kills:>6}{self.lost:>5}{self.doubled:>8}{self.rejections:>11}"
