@@ -8,7 +8,7 @@ INSTALL := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --require-has
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test lint format lock clean
+.PHONY: help run setup test coverage lint format lock clean
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -23,6 +23,9 @@ setup: $(VENV)/.dev ## make .venv with everything for development
 
 test: $(VENV)/.dev ## lint, types, deploy check, migrations, the whole suite
 	@exec $(BIN)/python -m tests.run
+
+coverage: $(VENV)/.dev ## run the suite in one process and say which lines it does not reach
+	@exec $(BIN)/python -m pytest -q --cov --cov-report=term
 
 lint: $(VENV)/.dev ## check format, style and types
 	$(BIN)/ruff format --check .
