@@ -223,24 +223,34 @@ def _find_parents(
     ends at a line which is not there says nothing."""
     by_id = {fact.id: fact for fact in facts}
     judged = {call_id for call_id, call in calls.items() if policy.judges(call.model, None, call.usage)}
+    nearest: dict[str | None, str | None] = {None: CONVERSATION_START}
     parents = {}
     for call_id, draft in drafts.items():
-        found = _walk_to_call(draft.lines[0], by_id, call_id, judged) if draft.lines else None
-        if found is not None:
+        found = _find_nearest(draft.lines[0].parent, by_id, judged, nearest) if draft.lines else None
+        if found is not None and found != call_id:
             parents[call_id] = found
     return parents
 
 
-def _walk_to_call(line: LineFact, by_id: Mapping[str, LineFact], call_id: str, judged: set[str]) -> str | None:
-    seen: set[str] = set()
-    above = line.parent
-    while above is not None and above not in seen and above in by_id:
-        seen.add(above)
-        fact = by_id[above]
-        if fact.answer is not None and fact.answer.call_id != call_id and fact.answer.call_id in judged:
-            return fact.answer.call_id
-        above = fact.parent
-    return CONVERSATION_START if above is None else None
+def _find_nearest(
+    name: str | None, by_id: Mapping[str, LineFact], judged: set[str], nearest: dict[str | None, str | None]
+) -> str | None:
+    """The judged call at or above a line; each line is walked once for all calls."""
+    path: list[str] = []
+    while name is not None and name not in nearest:
+        fact = by_id.get(name)
+        if fact is None:
+            nearest[name] = None
+        elif fact.answer is not None and fact.answer.call_id in judged:
+            nearest[name] = fact.answer.call_id
+        else:
+            path.append(name)
+            nearest[name] = None  # until the way up is known: a circle leads nowhere
+            name = fact.parent
+    found = nearest[name]
+    for step in path:
+        nearest[step] = found
+    return found
 
 
 def _read_requests(facts: Iterable[LineFact], shapes: Mapping[str, Fingerprint] | None) -> dict[str, _KnownRequest]:
