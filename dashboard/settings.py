@@ -136,6 +136,7 @@ TEMPLATES: list[dict[str, Any]] = [
             ],
             "builtins": [
                 "dashboard.templatetags.plimsoll",
+                "dashboard.templatetags.drawings",
                 "django.templatetags.static",
                 "django_htmx.templatetags.django_htmx",
             ],

@@ -3,7 +3,6 @@
 import math
 import secrets
 from datetime import datetime
-from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from django import template
@@ -12,9 +11,10 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from dashboard.words import say_percent, say_tokens, say_usd
+
 register = template.Library()
 
-UNKNOWN = "unknown"
 LEVEL_WORDS = {"ok": "ok", "warning": "warning", "error": "error", "auto": "auto-compact", "blocking": "blocking"}
 _STEPS = (
     (60, 1, "s"),
@@ -25,35 +25,9 @@ _STEPS = (
 )
 
 
-@register.filter
-def tokens(count: int | None) -> str:
-    """167000 -> 167.0k. An unknown count is said, never drawn as zero."""
-    if count is None:
-        return UNKNOWN
-    if abs(count) < 1000:
-        return str(count)
-    # 999,950 would round to 1000.0k.
-    if abs(count) < 999_950:
-        return f"{Decimal(count) / 1000:.1f}k"
-    return f"{Decimal(count) / 1_000_000:.2f}M"
-
-
-@register.filter
-def usd(amount: Decimal | None) -> str:
-    """Cents, half up; an amount below a cent is not shown as nothing."""
-    if amount is None:
-        return UNKNOWN
-    sign = "−" if amount < 0 else ""  # noqa: RUF001 (a minus sign lines up with digits, a hyphen does not)
-    size = abs(amount)
-    if 0 < size < Decimal("0.005"):
-        return f"{sign}<$0.01"
-    return f"{sign}${size.quantize(Decimal('0.01'), ROUND_HALF_UP):,}"
-
-
-@register.filter
-def percent(share: float | Decimal | None) -> str:
-    """0.914 -> 91%."""
-    return UNKNOWN if share is None else f"{share * 100:.0f}%"
+register.filter("tokens", say_tokens)
+register.filter("usd", say_usd)
+register.filter("percent", say_percent)
 
 
 @register.filter

@@ -1,5 +1,6 @@
 """The style guide: every part of the look in every state, for owners."""
 
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -9,8 +10,13 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from compaction.context.forecast import CallPoint, forecast_line
+from compaction.context.policy import Policy, Preset
+from compaction.context.thresholds import draw_lines, read_level
+from compaction.context.windows import ModelInUse
 from dashboard import access
 from dashboard.charts import Chart, Line, Point, Share, calls_chart, gauge_chart, shares_chart
+from dashboard.gauge_bar import GaugeBar, draw_gauge
 from dashboard.page_request import PageRequest
 
 LINES = (
@@ -74,6 +80,38 @@ def _charts() -> list[Chart]:
     ]
 
 
+def _draw_sample(
+    policy: Policy, in_use: ModelInUse, used_tokens: int, *, peak_tokens: int | None = None, growth_tokens: int = 0
+) -> GaugeBar:
+    lines = draw_lines(policy, in_use)
+    limit = lines.limit_tokens if lines else 0
+    calls = [CallPoint(used_tokens - growth_tokens * back, turn=(40 - back) // 3) for back in reversed(range(40))]
+    forecast = forecast_line(calls, limit) if growth_tokens else None
+    return draw_gauge(lines, read_level(lines, used_tokens), forecast=forecast, peak_tokens=peak_tokens)
+
+
+def _gauges() -> list[tuple[str, GaugeBar]]:
+    """The gauge in every state it has."""
+    client, early = Policy.from_preset(Preset.CLIENT), Policy.from_preset(Preset.EARLY)
+    auto_off = replace(client, is_auto_enabled=False)
+    short, newer = ModelInUse("claude-opus-4-5", client_version="2.1.100"), ModelInUse("claude-opus-4-5[1m]")
+    not_seen = replace(short, client_version="2.1.325")
+    return [
+        ("Empty", _draw_sample(client, short, 0)),
+        ("Half full", _draw_sample(client, short, 96_200, growth_tokens=1_800)),
+        ("Early warning", _draw_sample(early, short, 131_000, peak_tokens=171_400, growth_tokens=2_100)),
+        ("Warning and error fall together", _draw_sample(client, short, 158_600, growth_tokens=3_400)),
+        ("Past the auto-compact line", _draw_sample(client, short, 171_400, growth_tokens=3_400)),
+        ("Full", _draw_sample(client, short, 200_000)),
+        ("Over the window", _draw_sample(client, short, 231_000)),
+        ("Line not seen in force", _draw_sample(client, not_seen, 120_000, growth_tokens=900)),
+        ("Auto-compact off", _draw_sample(auto_off, short, 120_000)),
+        ("1M window", _draw_sample(client, newer, 412_000, growth_tokens=2_600)),
+        ("8k window", _draw_sample(client, replace(short, reported_window_tokens=8_000), 3_000)),
+        ("Window not known", _draw_sample(client, ModelInUse("some-other-model"), 48_200)),
+    ]
+
+
 @require_safe
 def styleguide(request: PageRequest) -> HttpResponse:
     access.require_owner(request.actor)
@@ -81,6 +119,7 @@ def styleguide(request: PageRequest) -> HttpResponse:
     context = {
         "levels": LEVELS,
         "token_kinds": TOKEN_KINDS,
+        "gauges": _gauges(),
         "charts": _charts(),
         "blank_form": SampleForm(prefix="blank"),
         "wrong_form": SampleForm({"wrong-role": "captain", "wrong-name": "x" * 41}, prefix="wrong"),

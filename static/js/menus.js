@@ -14,7 +14,9 @@
       menu.open = false;
       menu.querySelector("summary").focus();
     }
-    for (const shown of document.querySelectorAll(".prov:hover, .prov:focus-within")) shown.classList.add("tip-closed");
+    for (const shown of document.querySelectorAll(":is(.prov, .gauge-line):is(:hover, :focus-within)")) {
+      shown.classList.add("tip-closed");
+    }
   });
   // Fixed, so that a table that scrolls inside itself does not cut the tooltip off; kept inside the window.
   function place(owner) {
@@ -32,6 +34,8 @@
     });
   }
   for (const kind of ["mouseout", "focusout"]) {
-    document.addEventListener(kind, (event) => event.target.closest?.(".prov")?.classList.remove("tip-closed"));
+    document.addEventListener(kind, (event) => {
+      event.target.closest?.(".prov, .gauge-line")?.classList.remove("tip-closed");
+    });
   }
 })();

@@ -1,14 +1,13 @@
 """The filters and tags of the templates, as tight tables."""
 
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
 from django.template import Context, Template
 from django.utils import timezone
 
-from dashboard.templatetags.plimsoll import ago, level, moment, percent, prov, tab, tokens, usd
+from dashboard.templatetags.plimsoll import ago, level, moment, prov, tab
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 
@@ -16,48 +15,6 @@ NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 @pytest.fixture
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timezone, "now", lambda: NOW)
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [
-        (None, "unknown"),
-        (0, "0"),
-        (812, "812"),
-        (999, "999"),
-        (1000, "1.0k"),
-        (167_000, "167.0k"),
-        (171_449, "171.4k"),
-        (999_949, "999.9k"),
-        (999_950, "1.00M"),
-        (1_204_000, "1.20M"),
-        (-4_100, "-4.1k"),
-    ],
-)
-def test_tokens_are_short_and_keep_a_unit(count: int | None, words: str) -> None:
-    assert tokens(count) == words
-
-
-@pytest.mark.parametrize(
-    ("amount", "words"),
-    [
-        (None, "unknown"),
-        (Decimal(0), "$0.00"),
-        (Decimal("0.0049"), "<$0.01"),
-        (Decimal("0.005"), "$0.01"),
-        (Decimal("1.2449"), "$1.24"),
-        (Decimal("1.245"), "$1.25"),
-        (Decimal(48_200), "$48,200.00"),
-        (Decimal("-12.5"), "\N{MINUS SIGN}$12.50"),
-    ],
-)
-def test_money_is_shown_in_cents(amount: Decimal | None, words: str) -> None:
-    assert usd(amount) == words
-
-
-@pytest.mark.parametrize(("share", "words"), [(None, "unknown"), (0.0, "0%"), (0.914, "91%"), (Decimal(1), "100%")])
-def test_shares_are_shown_as_percent(share: float | Decimal | None, words: str) -> None:
-    assert percent(share) == words
 
 
 @pytest.mark.usefixtures("stopped_clock")

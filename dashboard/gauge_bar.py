@@ -1,0 +1,230 @@
+"""The gauge: where a context stands among the lines of its window, as positions and words ready to be drawn.
+
+Pure: lines, reading and forecast of the engine come in. The marks are made in dashboard.templatetags.drawings.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compaction.context.forecast import Forecast, NotEnoughData
+from compaction.context.thresholds import NOT_SEEN_REMARK, Level, Line, Lines, LineState, Reading
+from dashboard.words import join_words, say_range, say_size, say_tokens
+
+# The names of the levels in class names and tokens of the stylesheets.
+STYLES = {
+    Level.NOT_KNOWN: "unknown",
+    Level.OK: "ok",
+    Level.WARNING: "warning",
+    Level.ERROR: "error",
+    Level.AUTO_COMPACT: "auto",
+    Level.BLOCKING: "blocking",
+}
+NOW = "now"
+_NOTICES = {
+    LineState.IN_FORCE: "",
+    LineState.NOT_SEEN: NOT_SEEN_REMARK,
+    LineState.OFF: "Auto-compact is off. What is left counts down to all that is available.",
+}
+WINDOW_NOT_KNOWN = "The window of this model is not known, so there are no lines. The tokens are what was measured."
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the sum that leads to a line, and where its figure comes from."""
+
+    formula: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One mark on the bar; lines at the same number of tokens share it. `chain` is the sum, line by line."""
+
+    levels: tuple[Level, ...]
+    tokens: int
+    percent: float
+    chain: tuple[Line, ...]
+    is_reached: bool = False
+    is_dashed: bool = False
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def style(self) -> str:
+        return STYLES[self.levels[-1]]
+
+    @property
+    def name(self) -> str:
+        return join_words(self.levels)
+
+    @property
+    def label(self) -> str:
+        """Name and tokens: warning and error 147.0k."""
+        return f"{self.name} {say_tokens(self.tokens)}"
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """From the window down to the line: each formula with the origin of the figure it takes in."""
+        window = self.chain[0].terms[0]
+        first = Step(f"window = {window.tokens:,}", window.words)
+        return (first, *(Step(line.formula, _say_origin(line)) for line in self.chain))
+
+
+@dataclass(frozen=True, slots=True)
+class GaugeBar:
+    """Everything a gauge shows. Percents are of its scale: the window, or all that is used where that is more."""
+
+    level: Level
+    used_tokens: int
+    window_tokens: int | None
+    fill_percent: float = 0.0
+    window_percent: float = 100.0
+    percent_left: int | None = None
+    ticks: tuple[Tick, ...] = ()
+    peak_tokens: int | None = None
+    peak_percent: float | None = None
+    forecast_words: str = ""
+    forecast_reason: str = ""
+    notice: str = ""
+
+    @property
+    def style(self) -> str:
+        return STYLES[self.level]
+
+    @property
+    def is_known(self) -> bool:
+        return self.window_tokens is not None
+
+    @property
+    def is_over_full(self) -> bool:
+        return self.window_tokens is not None and self.used_tokens > self.window_tokens
+
+    @property
+    def used_words(self) -> str:
+        return say_tokens(self.used_tokens)
+
+    @property
+    def window_words(self) -> str:
+        """of 200k, or that it is not known."""
+        return "window not known" if self.window_tokens is None else f"of {say_size(self.window_tokens)}"
+
+    @property
+    def level_words(self) -> str:
+        """The level as a badge says it: never the colour alone."""
+        if self.is_over_full:
+            return "over the window"
+        return "level not known" if self.level is Level.NOT_KNOWN else str(self.level)
+
+    @property
+    def limit_words(self) -> str:
+        """What the forecast counts down to."""
+        is_auto_on = any(Level.AUTO_COMPACT in tick.levels for tick in self.ticks)
+        limit = "the auto-compact line" if is_auto_on else "the end of what is available"
+        return f"past {limit}" if self.forecast_words == NOW else f"to {limit}"
+
+    @property
+    def left_words(self) -> str:
+        return "" if self.percent_left is None else f"{self.percent_left}% left"
+
+    @property
+    def sentence(self) -> str:
+        """The whole gauge as text, for those who cannot see it."""
+        if self.window_tokens is None:
+            return f"{self.used_tokens:,} tokens in use. {WINDOW_NOT_KNOWN}"
+        parts = [f"{self.used_tokens:,} of {self.window_tokens:,} tokens in use, {self.left_words}."]
+        if self.is_over_full:
+            parts.append(f"{self.used_tokens - self.window_tokens:,} tokens over the window.")
+        parts.append(f"Level: {self.level}.")
+        parts.append(f"Lines: {', '.join(f'{tick.name} at {tick.tokens:,}' for tick in self.ticks)}.")
+        if self.notice:
+            parts.append(self.notice)
+        if self.peak_tokens is not None:
+            parts.append(f"Highest so far: {self.peak_tokens:,}.")
+        if self.forecast_words:
+            parts.append(f"Forecast: {self.forecast_words}.")
+        return " ".join(parts)
+
+
+def draw_gauge(
+    lines: Lines | None,
+    reading: Reading,
+    *,
+    forecast: Forecast | NotEnoughData | None = None,
+    peak_tokens: int | None = None,
+) -> GaugeBar:
+    """Place a reading, its peak and the lines on one bar. Without lines there is no bar, only the tokens."""
+    if lines is None:
+        return GaugeBar(reading.level, reading.used_tokens, None, peak_tokens=peak_tokens, notice=WINDOW_NOT_KNOWN)
+    used, window = max(0, reading.used_tokens), lines.window.tokens
+    scale = max(used, window, peak_tokens or 0, 1)
+    words, reason = _say_forecast(forecast, reading)
+    return GaugeBar(
+        level=reading.level,
+        used_tokens=reading.used_tokens,
+        window_tokens=window,
+        fill_percent=_share(used, scale),
+        window_percent=_share(window, scale),
+        percent_left=reading.percent_left,
+        ticks=tuple(_draw_ticks(lines, used, scale)),
+        peak_tokens=peak_tokens,
+        peak_percent=None if peak_tokens is None else _share(peak_tokens, scale),
+        forecast_words=words,
+        forecast_reason=reason,
+        notice=_NOTICES[lines.auto_state],
+    )
+
+
+def _draw_ticks(lines: Lines, used_tokens: int, scale_tokens: int) -> Iterator[Tick]:
+    limits = (lines.available, lines.auto) if lines.is_auto_on else (lines.available,)
+    marks: list[tuple[Level, Line, tuple[Line, ...]]] = [
+        (Level.WARNING, lines.warning, limits),
+        (Level.ERROR, lines.error, limits),
+        (Level.BLOCKING, lines.blocking, (lines.available,)),
+    ]
+    if lines.is_auto_on:
+        marks.insert(2, (Level.AUTO_COMPACT, lines.auto, (lines.available,)))
+    joined: dict[int, list[tuple[Level, Line, tuple[Line, ...]]]] = {}
+    for mark in marks:
+        joined.setdefault(mark[1].tokens, []).append(mark)
+    for tokens, group in joined.items():
+        levels = tuple(level for level, _, _ in group)
+        is_auto = Level.AUTO_COMPACT in levels
+        yield Tick(
+            levels=levels,
+            tokens=tokens,
+            percent=_share(tokens, scale_tokens),
+            chain=tuple({line.name: line for _, own, before in group for line in (*before, own)}.values()),
+            is_reached=used_tokens >= tokens,
+            is_dashed=is_auto and lines.auto_state is LineState.NOT_SEEN,
+            remarks=lines.remarks if is_auto else (),
+        )
+
+
+def _say_origin(line: Line) -> str:
+    term = line.terms[-1]
+    return term.words if str(term.origin) in term.words else f"{term.words} ({term.origin})"
+
+
+def _say_forecast(forecast: Forecast | NotEnoughData | None, reading: Reading) -> tuple[str, str]:
+    """The words of the forecast, and what stands behind them or why there are none."""
+    if forecast is None:
+        return "", ""
+    if isinstance(forecast, NotEnoughData):
+        return "", forecast.sentence
+    growth = f"The context grows by about {forecast.growth_tokens_per_call:,} tokens per call."
+    if forecast.remaining_tokens == 0 or reading.is_above_auto:
+        return NOW, growth
+    if forecast.turns is None:
+        calls = forecast.calls
+        return say_range(calls.likely, (calls.low, calls.high), "call"), growth
+    turns = forecast.turns
+    words = say_range(turns.likely, (turns.low, turns.high), "turn")
+    if forecast.minutes is not None and forecast.minutes.likely > 0:
+        minutes = forecast.minutes
+        growth = (
+            f"{growth} About {minutes.likely:,} minutes of work ({minutes.low:,}-{minutes.high:,}), pauses left out."
+        )
+    return words, growth
+
+
+def _share(tokens: int, scale_tokens: int) -> float:
+    return round(100 * tokens / scale_tokens, 2)

@@ -1,0 +1,85 @@
+"""Numbers in words, as tight tables."""
+
+from decimal import Decimal
+
+import pytest
+
+from dashboard.words import join_words, say_percent, say_range, say_size, say_tokens, say_usd
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (None, "unknown"),
+        (0, "0"),
+        (812, "812"),
+        (999, "999"),
+        (1000, "1.0k"),
+        (167_000, "167.0k"),
+        (171_449, "171.4k"),
+        (999_949, "999.9k"),
+        (999_950, "1.00M"),
+        (1_204_000, "1.20M"),
+        (-4_100, "-4.1k"),
+    ],
+)
+def test_tokens_are_short_and_keep_a_unit(count: int | None, words: str) -> None:
+    assert say_tokens(count) == words
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(0, "0"), (200_000, "200k"), (1_000_000, "1M"), (167_040, "167k"), (1_048_576, "1.05M")]
+)
+def test_round_sizes_lose_their_zeros(count: int, words: str) -> None:
+    assert say_size(count) == words
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (None, "unknown"),
+        (Decimal(0), "$0.00"),
+        (Decimal("0.00001"), "<$0.0001"),
+        (Decimal("0.0042"), "$0.0042"),
+        (Decimal("0.00996"), "$0.01"),
+        (Decimal("0.01"), "$0.01"),
+        (Decimal("1.2449"), "$1.24"),
+        (Decimal("1.245"), "$1.25"),
+        (Decimal(48_200), "$48,200.00"),
+        (Decimal("-12.5"), "\N{MINUS SIGN}$12.50"),
+        (Decimal("-0.0042"), "\N{MINUS SIGN}$0.0042"),
+    ],
+)
+def test_money_is_shown_in_cents_and_smaller_amounts_in_four_digits(amount: Decimal | None, words: str) -> None:
+    assert say_usd(amount) == words
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (None, "unknown"),
+        (0.0, "0%"),
+        (0.001, "<1%"),
+        (0.914, "91%"),
+        (0.998, ">99%"),
+        (Decimal(1), "100%"),
+        (1.004, "100%"),
+    ],
+)
+def test_shares_are_shown_as_percent(share: float | Decimal | None, words: str) -> None:
+    assert say_percent(share) == words
+
+
+@pytest.mark.parametrize(
+    ("likely", "ends", "words"),
+    [(12, (8, 20), "~12 turns (8-20)"), (1, (1, 1), "~1 turn"), (1_400, (900, 2_100), "~1,400 turns (900-2,100)")],
+)
+def test_range_has_the_likely_value_first(likely: int, ends: tuple[int, int], words: str) -> None:
+    assert say_range(likely, ends, "turn") == words
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")]
+)
+def test_words_are_joined_as_in_a_sentence(parts: list[str], words: str) -> None:
+    assert join_words(parts) == words
