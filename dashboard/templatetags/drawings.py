@@ -1,7 +1,7 @@
 """Tags that draw on the server: gauges and sparklines. A row is put together here, as a list draws fifty of them."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from django import template
 from django.template.loader import render_to_string
@@ -9,6 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.gauge_bar import GaugeBar
+from dashboard.sparkline import draw_sparkline
 
 register = template.Library()
 
@@ -26,6 +27,12 @@ def gauge(bar: GaugeBar, size: str = "row") -> SafeString:
     # Only chance keeps the ids of tooltips apart: fragments join the page later.
     values = {"bar": bar, "size": size, "drawing": drawing, "tip_id": f"tip-{secrets.token_hex(4)}"}
     return render_to_string("parts/gauge.html", values)
+
+
+@register.simple_tag
+def sparkline(shares: Sequence[float | None], name: str = "hit rate") -> SafeString:
+    """Shares over time, oldest first."""
+    return draw_sparkline(shares, name)
 
 
 def _draw_row(bar: GaugeBar, drawing: SafeString) -> SafeString:

@@ -11,11 +11,13 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from dashboard.glossary import explain_term
 from dashboard.words import say_percent, say_tokens, say_usd
 
 register = template.Library()
 
 LEVEL_WORDS = {"ok": "ok", "warning": "warning", "error": "error", "auto": "auto-compact", "blocking": "blocking"}
+PROVENANCE_GRADES = ("measured", "estimated", "inferred")
 _STEPS = (
     (60, 1, "s"),
     (3600, 60, "min"),
@@ -88,6 +90,26 @@ def prov(word: str, explanation: str) -> SafeString:
         word,
         explanation,
     )
+
+
+@register.simple_tag
+def term(name: str, words: str = "") -> SafeString:
+    """A word of the glossary with its explanation: {% term "hit rate" %}, or with other words in the text."""
+    return prov(words or name, explain_term(name))
+
+
+@register.simple_tag
+def provenance(grade: str) -> SafeString:
+    """How a number is known: measured, estimated or inferred."""
+    if grade not in PROVENANCE_GRADES:
+        raise ValueError(f"No such provenance: {grade!r}.")
+    return format_html('<span class="provenance">{}</span>', term(grade))
+
+
+@register.simple_tag
+def list_price() -> SafeString:
+    """Stands beside every dollar amount."""
+    return format_html('<span class="provenance">{}</span>', term("list price"))
 
 
 @register.simple_tag(takes_context=True)

@@ -1,7 +1,8 @@
 // Charts: draws the JSON figure named by data-chart in the colours of the theme shown, and again when that changes.
 (() => {
   const CONFIG = { displaylogo: false, displayModeBar: false, responsive: true };
-  const TOKEN = /^var\((--[\w-]+)\)$/;
+  const TOKEN = /var\((--[\w-]+)\)/g;
+  const narrow = matchMedia("(max-width: 720px)");
 
   // A custom property holds its light-dark() text; only a used colour is the resolved one.
   function reader() {
@@ -23,14 +24,45 @@
 
   function coloured(value, read) {
     if (typeof value === "string") {
-      const token = TOKEN.exec(value);
-      return token ? read(token[1]) : value;
+      return value.replace(TOKEN, (_, name) => read(name));
     }
-    if (Array.isArray(value)) return value.map((item) => coloured(item, read));
+    // A long column of numbers holds no colours.
+    if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map((item) => coloured(item, read));
     if (value && typeof value === "object") {
       return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, coloured(item, read)]));
     }
     return value;
+  }
+
+  // A column written "=name" stands for one that several traces share.
+  function unshare({ data, shared }) {
+    for (const trace of shared ? data : []) {
+      for (const [key, value] of Object.entries(trace)) {
+        if (typeof value === "string" && value.startsWith("=")) trace[key] = shared[value.slice(1)];
+      }
+    }
+  }
+
+  // A click on a call asks for its details: ?call=KEY, and &break=KEY where a cache break lies at the same place.
+  function pick(area, points) {
+    const url = new URL(area.dataset.pickUrl, location.href);
+    // The hover gathers what lies near, a break a few calls away too; the call under the pointer decides.
+    const call = points.find((point) => point.data.meta === "call") ?? points.find((point) => point.data.meta);
+    if (!call) return;
+    const { x } = call;
+    for (const point of points) {
+      if (point.data.meta && point.x === x) url.searchParams.set(point.data.meta, point.customdata);
+    }
+    const line = { color: getComputedStyle(area).color, width: 1 };
+    const mark = { type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", line };
+    Plotly.relayout(area, { shapes: [...area.shapesAtRest, mark] });
+    htmx.ajax("GET", url.pathname + url.search, { source: area, target: area.dataset.pickTarget, swap: "innerHTML" });
+  }
+
+  function listen(area) {
+    if (area.isListening || !area.dataset.pickUrl) return;
+    area.isListening = true;
+    area.on("plotly_click", ({ points }) => pick(area, points));
   }
 
   async function draw(area) {
@@ -39,7 +71,15 @@
     const theme = reader();
     const figure = coloured(JSON.parse(source.textContent), theme.colour);
     theme.done();
+    unshare(figure);
+    // A finger that moves over the figure scrolls the page.
+    if (matchMedia("(pointer: coarse)").matches) figure.layout.dragmode = false;
+    if (narrow.matches) {
+      for (const shape of figure.layout.shapes ?? []) if (shape.name === "compaction") delete shape.label;
+    }
+    area.shapesAtRest = figure.layout.shapes ?? [];
     await Plotly.react(area, figure.data, figure.layout, CONFIG);
+    listen(area);
     area.classList.add("drawn");
   }
 
@@ -49,6 +89,7 @@
 
   drawWithin(document);
   document.addEventListener("plimsoll:theme", () => drawWithin(document));
+  narrow.addEventListener("change", () => drawWithin(document));
   document.addEventListener("htmx:load", (event) => {
     if (event.target !== document.body) drawWithin(event.target);
   });

@@ -20,6 +20,7 @@ from pytest_django import Settings
 from dashboard.asgi import build_application
 from dashboard.models import User
 from tests.browser.programs import AXE, find_chromium
+from tests.builders import make_team, make_user
 
 SignIn: TypeAlias = Callable[[Page, User], None]
 Axe: TypeAlias = Callable[[Page], list[str]]
@@ -33,6 +34,11 @@ CHROMIUM_OPTIONS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+NOTE_VIOLATIONS = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));
+"""
 
 
 @pytest.hookimpl(trylast=True)
@@ -134,6 +140,20 @@ def sign_in(live_url: str) -> SignIn:
         page.context.add_cookies([cookie])  # type: ignore[list-item]
 
     return sign_in
+
+
+@pytest.fixture
+def owner(live_url: str) -> User:
+    make_team("Harbour", owner="alice")
+    return make_user("alice")
+
+
+@pytest.fixture
+def styleguide(page: Page, owner: User, sign_in: SignIn) -> Page:
+    sign_in(page, owner)
+    page.add_init_script(NOTE_VIOLATIONS)
+    page.goto("/styleguide/")
+    return page
 
 
 @pytest.fixture(scope="session")

@@ -2,29 +2,70 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_look import owner, styleguide  # noqa: F401 (fixtures)
+from tests.browser.test_look import wait_for_charts
 
 
-def test_tick_of_a_gauge_tells_its_formula_to_the_keyboard(styleguide: Page) -> None:  # noqa: F811
+def test_tick_of_a_gauge_tells_its_formula_to_the_keyboard(styleguide: Page) -> None:
     header = styleguide.locator(".gauge-header").nth(1)
-    tick = header.get_by_role("button", name=re.compile("^auto-compact"))
-    tip = header.get_by_role("tooltip").filter(has_text="auto = available - 13,000 = 167,000")
     header.get_by_role("button", name=re.compile("^warning and error")).focus()
-    expect(tip).to_be_visible()
+    tip = header.get_by_role("tooltip")
+    expect(tip).to_contain_text("warning = auto - 20,000 = 147,000")
     styleguide.keyboard.press("Tab")
-    expect(tick).to_be_focused()
+    expect(header.get_by_role("button", name=re.compile("^auto-compact"))).to_be_focused()
     expect(tip).to_have_count(1)
+    expect(tip).to_contain_text("auto = available - 13,000 = 167,000")
     expect(tip).to_contain_text("window 200,000 from the client's table for claude-opus-4-5")
     styleguide.keyboard.press("Escape")
-    expect(header.get_by_role("tooltip")).to_have_count(0)
+    expect(tip).to_have_count(0)
 
 
-def test_tick_on_the_bar_answers_to_the_pointer_as_its_name_does(styleguide: Page) -> None:  # noqa: F811
+def test_tick_on_the_bar_answers_to_the_pointer_as_its_name_does(styleguide: Page) -> None:
     header = styleguide.locator(".gauge-header").nth(1)
     header.scroll_into_view_if_needed()
     bar = header.locator(".gauge-bar").bounding_box()
     assert bar is not None
     styleguide.mouse.move(bar["x"] + bar["width"] * 0.885, bar["y"] + bar["height"] / 2)
     expect(header.get_by_role("tooltip")).to_contain_text("blocking = available - 3,000 = 177,000")
+
+
+@pytest.mark.parametrize(("place", "call"), [(0, "call-65"), (2, "call-")], ids=["bars", "5,000 calls"])
+def test_click_on_a_call_asks_for_its_details(styleguide: Page, place: int, call: str) -> None:
+    wait_for_charts(styleguide)
+    plot = styleguide.locator(".chart-area").nth(place).locator(".nsewdrag").first
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] * 65 / 150, box["y"] + box["height"] - 20
+    styleguide.mouse.move(x - 3, y)
+    styleguide.mouse.move(x - 2, y)
+    expect(styleguide.locator(".hoverlayer .legend").first).to_be_visible()
+    with styleguide.expect_request(re.compile(r"/styleguide/\?call=call-\d+")) as asked:
+        styleguide.mouse.click(x - 2, y)
+    assert asked.value.headers["hx-request"] == "true"
+    assert call in asked.value.url
+    expect(styleguide.locator("#picked")).to_contain_text(f"Picked: {call}")
+    assert styleguide.evaluate("window.violations") == []
+
+
+def test_call_is_picked_from_the_table_by_keyboard(styleguide: Page) -> None:
+    figure = styleguide.locator("figure.chart").first
+    figure.locator("summary").press("Enter")
+    figure.get_by_role("link", name="42", exact=True).press("Enter")
+    expect(styleguide.locator("#picked")).to_contain_text("Picked: call-42")
+
+
+def test_gauges_tell_everything_without_scripts(styleguide: Page, live_url: str) -> None:
+    browser = styleguide.context.browser
+    assert browser is not None
+    context = browser.new_context(base_url=live_url, java_script_enabled=False)
+    context.add_cookies(styleguide.context.cookies())  # type: ignore[arg-type]
+    bare = context.new_page()
+    bare.goto("/styleguide/")
+    header = bare.locator(".gauge-header").nth(1)
+    header.get_by_role("button", name=re.compile("^blocking")).focus()
+    expect(header.get_by_role("tooltip")).to_contain_text("blocking = available - 3,000 = 177,000")
+    expect(bare.get_by_role("img", name=re.compile("^231,000 of 200,000 tokens in use")).first).to_be_visible()
+    context.close()

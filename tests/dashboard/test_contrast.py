@@ -102,7 +102,7 @@ def test_text_is_readable_on_its_own_ground(text: str, behind: str, theme: str) 
 
 
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("mark", ["edge", *(f"{level}-fill" for level in LEVELS), *TOKEN_KINDS])
+@pytest.mark.parametrize("mark", ["edge", "loss", *(f"{level}-fill" for level in LEVELS), *TOKEN_KINDS])
 def test_control_borders_and_coloured_areas_stand_out(mark: str, theme: str) -> None:
     assert contrast(mark, "card", theme) >= 3
 
@@ -110,7 +110,9 @@ def test_control_borders_and_coloured_areas_stand_out(mark: str, theme: str) -> 
 @pytest.mark.parametrize("eyes", EYES)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize(
-    "family", [tuple(f"{level}-fill" for level in LEVELS), TOKEN_KINDS], ids=["levels", "token kinds"]
+    "family",
+    [tuple(f"{level}-fill" for level in LEVELS), TOKEN_KINDS, ("loss", "write5m", "output"), ("loss", "read")],
+    ids=["levels", "token kinds", "dollars", "marks on calls"],
 )
 def test_colours_of_a_family_can_be_told_apart(family: tuple[str, ...], theme: str, eyes: str) -> None:
     pairs = itertools.combinations(family, 2)

@@ -1,13 +1,16 @@
 """The filters and tags of the templates, as tight tables."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 from django.template import Context, Template
 from django.utils import timezone
+from django.utils.html import escape
 
-from dashboard.templatetags.plimsoll import ago, level, moment, prov, tab
+from dashboard.glossary import GLOSSARY
+from dashboard.templatetags.plimsoll import ago, level, list_price, moment, prov, provenance, tab, term
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 
@@ -70,6 +73,30 @@ def test_text_from_people_is_escaped() -> None:
 
 def test_tooltips_of_the_same_word_have_different_ids() -> None:
     assert prov("list price", "…") != prov("list price", "…")
+
+
+@pytest.mark.parametrize("name", GLOSSARY)
+def test_term_is_explained_in_two_sentences(name: str) -> None:
+    assert all(re.fullmatch(r"[A-Z].*[^.!]\.", sentence) for sentence in GLOSSARY[name])
+    drawn = term(name)
+    assert f">{name}</button>" in drawn
+    assert escape(" ".join(GLOSSARY[name])) in drawn
+
+
+def test_term_may_stand_in_other_words() -> None:
+    assert ">hits</button>" in term("hit rate", "hits")
+
+
+def test_word_that_is_not_in_the_glossary_is_refused() -> None:
+    with pytest.raises(ValueError, match="no term 'vibes'"):
+        term("vibes")
+    with pytest.raises(ValueError, match="No such provenance: 'hit rate'"):
+        provenance("hit rate")
+
+
+def test_provenance_and_list_price_are_quiet_terms() -> None:
+    assert "Nothing was worked out." in provenance("measured")
+    assert "Subscribers do not pay per token." in list_price()
 
 
 @pytest.mark.parametrize(

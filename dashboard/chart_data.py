@@ -1,0 +1,98 @@
+"""What figures are drawn from: calls, lines, compactions, breaks, days, causes, parts of a context, as plain rows."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
+
+
+class TimelineAxis(StrEnum):
+    """What a timeline runs along."""
+
+    CALL = "call"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineCall:
+    """One API call: its number in the session, its tokens by kind, the sub-agent that made it, its key for details."""
+
+    number: int
+    at: datetime | None
+    context_tokens: int
+    read_tokens: int
+    write_5m_tokens: int
+    write_1h_tokens: int
+    uncached_tokens: int
+    output_tokens: int
+    agent: str | None
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineLine:
+    """A threshold across the timeline; `style` is the level's name in the stylesheets."""
+
+    name: str
+    style: str
+    tokens: int
+    is_dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineCompaction:
+    """A compaction right before the call with this number."""
+
+    call_number: int
+    before_tokens: int
+    after_tokens: int
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineBreak:
+    """A cache break at a call; the dollars are None where the model has no price."""
+
+    call_number: int
+    usd: Decimal | None
+    cause: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All that one timeline shows. Calls of sub-agents are told by their `agent` and drawn in lanes of their own."""
+
+    calls: tuple[TimelineCall, ...]
+    lines: tuple[TimelineLine, ...] = ()
+    compactions: tuple[TimelineCompaction, ...] = ()
+    breaks: tuple[TimelineBreak, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DaySpend:
+    """What a day cost at list price and how much of that was lost to cache breaks."""
+
+    day: date
+    spend_usd: Decimal
+    lost_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class CauseSpend:
+    """What one cause of cache breaks cost, and how much of it could have been avoided."""
+
+    cause: str
+    breaks: int
+    lost_usd: Decimal
+    avoidable_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPart:
+    """Tokens of one part of a context: its category, and the tool and the file where it has them."""
+
+    category: str
+    tokens: int
+    tool: str | None = None
+    file: str | None = None

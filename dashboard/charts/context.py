@@ -1,0 +1,114 @@
+"""Figures about one context: how full it is among its lines, and what it is made of."""
+
+from collections.abc import Iterator, Sequence
+
+from compaction.context.thresholds import Lines, Reading
+from dashboard.chart_data import ContextPart
+from dashboard.charts import Chart, Series, build_figure, escape_markup
+from dashboard.gauge_bar import draw_gauge
+from dashboard.words import join_words, say_tokens
+
+# More areas than this in one part cannot be read; the smaller ones are put together.
+_LARGEST_PARTS = 12
+_LONGEST_NAME = 28
+_DEPTH_COLOURS = ("var(--sunken)", "var(--accent-soft)", "var(--raised)")
+
+
+def draw_indicator(chart_id: str, lines: Lines, reading: Reading) -> Chart:
+    """How full a window is, with one step from each line to the next; lines that fall together are one step."""
+    bar = draw_gauge(lines, reading)
+    end = max(lines.window.tokens, reading.used_tokens)
+    ends = [*(tick.tokens for tick in bar.ticks[1:]), end]
+    steps = [
+        {"range": [tick.tokens, upper], "color": f"var(--{tick.style}-fill)"}
+        for tick, upper in zip(bar.ticks, ends, strict=True)
+    ]
+    look = {
+        "type": "indicator",
+        "mode": "gauge+number",
+        "value": reading.used_tokens,
+        "number": {"valueformat": ".4s", "font": {"color": "var(--ink)", "size": 24}},
+        "gauge": {
+            "shape": "angular",
+            "axis": {"range": [0, end], "tickformat": "~s", "tickcolor": "var(--line)", "nticks": 6},
+            "bar": {"color": "var(--ink)", "thickness": 0.3},
+            "bgcolor": "var(--line)",
+            "borderwidth": 0,
+            "steps": steps,
+        },
+    }
+    named = [("used", reading.used_tokens), *((tick.name, tick.tokens) for tick in bar.ticks)]
+    rows = tuple((name, f"{tokens:,}") for name, tokens in [*named, ("window", lines.window.tokens)])
+    layout = {"margin": {"l": 40, "r": 40, "t": 28, "b": 8}}
+    title = f"Context in use against its lines: {say_tokens(reading.used_tokens)}, {bar.level_words}"
+    return Chart(chart_id, title, build_figure([Series(look)], layout, height=200), ("Line", "Tokens"), rows)
+
+
+def draw_composition(chart_id: str, parts: Sequence[ContextPart]) -> Chart:
+    """What a context is made of, by area: category, then tool, then file."""
+    areas = list(_list_areas(_build_tree(parts), parent=""))
+    colours = [_DEPTH_COLOURS[area_id.count("/")] for area_id, _, _, _ in areas]
+    look = {
+        "type": "treemap",
+        "branchvalues": "total",
+        "texttemplate": "%{label}<br>%{value:.3s}",
+        "hovertemplate": "%{customdata}: %{value:,} tokens, %{percentRoot:.0%}<extra></extra>",
+        "marker": {"colors": colours, "line": {"color": "var(--edge)", "width": 1}},
+        "textfont": {"color": "var(--ink)", "size": 13},
+        "tiling": {"pad": 2},
+        "pathbar": {"visible": False},
+    }
+    columns = {
+        "ids": [area_id for area_id, _, _, _ in areas],
+        "parents": [area_id.rpartition("/")[0] for area_id, _, _, _ in areas],
+        "labels": [escape_markup(_shorten(name)) for _, name, _, _ in areas],
+        "values": [tokens for _, _, tokens, _ in areas],
+        "customdata": [escape_markup(path) for _, _, _, path in areas],
+    }
+    figure = build_figure([Series(look, columns)], {}, height=320)
+    rows = tuple(
+        (part.category, part.tool or "", part.file or "", f"{part.tokens:,}")
+        for part in sorted(parts, key=lambda part: -part.tokens)
+    )
+    return Chart(chart_id, "What the context is made of", figure, ("Category", "Tool", "File", "Tokens"), rows)
+
+
+class _Node:
+    """A part of the tree: its own tokens and its children by name."""
+
+    def __init__(self) -> None:
+        self.own_tokens = 0
+        self.children: dict[str, _Node] = {}
+
+    @property
+    def tokens(self) -> int:
+        return self.own_tokens + sum(child.tokens for child in self.children.values())
+
+
+def _build_tree(parts: Sequence[ContextPart]) -> _Node:
+    root = _Node()
+    for part in parts:
+        node = root
+        for name in (part.category, part.tool, part.file):
+            if name is not None:
+                node = node.children.setdefault(name, _Node())
+        node.own_tokens += part.tokens
+    return root
+
+
+def _list_areas(node: _Node, *, parent: str, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str, int, str]]:
+    """(id, name, tokens, words for the hover) of all parts below a node, largest first. Ids are places, not names."""
+    named = sorted(node.children.items(), key=lambda pair: -pair[1].tokens)
+    for place, (name, child) in enumerate(named[:_LARGEST_PARTS]):
+        area_id = f"{parent}/{place}" if parent else str(place)
+        words = (*path, name)
+        yield area_id, name, child.tokens, ", ".join(words)
+        yield from _list_areas(child, parent=area_id, path=words)
+    if smaller := named[_LARGEST_PARTS:]:
+        area_id = f"{parent}/more" if parent else "more"
+        total = sum(child.tokens for _, child in smaller)
+        yield area_id, f"{len(smaller):,} more", total, join_words((*path, f"{len(smaller):,} smaller ones"))
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"…{name[-_LONGEST_NAME + 1 :]}"

@@ -1,0 +1,91 @@
+"""Figures about dollars at list price: spend and loss per day, and loss by cause."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from textwrap import wrap
+from typing import Any
+
+from dashboard.chart_data import CauseSpend, DaySpend
+from dashboard.charts import Chart, Series, build_figure, escape_markup
+from dashboard.words import say_percent, say_usd
+
+_ROW_PIXELS = 34
+_LONGEST_LINE = 22
+
+
+def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend]) -> Chart:
+    """One bar per day: what was lost to cache breaks below, the rest of the spend above it."""
+    names = [f"{day.day:%Y-%m-%d}" for day in days]
+    rest = [_round(day.spend_usd - day.lost_usd) for day in days]
+    series = [
+        _bars("lost to cache breaks", "loss", {"x": names, "y": [_round(day.lost_usd) for day in days]}),
+        _bars("other spend", "write5m", {"x": names, "y": rest}),
+    ]
+    layout = {
+        "barmode": "stack",
+        "bargap": 0.3,
+        "hovermode": "x unified",
+        "xaxis": {"type": "date", "tickformat": "%-d %b", "fixedrange": True},
+        "yaxis": {"tickprefix": "$", "fixedrange": True, "rangemode": "tozero"},
+    }
+    rows = tuple(
+        (name, say_usd(day.spend_usd), say_usd(day.lost_usd), _say_share(day.lost_usd, day.spend_usd))
+        for name, day in zip(names, days, strict=True)
+    )
+    return Chart(
+        chart_id,
+        "Spend and loss per day, list price",
+        build_figure(series, layout, height=220),
+        ("Day", "Spend", "Lost to cache breaks", "Share"),
+        rows,
+        legend=(("write5m", "other spend"), ("loss", "lost to cache breaks")),
+    )
+
+
+def draw_spend_by_cause(chart_id: str, causes: Sequence[CauseSpend]) -> Chart:
+    """One bar per cause, the avoidable part first. The order given is kept, from the top."""
+    names = ["<br>".join(map(escape_markup, wrap(cause.cause, _LONGEST_LINE))) for cause in causes]
+    expected = [_round(cause.lost_usd - cause.avoidable_usd) for cause in causes]
+    avoidable = [_round(cause.avoidable_usd) for cause in causes]
+    series = [
+        _bars("avoidable", "loss", {"y": names, "x": avoidable}, orientation="h"),
+        _bars("not avoidable", "output", {"y": names, "x": expected}, orientation="h"),
+    ]
+    layout = {
+        "barmode": "stack",
+        "bargap": 0.35,
+        "hovermode": "y unified",
+        "xaxis": {"tickprefix": "$", "fixedrange": True, "rangemode": "tozero", "nticks": 5, "tickangle": 0},
+        "yaxis": {"type": "category", "autorange": "reversed", "fixedrange": True, "ticksuffix": " "},
+    }
+    rows = tuple(
+        (cause.cause, f"{cause.breaks:,}", say_usd(cause.lost_usd), say_usd(cause.avoidable_usd)) for cause in causes
+    )
+    return Chart(
+        chart_id,
+        "Lost to cache breaks by cause, list price",
+        build_figure(series, layout, height=50 + _ROW_PIXELS * max(1, len(causes))),
+        ("Cause", "Breaks", "Lost", "Avoidable"),
+        rows,
+        legend=(("loss", "avoidable"), ("output", "not avoidable")),
+    )
+
+
+def _bars(name: str, token: str, columns: dict[str, Any], *, orientation: str = "v") -> Series:
+    value = "y" if orientation == "v" else "x"
+    look = {
+        "type": "bar",
+        "name": name,
+        "orientation": orientation,
+        "marker": {"color": f"var(--{token})"},
+        "hovertemplate": f"$%{{{value}:,.2f}}",
+    }
+    return Series(look, columns)
+
+
+def _round(amount: Decimal) -> float:
+    return float(round(amount, 4))
+
+
+def _say_share(part: Decimal, whole: Decimal) -> str:
+    return say_percent(part / whole) if whole else "–"  # noqa: RUF001 (the sign for nothing to say)

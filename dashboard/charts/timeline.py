@@ -1,0 +1,296 @@
+"""The timeline of a session: tokens per call, the lines, compactions, cache breaks, and sub-agents in lanes below."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dashboard.chart_data import Timeline, TimelineAxis, TimelineBreak, TimelineCall, TimelineCompaction
+from dashboard.charts import Chart, Series, build_figure, escape_markup
+from dashboard.charts.threshold_marks import choose_top, draw_thresholds
+from dashboard.words import say_size, say_tokens, say_usd
+
+# (name, colour token, field of a call), from the bottom of the stack to its top
+KINDS = (
+    ("cache read", "read", "read_tokens"),
+    ("written, 5 min", "write5m", "write_5m_tokens"),
+    ("written, 1 h", "write1h", "write_1h_tokens"),
+    ("uncached", "fresh", "uncached_tokens"),
+    ("output", "output", "output_tokens"),
+)
+# One bar is one element of the page; beyond this a stack is five areas with steps, however many calls there are.
+MOST_BAR_CALLS = 300
+# The table in the page; a session of 5,000 calls would be 45,000 cells.
+MOST_TABLE_ROWS = 200
+MOST_LANES = 8
+_MAIN_PIXELS, _LANE_PIXELS, _FRAME_PIXELS = 280, 22, 70
+_SMALLEST_MARK, _LARGEST_MARK = 9, 26
+_LEAST_LABEL_GAP = 0.1
+_COLUMNS = ("Call", "Time", "Agent", "Context", *(name.capitalize() for name, _, _ in KINDS), "Event")
+
+
+def draw_timeline(chart_id: str, timeline: Timeline, *, axis: TimelineAxis = TimelineAxis.CALL) -> Chart:
+    """Everything on one x axis. By time, calls whose time is not known are left out of the figure."""
+    shown = [call for call in timeline.calls if axis is TimelineAxis.CALL or call.at is not None]
+    main = [call for call in shown if call.agent is None]
+    places = {call.number: _place(call, axis) for call in shown}
+    lanes = _name_lanes(shown)
+    series = [
+        *_stack_kinds(main, axis),
+        *_mark_compactions(timeline.compactions, places),
+        *_mark_breaks(timeline.breaks, places, {call.number: call.context_tokens for call in shown}),
+        *_draw_lanes(shown, lanes, places),
+    ]
+    top = choose_top(max((call.context_tokens for call in main), default=0), timeline.lines)
+    lane_count = min(len(lanes), MOST_LANES)
+    layout = _lay_out(axis, top, _label_lanes(lanes))
+    verticals = _draw_verticals(timeline.compactions, places, edge=0.5 if axis is TimelineAxis.CALL else 0.0)
+    layout["shapes"] = [*draw_thresholds(timeline.lines, top), *verticals]
+    listed = timeline.calls[-MOST_TABLE_ROWS:]
+    return Chart(
+        chart_id,
+        f"Context per call, in tokens: {len(timeline.calls):,} calls",
+        build_figure(
+            series,
+            layout,
+            height=_MAIN_PIXELS + _FRAME_PIXELS + _LANE_PIXELS * lane_count,
+            shared={"x": [places[call.number] for call in main]},
+        ),
+        _COLUMNS,
+        _list_rows(listed, timeline),
+        keys=tuple(call.key for call in listed),
+        note=_say_left_out(timeline.calls, shown),
+        legend=_list_legend(timeline),
+    )
+
+
+def _place(call: TimelineCall, axis: TimelineAxis) -> int:
+    if axis is TimelineAxis.CALL or call.at is None:
+        return call.number
+    return round(call.at.timestamp() * 1000)
+
+
+def _stack_kinds(calls: Sequence[TimelineCall], axis: TimelineAxis) -> list[Series]:
+    is_bars = axis is TimelineAxis.CALL and len(calls) <= MOST_BAR_CALLS
+    series = []
+    for name, token, field in KINDS:
+        colour = f"var(--{token})"
+        look: dict[str, Any] = {"name": name, "hovertemplate": "%{y:,}"}
+        if is_bars:
+            look |= {"type": "bar", "marker": {"color": colour, "line": {"width": 0}}}
+        else:
+            shape = "hvh" if axis is TimelineAxis.CALL else "hv"
+            line = {"shape": shape, "width": 0, "color": colour}
+            look |= {"type": "scatter", "mode": "lines", "stackgroup": "tokens", "line": line, "fillcolor": colour}
+        columns = {"x": "=x", "y": [getattr(call, field) for call in calls]}
+        if not series:
+            look["meta"] = "call"
+            columns["customdata"] = [call.key for call in calls]
+        series.append(Series(look, columns))
+    return series
+
+
+def _mark_compactions(compactions: Sequence[TimelineCompaction], places: dict[int, int]) -> list[Series]:
+    known = [one for one in compactions if one.call_number in places]
+    if not known:
+        return []
+    look = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "compaction",
+        "marker": {"symbol": "triangle-down", "size": 10, "color": "var(--auto-fill)"},
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+    columns = {
+        "x": [places[one.call_number] for one in known],
+        "y": [one.before_tokens for one in known],
+        "customdata": [
+            escape_markup(f"compacted before call {one.call_number:,}: {say_change(one)}, {one.trigger}")
+            for one in known
+        ],
+    }
+    return [Series(look, columns)]
+
+
+def _mark_breaks(breaks: Sequence[TimelineBreak], places: dict[int, int], heights: dict[int, int]) -> list[Series]:
+    known = [one for one in breaks if one.call_number in places]
+    if not known:
+        return []
+    most = max((float(one.usd) for one in known if one.usd is not None), default=0.0)
+    look = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "cache break",
+        "meta": "break",
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": {
+            "color": "var(--loss)",
+            "line": {"color": "var(--card)", "width": 1.5},
+            "opacity": 1,
+            "size": [_size_mark(one, most) for one in known],
+            "symbol": ["circle" if one.usd is not None else "circle-open-dot" for one in known],
+        },
+    }
+    columns = {
+        "x": [places[one.call_number] for one in known],
+        "y": [heights[one.call_number] for one in known],
+        "text": [
+            escape_markup(f"cache break at call {one.call_number:,}: {one.cause}, {say_usd(one.usd)}") for one in known
+        ],
+        "customdata": [one.key for one in known],
+    }
+    return [Series(look, columns)]
+
+
+def _size_mark(one: TimelineBreak, most_usd: float) -> float:
+    """The area grows with the dollars; an unknown amount has the smallest mark, and another shape."""
+    if one.usd is None or most_usd <= 0:
+        return _SMALLEST_MARK
+    share = max(0.0, float(one.usd) / most_usd)
+    return round(_SMALLEST_MARK + (_LARGEST_MARK - _SMALLEST_MARK) * share**0.5, 1)
+
+
+def _name_lanes(calls: Sequence[TimelineCall]) -> dict[str, int]:
+    """Agents and their lanes in order of appearance; beyond the last lane they share it."""
+    agents = list(dict.fromkeys(call.agent for call in calls if call.agent is not None))
+    return {agent: min(place, MOST_LANES - 1) for place, agent in enumerate(agents)}
+
+
+def _label_lanes(lanes: dict[str, int]) -> list[str]:
+    names = [escape_markup(agent[:24]) for agent in lanes]
+    if len(names) <= MOST_LANES:
+        return names
+    return [*names[: MOST_LANES - 1], f"{len(names) - MOST_LANES + 1:,} more"]
+
+
+def _draw_lanes(calls: Sequence[TimelineCall], lanes: dict[str, int], places: dict[int, int]) -> list[Series]:
+    told = [(call, lanes[call.agent]) for call in calls if call.agent is not None]
+    if not told:
+        return []
+    most = max(call.context_tokens for call, _ in told) or 1
+    look = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "sub-agents",
+        "yaxis": "y2",
+        "meta": "call",
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+    columns = {
+        "x": [places[call.number] for call, _ in told],
+        "y": [lane for _, lane in told],
+        "customdata": [call.key for call, _ in told],
+        "text": [escape_markup(f"{call.agent}: {say_tokens(call.context_tokens)}") for call, _ in told],
+        "marker": {
+            "symbol": "line-ns",
+            "line": {"color": "var(--write5m)", "width": 2},
+            "size": [round(4 + 5 * call.context_tokens / most) for call, _ in told],
+        },
+    }
+    return [Series(look, columns)]
+
+
+def _draw_verticals(
+    compactions: Sequence[TimelineCompaction], places: dict[int, int], *, edge: float
+) -> list[dict[str, Any]]:
+    """One line per compaction at the left edge of its call, with "167k → 51k" where the label has room."""
+    known = [(places[one.call_number] - edge, one) for one in compactions if one.call_number in places]
+    first, last = min(places.values(), default=0), max(places.values(), default=1)
+    gap = (last - first) * _LEAST_LABEL_GAP
+    shapes, labelled_at = [], float("-inf")
+    for place, one in sorted(known, key=lambda pair: pair[0]):
+        shape: dict[str, Any] = {
+            "type": "line",
+            "name": "compaction",
+            "layer": "above",
+            "x0": place,
+            "x1": place,
+            "y0": 0,
+            "y1": 1,
+            "yref": "y domain",
+            "line": {"color": "var(--auto-fill)", "width": 1, "dash": "4px,3px"},
+        }
+        if place - labelled_at >= gap:
+            labelled_at = place
+            is_near_end = last - place < gap
+            shape["label"] = {
+                "text": say_change(one),
+                "textposition": "end",
+                "textangle": 0,
+                "xanchor": "right" if is_near_end else "left",
+                "yanchor": "bottom",
+                "font": {"color": "var(--auto)", "size": 11},
+            }
+        shapes.append(shape)
+    return shapes
+
+
+def say_change(one: TimelineCompaction) -> str:
+    """167k → 51k."""
+    return f"{say_size(one.before_tokens)} → {say_size(one.after_tokens)}"
+
+
+def _lay_out(axis: TimelineAxis, top_tokens: int, lanes: Sequence[str]) -> dict[str, Any]:
+    x: dict[str, Any] = {"type": "date"}
+    if axis is TimelineAxis.CALL:
+        x = {"type": "linear", "title": {"text": "call"}, "unifiedhovertitle": {"text": "call %{x}"}}
+    layout: dict[str, Any] = {
+        "barmode": "stack",
+        "bargap": 0.08,
+        "hovermode": "x unified",
+        "dragmode": "zoom",
+        "margin": {"t": 24},
+        "xaxis": x,
+        "yaxis": {"range": [0, top_tokens], "tickformat": "~s", "fixedrange": True},
+    }
+    if lanes:
+        share = len(lanes) * _LANE_PIXELS / (_MAIN_PIXELS + len(lanes) * _LANE_PIXELS)
+        x["anchor"] = "y2"
+        layout["yaxis"]["domain"] = [share + 0.04, 1]
+        layout["yaxis2"] = {
+            "domain": [0, share],
+            "range": [len(lanes) - 0.5, -0.5],
+            "tickvals": list(range(len(lanes))),
+            "ticktext": list(lanes),
+            "fixedrange": True,
+            "showgrid": False,
+            "zeroline": False,
+        }
+    return layout
+
+
+def _list_rows(calls: Sequence[TimelineCall], timeline: Timeline) -> tuple[tuple[str, ...], ...]:
+    events: dict[int, list[str]] = {}
+    for compaction in timeline.compactions:
+        events.setdefault(compaction.call_number, []).append(f"compacted {say_change(compaction)}")
+    for one in timeline.breaks:
+        events.setdefault(one.call_number, []).append(f"{one.cause}, {say_usd(one.usd)}")
+    return tuple(
+        (
+            f"{call.number:,}",
+            f"{call.at:%Y-%m-%d %H:%M:%S %Z}" if call.at else "unknown",
+            call.agent or "",
+            f"{call.context_tokens:,}",
+            *(f"{getattr(call, field):,}" for _, _, field in KINDS),
+            "; ".join(events.get(call.number, [])),
+        )
+        for call in calls
+    )
+
+
+def _list_legend(timeline: Timeline) -> tuple[tuple[str, str], ...]:
+    has_agents = any(call.agent is not None for call in timeline.calls)
+    marks = (
+        ("compacted", "compaction", bool(timeline.compactions)),
+        ("broken", "cache break, larger with its dollars", bool(timeline.breaks)),
+        ("lane", "call of a sub-agent", has_agents),
+    )
+    kinds = tuple((token, name) for name, token, _ in KINDS)
+    return (*kinds, *((style, words) for style, words, is_there in marks if is_there))
+
+
+def _say_left_out(calls: Sequence[TimelineCall], shown: Sequence[TimelineCall]) -> str:
+    parts = []
+    if len(calls) > MOST_TABLE_ROWS:
+        parts.append(f"The table has the newest {MOST_TABLE_ROWS:,} of {len(calls):,} calls.")
+    if len(shown) < len(calls):
+        parts.append(f"The figure leaves out {len(calls) - len(shown):,} calls whose time is not known.")
+    return " ".join(parts)

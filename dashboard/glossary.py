@@ -1,0 +1,172 @@
+"""The glossary: every term the pages use, each in two sentences. {% term "auto-compact line" %} shows them."""
+
+GLOSSARY: dict[str, tuple[str, str]] = {
+    # the window and its lines
+    "window": (
+        "The most tokens a model can hold in one request.",
+        "It is reported by the client or taken from a table.",
+    ),
+    "context": (
+        "All that is sent to the model with the next call, in tokens.",
+        "It grows with every turn until a compaction.",
+    ),
+    "reserve": (
+        "Tokens the client keeps free for the summary it writes when it compacts.",
+        "They are at most 20,000, or 32,000 up to Claude Code 2.1.20.",
+    ),
+    "available": (
+        "The window without the reserve.",
+        "The blocking and the auto-compact line are counted down from it.",
+    ),
+    "warning line": (
+        "From here on the context is getting full.",
+        "In the client's own policy it lies 20,000 tokens below the auto-compact line.",
+    ),
+    "error line": (
+        "From here on little is left.",
+        "In the client's own policy it falls together with the warning line.",
+    ),
+    "auto-compact line": (
+        "Here the client compacts by itself when that is switched on.",
+        "In the client's own policy it lies 13,000 tokens below what is available.",
+    ),
+    "blocking line": (
+        "Here the client takes no further prompt until the context is compacted.",
+        "It lies 3,000 tokens below what is available.",
+    ),
+    "level": (
+        "The highest line that the context has reached.",
+        "Below all of them it is ok.",
+    ),
+    "percent left": (
+        "What is left until the auto-compact line, as a share of it.",
+        "With auto-compact off it counts to what is available.",
+    ),
+    "forecast": (
+        "How many turns are left until the line, from this session's own growth.",
+        "The range in brackets holds slow and fast phases.",
+    ),
+    "drift": (
+        "A compaction of the client away from the line in force.",
+        "More than 5% early or 30,000 tokens late counts.",
+    ),
+    "not seen in force": (
+        "The client's rule has this line, but this version was not seen to act on it.",
+        "It is drawn dashed.",
+    ),
+    # the cache
+    "cache read": (
+        "Tokens of the prompt that the cache still had.",
+        "They cost a small part of the input price.",
+    ),
+    "cache write 5m": (
+        "Tokens written to the cache for five minutes.",
+        "They cost more than plain input, usually 1.25 times as much.",
+    ),
+    "cache write 1h": (
+        "Tokens written to the cache for one hour.",
+        "They cost more than plain input, usually twice as much.",
+    ),
+    "uncached": (
+        "Tokens of the prompt that were neither read from the cache nor written to it.",
+        "They cost the input price.",
+    ),
+    "output": (
+        "Tokens the model wrote in its answer.",
+        "They cost the output price.",
+    ),
+    "hit rate": (
+        "Tokens read from the cache as a share of all tokens of the prompts.",
+        "The higher, the less is paid again.",
+    ),
+    "cache warm": (
+        "The time until the cache forgets this prompt.",
+        "After it the next call writes everything again.",
+    ),
+    "TTL": (
+        "How long the cache keeps what was written: five minutes or one hour.",
+        "Every read starts the time again.",
+    ),
+    "cache break": (
+        "A call that read much less from the cache than the call before had left there.",
+        "The lost part was written again at a higher price.",
+    ),
+    "expected rebuild": (
+        "A cache that had to be written anew: first call, compaction, rewind or branch.",
+        "It is not counted as a break.",
+    ),
+    "avoidable": (
+        "A break that another way of working would have prevented.",
+        "Its page says what to do.",
+    ),
+    "evidence": (
+        "Who says why the cache broke: the API, the client, two requests compared, or time and usage.",
+        "The best one is believed, contradictions are shown.",
+    ),
+    "prefix": (
+        "The beginning of a request that is the same as in the call before.",
+        "The cache holds only as much as is equal from the first byte on.",
+    ),
+    # compactions
+    "compaction": (
+        "The conversation is replaced by a summary and a few restored files.",
+        "What was freed is before minus after.",
+    ),
+    "micro-compaction": (
+        "Old tool results are replaced by one line, without asking a model.",
+        "The conversation itself stays.",
+    ),
+    "mid-task": (
+        "A compaction in a turn that had not ended.",
+        "What the agent was doing is most likely to suffer then.",
+    ),
+    "chain": (
+        "A compaction of what was compacted before.",
+        "Each one loses a little more of the beginning.",
+    ),
+    "loss score": (
+        "How much of what mattered is still there after a compaction: 100 means nothing was lost.",
+        "Every finding behind it is cited.",
+    ),
+    "restored": (
+        "Files, todos and plans that came back after a compaction.",
+        "What was cut or skipped says why.",
+    ),
+    # sessions
+    "sub-agent": (
+        "A conversation of its own that the main one started.",
+        "It has its own context and its own cache.",
+    ),
+    "turn": (
+        "A prompt of a person and everything until the answer to it.",
+        "One turn usually holds several calls.",
+    ),
+    "live": (
+        "Something arrived from this session in the last 5 minutes.",
+        "Up to one hour it is idle, then quiet.",
+    ),
+    # numbers
+    "measured": (
+        "Reported by the API or the client for this very call.",
+        "Nothing was worked out.",
+    ),
+    "estimated": (
+        "Worked out from the text, with a margin.",
+        "The number carries a tilde.",
+    ),
+    "inferred": (
+        "Concluded from time, usage and order of the calls.",
+        "Another explanation is possible.",
+    ),
+    "list price": (
+        "Dollars at the public API prices of the model.",
+        "Subscribers do not pay per token.",
+    ),
+}
+
+
+def explain_term(name: str) -> str:
+    """The two sentences for a term; a term that is not in the glossary is a mistake of the page."""
+    if name not in GLOSSARY:
+        raise ValueError(f"The glossary has no term {name!r}.")
+    return " ".join(GLOSSARY[name])
