@@ -109,6 +109,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "dashboard.person_zone.PersonZoneMiddleware",
     "dashboard.middleware.ActorMiddleware",
     "dashboard.middleware.SignInRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

@@ -1,7 +1,10 @@
 """The timeline of a session: tokens per call, the lines, compactions, cache breaks, and sub-agents in lanes below."""
 
 from collections.abc import Sequence
+from datetime import UTC
 from typing import Any
+
+from django.utils import timezone
 
 from dashboard.chart_data import Timeline, TimelineAxis, TimelineBreak, TimelineCall, TimelineCompaction
 from dashboard.charts import Chart, Series, build_figure, escape_markup
@@ -65,7 +68,8 @@ def draw_timeline(chart_id: str, timeline: Timeline, *, axis: TimelineAxis = Tim
 def _place(call: TimelineCall, axis: TimelineAxis) -> int:
     if axis is TimelineAxis.CALL or call.at is None:
         return call.number
-    return round(call.at.timestamp() * 1000)
+    # Plotly shows times in UTC: the person's wall clock is handed over as if it were that.
+    return round(timezone.localtime(call.at).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def _stack_kinds(calls: Sequence[TimelineCall], axis: TimelineAxis) -> list[Series]:
@@ -229,7 +233,7 @@ def say_change(one: TimelineCompaction) -> str:
 
 
 def _lay_out(axis: TimelineAxis, top_tokens: int, lanes: Sequence[str]) -> dict[str, Any]:
-    x: dict[str, Any] = {"type": "date"}
+    x: dict[str, Any] = {"type": "date", "title": {"text": f"time, {timezone.get_current_timezone_name()}"}}
     if axis is TimelineAxis.CALL:
         x = {"type": "linear", "title": {"text": "call"}, "unifiedhovertitle": {"text": "call %{x}"}}
     layout: dict[str, Any] = {
@@ -266,7 +270,7 @@ def _list_rows(calls: Sequence[TimelineCall], timeline: Timeline) -> tuple[tuple
     return tuple(
         (
             f"{call.number:,}",
-            f"{call.at:%Y-%m-%d %H:%M:%S %Z}" if call.at else "unknown",
+            f"{timezone.localtime(call.at):%Y-%m-%d %H:%M:%S %Z}" if call.at else "unknown",
             call.agent or "",
             f"{call.context_tokens:,}",
             *(f"{getattr(call, field):,}" for _, _, field in KINDS),

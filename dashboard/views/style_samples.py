@@ -29,6 +29,7 @@ CLIENT, EARLY = Policy.from_preset(Preset.CLIENT), Policy.from_preset(Preset.EAR
 SHORT = ModelInUse("claude-opus-4-5", client_version="2.1.100")
 LONG = ModelInUse("claude-opus-5-5", client_version="2.1.325")
 AUTO_OFF = replace(CLIENT, is_auto_enabled=False)
+LONG_SESSION_CALLS = 5_000
 STARTED_AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 # Tokens a call adds, over and over; every 60th call the conversation is compacted, every 23rd loses its cache.
 GROWTHS_TOKENS = (900, 2_400, 1_300, 5_200, 700, 3_100, 1_800)
@@ -54,13 +55,15 @@ def draw_gauges() -> list[tuple[str, GaugeBar]]:
     ]
 
 
-def draw_timelines() -> list[Chart]:
-    """By call and by time, with sub-agents; and a long one near the lines of a 1M window."""
-    timeline = _make_timeline(150, draw_lines(EARLY, SHORT))
+def draw_timelines(*, is_long: bool) -> list[Chart]:
+    """By call and by time, with sub-agents: a usual session, or a long one near the lines of a 1M window."""
+    if is_long:
+        timeline = _make_timeline(LONG_SESSION_CALLS, draw_lines(CLIENT, LONG), step=7)
+    else:
+        timeline = _make_timeline(150, draw_lines(EARLY, SHORT))
     return [
         draw_timeline("calls-sample", timeline),
         draw_timeline("times-sample", timeline, axis=TimelineAxis.TIME),
-        draw_timeline("long-sample", _make_timeline(5_000, draw_lines(CLIENT, LONG), step=7)),
     ]
 
 

@@ -51,7 +51,7 @@ def styleguide(request: PageRequest) -> HttpResponse:
         "levels": LEVELS,
         "token_kinds": TOKEN_KINDS,
         "gauges": draw_gauges(),
-        "timelines": draw_timelines(),
+        "timelines": draw_timelines(is_long="long" in request.GET),
         "charts": draw_charts(),
         "hit_rates": [
             [0.2, 0.81, 0.9, 0.93, 0.71, 0.4, 0.88, 0.93],

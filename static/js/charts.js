@@ -83,8 +83,12 @@
     area.classList.add("drawn");
   }
 
-  function drawWithin(root) {
-    for (const area of root.querySelectorAll("[data-chart]")) draw(area);
+  // One at a time, with room between them for the page to answer.
+  async function drawWithin(root) {
+    for (const area of root.querySelectorAll("[data-chart]")) {
+      await new Promise((resume) => setTimeout(resume));
+      if (area.isConnected) await draw(area);
+    }
   }
 
   drawWithin(document);

@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from dashboard.charts import escape_markup
 from tests.browser.test_look import wait_for_charts
 
 
@@ -31,10 +32,12 @@ def test_tick_on_the_bar_answers_to_the_pointer_as_its_name_does(styleguide: Pag
     expect(header.get_by_role("tooltip")).to_contain_text("blocking = available - 3,000 = 177,000")
 
 
-@pytest.mark.parametrize(("place", "call"), [(0, "call-65"), (2, "call-")], ids=["bars", "5,000 calls"])
-def test_click_on_a_call_asks_for_its_details(styleguide: Page, place: int, call: str) -> None:
+@pytest.mark.parametrize(("query", "call"), [("", "call-65"), ("?long=1", "call-")], ids=["150 calls", "5,000 calls"])
+def test_click_on_a_call_asks_for_its_details(styleguide: Page, query: str, call: str) -> None:
+    if query:
+        styleguide.goto(f"/styleguide/{query}")
     wait_for_charts(styleguide)
-    plot = styleguide.locator(".chart-area").nth(place).locator(".nsewdrag").first
+    plot = styleguide.locator(".chart-area").first.locator(".nsewdrag").first
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
     assert box is not None
@@ -69,3 +72,26 @@ def test_gauges_tell_everything_without_scripts(styleguide: Page, live_url: str)
     expect(header.get_by_role("tooltip")).to_contain_text("blocking = available - 3,000 = 177,000")
     expect(bare.get_by_role("img", name=re.compile("^231,000 of 200,000 tokens in use")).first).to_be_visible()
     context.close()
+
+
+def test_times_are_in_the_zone_of_the_browser_from_the_second_page_on(styleguide: Page, live_url: str) -> None:
+    browser = styleguide.context.browser
+    assert browser is not None
+    context = browser.new_context(base_url=live_url, timezone_id="Asia/Tokyo")
+    context.add_cookies(styleguide.context.cookies())  # type: ignore[arg-type]
+    context.clear_cookies(name="plimsoll_zone")
+    abroad = context.new_page()
+    abroad.goto("/styleguide/")
+    expect(abroad.locator("time").first).to_have_attribute("title", re.compile("UTC$"))
+    abroad.reload()
+    expect(abroad.locator("time").first).to_have_attribute("title", re.compile("JST$"))
+    context.close()
+
+
+def test_text_of_people_stays_text_in_a_figure(styleguide: Page) -> None:
+    wait_for_charts(styleguide)
+    area = styleguide.locator("[data-chart=parts-sample-figure]")
+    label = escape_markup('<a href="https://example.org">here</a>')
+    area.evaluate("(area, label) => Plotly.restyle(area, {'labels[4]': label})", label)
+    expect(area.get_by_text('<a href="https://example.org">here</a>')).to_have_count(1)
+    expect(area.locator("a")).to_have_count(0)

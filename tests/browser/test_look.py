@@ -6,7 +6,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from dashboard.models import User
 from tests.browser.conftest import Axe, PageErrors, SignIn
 
-CHARTS = 7
+CHARTS = 6
 SHOWN_BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 LIGHT, DARK = "rgb(246, 248, 250)", "rgb(14, 21, 28)"
 

@@ -6,11 +6,13 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import plotly.graph_objects as go
 import pytest
+from django.utils import timezone
 from django.utils.html import json_script
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.context.policy import Policy, Preset
@@ -108,6 +110,7 @@ def test_every_row_of_a_table_has_all_its_columns(chart: Chart) -> None:
 
 
 @pytest.mark.parametrize("axis", TimelineAxis)
+@settings(deadline=None, max_examples=25)
 @given(counts=st.lists(st.integers(0, 10**6), min_size=1, max_size=12))
 def test_tokens_of_the_main_thread_are_all_in_the_stack(axis: TimelineAxis, counts: list[int]) -> None:
     calls = tuple(make_call(number, count) for number, count in enumerate(counts, 1))
@@ -171,6 +174,14 @@ def test_calls_without_a_time_are_left_out_by_time_and_that_is_said() -> None:
     assert by_time.note == "The figure leaves out 1 calls whose time is not known."
     assert by_time.rows[1][1] == "unknown"
     assert draw_timeline("calls", timeline).note == ""
+
+
+def test_times_are_the_wall_clock_of_the_person() -> None:
+    with timezone.override(ZoneInfo("Asia/Tokyo")):
+        chart = draw_timeline("calls", Timeline((make_call(1),)), axis=TimelineAxis.TIME)
+    assert chart.figure["shared"]["x"] == [round((STARTED_AT.timestamp() + 60 + 9 * 3600) * 1000)]
+    assert chart.figure["layout"]["xaxis"]["title"]["text"] == "time, Asia/Tokyo"
+    assert chart.rows[0][1] == "2026-03-14 18:01:00 JST"
 
 
 def test_five_thousand_calls_stay_small() -> None:

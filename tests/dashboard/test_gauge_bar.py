@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from django.template import Context, Template
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.context.forecast import Forecast, NotEnoughData, Range
@@ -192,6 +192,7 @@ def test_words_of_an_origin_are_escaped() -> None:
     assert "<i>" not in drawn
 
 
+@settings(deadline=None)
 @given(
     used=st.integers(-10, 3_000_000),
     window=st.integers(1, 2_000_000),

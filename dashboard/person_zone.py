@@ -1,0 +1,29 @@
+"""The person's time zone: the browser names it in a cookie, and every time of the page is shown in it."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+
+ZONE_COOKIE = "plimsoll_zone"
+
+
+class PersonZoneMiddleware:
+    """Without the cookie, or with a zone that does not exist, times stay in UTC and say so."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        name = request.COOKIES.get(ZONE_COOKIE, "")
+        zone = ZoneInfo(name) if name in _list_zones() else None
+        with timezone.override(zone):
+            return self.get_response(request)
+
+
+@lru_cache(maxsize=1)
+def _list_zones() -> frozenset[str]:
+    # The names are checked against the list first: ZoneInfo opens a file by the name it is given.
+    return frozenset(available_timezones())
