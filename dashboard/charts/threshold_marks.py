@@ -39,7 +39,8 @@ def draw_thresholds(lines: Sequence[TimelineLine], top_tokens: int) -> list[dict
     if ordered[0].tokens > top_tokens:
         words = ["above this figure:", *(_say_line(line) for line in reversed(ordered))]
         return [{**_stretch(top_tokens), "line": {"width": 0}, "label": _label(words, "top")}]
-    shapes, names = [], []
+    shapes: list[dict[str, Any]] = []
+    names: list[str] = []
     for place, line in enumerate(ordered):
         names.insert(0, _say_line(line))
         look = {"color": f"var(--{line.style}-fill)", "width": 1.5, "dash": "dash" if line.is_dashed else "solid"}

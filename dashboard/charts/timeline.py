@@ -1,5 +1,6 @@
 """The timeline of a session: tokens per call, the lines, compactions, cache breaks, and sub-agents in lanes below."""
 
+import math
 from collections.abc import Sequence
 from datetime import UTC
 from typing import Any
@@ -74,7 +75,7 @@ def _place(call: TimelineCall, axis: TimelineAxis) -> int:
 
 def _stack_kinds(calls: Sequence[TimelineCall], axis: TimelineAxis) -> list[Series]:
     is_bars = axis is TimelineAxis.CALL and len(calls) <= MOST_BAR_CALLS
-    series = []
+    series: list[Series] = []
     for name, token, field in KINDS:
         colour = f"var(--{token})"
         look: dict[str, Any] = {"name": name, "hovertemplate": "%{y:,}"}
@@ -149,7 +150,7 @@ def _size_mark(one: TimelineBreak, most_usd: float) -> float:
     if one.usd is None or most_usd <= 0:
         return _SMALLEST_MARK
     share = max(0.0, float(one.usd) / most_usd)
-    return round(_SMALLEST_MARK + (_LARGEST_MARK - _SMALLEST_MARK) * share**0.5, 1)
+    return round(_SMALLEST_MARK + (_LARGEST_MARK - _SMALLEST_MARK) * math.sqrt(share), 1)
 
 
 def _name_lanes(calls: Sequence[TimelineCall]) -> dict[str, int]:

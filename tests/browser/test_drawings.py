@@ -60,7 +60,7 @@ def test_call_is_picked_from_the_table_by_keyboard(styleguide: Page) -> None:
     expect(styleguide.locator("#picked")).to_contain_text("Picked: call-42")
 
 
-def test_gauges_tell_everything_without_scripts(styleguide: Page, live_url: str) -> None:
+def test_gauges_and_tables_tell_everything_without_scripts(styleguide: Page, live_url: str) -> None:
     browser = styleguide.context.browser
     assert browser is not None
     context = browser.new_context(base_url=live_url, java_script_enabled=False)
@@ -71,6 +71,10 @@ def test_gauges_tell_everything_without_scripts(styleguide: Page, live_url: str)
     header.get_by_role("button", name=re.compile("^blocking")).focus()
     expect(header.get_by_role("tooltip")).to_contain_text("blocking = available - 3,000 = 177,000")
     expect(bare.get_by_role("img", name=re.compile("^231,000 of 200,000 tokens in use")).first).to_be_visible()
+    figure = bare.locator("figure.chart").first
+    figure.locator("summary").click()
+    figure.get_by_role("link", name="42", exact=True).click()
+    expect(bare.locator("#picked")).to_contain_text("Picked: call-42")
     context.close()
 
 
