@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
+from functools import partial
 
 from tests.dashboard.ingest.conversation import make_conversation
 from tests.dashboard.running import run_plimsoll, wait_until
@@ -65,7 +66,7 @@ def test_acknowledged_lines_survive_kills_of_web_processes(installation: Install
     ports = [free_port() for _ in range(WEBS)]
     webs = [_start_web(installation, port) for port in ports]
     for port in ports:
-        wait_until(lambda port=port: _serves(port), seconds=60, what="the first answer")
+        wait_until(partial(_serves, port), seconds=60, what="the first answer")
     stopping = threading.Event()
     senders = [Sender(f"sender{number}", key, ports, stopping) for number in range(SENDERS)]
     threads = [threading.Thread(target=sender.run) for sender in senders]
@@ -73,7 +74,7 @@ def test_acknowledged_lines_survive_kills_of_web_processes(installation: Install
         thread.start()
     for kill in range(KILLS[installation.name]):
         place = kill % WEBS
-        wait_until(lambda place=place: _serves(ports[place]), seconds=60, what="a web process to kill")
+        wait_until(partial(_serves, ports[place]), seconds=60, what="a web process to kill")
         webs[place].kill()
         webs[place].wait()
         webs[place] = _start_web(installation, ports[place])
