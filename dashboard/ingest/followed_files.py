@@ -1,0 +1,86 @@
+"""How far each followed file was read, kept in the database over restarts."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from django.utils import timezone
+
+from dashboard.ingest.file_tail import Place
+from dashboard.models import FollowedFile, Team
+
+LONGEST_PATH = FollowedFile._meta.get_field("path").max_length or 0
+NAMED_AT_ONCE = 500  # SQLite takes some thousand variables in one statement
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file's row."""
+
+    number: int  # its primary key: what log lines call it
+    place: Place
+    problem_count: int = 0
+    is_gone: bool = False
+
+
+def load_files(team: Team) -> dict[str, Kept]:
+    """By the digest of the path; a team may have thousands."""
+    rows = FollowedFile.objects.filter(team=team).values_list(
+        "path_digest",
+        "pk",
+        "device",
+        "inode",
+        "size_bytes",
+        "modified_ns",
+        "offset",
+        "line_count",
+        "head_digest",
+        "problem_count",
+        "gone_at",
+    )
+    return {
+        digest: Kept(pk, Place(device, int(inode), *numbers), problem_count, gone_at is not None)
+        for digest, pk, device, inode, *numbers, problem_count, gone_at in rows.iterator()
+    }
+
+
+def keep_place(team: Team, path: str, place: Place, *, problem_count: int = 0, session_id: str = "") -> Kept:
+    """Called only after everything before the place was taken in: a crash in between means reading twice."""
+    row, _ = FollowedFile.objects.update_or_create(
+        team=team,
+        path_digest=digest_path(path),
+        defaults={
+            "path": show_path(path)[:LONGEST_PATH],
+            "device": place.device,
+            "inode": place.inode,
+            "size_bytes": place.size_bytes,
+            "modified_ns": place.modified_ns,
+            "offset": place.offset,
+            "line_count": place.line_count,
+            "head_digest": place.mark,
+            "head_bytes": place.mark_bytes,
+            "problem_count": problem_count,
+            "session_id_hint": session_id,
+            "read_at": timezone.now(),
+            "gone_at": None,
+        },
+    )
+    return Kept(row.pk, place, problem_count)
+
+
+def note_gone(numbers: Iterable[int]) -> None:
+    """Deleted or moved away; what was read of them stays."""
+    left = list(numbers)
+    while left:
+        FollowedFile.objects.filter(pk__in=left[:NAMED_AT_ONCE], gone_at=None).update(gone_at=timezone.now())
+        del left[:NAMED_AT_ONCE]
+
+
+def digest_path(path: str) -> str:
+    return sha256(os.fsencode(path)).hexdigest()
+
+
+def show_path(path: str) -> str:
+    """As text any database takes: a name may hold bytes that are no characters."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
