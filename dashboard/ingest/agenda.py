@@ -8,19 +8,17 @@ class Agenda:
 
     def __init__(self) -> None:
         self._now: list[tuple[int, str]] = []
-        self._waiting: set[str] = set()
+        self._waiting: dict[str, int] = {}
         self._later: dict[str, float] = {}
-
-    def __contains__(self, path: str) -> bool:
-        return path in self._waiting or path in self._later
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def want(self, path: str, *, modified_ns: int) -> None:
         self._later.pop(path, None)
-        self._waiting.add(path)
-        heapq.heappush(self._now, (-modified_ns, path))
+        if modified_ns > self._waiting.get(path, -1):
+            self._waiting[path] = modified_ns
+            heapq.heappush(self._now, (-modified_ns, path))
 
     def want_later(self, path: str, *, at: float) -> None:
         """Does not move a path that waits already."""
@@ -28,7 +26,7 @@ class Agenda:
             self._later[path] = at
 
     def drop(self, path: str) -> None:
-        self._waiting.discard(path)
+        self._waiting.pop(path, None)
         self._later.pop(path, None)
 
     def take_due(self, now: float) -> list[str]:

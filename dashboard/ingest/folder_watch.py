@@ -1,4 +1,4 @@
-"""Told by the kernel where something changed; where it cannot tell, there is nothing to hear and the caller looks often.
+"""Told by the kernel which files changed. Where it cannot tell, nothing is heard, and the caller has to look often.
 
 Every folder is watched by itself: a watch that goes down on its own would go through links.
 """

@@ -10,7 +10,7 @@ from django.utils import timezone
 from dashboard.ingest.file_tail import Place
 from dashboard.models import FollowedFile, Team
 
-LONGEST_PATH = FollowedFile._meta.get_field("path").max_length or 0
+LONGEST_PATH = 4096  # as the model has it
 NAMED_AT_ONCE = 500  # SQLite takes some thousand variables in one statement
 
 
@@ -19,6 +19,7 @@ class Kept:
     """A file's row."""
 
     number: int  # its primary key: what log lines call it
+    path: str
     place: Place
     problem_count: int = 0
     is_gone: bool = False
@@ -26,23 +27,23 @@ class Kept:
 
 def load_files(team: Team) -> dict[str, Kept]:
     """By the digest of the path; a team may have thousands."""
-    rows = FollowedFile.objects.filter(team=team).values_list(
-        "path_digest",
-        "pk",
-        "device",
-        "inode",
-        "size_bytes",
-        "modified_ns",
-        "offset",
-        "line_count",
-        "head_digest",
-        "problem_count",
-        "gone_at",
-    )
+    rows = FollowedFile.objects.filter(team=team)
     return {
-        digest: Kept(pk, Place(device, int(inode), *numbers), problem_count, gone_at is not None)
-        for digest, pk, device, inode, *numbers, problem_count, gone_at in rows.iterator()
+        row.path_digest: Kept(row.pk, row.path, _place_of(row), row.problem_count, row.gone_at is not None)
+        for row in rows.iterator()
     }
+
+
+def _place_of(row: FollowedFile) -> Place:
+    return Place(
+        device=row.device,
+        inode=int(row.inode),
+        size_bytes=row.size_bytes,
+        modified_ns=row.modified_ns,
+        offset=row.offset,
+        line_count=row.line_count,
+        mark=row.head_digest,
+    )
 
 
 def keep_place(team: Team, path: str, place: Place, *, problem_count: int = 0, session_id: str = "") -> Kept:
@@ -66,7 +67,7 @@ def keep_place(team: Team, path: str, place: Place, *, problem_count: int = 0, s
             "gone_at": None,
         },
     )
-    return Kept(row.pk, place, problem_count)
+    return Kept(row.pk, row.path, place, problem_count)
 
 
 def note_gone(numbers: Iterable[int]) -> None:

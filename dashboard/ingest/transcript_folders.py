@@ -3,6 +3,7 @@
 The folder itself may be reached through links: people keep ~/.claude elsewhere. Nothing below it may.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -50,10 +51,14 @@ def is_followed(name: str) -> bool:
     return name.endswith((TRANSCRIPT_ENDING, META_ENDING))
 
 
+def real_roots(roots: tuple[Path, ...]) -> list[str]:
+    return list(dict.fromkeys(os.path.realpath(root) for root in roots))
+
+
 def walk_folders(roots: tuple[Path, ...]) -> Findings:
     """A root that does not exist (yet) gives nothing."""
     findings = Findings()
-    for root in dict.fromkeys(os.path.realpath(root) for root in roots):
+    for root in real_roots(roots):
         try:
             descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
@@ -136,12 +141,21 @@ def _opened_folder(root: str, relative: str) -> Iterator[tuple[int, str]]:
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for folder in folders:
-            inner = os.open(folder, _LOOK | os.O_DIRECTORY, dir_fd=descriptor)
+            inner = _open_inner(folder, descriptor)
             os.close(descriptor)
             descriptor = inner
         yield descriptor, name
     finally:
         os.close(descriptor)
+
+
+def _open_inner(folder: str, descriptor: int) -> int:
+    try:
+        return os.open(folder, _LOOK | os.O_DIRECTORY, dir_fd=descriptor)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):  # systems differ in what they call a link
+            raise NotPlain from None
+        raise
 
 
 def _check_plain(folder: int, name: str) -> os.stat_result:
