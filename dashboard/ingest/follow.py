@@ -11,21 +11,20 @@ from pathlib import Path
 from django.db import InterfaceError, OperationalError
 
 from dashboard.ingest.agenda import Agenda
-from dashboard.ingest.drops import count_drop
 from dashboard.ingest.folder_watch import FolderWatch
+from dashboard.ingest.follow_delivery import Delivery
 from dashboard.ingest.followed_files import digest_path, load_files, note_gone, show_path
 from dashboard.ingest.followed_reading import (
     QUIET_SECONDS,
-    SOURCE,
-    Delivery,
     Followed,
     Next,
     forget_search,
     read_on,
     start_following,
 )
+from dashboard.ingest.intake import Origin, count_drops
+from dashboard.ingest.record import TooBusy
 from dashboard.ingest.transcript_folders import FoundFile, NotPlain, find_file, is_followed, real_roots, walk_folders
-from dashboard.models import Team
 
 # Files are walked through even while the kernel tells of changes: it loses some when many come at once, and network
 # drives tell of none. Each walk is followed by so much rest that thousands of files stay below one percent of a core.
@@ -35,6 +34,7 @@ REST_PER_WALK = 200
 LONGEST_REST_SECONDS = 60.0
 HOT_FILES = 50  # those written to last are looked at with every poll, between walks
 FOLDER_NEWS_SECONDS = 0.1
+BUSY_AGAIN_SECONDS = 0.5
 REFUSED_AGAIN_SECONDS = 30.0
 FAILED_AGAIN_SECONDS = 3600.0
 
@@ -46,9 +46,9 @@ class Follower:
     and goes on where it was with the next call.
     """
 
-    def __init__(self, team: Team, roots: tuple[Path, ...], delivery: Delivery, *, watch: FolderWatch) -> None:
-        self._team, self._roots, self._delivery, self._watch = team, roots, delivery, watch
-        self._kept = load_files(team)  # of files that are not in `_files`, by the digest of the path
+    def __init__(self, origin: Origin, roots: tuple[Path, ...], delivery: Delivery, *, watch: FolderWatch) -> None:
+        self._origin, self._roots, self._delivery, self._watch = origin, roots, delivery, watch
+        self._kept = load_files(origin.team)  # of files that are not in `_files`, by the digest of the path
         self._files: dict[str, Followed] = {}
         self._agenda = Agenda()
         self._hot: list[str] = []
@@ -169,12 +169,15 @@ class Follower:
     def _look(self, path: str, followed: Followed) -> None:
         """The path leaves the agenda only when the look is over: what the database refused is tried again."""
         try:
-            left = read_on(followed, self._team, self._delivery)
+            left = read_on(followed, self._origin, self._delivery)
         except (FileNotFoundError, NotPlain):
             self._note_gone([path])
             return
         except OSError as error:
             self._refuse(path, followed, error.strerror or type(error).__name__)
+            return
+        except TooBusy:
+            self._put_off(path, BUSY_AGAIN_SECONDS)
             return
         except (OperationalError, InterfaceError):
             raise
@@ -182,32 +185,33 @@ class Follower:
             self._set_aside(path, followed, type(error).__name__)
             return
         followed.refusal, followed.failure_count = "", 0
-        self._agenda.drop(path)
-        if left is Next.MORE:
-            self._want(path, followed)
-        elif left is Next.WHEN_QUIET:
-            self._agenda.want_later(path, at=time.monotonic() + QUIET_SECONDS)
+        if left is Next.WHEN_QUIET:
+            self._put_off(path, QUIET_SECONDS)
+        elif left is Next.NOTHING:
+            self._agenda.drop(path)
 
     def _refuse(self, path: str, followed: Followed, reason: str) -> None:
         if followed.refusal != reason:
             self._count_refusal(followed.name, reason)
             followed.refusal = reason
-        self._agenda.drop(path)
-        self._agenda.want_later(path, at=time.monotonic() + REFUSED_AGAIN_SECONDS)
+        self._put_off(path, REFUSED_AGAIN_SECONDS)
 
     def _set_aside(self, path: str, followed: Followed, reason: str) -> None:
         """Nothing of it is lost: it is tried again, ever more rarely, and at once with the next start."""
         log.error("file could not be taken in", extra={"file": followed.number, "error": reason})
         if followed.failure_count == 0:
-            count_drop(self._team, source=SOURCE, reason=f"not taken in: {reason}", detail=followed.name)
+            count_drops(self._origin, {f"not taken in: {reason}": 1}, detail=followed.name)
         seconds = min(REFUSED_AGAIN_SECONDS * 2**followed.failure_count, FAILED_AGAIN_SECONDS)
         followed.failure_count = min(followed.failure_count + 1, 10)
+        self._put_off(path, seconds)
+
+    def _put_off(self, path: str, seconds: float) -> None:
         self._agenda.drop(path)
         self._agenda.want_later(path, at=time.monotonic() + seconds)
 
     def _count_refusal(self, name: str, reason: str) -> None:
         log.warning("cannot be read: %s", reason)
-        count_drop(self._team, source=SOURCE, reason=f"cannot be read: {reason}", detail=show_path(name))
+        count_drops(self._origin, {f"cannot be read: {reason}": 1}, detail=show_path(name))
 
 
 def _is_below(path: str, folders: Iterable[str]) -> bool:

@@ -1,15 +1,26 @@
-"""Hands what the follower read to the intake, under the session that a file's name and place tell."""
+"""Where the follower hands over what it read: the intake, under the session that a file's name and place tell."""
+
+from typing import Protocol
 
 from compaction.transcripts.agents import AgentMeta
-from dashboard.ingest.drops import count_drop
-from dashboard.ingest.intake import Origin, Piece, take_in, take_in_agent_meta
+from dashboard.ingest.intake import Origin, count_drops, take_in, take_in_agent_meta
+from dashboard.ingest.observed import Piece
 from dashboard.ingest.transcripts import name_session
-from dashboard.models import Team, User
+
+
+class Delivery(Protocol):
+    """Both raise OperationalError or TooBusy when the same must be handed over once more."""
+
+    def take_lines(self, name: str, data: bytes, *, first_line_number: int) -> int:
+        """Whole lines of the file that people know by this name; how many of them could not be read."""
+        ...
+
+    def take_agent_meta(self, name: str, meta: AgentMeta) -> None: ...
 
 
 class IntakeDelivery:
-    def __init__(self, team: Team, owner: User | None) -> None:
-        self._origin = Origin(team=team, owner=owner, source="follow")
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
 
     def take_lines(self, name: str, data: bytes, *, first_line_number: int) -> int:
         session_id, agent_id = name_session(name)
@@ -19,7 +30,6 @@ class IntakeDelivery:
     def take_agent_meta(self, name: str, meta: AgentMeta) -> None:
         session_id, agent_id = name_session(name)
         if session_id is None or agent_id is None:
-            reason = "sub-agent description without a session"
-            count_drop(self._origin.team, source=self._origin.source, reason=reason, detail=name)
+            count_drops(self._origin, {"sub-agent description without a session": 1}, detail=name)
             return
         take_in_agent_meta(self._origin, session_id, agent_id, meta)

@@ -5,34 +5,23 @@ import os
 import time
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Protocol
 
 from compaction.errors import AgentMetaUnreadable
-from compaction.transcripts.agents import AgentMeta, read_agent_meta
+from compaction.transcripts.agents import read_agent_meta
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Line
 from compaction.transcripts.reader import read_line
-from dashboard.ingest.drops import count_drop
 from dashboard.ingest.file_tail import Look, Place, read_half_line, take_look
+from dashboard.ingest.follow_delivery import Delivery
 from dashboard.ingest.followed_files import Kept, keep_place, show_path
+from dashboard.ingest.intake import Origin, count_drops
 from dashboard.ingest.transcript_folders import FoundFile, opened_file
-from dashboard.models import Team
+from dashboard.ingest.transcripts import TOO_LONG
 
-SOURCE = "follow"
 QUIET_SECONDS = 2.0  # after this a last line without an ending is read if it is whole
 LARGEST_META_BYTES = 1024 * 1024
 
 log = logging.getLogger(__name__)
-
-
-class Delivery(Protocol):
-    """Where new lines go. Both raise OperationalError when nothing was kept and the same should be tried again."""
-
-    def take_lines(self, name: str, data: bytes, *, first_line_number: int) -> int:
-        """Whole lines of the file that people know by this name; how many of them could not be read."""
-        ...
-
-    def take_agent_meta(self, name: str, meta: AgentMeta) -> None: ...
 
 
 class Next(Enum):
@@ -79,14 +68,14 @@ def start_following(found: FoundFile, kept: Kept | None) -> Followed:
     return Followed(found, kept.place, kept, is_read=not kept.is_gone and not kept.place.half_line_bytes)
 
 
-def read_on(followed: Followed, team: Team, delivery: Delivery) -> Next:
+def read_on(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
     """Raises OSError for a file that cannot be read, and whatever the delivery raises."""
     if followed.found.is_meta:
-        return _read_meta(followed, team, delivery)
+        return _read_meta(followed, origin, delivery)
     with opened_file(followed.found.root, followed.found.relative) as descriptor:
         look = take_look(descriptor, followed.place, now_ns=time.time_ns())
         half_line = b"" if look.has_more else _read_quiet_line(descriptor, followed, look.place)
-    _deliver(followed, look, team, delivery)
+    _deliver(followed, look, origin, delivery)
     if half_line:
         # The place stays before it: with its ending, or another object behind it, it is handed on once more.
         delivery.take_lines(followed.name, half_line + b"\n", first_line_number=look.place.line_count + 1)
@@ -97,19 +86,18 @@ def read_on(followed: Followed, team: Team, delivery: Delivery) -> Next:
     return Next.WHEN_QUIET if _is_young(look.place.modified_ns) else Next.NOTHING
 
 
-def _deliver(followed: Followed, look: Look, team: Team, delivery: Delivery) -> None:
+def _deliver(followed: Followed, look: Look, origin: Origin, delivery: Delivery) -> None:
     problem_count = followed.kept.problem_count if followed.kept and not look.is_again else 0
     if look.is_again:
         log.info("file is another one now: read from its start", extra={"file": followed.number})
     if look.too_long_bytes:
-        detail = f"{followed.name}, line {look.first_line_number}"
-        count_drop(team, source=SOURCE, reason="line too long to keep", detail=detail)
+        count_drops(origin, {TOO_LONG: 1}, detail=f"{followed.name}, line {look.first_line_number}")
         problem_count += 1
     if look.data:
         problem_count += delivery.take_lines(followed.name, look.data, first_line_number=look.first_line_number)
     has_come_back = followed.kept is not None and followed.kept.is_gone
     if look.data or look.too_long_bytes or look.is_again or has_come_back:
-        followed.kept = keep_place(team, followed.found.path, look.place, problem_count=problem_count)
+        followed.kept = keep_place(origin.team, followed.found.path, look.place, problem_count=problem_count)
     followed.place = look.place
 
 
@@ -122,7 +110,7 @@ def _read_quiet_line(descriptor: int, followed: Followed, place: Place) -> bytes
     return data if data and all(isinstance(item, Entry) for item in items) else b""
 
 
-def _read_meta(followed: Followed, team: Team, delivery: Delivery) -> Next:
+def _read_meta(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
     with opened_file(followed.found.root, followed.found.relative) as descriptor:
         status = os.fstat(descriptor)
         data = os.pread(descriptor, LARGEST_META_BYTES, 0)
@@ -131,12 +119,12 @@ def _read_meta(followed: Followed, team: Team, delivery: Delivery) -> Next:
     except AgentMetaUnreadable:
         if _is_young(status.st_mtime_ns):
             return Next.WHEN_QUIET  # half of it may be on its way
-        count_drop(team, source=SOURCE, reason="sub-agent description unreadable", detail=followed.name)
+        count_drops(origin, {"sub-agent description unreadable": 1}, detail=followed.name)
     else:
         delivery.take_agent_meta(followed.name, meta)
     size = status.st_size
     place = Place(status.st_dev, status.st_ino, size, status.st_mtime_ns, offset=size)
-    followed.kept = keep_place(team, followed.found.path, place)
+    followed.kept = keep_place(origin.team, followed.found.path, place)
     followed.place, followed.is_read = place, True
     return Next.WHEN_QUIET if _is_young(status.st_mtime_ns) else Next.NOTHING
 

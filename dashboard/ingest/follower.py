@@ -5,7 +5,6 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
@@ -14,7 +13,8 @@ from django.utils import timezone
 from dashboard.accounts.local import ensure_local_owner
 from dashboard.ingest.folder_watch import FolderWatch
 from dashboard.ingest.follow import Follower
-from dashboard.ingest.followed_reading import Delivery
+from dashboard.ingest.follow_delivery import IntakeDelivery
+from dashboard.ingest.intake import Origin
 from dashboard.jobs.beat import BEAT_EVERY_SECONDS, note_beat
 from dashboard.models import Team, User
 
@@ -24,16 +24,15 @@ FIRST_BACKOFF_SECONDS = 0.5
 LONGEST_BACKOFF_SECONDS = 15.0  # shorter than the silence that the health page takes for a standstill
 
 log = logging.getLogger(__name__)
-MakeDelivery = Callable[[Team, User | None], Delivery]
 
 
-def run_follower(make_delivery: MakeDelivery) -> None:
+def run_follower() -> None:
     """Returns after an orderly stop; what is being taken in at that moment is finished first."""
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopping.set())
     watch = FolderWatch(is_polling=settings.FOLLOW_POLL)
-    rounds = _Rounds(make_delivery, watch)
+    rounds = _Rounds(watch)
     failure_count = 0
     while not stopping.is_set():
         try:
@@ -57,8 +56,8 @@ def find_backoff(failure_count: int) -> float:
 
 
 class _Rounds:
-    def __init__(self, make_delivery: MakeDelivery, watch: FolderWatch) -> None:
-        self._make_delivery, self._watch = make_delivery, watch
+    def __init__(self, watch: FolderWatch) -> None:
+        self._watch = watch
         self._follower: Follower | None = None
         self._beat_at = 0.0
         self._has_told = self._was_busy = False
@@ -77,14 +76,13 @@ class _Rounds:
         return 0.0
 
     def _start(self) -> Follower | None:
-        found = find_team()
-        if found is None:
+        origin = find_origin()
+        if origin is None:
             if not self._has_told:
                 log.warning("no team to follow for: make one, or name one of several with PLIMSOLL_FOLLOW_TEAM")
                 self._has_told = True
             return None
-        team, owner = found
-        return Follower(team, settings.FOLLOW_ROOTS, self._make_delivery(team, owner), watch=self._watch)
+        return Follower(origin, settings.FOLLOW_ROOTS, IntakeDelivery(origin), watch=self._watch)
 
     def _tell_progress(self, waiting_count: int) -> None:
         if waiting_count > 1 or self._was_busy:
@@ -92,13 +90,14 @@ class _Rounds:
         self._was_busy = waiting_count > 1
 
 
-def find_team() -> tuple[Team, User | None] | None:
-    """Whose sessions these are: the team that was named, this machine's own, or the only one there is."""
+def find_origin() -> Origin | None:
+    """Whose sessions these are: the team's that was named, this machine's own, or those of the only team there is."""
+    owner: User | None = None
     if settings.FOLLOW_TEAM:
         teams = list(Team.objects.filter(slug=settings.FOLLOW_TEAM))
     elif settings.LOCAL_MODE:
         owner = ensure_local_owner()
-        return Team.objects.get(is_local=True), owner
+        teams = list(Team.objects.filter(is_local=True))
     else:
         teams = list(Team.objects.all()[:2])
-    return (teams[0], None) if len(teams) == 1 else None
+    return Origin(teams[0], owner, "follow") if len(teams) == 1 else None

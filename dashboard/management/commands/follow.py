@@ -7,7 +7,6 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from dashboard.children import stop_with_parent
-from dashboard.ingest.follow_delivery import IntakeDelivery
 from dashboard.ingest.follower import run_follower
 from dashboard.management.plain_command import PlainCommand
 
@@ -26,4 +25,4 @@ class Command(PlainCommand):
             raise CommandError("There is nothing to follow. Name folders with transcripts in PLIMSOLL_FOLLOW.")
         if options["alive_fd"] is not None:
             stop_with_parent(options["alive_fd"])
-        run_follower(IntakeDelivery)
+        run_follower()

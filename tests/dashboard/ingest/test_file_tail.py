@@ -189,7 +189,9 @@ MIDDLE = len(OLD) // 2
         pytest.param(b"", id="emptied"),
     ],
 )
-def test_other_content_is_read_from_its_start(tail: Tail, change: Callable[[Path, bytes], None], content: bytes) -> None:
+def test_other_content_is_read_from_its_start(
+    tail: Tail, change: Callable[[Path, bytes], None], content: bytes
+) -> None:
     tail.path.write_bytes(OLD)
     assert tail.look() == OLD
     os.utime(tail.path, ns=(0, 10**9))
@@ -208,7 +210,7 @@ def test_time_that_moves_before_the_size_does_is_no_rewrite(tail: Tail) -> None:
     """A look may fall between the two; it must not read a long file again for it."""
     tail.path.write_bytes(OLD)
     tail.look()
-    os.utime(tail.path, ns=(0, os.stat(tail.path).st_mtime_ns + 10**6))
+    os.utime(tail.path, ns=(0, tail.path.stat().st_mtime_ns + 10**6))
     assert tail.look(settled=False) == b""
     _append(tail.path, b"more\n")
     assert tail.look(settled=False) == b"more\n"

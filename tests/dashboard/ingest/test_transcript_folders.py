@@ -19,7 +19,7 @@ _is_recording = False
 def _record(event: str, arguments: tuple[object, ...]) -> None:
     if _is_recording and event in ("open", "os.scandir", "os.listdir"):
         place = arguments[0]
-        _opened.append(os.readlink(f"/proc/self/fd/{place}") if isinstance(place, int) else str(place))
+        _opened.append(str(Path(f"/proc/self/fd/{place}").readlink() if isinstance(place, int) else place))
 
 
 sys.addaudithook(_record)  # cannot be taken away again; it does nothing while nobody records
