@@ -293,6 +293,7 @@ LOGGING: dict[str, Any] = {
         "django.request": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},
         "celery": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},  # dashboard.jobs tells of jobs
         "kombu": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},  # misses a host name in filesystem://
+        "watchfiles": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},  # counts every change
         "axes": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},  # names of people at lower levels
     },
 }
