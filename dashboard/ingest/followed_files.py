@@ -46,27 +46,26 @@ def _place_of(row: FollowedFile) -> Place:
     )
 
 
-def keep_place(team: Team, path: str, place: Place, *, problem_count: int = 0, session_id: str = "") -> Kept:
+def keep_place(team: Team, path: str, place: Place, *, kept: Kept | None, problem_count: int = 0) -> Kept:
     """Called only after everything before the place was taken in: a crash in between means reading twice."""
-    row, _ = FollowedFile.objects.update_or_create(
-        team=team,
-        path_digest=digest_path(path),
-        defaults={
-            "path": show_path(path)[:LONGEST_PATH],
-            "device": place.device,
-            "inode": place.inode,
-            "size_bytes": place.size_bytes,
-            "modified_ns": place.modified_ns,
-            "offset": place.offset,
-            "line_count": place.line_count,
-            "head_digest": place.mark,
-            "head_bytes": place.mark_bytes,
-            "problem_count": problem_count,
-            "session_id_hint": session_id,
-            "read_at": timezone.now(),
-            "gone_at": None,
-        },
-    )
+    columns = {
+        "device": place.device,
+        "inode": place.inode,
+        "size_bytes": place.size_bytes,
+        "modified_ns": place.modified_ns,
+        "offset": place.offset,
+        "line_count": place.line_count,
+        "head_digest": place.mark,
+        "head_bytes": place.mark_bytes,
+        "problem_count": problem_count,
+        "read_at": timezone.now(),
+        "gone_at": None,
+    }
+    if kept and FollowedFile.objects.filter(pk=kept.number).update(**columns):
+        return Kept(kept.number, kept.path, place, problem_count)
+    # The first time, or somebody deleted the row, or another follower made it.
+    columns["path"] = show_path(path)[:LONGEST_PATH]
+    row, _ = FollowedFile.objects.update_or_create(team=team, path_digest=digest_path(path), defaults=columns)
     return Kept(row.pk, row.path, place, problem_count)
 
 

@@ -97,7 +97,9 @@ def _deliver(followed: Followed, look: Look, origin: Origin, delivery: Delivery)
         problem_count += delivery.take_lines(followed.name, look.data, first_line_number=look.first_line_number)
     has_come_back = followed.kept is not None and followed.kept.is_gone
     if look.data or look.too_long_bytes or look.is_again or has_come_back:
-        followed.kept = keep_place(origin.team, followed.found.path, look.place, problem_count=problem_count)
+        followed.kept = keep_place(
+            origin.team, followed.found.path, look.place, kept=followed.kept, problem_count=problem_count
+        )
     followed.place = look.place
 
 
@@ -124,7 +126,7 @@ def _read_meta(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
         delivery.take_agent_meta(followed.name, meta)
     size = status.st_size
     place = Place(status.st_dev, status.st_ino, size, status.st_mtime_ns, offset=size)
-    followed.kept = keep_place(origin.team, followed.found.path, place)
+    followed.kept = keep_place(origin.team, followed.found.path, place, kept=followed.kept)
     followed.place, followed.is_read = place, True
     return Next.WHEN_QUIET if _is_young(status.st_mtime_ns) else Next.NOTHING
 
