@@ -69,7 +69,7 @@ def environment_for(data: Path, port: int, libraries: Path | None = None) -> dic
     dropped = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "DATABASE_URL")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     paths = {"PYTHONPATH": str(libraries)} if libraries else {}
-    return {**kept, **paths, "PLIMSOLL_DATA": str(data), "PLIMSOLL_PORT": str(port)}
+    return {**kept, **paths, "PLIMSOLL_DATA": str(data), "PLIMSOLL_PORT": str(port), "PLIMSOLL_FOLLOW": "off"}
 
 
 @contextmanager

@@ -19,6 +19,7 @@ COMMANDS = {
     "web": "run one web server process alone",
     "worker": "run one worker process alone",
     "sweeper": "run one sweeper process alone",
+    "follow": "read transcripts as they grow, alone",
     "migrate": "prepare the database for this version",
     "check": "look for mistakes in the configuration (--deploy: stricter)",
     "version": "print the version",

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -68,6 +69,18 @@ def read_folder(name: str, default: Path) -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise BadSetting(f"{name}={str(folder)!r}: this user may not write there.")
     return folder
+
+
+def read_places(name: str, default: Sequence[Path]) -> tuple[Path, ...]:
+    """Folders that need not exist, separated as in PATH. Set to nothing or to "off": none."""
+    text = os.environ.get(name)
+    if text is None:
+        return tuple(default)
+    parts = [] if text.strip().lower() == "off" else [part.strip() for part in text.split(os.pathsep)]
+    try:
+        return tuple(dict.fromkeys(Path(part).expanduser().absolute() for part in parts if part))
+    except (RuntimeError, ValueError):
+        raise BadSetting(f"{name}={text!r}: expected folders separated by {os.pathsep!r}, or off.") from None
 
 
 def read_secret(name: str, kept_in: Path) -> str:

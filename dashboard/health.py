@@ -57,7 +57,7 @@ def read_health(now: datetime) -> Health:
         schema = _check_migrations()
         checks.append(schema)
         if schema.is_ok:
-            checks += [_check_queue(now), _check_sweeper(now)]
+            checks += _check_work(now)
     checks.append(_check_disk())
     return Health(checks)
 
@@ -68,7 +68,7 @@ def standstill_notice(now: datetime) -> str:
 
 
 def _read_standstill(now: datetime) -> str:
-    failing = [check for check in (_check_queue(now), _check_sweeper(now)) if not check.is_ok]
+    failing = [check for check in _check_work(now) if not check.is_ok]
     return "; ".join(f"{check.name}: {check.finding}" for check in failing)
 
 
@@ -113,6 +113,12 @@ def _check_migrations() -> Check:
     return Check("schema", is_ok=True, finding="up to date")
 
 
+def _check_work(now: datetime) -> list[Check]:
+    """What must go on by itself, as it is set up here."""
+    follower = [_check_follower(now)] if settings.FOLLOW_ROOTS else []
+    return [_check_queue(now), _check_sweeper(now), *follower]
+
+
 def _check_queue(now: datetime) -> Check:
     """How long work waits says more than whether a worker process lives: a wedged one lives."""
     due = due_jobs(now).filter(kind__in=known_kinds())
@@ -128,11 +134,19 @@ def _check_queue(now: datetime) -> Check:
 
 
 def _check_sweeper(now: datetime) -> Check:
-    last = Beat.objects.filter(name__startswith="sweeper ").aggregate(at=Max("at"))["at"]
-    if last is None:
-        return Check("sweeper", is_ok=False, finding="has not made a round yet")
-    age_seconds = max(0, int((now - last).total_seconds()))
-    return Check("sweeper", is_ok=age_seconds < LONGEST_WAIT_SECONDS, finding=f"last round {age_seconds:,} s ago")
+    return _check_beat("sweeper", now, never="has not made a round yet", last="last round")
+
+
+def _check_follower(now: datetime) -> Check:
+    return _check_beat("follower", now, never="has not looked at the transcripts yet", last="last looked")
+
+
+def _check_beat(process: str, now: datetime, *, never: str, last: str) -> Check:
+    at = Beat.objects.filter(name__startswith=f"{process} ").aggregate(at=Max("at"))["at"]
+    if at is None:
+        return Check(process, is_ok=False, finding=never)
+    age_seconds = max(0, int((now - at).total_seconds()))
+    return Check(process, is_ok=age_seconds < LONGEST_WAIT_SECONDS, finding=f"{last} {age_seconds:,} s ago")
 
 
 def _check_disk() -> Check:

@@ -1,6 +1,7 @@
 """The one settings file. What differs between installations comes from the environment, read loudly."""
 
 import ipaddress
+import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,6 +18,7 @@ from dashboard.environment import (
     read_folder,
     read_int,
     read_origin,
+    read_places,
     read_secret,
     read_text,
 )
@@ -65,6 +67,22 @@ PUBLIC_URL = _public.geturl() if _public else f"http://{_shown_host(HOST)}:{PORT
 _public_host = urlsplit(PUBLIC_URL).hostname or ""
 LOCAL_MODE = LOOPBACK_ONLY and _is_loopback(_public_host)
 ALLOWED_HOSTS = sorted({_shown_host(_public_host), _shown_host(HOST), "localhost", "127.0.0.1", "[::1]"})
+
+# --- transcripts of this machine -------------------------------------------------------------------------------------
+
+
+def _transcript_folders() -> list[Path]:
+    """Where the client keeps them: its own folder, the one it was told, and the one of systems that follow XDG."""
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 (Path.home raises where nobody has one)
+    told = read_text("CLAUDE_CONFIG_DIR")
+    xdg = Path(read_text("XDG_CONFIG_HOME", str(home / ".config")), "claude")
+    folders = [home / ".claude", *([Path(told)] if told else []), *([xdg] if (xdg / "projects").is_dir() else [])]
+    return [folder / "projects" for folder in dict.fromkeys(folders) if folder.is_absolute()]
+
+
+FOLLOW_ROOTS = read_places("PLIMSOLL_FOLLOW", _transcript_folders() if LOCAL_MODE else [])
+FOLLOW_POLL = read_flag("PLIMSOLL_FOLLOW_POLL", default=False)
+FOLLOW_TEAM = read_text("PLIMSOLL_FOLLOW_TEAM")  # a team's short name; needed where there are several
 
 # --- TLS, cookies ----------------------------------------------------------------------------------------------------
 
@@ -277,6 +295,7 @@ LOGGING: dict[str, Any] = {
         "django.request": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},
         "celery": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},  # dashboard.jobs tells of jobs
         "kombu": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},  # misses a host name in filesystem://
+        "watchfiles": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},  # counts every change
         "axes": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},  # names of people at lower levels
     },
 }

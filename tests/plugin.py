@@ -22,6 +22,7 @@ def _isolate() -> None:
     scratch = tempfile.TemporaryDirectory(prefix="plimsoll-tests-", ignore_cleanup_errors=True)
     atexit.register(scratch.cleanup)
     os.environ["PLIMSOLL_DATA"] = scratch.name
+    os.environ["PLIMSOLL_FOLLOW"] = "off"  # the transcripts of whoever runs the tests are none of their business
     if url := os.environ.get("PLIMSOLL_TEST_DATABASE_URL"):
         os.environ["DATABASE_URL"] = url
 

@@ -50,7 +50,7 @@ def _started(plimsoll: Path, folder: Path, port: int) -> Iterator["subprocess.Po
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("PLIMSOLL_", "DJANGO_", "VIRTUAL"))
     }
-    environment = {**kept, "PLIMSOLL_DATA": str(folder / "data"), "PLIMSOLL_PORT": str(port)}
+    environment = {**kept, "PLIMSOLL_DATA": str(folder / "data"), "PLIMSOLL_PORT": str(port), "PLIMSOLL_FOLLOW": "off"}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([str(plimsoll), "up"], cwd=folder, env=environment, stdout=log, stderr=log)
     try:

@@ -4,7 +4,6 @@ Every step is a conditional update or a unique key, so two rounds at the same mo
 """
 
 import logging
-import socket
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,15 +11,15 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
+from dashboard.jobs.beat import note_beat
 from dashboard.jobs.claim import due_jobs
 from dashboard.jobs.post import BACKGROUND, post_job
 from dashboard.jobs.wake import wake_workers
-from dashboard.models import Beat, Job, JobState
+from dashboard.models import Job, JobState
 
 # A worker that got the first wake-up has claimed the job within this time.
 WAKE_AGAIN_SECONDS = 5
 WAKES_A_ROUND = 50
-BEAT_EVERY_SECONDS = 5
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +37,7 @@ def sweep(now: datetime) -> Round:
         died, returned = _take_back(now)
     done = Round(died=died, returned=returned, woken=_wake_waiting(now))
     _post_recurring(now)
-    _beat(now)
+    note_beat("sweeper", now)
     if done.died or done.returned:
         log.warning("leases ran out", extra={"returned": done.returned, "died": done.died})
     return done
@@ -91,10 +90,3 @@ def _post_recurring(now: datetime) -> None:
     posted = set(Job.objects.filter(key__in=turns).values_list("key", flat=True))
     for key in turns.keys() - posted:
         post_job(turns[key], key=key, priority=BACKGROUND)
-
-
-def _beat(now: datetime) -> None:
-    name = f"sweeper {socket.gethostname()}"[:120]
-    stale = Q(at__lt=now - timedelta(seconds=BEAT_EVERY_SECONDS)) | Q(at__gt=now)
-    if not Beat.objects.filter(stale, name=name).update(at=now):
-        Beat.objects.get_or_create(name=name, defaults={"at": now})

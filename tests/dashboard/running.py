@@ -19,7 +19,7 @@ START_SECONDS = 60.0
 
 def environment_for(folder: Path, **settings: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PLIMSOLL_", "DATABASE_URL"))}
-    return {**kept, "PLIMSOLL_DATA": str(folder / "data"), **settings}
+    return {**kept, "PLIMSOLL_DATA": str(folder / "data"), "PLIMSOLL_FOLLOW": "off", **settings}
 
 
 def run_plimsoll(folder: Path, *arguments: str, typed: str = "", **settings: str) -> "subprocess.CompletedProcess[str]":

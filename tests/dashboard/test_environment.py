@@ -14,6 +14,7 @@ from dashboard.environment import (
     read_folder,
     read_int,
     read_origin,
+    read_places,
     read_secret,
     read_text,
 )
@@ -134,3 +135,19 @@ def _read(path: Path) -> str:
 def test_processes_that_start_together_agree_on_one_secret(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(4) as pool:
         assert len(set(pool.map(_read, [tmp_path / "secret_key"] * 16))) == 1
+
+
+def test_places_are_separated_as_in_path_and_need_not_exist(put: Callable[[str], None], tmp_path: Path) -> None:
+    assert read_places(NAME, [tmp_path]) == (tmp_path,)
+    put(f"/a:{tmp_path}/missing: ::/a:~/b")
+    assert read_places(NAME, []) == (Path("/a"), tmp_path / "missing", Path.home() / "b")
+    for nothing in ("", "  ", "off", "OFF"):
+        put(nothing)
+        assert read_places(NAME, [tmp_path]) == ()
+
+
+@pytest.mark.parametrize("text", ["~nobody-of-this-name/x"])
+def test_bad_places_are_refused(put: Callable[[str], None], text: str) -> None:
+    put(text)
+    with pytest.raises(BadSetting, match=f"{NAME}=.*expected folders"):
+        read_places(NAME, [])

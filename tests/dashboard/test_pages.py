@@ -1,12 +1,14 @@
 """The remaining pages: overview, audit log, health, theme, documentation."""
 
 from datetime import timedelta
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from dashboard import health
 from dashboard.accounts import audit
@@ -170,3 +172,19 @@ def test_team_looked_at_last_is_the_current_one(owner: Client) -> None:
     assert '<dd><a href="/teams/harbour/">' in owner.get("/").content.decode()
     owner.get("/teams/zebra/")
     assert '<dd><a href="/teams/zebra/">' in owner.get("/").content.decode()
+
+
+def test_silent_follower_is_told_where_transcripts_are_followed(owner: Client, settings: Settings) -> None:
+    now = timezone.now()
+    Beat.objects.create(name="sweeper here", at=now)
+    assert "follower" not in owner.get("/health/ready").json()["checks"]
+    settings.FOLLOW_ROOTS = (Path("/transcripts"),)
+    never = owner.get("/health/ready").json()["checks"]["follower"]
+    assert never == {"ok": False, "finding": "has not looked at the transcripts yet"}
+    beat = Beat.objects.create(name="follower here", at=now - timedelta(seconds=5))
+    assert owner.get("/health/ready").json()["checks"]["follower"]["ok"] is True
+    assert "last looked" in owner.get("/health/").content.decode()
+    cache.clear()
+    Beat.objects.filter(pk=beat.pk).update(at=now - timedelta(seconds=40))
+    assert owner.get("/health/ready").status_code == 503
+    assert "follower: last looked 4" in owner.get("/").content.decode()

@@ -63,6 +63,24 @@ def test_ipv6_loopback_is_written_in_brackets(tmp_path: Path) -> None:
     assert (values["PUBLIC_URL"], values["LOCAL_MODE"]) == ("http://[::1]:8000", True)
 
 
+def test_transcripts_of_this_machine_are_followed_in_local_mode_alone(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": ""}
+    own = str(tmp_path / ".claude" / "projects")
+    assert settings_of(tmp_path, **home)["FOLLOW_ROOTS"] == [own]
+    told = {"CLAUDE_CONFIG_DIR": str(tmp_path / "told")}
+    assert settings_of(tmp_path, **home, **told)["FOLLOW_ROOTS"] == [own, str(tmp_path / "told" / "projects")]
+    xdg = tmp_path / ".config" / "claude" / "projects"
+    xdg.mkdir(parents=True)
+    assert settings_of(tmp_path, **home)["FOLLOW_ROOTS"] == [own, str(xdg)]
+    assert settings_of(tmp_path, **home, PLIMSOLL_FOLLOW="off")["FOLLOW_ROOTS"] == []
+    public = {"PLIMSOLL_PUBLIC_URL": "https://plimsoll.example"}
+    assert settings_of(tmp_path, **home, **public)["FOLLOW_ROOTS"] == []
+    assert settings_of(tmp_path, **home, **public, PLIMSOLL_FOLLOW="/srv/a:/srv/b")["FOLLOW_ROOTS"] == [
+        "/srv/a",
+        "/srv/b",
+    ]
+
+
 def test_postgresql_gets_a_pool(tmp_path: Path) -> None:
     values = settings_of(tmp_path, DATABASE_URL="postgresql://u:p@db:5433/plimsoll", PLIMSOLL_DATABASE_POOL="4")
     database = values["DATABASES"]["default"]

@@ -1,19 +1,22 @@
 """`plimsoll up` with real processes: started, killed, stopped, refused."""
 
+import json
 import os
 import re
 import signal
 import socket
+import sqlite3
 import stat
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from dashboard.children import LONGEST_BACKOFF_SECONDS, Child, ChildSpec, describe_exit
 from dashboard.data_folder import DataFolderInUse, hold_data_folder
-from tests.dashboard.running import is_running, run_plimsoll, running_plimsoll, wait_until
+from tests.dashboard.running import Running, is_running, run_plimsoll, running_plimsoll, wait_until
 from tests.services import free_port
 
 
@@ -64,6 +67,32 @@ def test_killed_supervisor_leaves_no_orphan_and_frees_port_and_folder(tmp_path: 
         with hold_data_folder(tmp_path / "data"), socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", up.port))
+
+
+def test_follower_runs_where_there_is_something_to_follow(tmp_path: Path) -> None:
+    with running_plimsoll(tmp_path) as up:
+        assert up.children("follow") == []
+    line = b'{"type":"user","uuid":"u1","sessionId":"s1","message":{"role":"user","content":"hello"}}\n'
+    (tmp_path / "root").mkdir()
+    with running_plimsoll(tmp_path, PLIMSOLL_FOLLOW=str(tmp_path / "root")) as up:
+        (follower,) = up.children("follow")
+        wait_until(lambda: _checks(up).get("follower", {}).get("ok") is True, seconds=30, what="the follower's beat")
+        (tmp_path / "root" / "a.jsonl").write_bytes(line)
+        wait_until(lambda: _session_count(tmp_path) == 1, seconds=30, what="the session")
+        os.kill(follower, signal.SIGKILL)
+        wait_until(lambda: up.children("follow") not in ([], [follower]), seconds=30, what="its successor")
+        assert up.stop() < 10
+        assert "is killed" not in up.output
+
+
+def _checks(up: Running) -> dict[str, dict[str, object]]:
+    checks: dict[str, dict[str, object]] = json.loads(up.get("/health/ready")[1])["checks"]
+    return checks
+
+
+def _session_count(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / "data" / "plimsoll.sqlite3")) as connection:
+        return int(connection.execute("SELECT count(*) FROM dashboard_agentsession").fetchone()[0])
 
 
 def test_request_in_flight_is_answered_after_sigterm(tmp_path: Path) -> None:

@@ -64,6 +64,19 @@ class Installation:
             text=True,
         )
 
+    def run_module(self, name: str, *arguments: str) -> str:
+        """What it printed."""
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", name, *arguments],
+            env=self.environment(),
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def environment(self, **settings: str) -> dict[str, str]:
         own = {
             "DJANGO_SETTINGS_MODULE": "tests.faults.settings",

@@ -1,0 +1,141 @@
+"""One look at one followed file: what is new in it is handed on, and only then its place is kept."""
+
+import logging
+import os
+import time
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from compaction.errors import AgentMetaUnreadable
+from compaction.transcripts.agents import read_agent_meta
+from compaction.transcripts.entries import Entry
+from compaction.transcripts.lines import Line
+from compaction.transcripts.reader import read_line
+from dashboard.ingest.file_tail import Look, Place, read_half_line, take_look
+from dashboard.ingest.follow_delivery import Delivery
+from dashboard.ingest.followed_files import Kept, keep_place, show_path
+from dashboard.ingest.intake import Origin, count_drops
+from dashboard.ingest.transcript_folders import FoundFile, opened_file
+from dashboard.ingest.transcripts import TOO_LONG
+
+QUIET_SECONDS = 2.0  # after this a last line without an ending is read if it is whole
+LARGEST_META_BYTES = 1024 * 1024
+
+log = logging.getLogger(__name__)
+
+
+class Next(Enum):
+    """What a look leaves to do."""
+
+    MORE = auto()  # there is more in the file
+    WHEN_QUIET = auto()  # it was written to a moment ago
+    NOTHING = auto()
+
+
+@dataclass
+class Followed:
+    """One file, as long as this process lives."""
+
+    found: FoundFile
+    place: Place
+    kept: Kept | None
+    is_read: bool  # nothing was left to read at `place`
+    half_line_told: Place | None = None  # a last line without an ending was handed on, as it stood here
+    refusal: str = ""  # why it cannot be read; counted once
+    failure_count: int = 0
+
+    @property
+    def number(self) -> int:
+        """What log lines call it; 0 before anything of it was read."""
+        return self.kept.number if self.kept else 0
+
+    @property
+    def name(self) -> str:
+        return show_path(self.found.relative)
+
+    @property
+    def is_set_aside(self) -> bool:
+        return bool(self.refusal or self.failure_count)
+
+    def is_as_read(self) -> bool:
+        seen = (self.found.inode, self.found.size_bytes, self.found.modified_ns)
+        return self.is_read and seen == (self.place.inode, self.place.size_bytes, self.place.modified_ns)
+
+
+def start_following(found: FoundFile, kept: Kept | None) -> Followed:
+    if kept is None:
+        return Followed(found, Place(), None, is_read=False)
+    return Followed(found, kept.place, kept, is_read=not kept.is_gone and not kept.place.half_line_bytes)
+
+
+def read_on(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
+    """Raises OSError for a file that cannot be read, and whatever the delivery raises."""
+    if followed.found.is_meta:
+        return _read_meta(followed, origin, delivery)
+    with opened_file(followed.found.root, followed.found.relative) as descriptor:
+        look = take_look(descriptor, followed.place, now_ns=time.time_ns())
+        half_line = b"" if look.has_more else _read_quiet_line(descriptor, followed, look.place)
+    _deliver(followed, look, origin, delivery)
+    if half_line:
+        # The place stays before it: with its ending, or another object behind it, it is handed on once more.
+        delivery.take_lines(followed.name, half_line + b"\n", first_line_number=look.place.line_count + 1)
+        followed.half_line_told = look.place
+    followed.is_read = not look.has_more
+    if look.has_more:
+        return Next.MORE
+    return Next.WHEN_QUIET if _is_young(look.place.modified_ns) else Next.NOTHING
+
+
+def _deliver(followed: Followed, look: Look, origin: Origin, delivery: Delivery) -> None:
+    problem_count = followed.kept.problem_count if followed.kept and not look.is_again else 0
+    if look.is_again:
+        log.info("file is another one now: read from its start", extra={"file": followed.number})
+    if look.too_long_bytes:
+        count_drops(origin, {TOO_LONG: 1}, detail=f"{followed.name}, line {look.first_line_number}")
+        problem_count += 1
+    if look.data:
+        problem_count += delivery.take_lines(followed.name, look.data, first_line_number=look.first_line_number)
+    has_come_back = followed.kept is not None and followed.kept.is_gone
+    if look.data or look.too_long_bytes or look.is_again or has_come_back:
+        followed.kept = keep_place(
+            origin.team, followed.found.path, look.place, kept=followed.kept, problem_count=problem_count
+        )
+    followed.place = look.place
+
+
+def _read_quiet_line(descriptor: int, followed: Followed, place: Place) -> bytes:
+    """A last line without an ending, once it is whole JSON and nobody has written for a while. Empty otherwise."""
+    if not place.half_line_bytes or place == followed.half_line_told or _is_young(place.modified_ns):
+        return b""
+    data = read_half_line(descriptor, place)
+    items = read_line(Line(1, 0, data, len(data)))
+    return data if data and all(isinstance(item, Entry) for item in items) else b""
+
+
+def _read_meta(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
+    with opened_file(followed.found.root, followed.found.relative) as descriptor:
+        status = os.fstat(descriptor)
+        data = os.pread(descriptor, LARGEST_META_BYTES, 0)
+    try:
+        meta = read_agent_meta(data)
+    except AgentMetaUnreadable:
+        if _is_young(status.st_mtime_ns):
+            return Next.WHEN_QUIET  # half of it may be on its way
+        count_drops(origin, {"sub-agent description unreadable": 1}, detail=followed.name)
+    else:
+        delivery.take_agent_meta(followed.name, meta)
+    size = status.st_size
+    place = Place(status.st_dev, status.st_ino, size, status.st_mtime_ns, offset=size)
+    followed.kept = keep_place(origin.team, followed.found.path, place, kept=followed.kept)
+    followed.place, followed.is_read = place, True
+    return Next.WHEN_QUIET if _is_young(status.st_mtime_ns) else Next.NOTHING
+
+
+def _is_young(modified_ns: int) -> bool:
+    """A time ahead of our clock is no reason to wait for ever."""
+    return 0 <= time.time_ns() - modified_ns < QUIET_SECONDS * 1e9
+
+
+def forget_search(place: Place) -> Place:
+    """For a look that takes nothing for granted."""
+    return replace(place, searched_to=0)
