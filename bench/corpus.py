@@ -1,5 +1,6 @@
-"""A made-up `.claude` home of any size with known truth: same seed, same bytes. `python -m bench.corpus FOLDER --mb 100`.
+"""A made-up `.claude` home of any size with known truth: same seed, same bytes.
 
+Run: python -m bench.corpus FOLDER --mb 100.
 Shaped like 448 public sessions: answers of several lines whose output grows, tool results stored twice, sub-agents,
 forks that repeat the head of another session (ids and all, even cut inside an answer), compactions, cache breaks.
 """
@@ -23,7 +24,7 @@ SESSIONS_PER_MB = 1.0
 PROJECTS = 25
 POOL_BYTES = 4_000_000
 AUTO_COMPACT_TOKENS = 167_000
-FORK_SHARE, AGENT_SHARE, COMMENT_SHARE, BREAK_SHARE = 0.03, 0.4, 0.01, 1 / 39
+FORK_SHARE, AGENT_SHARE, CUT_SHARE, BREAK_SHARE = 0.03, 0.4, 0.01, 1 / 39
 # Lines of one answer: 1 to 8, as counted over 21,592 answers.
 LINE_COUNTS, LINE_WEIGHTS = range(1, 9), (4005, 11838, 4347, 892, 247, 134, 65, 64)
 FIRST_DAY_MS = int(datetime(2026, 9, 20, tzinfo=UTC).timestamp() * 1000)
@@ -39,7 +40,7 @@ WORDS = (
     "def return self import from class async await session context token cache prompt window compact threshold model "
     "request response header body stream chunk event error retry limit usage input output tool result file path line "
     "the a of to in and is for with on that by as it be this was are if not or an at which can has have will None True"
-).split()
+).split()  # noqa: SIM905
 MARKS = ("\n", "\n    ", "\n        ", " ", " ", " ", " ", " ", ", ", " = ", "(", ")\n", ": ", '"', "'", "→", ".", "/")
 
 
@@ -112,9 +113,11 @@ class Session:
         self.lines: list[bytes] = []
         self.truth = Truth(files=1, sessions=0 if agent_of else 1, agents=1 if agent_of else 0)
         self.agent_id = self.hex_id(17) if agent_of else b""
-        self.session_id = agent_of.session_id if agent_of else self.make_uuid()
-        self.folder = agent_of.folder if agent_of else b"/home/dev/projects/app-%02d" % self.chance.randrange(PROJECTS)
-        self.at_ms = agent_of.at_ms if agent_of else FIRST_DAY_MS + self.chance.randrange(DAYS_MS)
+        self.session_id: bytes = agent_of.session_id if agent_of else self.make_uuid()
+        self.folder: bytes = (
+            agent_of.folder if agent_of else b"/home/dev/projects/app-%02d" % self.chance.randrange(PROJECTS)
+        )
+        self.at_ms: int = agent_of.at_ms if agent_of else FIRST_DAY_MS + self.chance.randrange(DAYS_MS)
         self.model = self.chance.choice(tuple(PRICES))
         self.has_hour_cache = self.chance.random() < 0.4
         self.never_tells_stop = (
@@ -285,8 +288,8 @@ def write_family(folder: Path, seed: int, index: int) -> Truth:
     if index and chance.random() < FORK_SHARE:
         session.lines[:0] = take_head(seed, index, chance, session.session_id)
         session.truth.forks += 1
-    if chance.random() < COMMENT_SHARE:
-        session.lines.insert(len(session.lines) // 2, b"// a line that is no JSON\n")
+    if chance.random() < CUT_SHARE:
+        session.lines.insert(len(session.lines) // 2, b'{"type":"user","message":{"role":"us\n')
         session.truth.malformed_lines += 1
     truth = write_file(project / f"{session.session_id.decode()}.jsonl", session)
     if chance.random() < AGENT_SHARE:
