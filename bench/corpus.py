@@ -36,11 +36,12 @@ PRICES = {
 }
 KINDS = ("input", "write_5m", "write_1h", "read", "output")
 TOOLS = ("Bash", "Read", "Grep", "Edit")
-WORDS = (
+VOCABULARY = (
     "def return self import from class async await session context token cache prompt window compact threshold model "
     "request response header body stream chunk event error retry limit usage input output tool result file path line "
     "the a of to in and is for with on that by as it be this was are if not or an at which can has have will None True"
-).split()  # noqa: SIM905
+)
+WORDS = VOCABULARY.split()
 MARKS = ("\n", "\n    ", "\n        ", " ", " ", " ", " ", " ", ", ", " = ", "(", ")\n", ": ", '"', "'", "→", ".", "/")
 
 
