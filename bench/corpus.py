@@ -37,7 +37,7 @@ PRICES = {
 KINDS = ("input", "write_5m", "write_1h", "read", "output")
 TOOLS = ("Bash", "Read", "Grep", "Edit")
 VOCABULARY = (
-    "def return self import from class async await session context token cache prompt window compact threshold model "
+    "def return self import from class async await session context number cache prompt window compact threshold model "
     "request response header body stream chunk event error retry limit usage input output tool result file path line "
     "the a of to in and is for with on that by as it be this was are if not or an at which can has have will None True"
 )
