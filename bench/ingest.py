@@ -6,6 +6,7 @@ Not equal work: ccusage prints a table and forgets; Plimsoll keeps every call, j
 
 import argparse
 import compileall
+import contextlib
 import json
 import os
 import platform
@@ -80,7 +81,7 @@ class Installation:
         return self.folder / "plimsoll.sqlite3"
 
     def read_totals(self) -> tuple[dict[str, int], float]:
-        with sqlite3.connect(self.database) as connection:
+        with contextlib.closing(sqlite3.connect(self.database)) as connection:
             *counts, cost_usd = connection.execute(TOTALS).fetchone()
         return dict(zip(("calls", "input", "write_5m", "write_1h", "read", "output"), counts, strict=True)), cost_usd
 

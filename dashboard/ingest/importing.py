@@ -1,18 +1,19 @@
 """Importing: files are decoded by a pool of processes and written by this one, in order, with bounded memory."""
 
+import contextlib
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from django.db import OperationalError
 
 from dashboard.ingest.decoders import Decoders, Underway
 from dashboard.ingest.decoding import PIECE_BYTES, Decoded, FileLook, NextLook
-from dashboard.ingest.followed_files import load_files
+from dashboard.ingest.file_tail import Place
 from dashboard.ingest.import_progress import Progress
 from dashboard.ingest.import_tally import Tally
-from dashboard.ingest.imported_files import find_known_place, is_unchanged, keep_looks
+from dashboard.ingest.imported_files import is_unchanged, keep_looks, load_places
 from dashboard.ingest.intake import Origin, store
 from dashboard.ingest.observed import Piece, Prepared
 from dashboard.ingest.record import TooBusy
@@ -110,7 +111,7 @@ class Importer:
                 taken = store(self.origin, decoded.prepared, self.policy)
             except (OperationalError, TooBusy) as error:
                 if wait_seconds is None or self._stops():
-                    raise CannotStore(f"The database cannot be written ({str(error).strip()}).") from error
+                    raise CannotStore(_explain(error)) from error
                 time.sleep(wait_seconds)
             else:
                 self.tally.add(decoded, taken)
@@ -126,16 +127,23 @@ class Importer:
             self._keep_ended()
 
     def _keep_ended(self) -> None:
-        keep_looks(self.origin.team, self._ended)
+        with contextlib.suppress(OperationalError):  # it only saves reading them again
+            keep_looks(self.origin.team, self._ended)
         self._ended.clear()
 
 
-def plan_looks(origin: Origin, files: Iterable[FoundFile], tally: Tally, *, reread: bool) -> list[NextLook]:
+def _explain(error: Exception) -> str:
+    if isinstance(error, TooBusy):
+        return f"Another process keeps writing the session {error}. The same command reads the rest."
+    return f"The database cannot be written ({str(error).strip()}). The same command reads the rest."
+
+
+def plan_looks(origin: Origin, files: Sequence[FoundFile], tally: Tally, *, reread: bool) -> list[NextLook]:
     """A first look for every file that is new or has changed."""
-    known = {} if reread else load_files(origin.team)
+    known = {} if reread else load_places(origin.team, files)
     looks = []
     for file in files:
-        look = NextLook(file, find_known_place(known, file))
+        look = NextLook(file, known.get(file.path, Place()))
         if is_unchanged(file, look.known):
             tally.unchanged_count += 0 if file.is_meta else 1
         else:

@@ -1,4 +1,5 @@
 """`plimsoll import PATH…`: transcripts in, a progress bar meanwhile, a summary at the end."""
+# ruff: noqa: N999 (Django calls a command as its module is called)
 
 import contextlib
 import json
@@ -21,7 +22,7 @@ from dashboard.ingest.import_tally import Tally
 from dashboard.ingest.importing import CannotStore, Importer, group_looks, plan_looks
 from dashboard.ingest.intake import Origin, make_rules
 from dashboard.ingest.stream_pieces import cut_stream, read_chunks
-from dashboard.management.database import migrate_database
+from dashboard.management.database import migrate_database, release_database
 from dashboard.management.plain_command import PlainCommand, find_user
 from dashboard.models import Membership, Team, User
 from dashboard.policies.in_force import find_policy
@@ -72,6 +73,8 @@ class Command(PlainCommand):
         )
         policy = find_policy(origin.team)
         processes = count_processes(sys.maxsize if finds.streams else work_bytes)
+        if processes:
+            release_database()  # a fork must not inherit connections, nor PostgreSQL's pool its threads
         with Decoders(make_rules(origin.team, policy), processes=processes) as decoders:
             importer = Importer(origin, policy, decoders, tally, progress, should_stop=lambda: bool(interrupts))
             try:
@@ -125,7 +128,7 @@ def _interrupts_noted() -> Iterator[list[int]]:
     """The first Ctrl-C ends the import between two writings; the second ends it at once."""
     seen: list[int] = []
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def note(number: int, _: FrameType | None) -> None:
         seen.append(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
