@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -379,10 +379,10 @@ def test_summary_counts_every_loss() -> None:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
-    """Some twenty sessions with sub-agents and forks, large enough that all cores decode."""
+    """A dozen sessions with sub-agents and forks, large enough that all cores decode."""
     folder = tmp_path_factory.mktemp("corpus")
     truth = Truth()
-    for index in range(20):
+    for index in range(12):
         truth.add(write_family(folder, 5, index))
     return folder, truth
 
@@ -399,19 +399,38 @@ def start_import(folder: Path, corpus: Path) -> "subprocess.Popen[str]":
     )
 
 
-def query(folder: Path, statement: str) -> list[tuple[Any, ...]]:
+def open_database(folder: Path) -> "contextlib.closing[sqlite3.Connection]":
     database = folder / "data" / "plimsoll.sqlite3"
-    if not database.exists():
-        return []
-    with contextlib.closing(sqlite3.connect(database, timeout=20)) as reader:
-        return reader.execute(statement).fetchall()
+    return contextlib.closing(sqlite3.connect(database, timeout=20, isolation_level=None))
+
+
+def query(folder: Path, statement: str) -> tuple[Any, ...]:
+    with open_database(folder) as reader:
+        row: tuple[Any, ...] = reader.execute(statement).fetchone()
+        return row
 
 
 def count_sessions(folder: Path) -> int:
-    try:
-        return int(query(folder, "select count(*) from dashboard_agentsession")[0][0])
-    except (sqlite3.OperationalError, IndexError):
-        return 0
+    return int(query(folder, "select count(*) from dashboard_agentsession")[0])
+
+
+@contextlib.contextmanager
+def import_held_midway(folder: Path, corpus: Path) -> "Iterator[subprocess.Popen[str]]":
+    """An import that wrote some sessions and waits for the database to write the next, however fast it is."""
+    subprocess.run([*PLIMSOLL, "migrate", "-v", "0"], env=environment_for(folder), cwd=folder, check=True)
+    process = start_import(folder, corpus)
+    with open_database(folder) as writer:
+
+        def hold() -> bool:
+            assert process.poll() is None, "it ended before it could be held"
+            writer.execute("begin immediate")
+            if writer.execute("select count(*) from dashboard_agentsession").fetchone()[0]:
+                return True
+            writer.execute("rollback")
+            return False
+
+        wait_until(hold, seconds=60, what="the first session")
+        yield process
 
 
 def check_against_truth(folder: Path, truth: Truth) -> None:
@@ -419,21 +438,16 @@ def check_against_truth(folder: Path, truth: Truth) -> None:
         folder,
         "select count(*), sum(input_tokens), sum(write_5m_tokens), sum(write_1h_tokens), sum(read_tokens), "
         "sum(output_tokens), sum(cost_usd) from dashboard_apicall where is_counted",
-    )[0]
+    )
     assert counted[:6] == tuple(truth.totals.values())
     assert counted[6] == pytest.approx(truth.cost_usd, abs=0.001)
     assert count_sessions(folder) == truth.sessions
-    assert query(folder, "select sum(entry_count) from dashboard_entrysegment")[0][0] >= truth.lines - 100
+    assert query(folder, "select sum(compaction_count) from dashboard_agentsession")[0] == truth.compactions
 
 
 def list_family(pid: int) -> list[int]:
     done = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
     return [int(child) for child in done.stdout.split()]
-
-
-def wait_for_first_sessions(process: "subprocess.Popen[str]", folder: Path) -> None:
-    wait_until(lambda: count_sessions(folder) >= 2 or process.poll() is not None, seconds=60, what="the first sessions")
-    assert process.poll() is None, "it was done before it could be disturbed"
 
 
 def finish_import(folder: Path, corpus: Path) -> dict[str, Any]:
@@ -448,13 +462,12 @@ def test_killed_import_run_again_gives_the_truth_and_leaves_no_process(
     corpus: tuple[Path, Truth], tmp_path: Path
 ) -> None:
     folder, truth = corpus
-    process = start_import(tmp_path, folder)
-    wait_for_first_sessions(process, tmp_path)
-    children = list_family(process.pid)
-    process.kill()
-    process.communicate()
+    with import_held_midway(tmp_path, folder) as process:
+        children = list_family(process.pid)
+        process.kill()
+        process.communicate()
     wait_until(lambda: not any(map(is_running, children)), seconds=10, what="the end of the decoding processes")
-    assert len(children) >= (1 if (os.cpu_count() or 1) > 1 else 0)
+    assert bool(children) == ((os.cpu_count() or 1) > 1)
     assert 0 < count_sessions(tmp_path) < truth.sessions
     finish_import(tmp_path, folder)
     check_against_truth(tmp_path, truth)
@@ -463,10 +476,9 @@ def test_killed_import_run_again_gives_the_truth_and_leaves_no_process(
 
 def test_interrupted_import_tells_what_it_kept_and_can_go_on(corpus: tuple[Path, Truth], tmp_path: Path) -> None:
     folder, truth = corpus
-    process = start_import(tmp_path, folder)
-    wait_for_first_sessions(process, tmp_path)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to everyone in the foreground
-    told, _ = process.communicate(timeout=30)
+    with import_held_midway(tmp_path, folder) as process:
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to everyone in the foreground
+    told, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     first = json.loads(told)
     assert first["interrupted"]
