@@ -82,6 +82,12 @@ def count_processes(work_bytes: int) -> int:
     return 0 if work_bytes <= PIECE_BYTES or cores == 1 else min(cores, MOST_PROCESSES)
 
 
+def spare_collector() -> None:
+    """For work that makes a million small objects and hardly a cycle: looking for them took a sixth of the time."""
+    gc.freeze()  # what is loaded by now stays, and after a fork stays shared
+    gc.set_threshold(100_000, 20, 100)
+
+
 def _decode_and_pack(decode: Callable[[_Work, Rules], Decoded], work: _Work, rules: Rules) -> bytes:
     return _PACKER.encode(decode(work, rules))
 
@@ -89,7 +95,7 @@ def _decode_and_pack(decode: Callable[[_Work, Rules], Decoded], work: _Work, rul
 def _settle_in() -> None:
     """First thing in a new process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.freeze()  # what came with the fork stays shared
+    spare_collector()
     threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
 
 

@@ -22,8 +22,8 @@ from dashboard.ingest.transcripts import name_session
 from dashboard.policies.in_force import TeamSettings
 
 # Decoded or waiting to be: with what decoding makes of it, everything together stays below 250 MB.
-IN_FLIGHT_BYTES = 6 * PIECE_BYTES
-IN_FLIGHT_WORKS = 48
+IN_FLIGHT_BYTES = 4 * PIECE_BYTES
+IN_FLIGHT_WORKS = 32
 LOOKS_KEPT_AT_ONCE = 200
 RETRY_AFTER_SECONDS = (0.5, 1.0, 2.0, 4.0)
 

@@ -15,7 +15,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import connection
 
 from dashboard.accounts.local import ensure_local_owner
-from dashboard.ingest.decoders import Decoders, DecodersLost, count_processes
+from dashboard.ingest.decoders import Decoders, DecodersLost, count_processes, spare_collector
 from dashboard.ingest.import_paths import STANDARD_INPUT, Finds, find_paths
 from dashboard.ingest.import_progress import Progress
 from dashboard.ingest.import_tally import Tally
@@ -74,6 +74,7 @@ class Command(PlainCommand):
         policy = find_policy(origin.team)
         processes = count_processes(sys.maxsize if finds.streams else work_bytes)
         if processes:
+            spare_collector()
             release_database()  # a fork must not inherit connections, nor PostgreSQL's pool its threads
         with Decoders(make_rules(origin.team, policy), processes=processes) as decoders:
             importer = Importer(origin, policy, decoders, tally, progress, should_stop=lambda: bool(interrupts))
