@@ -10,6 +10,7 @@ from dashboard.environment import BadSetting
 
 COMMANDS = {
     "up": "start Plimsoll and keep it running",
+    "import": "read transcripts of coding agents: files, folders, a .claude home",
     "signinlink": "print a link that signs in once",
     "createowner": "make an account with a password and a team",
     "resetpassword": "set an account's password",

@@ -3,14 +3,16 @@
 Written as one upsert per table: a call has some thirty columns, and the ORM's bulk writers take ten times as long.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-from django.db.models import QuerySet
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db.models import BooleanField, CharField, Field, FloatField, ForeignKey, IntegerField, QuerySet
 
 from dashboard.ingest.picture.columns import Row
+
+_AS_THEY_ARE = (BooleanField, CharField, FloatField, ForeignKey, IntegerField)
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,23 @@ def _upsert(rows: QuerySet[Any], key: str, values: list[Row], updated: Iterable[
         f"INSERT INTO {quote(meta.db_table)} ({listed}) VALUES ({places}) "  # noqa: S608 (names of our own columns)
         f"ON CONFLICT ({quote('session_id')}, {quote(meta.get_field(key).column)}) DO UPDATE SET {changes}"
     )
+    prepare = [_find_preparation(field) for field in fields]
     prepared = [
-        [field.get_db_prep_save(value, connection) for field, value in zip(fields, row.values(), strict=True)]
+        [
+            value if kept is None or value is None else kept(value)
+            for kept, value in zip(prepare, row.values(), strict=True)
+        ]
         for row in values
     ]
     with connection.cursor() as cursor:
         cursor.executemany(statement, prepared)
+
+
+def _find_preparation(field: "Field[Any, Any]") -> Callable[[Any], Any] | None:
+    """What a value needs before it is written; None: nothing. Asking the field for every number and every text takes
+    longer than writing them.
+    """
+    if isinstance(field, _AS_THEY_ARE):
+        return None
+    database = connections[DEFAULT_DB_ALIAS]  # `connection` looks itself up at every use
+    return lambda value: field.get_db_prep_save(value, database)

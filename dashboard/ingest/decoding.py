@@ -1,0 +1,148 @@
+"""Decoding files: the next lines of a session's files, all prepared for one writing. No Django, any process.
+
+A session is worked out as a whole whenever it is written, so its files are better written together.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from compaction.errors import AgentMetaUnreadable
+from compaction.transcripts.agents import read_agent_meta
+from dashboard.ingest.file_tail import Limits, Place, read_half_line, take_look
+from dashboard.ingest.observed import LineProblem, ObservedSession, Piece, Prepared, Rules
+from dashboard.ingest.transcript_folders import FoundFile, NotPlain, opened_file
+from dashboard.ingest.transcripts import TOO_LONG, name_session, prepare, prepare_agent_meta
+
+# Half of what others cut: memory is this much, times what decoding makes of it, times the processes.
+PIECE_BYTES = 4 * 1024 * 1024
+LARGEST_META_BYTES = 64 * 1024
+_LIMITS = Limits(piece_bytes=PIECE_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class NextLook:
+    """Which file to read on, and from where."""
+
+    file: FoundFile
+    known: Place
+
+    @property
+    def waiting_bytes(self) -> int:
+        return min(PIECE_BYTES, max(0, self.file.size_bytes - self.known.offset))
+
+
+@dataclass(frozen=True, slots=True)
+class FileLook:
+    """What came of a look; `refusal` says why the file could not be read."""
+
+    file: FoundFile
+    place: Place
+    size_bytes: int = 0
+    has_more: bool = False
+    is_cut: bool = False  # the file ends in the middle of a line
+    problem_count: int = 0
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One writing's worth."""
+
+    prepared: Prepared
+    looks: tuple[FileLook, ...] = ()
+    size_bytes: int = 0
+
+
+def decode_files(looks: tuple[NextLook, ...], rules: Rules) -> Decoded:
+    done = [_decode_meta(look.file, rules) if look.file.is_meta else _decode_transcript(look, rules) for look in looks]
+    return Decoded(
+        merge_prepared([prepared for prepared, _ in done]),
+        tuple(look for _, look in done),
+        sum(look.size_bytes for _, look in done),
+    )
+
+
+def decode_piece(piece: Piece, rules: Rules) -> Decoded:
+    return Decoded(prepare(piece, rules), size_bytes=len(piece.data))
+
+
+def tell_too_long(name: str, line_number: int, size_bytes: int) -> Prepared:
+    """A line that no reader takes was stepped over."""
+    reason = f"The line has {size_bytes:,} bytes, more than is kept of one line."
+    return Prepared(name, (), line_count=1, problems=(LineProblem(name, line_number, reason),), drops={TOO_LONG: 1})
+
+
+def merge_prepared(parts: Iterable[Prepared]) -> Prepared:
+    """Sessions of the same id become one."""
+    sessions: dict[str, ObservedSession] = {}
+    problems: list[LineProblem] = []
+    drops: Counter[str] = Counter()
+    redactions: Counter[str] = Counter()
+    line_count, name = 0, ""
+    for part in parts:
+        for session in part.sessions:
+            known = sessions.get(session.external_id)
+            sessions[session.external_id] = session if known is None else _join(known, session)
+        problems += part.problems
+        drops.update(part.drops)
+        redactions.update(part.redactions)
+        line_count += part.line_count
+        name = name or part.name
+    return Prepared(name, tuple(sessions.values()), line_count, tuple(problems), dict(drops), dict(redactions))
+
+
+def _join(first: ObservedSession, second: ObservedSession) -> ObservedSession:
+    return ObservedSession(first.external_id, first.lines + second.lines, first.shapes + second.shapes)
+
+
+def _decode_transcript(look: NextLook, rules: Rules) -> tuple[Prepared, FileLook]:
+    file = look.file
+    try:
+        with opened_file(file.root, file.relative) as descriptor:
+            found = take_look(descriptor, look.known, now_ns=time.time_ns(), limits=_LIMITS)
+            half = b"" if found.has_more else read_half_line(descriptor, found.place)
+    except OSError as error:
+        return _refuse(look, error)
+    # Other programs leave the last ending out; what does not end like an object is still being written.
+    is_whole = half.rstrip().endswith(b"}")
+    data = found.data + half if is_whole else found.data
+    first_line_number = found.first_line_number if found.data else found.place.line_count + 1
+    if found.too_long_bytes:
+        prepared = tell_too_long(file.path, found.place.line_count, found.too_long_bytes)
+    else:
+        prepared = prepare(Piece(data, file.path, *name_session(file.path), first_line_number), rules)
+    return prepared, FileLook(
+        file,
+        found.place,
+        size_bytes=len(data) + found.too_long_bytes,
+        has_more=found.has_more,
+        is_cut=bool(half) and not is_whole,
+        problem_count=len(prepared.problems),
+    )
+
+
+def _decode_meta(file: FoundFile, rules: Rules) -> tuple[Prepared, FileLook]:
+    """What a sub-agent's own small file says; one that names no session or cannot be read says nothing."""
+    place = Place(inode=file.inode, size_bytes=file.size_bytes, modified_ns=file.modified_ns, offset=file.size_bytes)
+    look = FileLook(file, place, size_bytes=file.size_bytes)
+    nothing = Prepared(file.path, ())
+    session_id, agent_id = name_session(file.path)
+    if session_id is None or agent_id is None:
+        return nothing, look
+    try:
+        with opened_file(file.root, file.relative) as descriptor:
+            meta = read_agent_meta(os.read(descriptor, LARGEST_META_BYTES))
+    except OSError as error:
+        return _refuse(NextLook(file, place), error)
+    except AgentMetaUnreadable:
+        problem = LineProblem(file.path, 1, "The sub-agent's file is not readable JSON.")
+        return replace(nothing, problems=(problem,)), replace(look, problem_count=1)
+    return prepare_agent_meta(session_id, agent_id, meta, rules), look
+
+
+def _refuse(look: NextLook, error: OSError) -> tuple[Prepared, FileLook]:
+    reason = "not a plain file" if isinstance(error, NotPlain) else error.strerror or type(error).__name__
+    return Prepared(look.file.path, ()), FileLook(look.file, look.known, refusal=f"{look.file.path}: {reason}.")

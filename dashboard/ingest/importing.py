@@ -1,0 +1,168 @@
+"""Importing: files are decoded by a pool of processes and written by this one, in order, with bounded memory."""
+
+import contextlib
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from django.db import OperationalError
+
+from dashboard.ingest.decoders import Decoders, Underway
+from dashboard.ingest.decoding import PIECE_BYTES, Decoded, FileLook, NextLook
+from dashboard.ingest.file_tail import Place
+from dashboard.ingest.import_progress import Progress
+from dashboard.ingest.import_tally import Tally
+from dashboard.ingest.imported_files import is_unchanged, keep_looks, load_places
+from dashboard.ingest.intake import Origin, store
+from dashboard.ingest.observed import Piece, Prepared
+from dashboard.ingest.record import TooBusy
+from dashboard.ingest.transcript_folders import FoundFile
+from dashboard.ingest.transcripts import name_session
+from dashboard.policies.in_force import TeamSettings
+
+# Decoded or waiting to be: with what decoding makes of it, everything together stays below 250 MB.
+IN_FLIGHT_BYTES = 4 * PIECE_BYTES
+IN_FLIGHT_WORKS = 32
+LOOKS_KEPT_AT_ONCE = 200
+RETRY_AFTER_SECONDS = (0.5, 1.0, 2.0, 4.0)
+
+
+class CannotStore(Exception):
+    """The database refused again and again; the message is for the person who waits."""
+
+
+@dataclass
+class Importer:
+    """One run. `should_stop` is asked between two writings, so nothing is ever half written."""
+
+    origin: Origin
+    policy: TeamSettings
+    decoders: Decoders
+    tally: Tally
+    progress: Progress
+    should_stop: Callable[[], bool]
+    _underway: "deque[tuple[Underway, int]]" = field(default_factory=deque)
+    _in_flight_bytes: int = 0
+    _ended: list[FileLook] = field(default_factory=list)
+
+    def import_files(self, works: Iterable[tuple[NextLook, ...]]) -> None:
+        """Raises CannotStore or DecodersLost; what was written before stays, and is remembered."""
+        waiting = iter(works)
+        try:
+            while not self._stops():
+                self._fill(waiting)
+                if not self._underway:
+                    break
+                self._finish_first()
+        finally:
+            self._keep_ended()
+
+    def import_pieces(self, pieces: Iterable[Piece | Prepared]) -> None:
+        """What comes through a pipe, in its order."""
+        for piece in pieces:
+            if isinstance(piece, Prepared):
+                self._store(Decoded(piece))
+            else:
+                self._submit(self.decoders.take(piece), len(piece.data))
+            while self._is_full() and not self._stops():
+                self._finish_first()
+            if self._stops():
+                return
+        while self._underway and not self._stops():
+            self._finish_first()
+
+    def _stops(self) -> bool:
+        self.tally.is_interrupted = self.tally.is_interrupted or self.should_stop()
+        return self.tally.is_interrupted
+
+    def _is_full(self) -> bool:
+        return self._in_flight_bytes >= IN_FLIGHT_BYTES or len(self._underway) >= IN_FLIGHT_WORKS
+
+    def _fill(self, waiting: Iterator[tuple[NextLook, ...]]) -> None:
+        while not self._is_full():
+            looks = next(waiting, None)
+            if looks is None:
+                return
+            self._read_on(looks)
+
+    def _read_on(self, looks: tuple[NextLook, ...]) -> None:
+        self._submit(self.decoders.read_on(looks), sum(look.waiting_bytes for look in looks))
+
+    def _submit(self, underway: Underway, size_bytes: int) -> None:
+        self._underway.append((underway, size_bytes))
+        self._in_flight_bytes += size_bytes
+
+    def _finish_first(self) -> None:
+        underway, size_bytes = self._underway.popleft()
+        decoded = underway.wait()
+        self._in_flight_bytes -= size_bytes
+        unread = tuple(NextLook(look.file, look.place) for look in decoded.looks if look.has_more)
+        if unread:
+            self._read_on(unread)  # decoded meanwhile, written in its turn: lines of a file stay in order
+        self._store(decoded)
+        for look in decoded.looks:
+            if not look.has_more:
+                self._end_file(look)
+
+    def _store(self, decoded: Decoded) -> None:
+        for wait_seconds in (*RETRY_AFTER_SECONDS, None):
+            try:
+                taken = store(self.origin, decoded.prepared, self.policy)
+            except (OperationalError, TooBusy) as error:
+                if wait_seconds is None or self._stops():
+                    raise CannotStore(_explain(error)) from error
+                time.sleep(wait_seconds)
+            else:
+                self.tally.add(decoded, taken)
+                self.progress.add(size_bytes=decoded.size_bytes)
+                return
+
+    def _end_file(self, look: FileLook) -> None:
+        self.tally.add_file(look)
+        self.progress.add(files=0 if look.file.is_meta else 1)
+        if not look.refusal:
+            self._ended.append(look)
+        if len(self._ended) >= LOOKS_KEPT_AT_ONCE:
+            self._keep_ended()
+
+    def _keep_ended(self) -> None:
+        with contextlib.suppress(OperationalError):  # it only saves reading them again
+            keep_looks(self.origin.team, self._ended)
+        self._ended.clear()
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, TooBusy):
+        return f"Another process keeps writing the session {error}. The same command reads the rest."
+    return f"The database cannot be written ({str(error).strip()}). The same command reads the rest."
+
+
+def plan_looks(origin: Origin, files: Sequence[FoundFile], tally: Tally, *, reread: bool) -> list[NextLook]:
+    """A first look for every file that is new or has changed."""
+    known = {} if reread else load_places(origin.team, files)
+    looks = []
+    for file in files:
+        look = NextLook(file, known.get(file.path, Place()))
+        if is_unchanged(file, look.known):
+            tally.unchanged_count += 0 if file.is_meta else 1
+        else:
+            looks.append(look)
+    return looks
+
+
+def group_looks(looks: Iterable[NextLook]) -> list[tuple[NextLook, ...]]:
+    """The files of a session together, up to a piece's size; in the order of each session's first file."""
+    families: dict[str, list[NextLook]] = defaultdict(list)
+    for look in looks:
+        families[name_session(look.file.path)[0] or look.file.path].append(look)
+    works: list[tuple[NextLook, ...]] = []
+    for family in families.values():
+        work: list[NextLook] = []
+        for look in family:
+            if work and sum(each.waiting_bytes for each in work) + look.waiting_bytes > PIECE_BYTES:
+                works.append(tuple(work))
+                work = []
+            work.append(look)
+        works.append(tuple(work))
+    return works
