@@ -1,0 +1,67 @@
+"""Everything recorded beside the checkout, taken in and held against a count made with nothing but `json`."""
+
+import pytest
+
+from compaction.cache.breaks import Outcome, judge_thread
+from compaction.cache.thread_calls import read_session_calls
+from compaction.transcripts.transcript import read_transcript
+from dashboard.ingest.intake import Origin
+from dashboard.ingest.uploads import Upload, take_in_upload
+from dashboard.models import AgentSession, ApiCall, CacheBreak, EntrySegment, ObservedCompaction, TeamPolicy, Thread
+from tests.builders import make_team
+from tests.dashboard.ingest.database_state import read_state
+from tests.dashboard.ingest.independent_count import count_folder
+from tests.plugin import RECORDED_DATA
+
+pytestmark = [pytest.mark.django_db, pytest.mark.recorded_data]
+
+TOKENS = ("input_tokens", "read_tokens", "write_5m_tokens", "write_1h_tokens", "output_tokens")
+
+
+@pytest.fixture
+def origin() -> Origin:
+    team = make_team("Harbour", owner="alice")
+    TeamPolicy.objects.create(team=team, version=1, stores_content=True)
+    return Origin(team, None, "import")
+
+
+def _take_in_all(origin: Origin) -> None:
+    for path in sorted(RECORDED_DATA.rglob("*.jsonl")):
+        take_in_upload(origin, Upload(str(path.relative_to(RECORDED_DATA)), path.read_bytes()))
+
+
+def test_totals_equal_an_independent_count_and_a_second_time_changes_nothing(origin: Origin) -> None:
+    _take_in_all(origin)
+    counted = count_folder(RECORDED_DATA)
+    assert set(AgentSession.objects.values_list("external_id", flat=True)) == set(counted)
+    for session in AgentSession.objects.all():
+        truth = counted[session.external_id]
+        assert session.call_count == len(truth.calls)
+        assert {name: getattr(session, name) for name in TOKENS} == {name: truth.total(name) for name in TOKENS}
+        assert session.compaction_count == len(truth.compactions)
+        assert session.problem_count == len(truth.malformed_lines)
+        agents = set(Thread.objects.filter(session=session).exclude(agent_id="").values_list("agent_id", flat=True))
+        assert truth.agents <= agents
+    before = read_state()
+    _take_in_all(origin)
+    assert read_state() == before
+
+
+def test_breaks_equal_those_of_each_file_read_alone(origin: Origin) -> None:
+    """Order and threads are the database's own; the verdicts must be those of the file as it stands."""
+    _take_in_all(origin)
+    expected = set()
+    for path in RECORDED_DATA.rglob("*.jsonl"):
+        for calls in read_session_calls(read_transcript(path.read_bytes()).entries).values():
+            verdicts = judge_thread(calls)
+            expected |= {verdict.call_id for verdict in verdicts if verdict.outcome is Outcome.BREAK}
+    assert set(CacheBreak.objects.filter(kind="break").values_list("call_id", flat=True)) == expected
+    assert ObservedCompaction.objects.filter(kind="full").count() == 7
+
+
+def test_stored_bytes_stay_below_a_third(origin: Origin) -> None:
+    _take_in_all(origin)
+    raw = sum(path.stat().st_size for path in RECORDED_DATA.rglob("*.jsonl"))
+    stored = sum(len(segment.facts) + len(segment.content or b"") for segment in EntrySegment.objects.all())
+    assert stored < raw * 0.3
+    assert ApiCall.objects.filter(is_counted=True).count() == ApiCall.objects.count()
