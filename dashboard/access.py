@@ -18,6 +18,8 @@ from dashboard.models import (
     ApiKey,
     AuditEvent,
     CacheBreak,
+    Drop,
+    FollowedFile,
     Invitation,
     Job,
     Membership,
@@ -183,6 +185,18 @@ def jobs(actor: Actor) -> QuerySet[Job]:
     require_anywhere(actor, Act.MANAGE)
     visible = Q(team__in=teams(actor, Act.MANAGE)) | Q(team=None)
     return Job.objects.filter(visible).select_related("team").order_by("-id")
+
+
+def drops(actor: Actor) -> QuerySet[Drop]:
+    """What was not kept of what the actor's teams sent, and what came from nobody known."""
+    require_anywhere(actor, Act.MANAGE)
+    visible = Q(team__in=teams(actor, Act.MANAGE)) | Q(team=None)
+    return Drop.objects.filter(visible).select_related("team").order_by("-last_at")
+
+
+def followed_files(actor: Actor) -> QuerySet[FollowedFile]:
+    require_anywhere(actor, Act.MANAGE)
+    return FollowedFile.objects.filter(team__in=teams(actor, Act.MANAGE))
 
 
 # --- what was observed -----------------------------------------------------------------------------------------------

@@ -11,11 +11,12 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
-from django.db.models import Count, Max, Min, Q
+from django.db.models import Count, F, Max, Min, Q, QuerySet, Sum
+from django.db.models.functions import Greatest
 
 from dashboard.jobs.claim import due_jobs
 from dashboard.jobs.kinds import known_kinds
-from dashboard.models import Beat
+from dashboard.models import Beat, FollowedFile
 
 # Below this SQLite's journal and a backup no longer fit beside each other on a small installation.
 LOW_DISK_BYTES = 500 * 1024 * 1024
@@ -48,6 +49,26 @@ class Installation:
     database: str
     disk_free_bytes: int
     disk_total_bytes: int
+
+
+@dataclass(frozen=True)
+class Intake:
+    """How far the ways in are: files that are followed, and what is written in them but not yet read."""
+
+    file_count: int
+    behind_bytes: int
+    unreadable_lines: int
+    last_read_at: datetime | None
+
+
+def read_intake(files: QuerySet[FollowedFile]) -> Intake:
+    told = files.filter(gone_at=None).aggregate(
+        number=Count("id"),
+        behind=Sum(Greatest(F("size_bytes") - F("offset"), 0)),
+        problems=Sum("problem_count"),
+        last=Max("read_at"),
+    )
+    return Intake(told["number"], told["behind"] or 0, told["problems"] or 0, told["last"])
 
 
 def read_health(now: datetime) -> Health:

@@ -11,14 +11,21 @@ from django.views.decorators.http import require_safe
 
 from dashboard import access
 from dashboard.access import Act
-from dashboard.health import read_health, read_installation
+from dashboard.health import read_health, read_installation, read_intake
 from dashboard.page_request import PageRequest
+
+MOST_DROPS = 100
 
 
 @require_safe
 def health(request: PageRequest) -> HttpResponse:
     access.require_anywhere(request.actor, Act.MANAGE)
-    context = {"health": read_health(timezone.now()), "installation": read_installation()}
+    context = {
+        "health": read_health(timezone.now()),
+        "installation": read_installation(),
+        "intake": read_intake(access.followed_files(request.actor)),
+        "drops": access.drops(request.actor)[:MOST_DROPS],
+    }
     return render(request, "health/page.html", context)
 
 

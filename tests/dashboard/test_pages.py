@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from dashboard import health
 from dashboard.accounts import audit
-from dashboard.models import AuditAction, AuditEvent, Beat, Job, JobState, Scope
+from dashboard.models import AuditAction, AuditEvent, Beat, Drop, Job, JobState, Scope, User
 from tests.builders import make_key, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -188,3 +188,14 @@ def test_silent_follower_is_told_where_transcripts_are_followed(owner: Client, s
     Beat.objects.filter(pk=beat.pk).update(at=now - timedelta(seconds=40))
     assert owner.get("/health/ready").status_code == 503
     assert "follower: last looked 4" in owner.get("/").content.decode()
+
+
+def test_health_page_shows_what_was_dropped_and_why(client: Client) -> None:
+    team, other = make_team("Harbour", owner="alice"), make_team("Quay", owner="olga")
+    Drop.objects.create(team=team, source="api", reason="line without a session", count=7, last_detail="notes.jsonl")
+    Drop.objects.create(team=other, source="api", reason="line too long to keep", count=3)
+    client.force_login(User.objects.get(username="alice"))
+    text = client.get("/health/").content.decode()
+    assert "line without a session" in text
+    assert "notes.jsonl" in text
+    assert "line too long to keep" not in text
