@@ -16,18 +16,18 @@ from dashboard.policies.in_force import TeamSettings
 from dashboard.policies.thresholds import MOST_MODELS, SETTINGS, find_faults
 
 SAMPLE_LENGTH = 20_000
-_AUTO = {"": "On, as the client has it", "off": "Off"}
-_AUTO_OF_MODEL = {"": "As for all", "on": "On", "off": "Off"}
+_AUTO = {"": "on", "off": "off"}
+_AUTO_OF_MODEL = {"": "as for all", "on": "on", "off": "off"}
 _PRESETS = {
     Preset.CLIENT.value: "client: the lines Claude Code has itself",
     Preset.EARLY.value: "early: the warning comes 20,000 tokens sooner",
 }
 
 
-def _figure_field(label: str, help_text: str = "") -> forms.CharField:
+def _figure_field(label: str) -> forms.CharField:
     # Text and not a number field: "20,000" is how people write it, and a bad figure keeps what was typed.
     widget = forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "class": "figure-input"})
-    return forms.CharField(label=label, help_text=help_text, required=False, max_length=40, widget=widget)
+    return forms.CharField(label=label, required=False, max_length=40, widget=widget)
 
 
 class _DescribedForm(forms.Form):
@@ -48,7 +48,7 @@ class ValuesForm(_DescribedForm):
     error_margin_tokens = _figure_field("Error")
     auto_margin_tokens = _figure_field("Auto-compact")
     blocking_margin_tokens = _figure_field("Blocking")
-    auto_percent = _figure_field("Auto-compact at percent")
+    auto_percent = _figure_field("At percent")
     window_tokens = _figure_field("Window")
     max_output_tokens = _figure_field("Max output")
     reserve_tokens = _figure_field("Reserve")
@@ -59,28 +59,29 @@ class ValuesForm(_DescribedForm):
 
 
 class ThresholdsForm(ValuesForm):
-    _HELP = {
-        "warning_margin_tokens": "Tokens below the auto-compact line. Empty: 20,000, or 40,000 with the early preset.",
-        "error_margin_tokens": "Tokens below the auto-compact line. Empty: 20,000.",
-        "auto_margin_tokens": "Tokens below what is available. Empty: 13,000.",
-        "blocking_margin_tokens": "Tokens below what is available. Empty: 3,000.",
-        "auto_percent": "From 1 to 100, of what is available, where that is below the line. Empty: not used.",
-        "window_tokens": "For every model. Empty: what the client reports, else the model's own.",
-        "max_output_tokens": "Empty: what the client asks for with that model.",
-        "reserve_tokens": "Kept back for the summary. Empty: max output, at most 20,000.",
-        "is_auto_enabled": "Off where your clients have auto-compact switched off: then warning and error lie below "
-        "what is available.",
+    # What an empty field means, and what the figure counts.
+    _SAID = {
+        "warning_margin_tokens": ("by preset", "Below auto-compact: 20,000, early 40,000."),
+        "error_margin_tokens": ("20,000", "Below auto-compact."),
+        "auto_margin_tokens": ("13,000", "Below what is available."),
+        "blocking_margin_tokens": ("3,000", "Below what is available."),
+        "auto_percent": ("not used", "1 to 100, of what is available. The lower of both counts."),
+        "window_tokens": ("the model's", "For every model, whatever it reports."),
+        "max_output_tokens": ("the model's", "The most one response may have."),
+        "reserve_tokens": ("max output", "Kept back for the summary. Empty: max output, at most 20,000."),
+        "is_auto_enabled": ("", "Off where your clients have switched it off."),
     }
     preset = forms.ChoiceField(label="Preset", required=False, choices=list(_PRESETS.items()), widget=forms.RadioSelect)
-    note = forms.CharField(label="Why", help_text="Shown in the history.", required=False, max_length=LONGEST_NOTE)
+    note = forms.CharField(label="Why, for the history", required=False, max_length=LONGEST_NOTE)
     base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name, words in self._HELP.items():
+        for name, (placeholder, words) in self._SAID.items():
             self.fields[name].help_text = words
             target = f"id_{self.add_prefix(name)}"
-            self.fields[name].widget.attrs["aria-describedby"] = f"{target}_helptext {target}_errors"
+            described = {"placeholder": placeholder} if placeholder else {}
+            self.fields[name].widget.attrs |= {**described, "aria-describedby": f"{target}_helptext {target}_errors"}
         self.fields["is_auto_enabled"].choices = list(_AUTO.items())  # type: ignore[attr-defined]
 
 
@@ -92,7 +93,10 @@ class ModelForm(ValuesForm):
 class PatternForm(_DescribedForm):
     name = forms.CharField(label="Name", required=False, max_length=40)
     pattern = forms.CharField(
-        label="Pattern", required=False, max_length=LONGEST_PATTERN, widget=forms.TextInput(attrs={"class": "code"})
+        label="Pattern",
+        required=False,
+        max_length=LONGEST_PATTERN,
+        widget=forms.TextInput(attrs={"class": "mono-input"}),
     )
     remove = forms.BooleanField(label="Remove", required=False)
 
@@ -104,10 +108,10 @@ class StorageForm(_DescribedForm):
         required=False,
         max_length=SAMPLE_LENGTH,
         strip=False,
-        widget=forms.Textarea(attrs={"rows": 3, "class": "code"}),
+        widget=forms.Textarea(attrs={"rows": 3, "class": "mono-input"}),
         help_text="What you paste here is shown as it would be stored. It is not kept.",
     )
-    note = forms.CharField(label="Why", help_text="Shown in the history.", required=False, max_length=LONGEST_NOTE)
+    note = forms.CharField(label="Why, for the history", required=False, max_length=LONGEST_NOTE)
     base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
 

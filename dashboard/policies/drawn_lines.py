@@ -39,6 +39,11 @@ class DrawnWindow:
         return self.lines.window.tokens if self.lines else None
 
     @property
+    def available(self) -> str:
+        """What the lines are counted down from."""
+        return f"available {self.lines.available.tokens:,} = {say_formula(self.lines.available)}" if self.lines else ""
+
+    @property
     def moved(self) -> list[MovedLine]:
         return [*_compare(self.before, self.lines)] if self.lines else []
 
@@ -70,10 +75,10 @@ def _compare(before: Lines | None, lines: Lines) -> Iterator[MovedLine]:
     olds, news = acting_lines(before), acting_lines(lines)
     for name, style in STYLES.items():
         old, new = olds.get(name), news.get(name)
-        formula = f"{new.formula}, {_find_limit(lines, new).formula}" if new else "off"
+        formula = say_formula(new) if new else "off"
         yield MovedLine(name, style, old.tokens if old else None, new.tokens if new else None, formula)
 
 
-def _find_limit(lines: Lines, line: Line) -> Line:
-    """The line that another one's formula starts from."""
-    return lines.auto if line.name in ("warning", "error") and lines.is_auto_on else lines.available
+def say_formula(line: Line) -> str:
+    """For a place that names the line and its tokens already: warning = auto - 20,000 = 147,000 -> auto - 20,000."""
+    return line.formula.removeprefix(f"{line.name} = ").removesuffix(f" = {line.tokens:,}")

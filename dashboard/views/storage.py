@@ -50,7 +50,7 @@ def storage(request: PageRequest, slug: str) -> HttpResponse:
         "team": team,
         "settings": settings,
         "draft": draft,
-        "known_form_count": len(FORMS) + len(ASSIGNED),
+        "known_form_count": len({form.name for form in (*FORMS, *ASSIGNED)}),
         "tried": _try(draft) if draft.is_valid and draft.sample else None,
         **team_rights(request, team),
     }

@@ -111,6 +111,12 @@ API: dict[str, ApiRow] = {
     "POST /api/v1/teams/{slug}/keys": ApiRow(403, 201, 201, 201, keys={}, other=404),
     "DELETE /api/v1/teams/{slug}/keys/{key_id}": ApiRow(403, 404, 204, 204, keys={}, other=404),
     "POST /api/v1/ingest/transcripts": ApiRow(403, 200, 200, 200, keys={"key ingest": 200}),
+    "GET /api/v1/teams/{slug}/policy": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "PUT /api/v1/teams/{slug}/policy": ApiRow(403, 403, 200, 200, keys={"key admin": 200}, other=404),
+    "POST /api/v1/teams/{slug}/policy/preview": ApiRow(403, 403, 200, 200, keys={"key admin": 200}, other=404),
+    "GET /api/v1/teams/{slug}/policy/history": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "GET /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
+    "PUT /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
 }
 
 NO_ROWS = {name: {f"{name}-TOTAL_FORMS": "0", f"{name}-INITIAL_FORMS": "0"} for name in ("models", "patterns")}
@@ -132,4 +138,7 @@ BODIES: dict[str, dict[str, object]] = {
     "PATCH /api/v1/teams/{slug}": {"name": "Quay"},
     "PATCH /api/v1/teams/{slug}/members/{member_id}": {"role": "member", "content_grant": True},
     "POST /api/v1/teams/{slug}/keys": {"name": "laptop", "scopes": ["read"]},
+    "PUT /api/v1/teams/{slug}/policy": {"base_version": 1, "thresholds": {"auto_percent": 80}},
+    "POST /api/v1/teams/{slug}/policy/preview": {"thresholds": {"auto_percent": 80}},
+    "PUT /api/v1/teams/{slug}/storage": {"base_version": 1, "stores_content": True, "own_patterns": {}},
 }
