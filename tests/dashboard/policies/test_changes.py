@@ -1,5 +1,7 @@
 """Policies are written once: new rows, refusals, two people at once, undo."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -163,3 +165,26 @@ def test_undo_that_would_cross_the_lines_is_refused(team: Team, anna: User) -> N
     change(team, anna, thresholds={"warning_margin_tokens": 60_000, "error_margin_tokens": 50_000})
     with pytest.raises(BadPolicy, match="below the warning line"):
         undo_change(team, 1, by=anna)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_save_at_once_one_wins_and_the_others_are_told() -> None:
+    team = make_team("Harbour", owner="olga")
+    seen, together = find_policy(team), threading.Barrier(4)
+
+    def save(percent: int) -> str:
+        together.wait(10)
+        try:
+            change_policy(team, replace(seen, thresholds={"auto_percent": percent}), by=None, base_version=0)
+        except Refused as refusal:
+            return str(refusal)
+        finally:
+            connection.close()
+        return "saved"
+
+    with ThreadPoolExecutor(4) as people:
+        told = list(people.map(save, (50, 60, 70, 80)))
+    assert told.count("saved") == 1
+    assert sum("changed the policy meanwhile" in each for each in told) == 3
+    assert TeamPolicy.objects.count() == AuditEvent.objects.count() == 1
+    assert Job.objects.filter(kind=RELEVEL).count() == 2
