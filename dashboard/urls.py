@@ -17,8 +17,8 @@ from dashboard.views.storage import storage
 from dashboard.views.styleguide import styleguide
 from dashboard.views.teams import change_content_grant, change_role, new_team, remove_member, team, team_settings
 from dashboard.views.theme import theme
-from dashboard.views.upload import upload, upload_part
 from dashboard.views.thresholds import thresholds, undo_policy_change
+from dashboard.views.upload import upload, upload_part
 
 urlpatterns = [
     path("", overview, name="overview"),

@@ -1,13 +1,9 @@
-"""What another policy would have meant for the sessions of the last days: how many would have crossed which line.
+"""What another policy would have meant for the sessions of the last days: how many would have crossed which line."""
 
-Counted by the database in two queries, however many sessions there are.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-
-from django.db.models import BigIntegerField, Case, Count, QuerySet, Value, When
 
 from compaction.context.policy import Policy
 from compaction.context.thresholds import draw_lines
@@ -17,14 +13,13 @@ from dashboard.policies.drawn_lines import STYLES, acting_lines
 from dashboard.words import join_words
 
 DAYS = 30
-# Sessions alike in model, client and window have the same lines. More kinds than a team has in use; the rarest are
-# left out, so that no amount of made-up model names makes the count slow.
-MOST_KINDS = 200
+# A preview is drawn at every pause of typing. Read row by row: grouping by model and client in the database took twice
+# as long, and more sessions than these tell nothing new about a line.
+MOST_SESSIONS = 10_000
 _KIND = ("model", "client_version", "reported_window_tokens")
-
-Kind = tuple[str, str, int | None]
-Marks = dict[str, int]  # the lines that act, in tokens
 BEFORE, AFTER = SIDES = (0, 1)  # the policy in force, the other one
+
+Kind = tuple[str, str, int | None]  # sessions alike in these have the same lines
 
 
 @dataclass(frozen=True)
@@ -43,58 +38,55 @@ class LineEffect:
 @dataclass(frozen=True)
 class Effect:
     session_count: int
-    not_counted: int  # their model's window is not known, or they are of the rarest kinds
+    not_counted: int  # the window of their model is not known
     lines: tuple[LineEffect, ...]
+    is_cut: bool = False  # there are more sessions than were looked at
+
+    @property
+    def span(self) -> str:
+        """Which sessions these are."""
+        newest = f"newest {self.session_count:,} sessions of the " if self.is_cut else ""
+        return f"{newest}last {DAYS} days"
 
     @property
     def sentence(self) -> str:
         if not self.session_count:
-            return f"No session was active in the last {DAYS} days, so there is nothing to compare with."
+            return f"No session was active in the {self.span}, so there is nothing to compare with."
         told: dict[int, list[str]] = {}
         for effect in self.lines:
             if effect.change:
                 told.setdefault(effect.change, []).append(effect.line)
         if not told:
-            sessions = "session" if self.session_count == 1 else f"{self.session_count:,} sessions"
-            return f"The {sessions} of the last {DAYS} days would have crossed the same lines."
+            return f"In the {self.span} the same lines would have been crossed."
         parts = [_say_change(change, lines, is_first=not at) for at, (change, lines) in enumerate(told.items())]
-        return f"In the last {DAYS} days {', '.join(parts)}."
+        return f"In the {self.span} {', '.join(parts)}."
 
 
 def count_effect(team: Team, current: Policy, draft: Policy, *, now: datetime) -> Effect:
-    recent = AgentSession.objects.filter(team=team, last_at__gte=now - timedelta(days=DAYS))
-    counts: dict[Kind, int] = {row[:3]: row[3] for row in recent.values_list(*_KIND).annotate(Count("id")).order_by()}
-    marks = {
-        kind: (_find_marks(current, kind), _find_marks(draft, kind))
-        for kind in sorted(counts, key=counts.__getitem__, reverse=True)[:MOST_KINDS]
-    }
-    steps = sorted({tokens for pair in marks.values() for own in pair for tokens in own.values()})
-    reached = {(line, side): 0 for line in STYLES for side in SIDES}
-    for kind, peak, count in _count_peaks(recent, steps):
+    """One query, bounded."""
+    recent = AgentSession.objects.filter(team=team, last_at__gte=now - timedelta(days=DAYS)).order_by("-last_at", "-id")
+    rows = list(recent.values_list(*_KIND, "peak_tokens")[: MOST_SESSIONS + 1])
+    peaks: dict[Kind, list[int]] = {}
+    for model, version, reported, peak in rows[:MOST_SESSIONS]:
+        peaks.setdefault((model, version, reported), []).append(peak)
+    reached: Counter[tuple[str, int]] = Counter()
+    known = 0
+    for kind, held in peaks.items():
+        marks = [_find_marks(policy, kind) for policy in (current, draft)]
+        known += len(held) if any(marks) else 0
         for side in SIDES:
-            for line, tokens in marks[kind][side].items() if kind in marks else ():
-                reached[line, side] += count if peak >= tokens else 0
-    total = sum(counts.values())
+            for line, tokens in marks[side].items():
+                reached[line, side] += sum(peak >= tokens for peak in held)
+    count = min(len(rows), MOST_SESSIONS)
     return Effect(
-        session_count=total,
-        not_counted=total - sum(counts[kind] for kind, pair in marks.items() if any(pair)),
+        session_count=count,
+        not_counted=count - known,
         lines=tuple(LineEffect(line, reached[line, BEFORE], reached[line, AFTER]) for line in STYLES),
+        is_cut=len(rows) > MOST_SESSIONS,
     )
 
 
-def _count_peaks(recent: QuerySet[AgentSession], steps: Sequence[int]) -> Iterator[tuple[Kind, int, int]]:
-    """Kind, the highest of the steps a session reached at its fullest (-1: none), and how many sessions did."""
-    if not steps:
-        return
-    cases = [When(peak_tokens__gte=tokens, then=Value(tokens)) for tokens in reversed(steps)]
-    peak = Case(*cases, default=Value(-1), output_field=BigIntegerField())
-    for *kind, reached, count in (
-        recent.annotate(peak=peak).values_list(*_KIND, "peak").annotate(Count("id")).order_by()
-    ):
-        yield (kind[0], kind[1], kind[2]), reached, count
-
-
-def _find_marks(policy: Policy, kind: Kind) -> Marks:
+def _find_marks(policy: Policy, kind: Kind) -> dict[str, int]:
     model, version, reported = kind
     # Every way in takes transcripts of Claude Code.
     in_use = ModelInUse(model=model, client_version=version or None, reported_window_tokens=reported)

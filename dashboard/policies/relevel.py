@@ -3,19 +3,29 @@
 A session that is done carries the policy's version, so a run that was killed goes on where it stopped.
 """
 
-from dataclasses import asdict
+from dataclasses import fields
+from functools import cache, partial
 
-from django.db.models import F, QuerySet
+from django.db import connection
+from django.db.models import QuerySet
 
+from compaction.context.policy import Policy
+from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.windows import ModelInUse
 from dashboard.jobs.run import JobFailed, JobRun
 from dashboard.models import AgentSession, Team
-from dashboard.policies.in_force import TeamSettings, find_policy
-from dashboard.session_levels import SessionLevel, work_out_level
+from dashboard.policies.in_force import find_policy
+from dashboard.session_levels import SessionLevel, place_on_lines
 
-BATCH = 500
-_LEVEL_FIELDS = ("window_tokens", "auto_line_tokens", "level", "level_rank", "percent_left")
-_READ_FIELDS = ("model", "client_version", "reported_window_tokens", "context_tokens", "version", *_LEVEL_FIELDS)
+BATCH = 250
+_LEVEL = tuple(field.name for field in fields(SessionLevel))
+_READ = ("pk", "model", "client_version", "reported_window_tokens", "context_tokens", *_LEVEL)
+# One statement for many rows: the ORM's bulk_update builds an expression for every row and column, and would keep
+# everybody else from writing for a second a batch. A forecast to a line that moved is none; the next call makes one.
+_WRITE = (
+    f"UPDATE dashboard_agentsession SET {', '.join(f'{name} = %s' for name in _LEVEL)}, "  # noqa: S608 (own columns)
+    "forecast = CASE WHEN auto_line_tokens = %s THEN forecast END, version = version + 1 WHERE id = %s"
+)
 
 
 def relevel_sessions(run: JobRun) -> None:
@@ -47,30 +57,24 @@ def _relevel_batch(team: Team, target: int) -> tuple[int, int] | None:
     written, so that a batch of calls recorded in between is not levelled with the tokens from before it.
     """
     settings = find_policy(team)
-    batch = list(_behind(team, target).select_for_update().order_by("policy_version", "id").only(*_READ_FIELDS)[:BATCH])
+    behind = _behind(team, target).select_for_update().order_by("policy_version", "id")
+    batch = list(behind.values_list(*_READ)[:BATCH])
     if not batch:
         return None
-    changed = [session for session in batch if _apply_level(session, settings)]
-    AgentSession.objects.bulk_update(changed, [*_LEVEL_FIELDS, "version"])
-    AgentSession.objects.filter(pk__in=[session.pk for session in batch]).update(policy_version=settings.version)
+    draw = cache(partial(_draw, settings.lines_policy))
+    changed = []
+    for pk, model, client_version, reported, context_tokens, *figures in batch:
+        level = place_on_lines(draw(model, client_version, reported), context_tokens)
+        wanted = [getattr(level, name) for name in _LEVEL]
+        if figures != wanted:
+            changed.append((*wanted, level.auto_line_tokens, pk))
+    with connection.cursor() as cursor:
+        cursor.executemany(_WRITE, changed)
+    AgentSession.objects.filter(pk__in=[row[0] for row in batch]).update(policy_version=settings.version)
     return len(batch), len(changed)
 
 
-def _apply_level(session: AgentSession, settings: TeamSettings) -> bool:
-    """Whether the level or a figure of it is another one now."""
-    level = work_out_level(settings.lines_policy, _model_in_use(session), session.context_tokens)
-    if SessionLevel(**{name: getattr(session, name) for name in _LEVEL_FIELDS}) == level:
-        return False
-    for name, value in asdict(level).items():
-        setattr(session, name, value)
-    session.version = F("version") + 1
-    return True
-
-
-def _model_in_use(session: AgentSession) -> ModelInUse:
+def _draw(policy: Policy, model: str, client_version: str, reported_window_tokens: int | None) -> Lines | None:
     # Every way in takes transcripts of Claude Code; how many responses there were moves no line.
-    return ModelInUse(
-        model=session.model,
-        client_version=session.client_version or None,
-        reported_window_tokens=session.reported_window_tokens,
-    )
+    in_use = ModelInUse(model, client_version=client_version or None, reported_window_tokens=reported_window_tokens)
+    return draw_lines(policy, in_use)

@@ -58,8 +58,7 @@ def test_model_gets_its_own_lines(team: Team) -> None:
 
 SENTENCES = {
     "No session was active in the last 30 days, so there is nothing to compare with.": (0, (0, 0, 0, 0)),
-    "The session of the last 30 days would have crossed the same lines.": (1, (0, 0, 0, 0)),
-    "The 1,200 sessions of the last 30 days would have crossed the same lines.": (1200, (0, 0, 0, 0)),
+    "In the last 30 days the same lines would have been crossed.": (1, (0, 0, 0, 0)),
     "In the last 30 days 1 fewer session would have crossed the blocking line.": (9, (0, 0, 0, -1)),
     "In the last 30 days 12 more sessions would have crossed the warning and error lines, 3 fewer the auto-compact "
     "line.": (99, (12, 12, -3, 0)),
@@ -75,21 +74,21 @@ def test_effect_is_one_sentence(sentence: str) -> None:
 
 
 @pytest.mark.parametrize("sessions", [1, 60])
-def test_two_queries_however_many_sessions(team: Team, sessions: int) -> None:
+def test_one_query_however_many_sessions(team: Team, sessions: int) -> None:
     for number in range(sessions):
         make_session(team, str(number), client_version=f"2.1.{number}", peak_tokens=number * 4_000)
     with CaptureQueriesContext(connection) as queries:
         count_effect(team, CLIENT, EARLY, now=NOW)
-    assert len(queries) == 2
+    assert len(queries) == 1
 
 
-def test_rarest_kinds_are_left_out_and_told(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effects, "MOST_KINDS", 1)
-    for number in range(3):
-        make_session(team, f"usual {number}", peak_tokens=170_000)
-    make_session(team, "rare", client_version="2.1.101", peak_tokens=170_000)
+def test_only_the_newest_are_looked_at_and_that_is_said(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effects, "MOST_SESSIONS", 3)
+    for days in range(5):
+        make_session(team, str(days), peak_tokens=130_000 - days, last_at=NOW - timedelta(days=days))
     effect = count_effect(team, CLIENT, EARLY, now=NOW)
-    assert (counts(effect)["auto-compact"], effect.not_counted) == ((3, 3), 1)
+    assert counts(effect)["warning"] == (0, 3)
+    assert effect.sentence.startswith("In the newest 3 sessions of the last 30 days 3 more sessions would")
 
 
 def test_windows_of_200k_and_1m_are_drawn_and_models_with_values() -> None:

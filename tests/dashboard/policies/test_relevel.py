@@ -89,6 +89,16 @@ def test_sessions_of_a_change_of_storage_are_not_touched(team: Team) -> None:
     assert figures(team)["recorded since"][-1] == 1
 
 
+def test_forecast_to_a_line_that_moved_is_forgotten(team: Team) -> None:
+    told = {"calls": [5, 9, 14]}
+    for name, line in (("moved", 167_000), ("stayed", 90_000)):
+        make_session(team, name, auto_line_tokens=line, forecast=told, level="ok", window_tokens=200_000)
+    set_thresholds(team, auto_percent=50)
+    perform_due()
+    kept = dict(AgentSession.objects.values_list("external_id", "forecast"))
+    assert kept == {"moved": None, "stayed": told}
+
+
 class Killed(BaseException):
     """The process is gone: nothing after this line of the run happens."""
 
