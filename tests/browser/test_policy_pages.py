@@ -146,3 +146,11 @@ def test_pages_fit_a_narrow_screen(page: Page, anna: User, sign_in: SignIn) -> N
     for url in (THRESHOLDS, STORAGE):
         page.goto(url)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, url
+    page.goto(THRESHOLDS)
+    page.get_by_label("At percent").first.fill("85")
+    expect(page.get_by_text("nothing is saved")).to_be_visible()
+    clipped = (
+        "[...document.querySelectorAll('.card > .body')].filter(body => body.scrollWidth > body.clientWidth).length"
+    )
+    assert page.evaluate(clipped) == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
