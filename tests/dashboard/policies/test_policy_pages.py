@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -175,6 +176,7 @@ def test_queries_do_not_grow_with_sessions_and_versions(team: Team, anna: Client
             make_session(team, f"{size}-{number}", client_version=f"2.1.{number}")
         change(team, thresholds={"auto_percent": 50 + len(counted)})
         anna.get(THRESHOLDS)
+        cache.clear()  # what every page remembers for a moment is asked for in both rounds
         with CaptureQueriesContext(connection) as queries:
             anna.get(THRESHOLDS)
         counted.append(len(queries))

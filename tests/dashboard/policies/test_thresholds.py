@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compaction.context.policy import Policy
@@ -78,10 +78,13 @@ def test_every_fault_is_told_at_its_setting(case: str) -> None:
     assert refusal.value.sentence == faults[0].sentence
 
 
-VALUES = st.one_of(st.none(), st.sampled_from(["", "on", "off", "-1", "1e3", "80%"]), st.integers(-5, 10**9), st.text())
+VALUES = st.one_of(
+    st.none(), st.sampled_from(["", "on", "off", "-1", "1e3", "80%"]), st.integers(-5, 10**9), st.text(max_size=6)
+)
 GIVEN = st.dictionaries(st.sampled_from(SETTINGS), VALUES)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(GIVEN, st.dictionaries(st.text(max_size=8), GIVEN, max_size=3))
 def test_what_is_stored_draws_the_lines_that_were_entered(own: dict[str, object], models: dict[str, object]) -> None:
     entered = {**own, "models": models}
