@@ -27,6 +27,7 @@ from dashboard.models import (
     Role,
     Scope,
     Team,
+    TeamPolicy,
     User,
 )
 
@@ -178,6 +179,12 @@ def keys(actor: Actor, slug: str) -> QuerySet[ApiKey]:
 def audit_events(actor: Actor, slug: str) -> QuerySet[AuditEvent]:
     team = require_team(actor, slug, Act.GOVERN)
     return AuditEvent.objects.filter(team=team).order_by("-id")
+
+
+def policies(actor: Actor, slug: str) -> QuerySet[TeamPolicy]:
+    """Every version of the team's policy, newest first. Lines are metrics: whoever sees the team sees them."""
+    team = require_team(actor, slug, Act.SEE)
+    return TeamPolicy.objects.filter(team=team).order_by("-version")
 
 
 def jobs(actor: Actor) -> QuerySet[Job]:

@@ -6,7 +6,7 @@ Shared by what records a session and by what levels it anew after a change of po
 from dataclasses import dataclass
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Level, draw_lines, read_level
+from compaction.context.thresholds import Level, Lines, draw_lines, read_level
 from compaction.context.windows import ModelInUse
 
 LEVEL_RANKS = {level: rank for rank, level in enumerate(Level)}  # not known, ok, warning, … blocking
@@ -24,7 +24,11 @@ class SessionLevel:
 
 
 def work_out_level(policy: Policy, in_use: ModelInUse, context_tokens: int) -> SessionLevel:
-    lines = draw_lines(policy, in_use)
+    return place_on_lines(draw_lines(policy, in_use), context_tokens)
+
+
+def place_on_lines(lines: Lines | None, context_tokens: int) -> SessionLevel:
+    """For many sessions with the same lines."""
     reading = read_level(lines, context_tokens)
     return SessionLevel(
         window_tokens=lines.window.tokens if lines else None,

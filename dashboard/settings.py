@@ -226,6 +226,7 @@ JOB_KINDS = {
     "tend_database": ("dashboard.housekeeping.tend_database", "Checkpoint and optimise the database"),
     "keep_backup": ("dashboard.housekeeping.keep_backup", "Back up the database into the data folder"),
     "audit_compactions": ("dashboard.ingest.audit.audit_compactions", "Find what compactions lost"),
+    "relevel_sessions": ("dashboard.policies.relevel.relevel_sessions", "Level sessions anew after a change of policy"),
 }
 RECURRING_JOBS = {
     "forget_expired": 3600,

@@ -13,9 +13,11 @@ from dashboard.views.jobs import cancel_job, jobs, retry_job
 from dashboard.views.keys import keys, revoke_key
 from dashboard.views.overview import overview
 from dashboard.views.sign_in import sign_in, sign_in_link, sign_out
+from dashboard.views.storage import storage
 from dashboard.views.styleguide import styleguide
 from dashboard.views.teams import change_content_grant, change_role, new_team, remove_member, team, team_settings
 from dashboard.views.theme import theme
+from dashboard.views.thresholds import thresholds, undo_policy_change
 from dashboard.views.upload import upload, upload_part
 
 urlpatterns = [
@@ -37,6 +39,9 @@ urlpatterns = [
     path("teams/<slug:slug>/invitations/<int:invitation_id>/revoke/", revoke_invitation, name="revoke_invitation"),
     path("teams/<slug:slug>/keys/", keys, name="keys"),
     path("teams/<slug:slug>/keys/<int:key_id>/revoke/", revoke_key, name="revoke_key"),
+    path("teams/<slug:slug>/thresholds/", thresholds, name="thresholds"),
+    path("teams/<slug:slug>/storage/", storage, name="storage"),
+    path("teams/<slug:slug>/policy/<int:version>/undo/", undo_policy_change, name="undo_policy_change"),
     path("teams/<slug:slug>/audit/", audit_log, name="audit_log"),
     path("upload/", upload, name="upload"),
     path("upload/part/", upload_part, name="upload_part"),

@@ -1,9 +1,9 @@
-"""Builders of what most tests need first: people, teams, keys."""
+"""Builders of what most tests need first: people, teams, keys, sessions."""
 
 from django.utils.text import slugify
 
 from dashboard.accounts.keys import create_key
-from dashboard.models import ApiKey, Membership, Role, Scope, Team, User
+from dashboard.models import AgentSession, ApiKey, Membership, Role, Scope, Team, User
 
 
 def make_user(name: str) -> User:
@@ -23,3 +23,10 @@ def make_key(team: Team, owner: User, *scopes: Scope) -> tuple[ApiKey, str]:
     """The key's row and its text."""
     name = f"{owner.username}'s {' '.join(scopes)}"
     return create_key(team, owner, name=name, scopes=scopes, expires_at=None, by=owner)
+
+
+def make_session(team: Team, external_id: str, **columns: object) -> AgentSession:
+    """A stored session: 150,000 of a 200k window, unless told otherwise."""
+    given = {"model": "claude-sonnet-4-5", "client_version": "2.1.100", "context_tokens": 150_000, **columns}
+    given.setdefault("peak_tokens", given["context_tokens"])
+    return AgentSession.objects.create(team=team, external_id=external_id, **given)

@@ -87,6 +87,7 @@ DOORS = (
             "dashboard.accounts",
             "dashboard.policies",
             "dashboard.session_levels",
+            "dashboard.words",
             "dashboard.ingest.redaction",
             "compaction",
         ),

@@ -6,8 +6,9 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
+from compaction.errors import BadPolicy
 from dashboard.accounts.refusals import Refused
-from dashboard.api import ingest, keys, me, members, teams
+from dashboard.api import ingest, keys, me, members, policies, teams
 from dashboard.api.auth import KeyAuth, SessionAuth
 from dashboard.ingest.record import TooBusy
 
@@ -21,7 +22,7 @@ api = NinjaAPI(
     auth=[KeyAuth(), SessionAuth()],
 )
 
-for router in (me.router, teams.router, members.router, keys.router, ingest.router):
+for router in (me.router, teams.router, members.router, keys.router, policies.router, ingest.router):
     api.add_router("", router)
 
 
@@ -33,6 +34,11 @@ def refuse_low_role(request: HttpRequest, error: PermissionDenied) -> HttpRespon
 @api.exception_handler(Refused)
 def refuse_act(request: HttpRequest, error: Refused) -> HttpResponse:
     return api.create_response(request, {"detail": str(error)}, status=409)
+
+
+@api.exception_handler(BadPolicy)
+def refuse_values(request: HttpRequest, error: BadPolicy) -> HttpResponse:
+    return api.create_response(request, {"detail": error.sentence}, status=422)
 
 
 @api.exception_handler(TooBusy)

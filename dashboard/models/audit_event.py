@@ -1,4 +1,4 @@
-"""What was done to people, rights and keys, by whom. Written once, never changed."""
+"""What was done to people, rights, keys and policies, by whom. Written once, never changed."""
 
 from django.db import models
 from django.utils import timezone
@@ -19,6 +19,7 @@ class AuditAction(models.TextChoices):
     INVITATION_REVOKED = "invitation revoked"
     KEY_CREATED = "key created"
     KEY_REVOKED = "key revoked"
+    POLICY_CHANGED = "policy changed"
     PASSWORD_CHANGED = "password changed"  # noqa: S105 (the name of an act)
     SIGNED_IN = "signed in"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 
 from compaction.context.policy import Policy
@@ -18,6 +19,8 @@ class TeamSettings:
     own_patterns: Mapping[str, str] = field(default_factory=dict)
     content_days: int | None = None
     metrics_days: int | None = None
+    changed_by: str = ""
+    changed_at: datetime | None = None
 
     @cached_property
     def lines_policy(self) -> Policy:
@@ -42,4 +45,6 @@ def settings_of(row: TeamPolicy) -> TeamSettings:
         own_patterns=row.own_patterns,
         content_days=row.content_days,
         metrics_days=row.metrics_days,
+        changed_by=row.changed_by_name,
+        changed_at=row.created_at,
     )

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 from dashboard import access
 from dashboard.access import Act
 from dashboard.page_request import PageRequest
-from dashboard.views.team_page import team_rights
+from dashboard.views.team_page import read_before, team_rights
 
 PAGE_SIZE = 50
 
@@ -17,15 +17,15 @@ def audit_log(request: PageRequest, slug: str) -> HttpResponse:
     """Pages by id, not by offset: new events do not shift what is on the next page."""
     team = access.require_team(request.actor, slug, Act.GOVERN)
     events = access.audit_events(request.actor, slug)
-    before = request.GET.get("before", "")
-    if before.isascii() and before.isdecimal() and len(before) < 19:
-        events = events.filter(id__lt=int(before))
+    before = read_before(request)
+    if before is not None:
+        events = events.filter(id__lt=before)
     rows = list(events[: PAGE_SIZE + 1])
     context = {
         "team": team,
         "events": rows[:PAGE_SIZE],
         "older_than": rows[PAGE_SIZE - 1].pk if len(rows) > PAGE_SIZE else None,
-        "is_first_page": not before,
+        "is_first_page": before is None,
         **team_rights(request, team),
     }
     return render(request, "audit_log/page.html", context)

@@ -14,9 +14,16 @@ def signed_in(request: PageRequest) -> User:
     return request.actor.user
 
 
+def read_before(request: PageRequest) -> int | None:
+    """Where a page of something that is read by id, newest first, goes on."""
+    before = request.GET.get("before", "")
+    return int(before) if before.isascii() and before.isdecimal() and len(before) < 19 else None
+
+
 def team_rights(request: PageRequest, team: Team) -> dict[str, bool]:
     return {
         "may_keep_keys": request.actor.may(Act.KEEP_KEYS, team),
+        "may_tune": request.actor.may(Act.TUNE, team),
         "may_manage": request.actor.may(Act.MANAGE, team),
         "may_govern": request.actor.may(Act.GOVERN, team),
     }

@@ -62,6 +62,11 @@ PAGES: dict[str, Row] = {
     "GET keys": Row(302, 403, 200, 200, 200, 404),
     "POST keys": Row(302, 403, 200, 200, 200, 404),
     "POST revoke_key": Row(302, 403, 404, 302, 302, 404),  # the key in question is the owner's
+    "GET thresholds": everybody(200, other=404),
+    "POST thresholds": Row(302, 403, 403, 302, 302, 404),
+    "GET storage": Row(302, 403, 403, 200, 200, 404),
+    "POST storage": Row(302, 403, 403, 302, 302, 404),
+    "POST undo_policy_change": Row(302, 403, 403, 302, 302, 404),
     "GET audit_log": Row(302, 403, 403, 403, 200, 404),
     "GET upload": Row(302, 403, 200, 200, 200),
     "POST upload": Row(302, 403, 422, 422, 422),  # without a file
@@ -106,7 +111,15 @@ API: dict[str, ApiRow] = {
     "POST /api/v1/teams/{slug}/keys": ApiRow(403, 201, 201, 201, keys={}, other=404),
     "DELETE /api/v1/teams/{slug}/keys/{key_id}": ApiRow(403, 404, 204, 204, keys={}, other=404),
     "POST /api/v1/ingest/transcripts": ApiRow(403, 200, 200, 200, keys={"key ingest": 200}),
+    "GET /api/v1/teams/{slug}/policy": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "PUT /api/v1/teams/{slug}/policy": ApiRow(403, 403, 200, 200, keys={"key admin": 200}, other=404),
+    "POST /api/v1/teams/{slug}/policy/preview": ApiRow(403, 403, 200, 200, keys={"key admin": 200}, other=404),
+    "GET /api/v1/teams/{slug}/policy/history": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "GET /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
+    "PUT /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
 }
+
+NO_ROWS = {name: {f"{name}-TOTAL_FORMS": "0", f"{name}-INITIAL_FORMS": "0"} for name in ("models", "patterns")}
 
 # What a row's request carries; the rest carries nothing.
 BODIES: dict[str, dict[str, object]] = {
@@ -116,6 +129,8 @@ BODIES: dict[str, dict[str, object]] = {
     "POST change_content_grant": {"granted": "yes"},
     "POST invitations": {"role": "viewer", "note": "for a friend"},
     "POST keys": {"name": "laptop", "scopes": ["read"], "expires": "30"},
+    "POST thresholds": {"act": "save", "base_version": "1", "auto_percent": "80", **NO_ROWS["models"]},
+    "POST storage": {"act": "save", "base_version": "1", "stores_content": "yes", **NO_ROWS["patterns"]},
     "POST password": {"new_password1": "short", "new_password2": "shorter"},
     "POST sign_in": {"username": "nobody", "password": "wrong"},
     "POST /api/v1/ingest/transcripts": {"type": "user", "uuid": "u1", "sessionId": "s1", "message": {"content": "hi"}},
@@ -123,4 +138,7 @@ BODIES: dict[str, dict[str, object]] = {
     "PATCH /api/v1/teams/{slug}": {"name": "Quay"},
     "PATCH /api/v1/teams/{slug}/members/{member_id}": {"role": "member", "content_grant": True},
     "POST /api/v1/teams/{slug}/keys": {"name": "laptop", "scopes": ["read"]},
+    "PUT /api/v1/teams/{slug}/policy": {"base_version": 1, "thresholds": {"auto_percent": 80}},
+    "POST /api/v1/teams/{slug}/policy/preview": {"thresholds": {"auto_percent": 80}},
+    "PUT /api/v1/teams/{slug}/storage": {"base_version": 1, "stores_content": True, "own_patterns": {}},
 }

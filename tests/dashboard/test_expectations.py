@@ -16,7 +16,7 @@ from pytest_django import Settings
 from dashboard.accounts import invitations
 from dashboard.api import api
 from dashboard.middleware import security_headers
-from dashboard.models import Beat, Job, JobState, Membership, Role, Scope, Team, User
+from dashboard.models import Beat, Job, JobState, Membership, Role, Scope, Team, TeamPolicy, User
 from tests.builders import make_key, make_team, make_user
 from tests.dashboard.expectations import API, BODIES, KEY_SCOPES, PAGES, ROLES
 
@@ -52,8 +52,10 @@ def furnish(team: Team) -> dict[str, object]:
     invitation, _ = invitations.invite(team, Role.VIEWER, note="", by=owner, now=timezone.now() - timedelta(hours=1))
     key, _ = make_key(team, owner, Scope.READ)
     job = Job.objects.create(kind="forget_expired", team=team, key=team.slug, state=JobState.DEAD)
+    policy = TeamPolicy.objects.create(team=team, version=1, thresholds={"preset": "early"})
     return {
         "job_id": job.pk,
+        "version": policy.version,
         "slug": team.slug,
         "member_id": spare.pk,
         "invitation_id": invitation.pk,

@@ -1,0 +1,87 @@
+"""What a change of policy changed, as words a person can read: setting, before, after."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from compaction.context.policy import Preset
+from dashboard.policies.in_force import TeamSettings
+from dashboard.policies.thresholds import lay_flat
+
+# In the order in which changes are told.
+TITLES = {
+    "preset": "preset",
+    "warning_margin_tokens": "warning distance",
+    "error_margin_tokens": "error distance",
+    "auto_margin_tokens": "auto-compact distance",
+    "blocking_margin_tokens": "blocking distance",
+    "auto_percent": "auto-compact percentage",
+    "window_tokens": "window",
+    "max_output_tokens": "max output",
+    "reserve_tokens": "reserve",
+    "is_auto_enabled": "auto-compact",
+}
+_ORDER = list(TITLES)
+NOT_SET = "not set"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`is_storage`: about what is kept, not about the lines."""
+
+    title: str
+    before: str
+    after: str
+    is_storage: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.before} → {self.after}"
+
+
+def find_differences(before: TeamSettings, after: TeamSettings) -> list[Difference]:
+    return [*_compare_thresholds(before.thresholds, after.thresholds), *_compare_storage(before, after)]
+
+
+def _compare_thresholds(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[Difference]:
+    was, now = lay_flat(before), lay_flat(after)
+    changed = [key for key in {*was, *now} if was.get(key) != now.get(key)]
+    for key in sorted(changed, key=lambda key: (key[0], _ORDER.index(key[1]))):
+        model, setting = key
+        title = f"{model}: {TITLES[setting]}" if model else TITLES[setting]
+        yield Difference(title, say_value(setting, was.get(key)), say_value(setting, now.get(key)))
+
+
+def _compare_storage(before: TeamSettings, after: TeamSettings) -> Iterator[Difference]:
+    told: list[tuple[str, str, str]] = []
+    if before.stores_content != after.stores_content:
+        told.append(("content", _say_stored(before), _say_stored(after)))
+    for name in sorted({*before.own_patterns, *after.own_patterns}):
+        was, now = before.own_patterns.get(name), after.own_patterns.get(name)
+        if was != now:
+            # The pattern itself stays out of histories: it tells what the team's secrets look like.
+            set_to = "none" if now is None else "set" if was is None else "another pattern"
+            told.append((f"redaction {name}", "none" if was is None else "set", set_to))
+    if before.content_days != after.content_days:
+        told.append(("content kept", _say_days(before.content_days), _say_days(after.content_days)))
+    if before.metrics_days != after.metrics_days:
+        told.append(("numbers kept", _say_days(before.metrics_days), _say_days(after.metrics_days)))
+    yield from (Difference(title, was, now, is_storage=True) for title, was, now in told)
+
+
+def say_value(setting: str, value: object) -> str:
+    if setting == "preset":
+        return str(value or Preset.CLIENT.value)
+    if value is None:
+        return NOT_SET
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if setting == "auto_percent":
+        return f"{value}%"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _say_stored(settings: TeamSettings) -> str:
+    return "stored" if settings.stores_content else "not stored"
+
+
+def _say_days(days: int | None) -> str:
+    return "without end" if days is None else f"{days} days"

@@ -1,0 +1,247 @@
+"""The forms of a team's policy: thresholds with rows of models, storage with rows of patterns.
+
+They only collect; what makes sense is judged by dashboard.policies, whose sentences come back to the fields.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django import forms
+from django.forms import BaseFormSet, formset_factory
+
+from compaction.context.policy import Policy, Preset
+from dashboard.ingest.redaction.own_patterns import BadPattern, compile_own
+from dashboard.policies.changes import LONGEST_NOTE, LONGEST_PATTERN, MOST_PATTERNS
+from dashboard.policies.in_force import TeamSettings
+from dashboard.policies.thresholds import MOST_MODELS, SETTINGS, find_faults
+
+SAMPLE_LENGTH = 20_000
+_AUTO = {"": "on", "off": "off"}
+_AUTO_OF_MODEL = {"": "as for all", "on": "on", "off": "off"}
+_PRESETS = {
+    Preset.CLIENT.value: "client: the lines Claude Code has itself",
+    Preset.EARLY.value: "early: the warning comes 20,000 tokens sooner",
+}
+
+
+def _figure_field(label: str) -> forms.CharField:
+    # Text and not a number field: "20,000" is how people write it, and a bad figure keeps what was typed.
+    widget = forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "class": "figure-input"})
+    return forms.CharField(label=label, required=False, max_length=40, widget=widget)
+
+
+class _DescribedForm(forms.Form):
+    """Help and errors of every field have fixed ids: a preview fills the errors in while the form is being typed."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, field in self.fields.items():
+            target = f"id_{self.add_prefix(name)}"
+            helped = f"{target}_helptext " if field.help_text else ""
+            field.widget.attrs["aria-describedby"] = f"{helped}{target}_errors"
+
+
+class ValuesForm(_DescribedForm):
+    """What can be set for all models and for one."""
+
+    warning_margin_tokens = _figure_field("Warning")
+    error_margin_tokens = _figure_field("Error")
+    auto_margin_tokens = _figure_field("Auto-compact")
+    blocking_margin_tokens = _figure_field("Blocking")
+    auto_percent = _figure_field("At percent")
+    window_tokens = _figure_field("Window")
+    max_output_tokens = _figure_field("Max output")
+    reserve_tokens = _figure_field("Reserve")
+    is_auto_enabled = forms.ChoiceField(label="Auto-compact is", required=False, choices=list(_AUTO_OF_MODEL.items()))
+
+    def values(self) -> dict[str, str]:
+        return {setting: str(self[setting].data or "").strip() for setting in SETTINGS}
+
+
+class ThresholdsForm(ValuesForm):
+    # What an empty field means, and what the figure counts.
+    _SAID = {
+        "warning_margin_tokens": ("by preset", "Below auto-compact: 20,000, early 40,000."),
+        "error_margin_tokens": ("20,000", "Below auto-compact."),
+        "auto_margin_tokens": ("13,000", "Below what is available."),
+        "blocking_margin_tokens": ("3,000", "Below what is available."),
+        "auto_percent": ("not used", "1 to 100, of what is available. The lower of both counts."),
+        "window_tokens": ("the model's", "For every model, whatever it reports."),
+        "max_output_tokens": ("the model's", "The most one response may have."),
+        "reserve_tokens": ("max output", "Kept back for the summary. Empty: max output, at most 20,000."),
+        "is_auto_enabled": ("", "Off where your clients have switched it off."),
+    }
+    preset = forms.ChoiceField(label="Preset", required=False, choices=list(_PRESETS.items()), widget=forms.RadioSelect)
+    note = forms.CharField(label="Why, for the history", required=False, max_length=LONGEST_NOTE)
+    base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, (placeholder, words) in self._SAID.items():
+            self.fields[name].help_text = words
+            target = f"id_{self.add_prefix(name)}"
+            described = {"placeholder": placeholder} if placeholder else {}
+            self.fields[name].widget.attrs |= {**described, "aria-describedby": f"{target}_helptext {target}_errors"}
+        self.fields["is_auto_enabled"].choices = list(_AUTO.items())  # type: ignore[attr-defined]
+
+
+class ModelForm(ValuesForm):
+    model = forms.CharField(label="Model", required=False, max_length=200)
+    remove = forms.BooleanField(label="Remove", required=False)
+
+
+class PatternForm(_DescribedForm):
+    name = forms.CharField(label="Name", required=False, max_length=40)
+    pattern = forms.CharField(
+        label="Pattern",
+        required=False,
+        max_length=LONGEST_PATTERN,
+        widget=forms.TextInput(attrs={"class": "mono-input"}),
+    )
+    remove = forms.BooleanField(label="Remove", required=False)
+
+
+class StorageForm(_DescribedForm):
+    stores_content = forms.ChoiceField(label="Content", choices=[("no", "no"), ("yes", "yes")])
+    sample = forms.CharField(
+        label="A line to try",
+        required=False,
+        max_length=SAMPLE_LENGTH,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 3, "class": "mono-input"}),
+        help_text="What you paste here is shown as it would be stored. It is not kept.",
+    )
+    note = forms.CharField(label="Why, for the history", required=False, max_length=LONGEST_NOTE)
+    base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+
+
+ModelRows = formset_factory(ModelForm, extra=1, max_num=MOST_MODELS, absolute_max=MOST_MODELS)
+PatternRows = formset_factory(PatternForm, extra=1, max_num=MOST_PATTERNS, absolute_max=MOST_PATTERNS)
+
+
+def _look_at(form: forms.Form, settings: TeamSettings) -> None:
+    """What was typed stays; it is based on the newest version now, so that saving again is a decision."""
+    form.data = {**form.data.dict(), "base_version": str(settings.version)}  # type: ignore[attr-defined]
+
+
+class ThresholdsDraft:
+    """The whole form of thresholds; bound to what a person sent, or showing what is in force."""
+
+    def __init__(self, data: Mapping[str, Any] | None, settings: TeamSettings) -> None:
+        own, models = dict(settings.thresholds), settings.thresholds.get("models") or {}
+        first = {"preset": Preset.CLIENT.value, **_as_texts(own), "base_version": settings.version}
+        rows = [{"model": name, **_as_texts(given)} for name, given in _items(models)]
+        self.form = ThresholdsForm(data, initial=first)
+        self.models: BaseFormSet[ModelForm] = ModelRows(data, initial=rows, prefix="models")
+        self.policy: Policy | None = None
+        self.thresholds: dict[str, object] = {}
+        if data is not None:
+            self._judge()
+
+    def look_at(self, settings: TeamSettings) -> None:
+        _look_at(self.form, settings)
+
+    @property
+    def base_version(self) -> int:
+        return int(self.form.cleaned_data.get("base_version") or 0)
+
+    @property
+    def note(self) -> str:
+        return str(self.form.cleaned_data.get("note", ""))
+
+    def _judge(self) -> None:
+        rows = self._filled_rows()
+        is_readable = self.form.is_valid() and self.models.is_valid()
+        given = {str(row["model"].data).strip(): row for row in rows}
+        for row in rows:
+            name = str(row["model"].data or "").strip()
+            if given.get(name) is not row:
+                row.add_error("model", f"The model {name} is named twice." if name else "Give the model's name.")
+                is_readable = False
+        values: dict[str, object] = {**self.form.values(), "preset": self.form["preset"].data}
+        values["models"] = {name: row.values() for name, row in given.items()}
+        faults = list(find_faults(values))
+        for fault in faults:
+            form: forms.Form = self.form if fault.model is None else given[fault.model]
+            field = "model" if fault.setting == "models" and fault.model is not None else fault.setting
+            form.add_error(field if field in form.fields else None, fault.sentence)
+        if is_readable and not faults:
+            self.thresholds, self.policy = values, Policy.from_team_values(values)
+
+    def _filled_rows(self) -> list[ModelForm]:
+        """A row without anything in it is no model; neither is one to be removed."""
+        kept = [row for row in self.models if not row["remove"].data]
+        return [row for row in kept if any([str(row["model"].data or "").strip(), *row.values().values()])]
+
+
+class StorageDraft:
+    """The whole form of storage; `patterns` are those that can be used."""
+
+    def __init__(self, data: Mapping[str, Any] | None, settings: TeamSettings) -> None:
+        rows = [{"name": name, "pattern": pattern} for name, pattern in settings.own_patterns.items()]
+        first = {"stores_content": "yes" if settings.stores_content else "no", "base_version": settings.version}
+        self.form = StorageForm(data, initial=first)
+        self.rows: BaseFormSet[PatternForm] = PatternRows(data, initial=rows, prefix="patterns")
+        self.patterns = dict(settings.own_patterns)
+        self.is_valid = False
+        if data is not None:
+            self._judge()
+
+    @property
+    def stores_content(self) -> bool:
+        return str(self.form["stores_content"].value()) == "yes"
+
+    @property
+    def sample(self) -> str:
+        return str(self.form["sample"].value() or "")[:SAMPLE_LENGTH]
+
+    def look_at(self, settings: TeamSettings) -> None:
+        _look_at(self.form, settings)
+
+    @property
+    def base_version(self) -> int:
+        return int(self.form.cleaned_data.get("base_version") or 0)
+
+    @property
+    def note(self) -> str:
+        return str(self.form.cleaned_data.get("note", ""))
+
+    def _judge(self) -> None:
+        self.patterns = {}
+        for row in self.rows:
+            name, pattern = (str(row[field].data or "").strip() for field in ("name", "pattern"))
+            if row["remove"].data or (not name and not pattern):
+                continue
+            for field, sentence in _judge_pattern(name, pattern, self.patterns):
+                row.add_error(field, sentence)
+            self.patterns.setdefault(name, pattern)
+        self.is_valid = self.form.is_valid() and self.rows.is_valid()
+
+
+def _judge_pattern(name: str, pattern: str, others: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    if not name or not pattern:
+        yield ("pattern", "Enter the pattern.") if name else ("name", "Give the pattern a name.")
+    elif name in others:
+        yield "name", f"The name {name} is taken."
+    else:
+        try:
+            compile_own(name, pattern)
+        except BadPattern as refusal:
+            yield "name" if "The name" in str(refusal) else "pattern", str(refusal)
+
+
+def _as_texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Stored values as a person would type them."""
+    texts: dict[str, str] = {}
+    for name, value in values.items():
+        if isinstance(value, bool):
+            texts[name] = "on" if value else "off"
+        elif isinstance(value, int):
+            texts[name] = f"{value:,}"
+        elif name != "models":
+            texts[name] = str(value)
+    return texts
+
+
+def _items(models: object) -> list[tuple[str, Mapping[str, Any]]]:
+    return list(models.items()) if isinstance(models, Mapping) else []

@@ -1,0 +1,77 @@
+"""What a team stores: content or numbers only, and the team's own patterns of secrets, which can be tried."""
+
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from compaction.errors import BadPolicy
+from dashboard import access
+from dashboard.access import Act
+from dashboard.accounts.refusals import Refused
+from dashboard.ingest.redaction import ASSIGNED, FORMS, Redactor
+from dashboard.models import Team
+from dashboard.page_context import remember_team
+from dashboard.page_request import PageRequest
+from dashboard.policies.changes import change_policy
+from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.policy_forms import StorageDraft
+from dashboard.views.team_page import signed_in, team_rights
+from dashboard.views.thresholds import page_of_history
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A pasted line as it would be stored, and what was taken out by name."""
+
+    text: str
+    counts: dict[str, int]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def storage(request: PageRequest, slug: str) -> HttpResponse:
+    """`act` says whether a form is saved, or only tried on the pasted line."""
+    team = access.require_team(request.actor, slug, Act.MANAGE)
+    remember_team(request, team)
+    settings = find_policy(team)
+    draft = StorageDraft(request.POST if request.method == "POST" else None, settings)
+    status = HTTPStatus.OK
+    if request.method == "POST" and not draft.is_valid:
+        status = HTTPStatus.UNPROCESSABLE_ENTITY
+    elif request.POST.get("act") == "save":
+        if _save(request, team, settings, draft):
+            return redirect("storage", slug)
+        settings, status = find_policy(team), HTTPStatus.CONFLICT
+        draft.look_at(settings)
+    context: dict[str, object] = {
+        "team": team,
+        "settings": settings,
+        "draft": draft,
+        "known_form_count": len({form.name for form in (*FORMS, *ASSIGNED)}),
+        "tried": _try(draft) if draft.is_valid and draft.sample else None,
+        **team_rights(request, team),
+    }
+    if request.htmx:
+        return render(request, "storage/_tried.html", {**context, "is_fragment": True})
+    context |= page_of_history(request, team, is_storage=True)
+    return render(request, "storage/page.html", context, status=status)
+
+
+def _save(request: PageRequest, team: Team, settings: TeamSettings, draft: StorageDraft) -> bool:
+    wanted = replace(settings, stores_content=draft.stores_content, own_patterns=draft.patterns)
+    try:
+        saved = change_policy(team, wanted, by=signed_in(request), base_version=draft.base_version, note=draft.note)
+    except (Refused, BadPolicy) as refusal:
+        messages.error(request, str(refusal))
+        return False
+    is_news = saved.version != settings.version
+    messages.success(request, "Saved. It holds for what arrives from now on." if is_news else "Nothing was changed.")
+    return True
+
+
+def _try(draft: StorageDraft) -> Tried:
+    redacted = Redactor.with_own(draft.patterns).redact(draft.sample.encode())
+    return Tried(redacted.data.decode(errors="replace"), dict(redacted.counts))

@@ -1,0 +1,122 @@
+"""A team's thresholds: the form with the lines it would draw beside it, and the history with undo."""
+
+from dataclasses import replace
+from http import HTTPStatus
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from compaction.context.policy import Policy
+from compaction.context.thresholds import read_level
+from compaction.errors import BadPolicy
+from dashboard import access
+from dashboard.access import Act
+from dashboard.accounts.refusals import Refused
+from dashboard.gauge_bar import draw_gauge
+from dashboard.models import Team
+from dashboard.page_context import remember_team
+from dashboard.page_request import PageRequest
+from dashboard.policies.changes import change_policy, undo_change
+from dashboard.policies.drawn_lines import DrawnWindow, draw_windows
+from dashboard.policies.effects import count_effect
+from dashboard.policies.history import PolicyChange, tell_history
+from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.policy_forms import ThresholdsDraft
+from dashboard.views.team_page import read_before, signed_in, team_rights
+
+HISTORY_SIZE = 20
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def thresholds(request: PageRequest, slug: str) -> HttpResponse:
+    """Everybody in the team sees the lines. A draft is only drawn until `act` says save."""
+    team = access.require_team(request.actor, slug, Act.TUNE if request.method == "POST" else Act.SEE)
+    remember_team(request, team)
+    settings = find_policy(team)
+    draft = ThresholdsDraft(request.POST if request.method == "POST" else None, settings)
+    status = HTTPStatus.OK
+    if request.method == "POST" and draft.policy is None:
+        status = HTTPStatus.UNPROCESSABLE_ENTITY
+    elif request.POST.get("act") == "save":
+        if _save(request, team, settings, draft):
+            return redirect("thresholds", slug)
+        settings, status = find_policy(team), HTTPStatus.CONFLICT
+        draft.look_at(settings)
+    context: dict[str, object] = {
+        "team": team,
+        "settings": settings,
+        "draft": draft,
+        **_preview(team, settings.lines_policy, draft.policy),
+        **team_rights(request, team),
+    }
+    if request.htmx:
+        # A draft with faults is no failure of the request: the answer holds the sentences, and htmx must show it.
+        return render(request, "thresholds/_preview.html", {**context, "is_fragment": True})
+    context |= page_of_history(request, team, is_storage=False)
+    return render(request, "thresholds/page.html", context, status=status)
+
+
+@require_POST
+def undo_policy_change(request: PageRequest, slug: str, version: int) -> HttpResponse:
+    team = access.require_team(request.actor, slug, Act.TUNE)
+    rows = list(access.policies(request.actor, slug).filter(version__lte=version)[:2])
+    change = next(iter(tell_history(team, rows)), None)
+    if change is None or change.version != version:
+        raise Http404("No such change.")
+    if change.touches_storage and not request.actor.may(Act.MANAGE, team):
+        raise PermissionDenied(f"This needs the right to {Act.MANAGE}.")
+    try:
+        undo_change(team, version, by=signed_in(request))
+        messages.success(request, f"Version {version} is undone.")
+    except (Refused, BadPolicy) as refusal:
+        messages.error(request, str(refusal))
+    return redirect("storage" if change.is_storage else "thresholds", slug)
+
+
+def page_of_history(request: PageRequest, team: Team, *, is_storage: bool) -> dict[str, object]:
+    """A page of changes to the lines, or to what is stored. Read by version: a new one shifts nothing."""
+    before = read_before(request)
+    rows = access.policies(request.actor, team.slug)
+    page = list((rows if before is None else rows.filter(version__lt=before))[: HISTORY_SIZE + 1])
+    changes = tell_history(team, page)[:HISTORY_SIZE]
+    return {
+        "history": [change for change in changes if _belongs(change, is_storage=is_storage)],
+        "older_than": page[HISTORY_SIZE - 1].version if len(page) > HISTORY_SIZE else None,
+        "is_first_page": before is None,
+    }
+
+
+def _belongs(change: PolicyChange, *, is_storage: bool) -> bool:
+    return any(difference.is_storage == is_storage for difference in change.differences)
+
+
+def _save(request: PageRequest, team: Team, settings: TeamSettings, draft: ThresholdsDraft) -> bool:
+    wanted = replace(settings, thresholds=draft.thresholds)
+    try:
+        saved = change_policy(team, wanted, by=signed_in(request), base_version=draft.base_version, note=draft.note)
+    except Refused as refusal:
+        messages.error(request, str(refusal))
+        return False
+    if saved.version == settings.version:
+        messages.info(request, "These values are in force already.")
+    else:
+        messages.success(request, "The new lines are in force. Stored sessions are being levelled anew.")
+    return True
+
+
+def _preview(team: Team, current: Policy, draft: Policy | None) -> dict[str, object]:
+    """The lines of the draft, or of the policy in force while there is none that could be drawn."""
+    shown = draft or current
+    return {
+        "windows": [{"drawn": each, "bar": _draw_bar(each)} for each in draw_windows(current, shown)],
+        "effect": count_effect(team, current, shown, now=timezone.now()),
+        "is_other": shown != current,
+    }
+
+
+def _draw_bar(window: DrawnWindow) -> object:
+    return draw_gauge(window.lines, read_level(window.lines, 0))

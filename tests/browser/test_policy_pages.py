@@ -1,0 +1,156 @@
+"""Thresholds and storage as a person uses them: lines move while typing, undo, without scripts, for axe, narrow."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Browser, Page, expect
+
+from dashboard.models import Beat, User
+from dashboard.policies.changes import change_policy
+from dashboard.policies.in_force import find_policy
+from tests.browser.conftest import Axe, PageErrors, SignIn
+from tests.builders import make_session, make_team, make_user
+
+THRESHOLDS, STORAGE = "/teams/harbour/thresholds/", "/teams/harbour/storage/"
+
+
+@pytest.fixture
+def anna(live_url: str) -> User:
+    Beat.objects.create(name="sweeper here", at=timezone.now())
+    team = make_team("Harbour", owner="olga", admin="anna", viewer="vera")
+    for number, peak in enumerate((100_000, 130_000, 150_000)):
+        make_session(team, str(number), peak_tokens=peak)
+    current = find_policy(team)
+    thresholds = {"models": {"claude-opus-4-5": {"auto_percent": 70}}}
+    wanted = replace(current, thresholds=thresholds, own_patterns={"badge": "B-[0-9]{6}"})
+    change_policy(team, wanted, by=make_user("olga"), base_version=0, note="a first try")
+    return make_user("anna")
+
+
+def warning_of_200k(page: Page) -> str:
+    row = page.locator(".window", has_text="A window of 200k").get_by_role("row", name=re.compile("^warning"))
+    return row.inner_text()
+
+
+def test_lines_move_while_typing_are_saved_and_undone(page: Page, anna: User, sign_in: SignIn) -> None:
+    sign_in(page, anna)
+    page.goto(THRESHOLDS)
+    assert "147,000" in warning_of_200k(page)
+    page.get_by_label("early: the warning comes").check()
+    expect(page.get_by_text("1 more session would have crossed the warning line")).to_be_visible()
+    assert re.search(r"147,000\s+127,000", warning_of_200k(page))
+    assert find_policy(anna.memberships.get().team).version == 1
+    page.get_by_label("Error", exact=True).first.fill("50,000")
+    fault = page.get_by_text("The error line would be below the warning line")
+    expect(fault).to_be_visible()
+    expect(page.get_by_text("the draft cannot be drawn yet")).to_be_visible()
+    page.get_by_label("Error", exact=True).first.fill("")
+    expect(fault).to_have_count(0)
+    expect(page.get_by_text("nothing is saved")).to_be_visible()
+    page.get_by_label("Why, for the history").fill("tell us sooner")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("The new lines are in force.")).to_be_visible()
+    assert "127,000" in warning_of_200k(page)
+    page.get_by_role("button", name="Undo version 2").click()
+    expect(page.get_by_text("Version 2 is undone.")).to_be_visible()
+    assert "147,000" in warning_of_200k(page)
+    expect(page.get_by_text("undoes version 2")).to_be_visible()
+
+
+def test_model_gets_values_of_its_own_by_keyboard(page: Page, anna: User, sign_in: SignIn) -> None:
+    sign_in(page, anna)
+    page.goto(THRESHOLDS)
+    page.locator("summary", has_text="Add a model").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type("claude-haiku-4-5")
+    page.keyboard.press("Tab")
+    page.keyboard.type("30,000")
+    expect(page.get_by_role("heading", name="claude-haiku-4-5, window of 200k")).to_be_visible()
+    page.get_by_role("button", name="Save").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("claude-haiku-4-5: warning distance")).to_be_visible()
+
+
+def test_pasted_line_shows_what_would_be_taken_out(page: Page, anna: User, sign_in: SignIn) -> None:
+    sign_in(page, anna)
+    page.goto(STORAGE)
+    page.get_by_label("A line to try").fill("B-123456 met C-1234 <img src=x onerror=alert(1)>")
+    expect(page.get_by_text("[redacted:badge] met C-1234 <img")).to_be_visible()
+    page.get_by_label("Name").last.fill("crate")
+    page.get_by_label("Pattern").last.fill("C-[0-9]+")
+    expect(page.get_by_text("repeats without end")).to_be_visible()
+    page.get_by_label("Pattern").last.fill("C-[0-9]{4}")
+    expect(page.get_by_text("[redacted:badge] met [redacted:crate] <img")).to_be_visible()
+    page.get_by_label("Content as well").check()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("redaction crate")).to_be_visible()
+    assert find_policy(anna.memberships.get().team).stores_content
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_have_no_serious_accessibility_findings(
+    page: Page, anna: User, sign_in: SignIn, axe: Axe, page_errors: PageErrors, scheme: str
+) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    sign_in(page, anna)
+    for url in (THRESHOLDS, STORAGE):
+        page.goto(url)
+        assert axe(page) == [], url
+    page.get_by_label("A line to try").fill("B-123456")
+    expect(page.get_by_text("[redacted:badge]")).to_be_visible()
+    assert axe(page) == []
+    page.goto(THRESHOLDS)
+    page.get_by_label("Warning", exact=True).first.fill("60000")
+    expect(page.get_by_text("nothing is saved")).to_be_visible()
+    assert axe(page) == []
+    page.get_by_label("Error", exact=True).first.fill("x")
+    expect(page.get_by_text("must be a whole number of tokens")).to_be_visible()
+    assert axe(page) == []
+    page_errors.expect("status of 422")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("must be a whole number of tokens")).to_be_visible()
+    assert axe(page) == []
+    sign_in(page, make_user("vera"))
+    page.goto(THRESHOLDS)
+    assert axe(page) == []
+
+
+def test_thresholds_and_storage_work_without_scripts(
+    browser: Browser, live_url: str, anna: User, sign_in: SignIn
+) -> None:
+    context = browser.new_context(base_url=live_url, java_script_enabled=False)
+    page = context.new_page()
+    sign_in(page, anna)
+    page.goto(THRESHOLDS)
+    page.get_by_label("early: the warning comes").check()
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("nothing is saved")).to_be_visible()
+    assert re.search(r"147,000\s+127,000", warning_of_200k(page))
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("The new lines are in force.")).to_be_visible()
+    page.get_by_role("button", name="Undo version 2").click()
+    expect(page.get_by_text("Version 2 is undone.")).to_be_visible()
+    page.goto(STORAGE)
+    page.get_by_label("A line to try").fill("B-123456")
+    page.get_by_role("button", name="Try").click()
+    expect(page.get_by_text("[redacted:badge]")).to_be_visible()
+    context.close()
+
+
+def test_pages_fit_a_narrow_screen(page: Page, anna: User, sign_in: SignIn) -> None:
+    page.set_viewport_size({"width": 360, "height": 700})
+    sign_in(page, anna)
+    for url in (THRESHOLDS, STORAGE):
+        page.goto(url)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, url
+    page.goto(THRESHOLDS)
+    page.get_by_label("At percent").first.fill("85")
+    expect(page.get_by_text("nothing is saved")).to_be_visible()
+    clipped = (
+        "[...document.querySelectorAll('.card > .body')].filter(body => body.scrollWidth > body.clientWidth).length"
+    )
+    assert page.evaluate(clipped) == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -1,0 +1,224 @@
+"""The pages of thresholds and storage: drafts, faults at their fields, saves, conflicts, history, rights."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from dashboard.models import Job, Team, TeamPolicy
+from dashboard.policies.changes import RELEVEL, change_policy
+from dashboard.policies.in_force import find_policy
+from tests.builders import make_session, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+THRESHOLDS, STORAGE = "/teams/harbour/thresholds/", "/teams/harbour/storage/"
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team("Harbour", owner="olga", admin="anna", viewer="vera")
+
+
+@pytest.fixture
+def anna(team: Team) -> Client:
+    return client_of("anna")
+
+
+def client_of(name: str) -> Client:
+    client = Client()
+    client.force_login(make_user(name), backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def change(team: Team, **values: Any) -> None:
+    current = find_policy(team)
+    change_policy(team, replace(current, **values), by=make_user("olga"), base_version=current.version)
+
+
+def thresholds_form(act: str, *models: dict[str, str], base: int = 0, **values: str) -> dict[str, str]:
+    rows = {f"models-{at}-{name}": value for at, row in enumerate(models) for name, value in row.items()}
+    counts = {"models-TOTAL_FORMS": str(len(models)), "models-INITIAL_FORMS": "0"}
+    return {"act": act, "preset": "client", "base_version": str(base), **values, **rows, **counts}
+
+
+def storage_form(act: str, *patterns: tuple[str, str], base: int = 0, **values: str) -> dict[str, str]:
+    rows = {
+        f"patterns-{at}-{name}": text
+        for at, row in enumerate(patterns)
+        for name, text in zip(("name", "pattern"), row, strict=True)
+    }
+    counts = {"patterns-TOTAL_FORMS": str(len(patterns)), "patterns-INITIAL_FORMS": "0"}
+    return {"act": act, "stores_content": "no", "base_version": str(base), **values, **rows, **counts}
+
+
+def test_save_puts_the_lines_in_force_and_posts_the_job(team: Team, anna: Client) -> None:
+    opus = {"model": "claude-opus-4-5", "auto_percent": "70"}
+    form = thresholds_form(
+        "save", opus, {"model": "", "auto_percent": ""}, warning_margin_tokens="60,000", note="why not"
+    )
+    response = anna.post(THRESHOLDS, form, follow=True)
+    assert "The new lines are in force." in response.text
+    row = TeamPolicy.objects.get()
+    assert row.thresholds == {"warning_margin_tokens": 60_000, "models": {"claude-opus-4-5": {"auto_percent": 70}}}
+    assert (row.changed_by_name, row.note) == ("anna", "why not")
+    assert Job.objects.filter(kind=RELEVEL, team=team).exists()
+    assert 'value="60,000"' in response.text
+    again = anna.post(THRESHOLDS, thresholds_form("save", opus, base=1, warning_margin_tokens="60000"), follow=True)
+    assert "These values are in force already." in again.text
+    removed = thresholds_form("save", {**opus, "remove": "on"}, base=1, warning_margin_tokens="60000")
+    anna.post(THRESHOLDS, removed)
+    assert find_policy(team).thresholds == {"warning_margin_tokens": 60_000}
+
+
+def test_preview_saves_nothing_and_is_page_or_fragment(team: Team, anna: Client) -> None:
+    make_session(team, "one", peak_tokens=130_000, last_at=timezone.now())
+    form = thresholds_form("preview", preset="early")
+    page = anna.post(THRESHOLDS, form)
+    fragment = anna.post(THRESHOLDS, form, headers={"hx-request": "true"})
+    for response in (page, fragment):
+        assert response.status_code == 200
+        assert "1 more session would have crossed the warning line" in response.text
+        assert "127,000" in response.text
+    assert "<html" in page.text
+    assert "<html" not in fragment.text
+    assert not TeamPolicy.objects.exists()
+
+
+def test_faults_stand_at_their_fields(team: Team, anna: Client) -> None:
+    rows = ({"model": "claude-opus-4-5", "error_margin_tokens": "30000"}, {"model": "", "window_tokens": "9"})
+    twice = ({"model": "m", "window_tokens": "300000"}, {"model": "m", "window_tokens": "400000"})
+    cases: list[tuple[dict[str, str], set[str]]] = [
+        (thresholds_form("save", error_margin_tokens="30,000"), {"error_margin_tokens"}),
+        (
+            thresholds_form("save", warning_margin_tokens="x", auto_percent="0"),
+            {"warning_margin_tokens", "auto_percent"},
+        ),
+        (thresholds_form("save", *rows), {"models-0-error_margin_tokens", "models-1-model"}),
+        (thresholds_form("save", *twice), {"models-0-model"}),
+        (thresholds_form("save", preset="late"), {"preset"}),
+        (thresholds_form("preview", window_tokens="9" * 41), {"window_tokens"}),
+    ]
+    for form, names in cases:
+        page = anna.post(THRESHOLDS, form)
+        assert page.status_code == 422
+        fragment = anna.post(THRESHOLDS, form, headers={"hx-request": "true"})
+        assert fragment.status_code == 200
+        for response in (page, fragment):
+            marked = {
+                name.split('_errors"')[0]
+                for name in response.text.split('class="field-errors" id="id_')[1:]
+                if "errorlist" in name.split("</div>")[0]
+            }
+            assert marked == names
+    assert not TeamPolicy.objects.exists()
+
+
+def test_broken_form_is_refused_and_not_an_error(team: Team, anna: Client) -> None:
+    for form in ({}, {"act": "save"}, {"act": "save", "base_version": "x", "models-TOTAL_FORMS": "-3"}):
+        assert anna.post(THRESHOLDS, form).status_code == 422
+        assert anna.post(STORAGE, form).status_code == 422
+
+
+def test_second_of_two_is_told_keeps_the_draft_and_may_save_again(team: Team, anna: Client) -> None:
+    change(team, thresholds={"auto_percent": 50})
+    form = thresholds_form("save", auto_percent="61.5")
+    told = anna.post(THRESHOLDS, form)
+    assert told.status_code == 409
+    assert "olga changed the policy meanwhile" in told.text
+    assert 'value="61.5"' in told.text
+    assert 'name="base_version" value="1"' in told.text
+    assert find_policy(team).thresholds == {"auto_percent": 50}
+    assert anna.post(THRESHOLDS, {**form, "base_version": "1"}).status_code == 302
+    assert find_policy(team).thresholds == {"auto_percent": 61.5}
+
+
+def test_viewer_sees_lines_and_history_but_no_form_and_no_undo(team: Team) -> None:
+    change(team, thresholds={"preset": "early"})
+    change(team, own_patterns={"desk-number": "B-[0-9]{6}"})
+    text = client_of("vera").get(THRESHOLDS).text
+    assert "127,000" in text
+    assert "<del>client</del> <ins>early</ins>" in text
+    for hidden in ("Undo", "desk-number", 'name="auto_percent"', "Storage"):
+        assert hidden not in text
+
+
+def test_history_is_read_in_pages_and_undone(team: Team, anna: Client) -> None:
+    for percent in range(50, 75):
+        change(team, thresholds={"auto_percent": percent})
+    change(team, stores_content=True)
+    page = anna.get(THRESHOLDS).text
+    assert page.count("Undo<") == 19
+    assert "?before=7" in page
+    older = anna.get(f"{THRESHOLDS}?before=7").text
+    assert older.count("Undo<") == 6
+    assert "<del>not set</del> <ins>50%</ins>" in older
+    assert "That is all." in older
+    assert anna.get(f"{THRESHOLDS}?before={'9' * 400}").status_code == 200
+    assert "Version 25 is undone." in anna.post("/teams/harbour/policy/25/undo/", follow=True).text
+    assert find_policy(team).thresholds == {"auto_percent": 73}
+    undone = anna.post("/teams/harbour/policy/26/undo/", follow=True)
+    assert undone.redirect_chain == [(STORAGE, 302)]
+    assert find_policy(team).stores_content is False
+    assert "nothing of it to undo" in anna.post("/teams/harbour/policy/26/undo/", follow=True).text
+    for version in (0, 99):
+        assert anna.post(f"/teams/harbour/policy/{version}/undo/").status_code == 404
+
+
+def test_queries_do_not_grow_with_sessions_and_versions(team: Team, anna: Client) -> None:
+    counted: list[int] = []
+    for size in (10, 200):
+        for number in range(size):
+            make_session(team, f"{size}-{number}", client_version=f"2.1.{number}")
+        change(team, thresholds={"auto_percent": 50 + len(counted)})
+        anna.get(THRESHOLDS)
+        cache.clear()  # what every page remembers for a moment is asked for in both rounds
+        with CaptureQueriesContext(connection) as queries:
+            anna.get(THRESHOLDS)
+        counted.append(len(queries))
+    assert counted[0] == counted[1]
+
+
+def test_storage_is_saved_and_a_line_is_tried(team: Team, anna: Client) -> None:
+    line = "badge B-123456 <b>and</b> B-1"
+    tried = anna.post(
+        STORAGE, storage_form("try", ("badge", "B-[0-9]{6}"), sample=line), headers={"hx-request": "true"}
+    )
+    assert "badge [redacted:badge] &lt;b&gt;and&lt;/b&gt; B-1" in tried.text
+    assert "<b>1</b> badge" in tried.text
+    assert not TeamPolicy.objects.exists()
+    saved = anna.post(
+        STORAGE, storage_form("save", ("badge", "B-[0-9]{6}"), ("", ""), stores_content="yes"), follow=True
+    )
+    assert "It holds for what arrives from now on." in saved.text
+    settings = find_policy(team)
+    assert (settings.stores_content, settings.own_patterns) == (True, {"badge": "B-[0-9]{6}"})
+    assert "Nothing would be taken out." in anna.post(STORAGE, storage_form("try", sample="plain")).text
+    conflict = anna.post(STORAGE, storage_form("save"))
+    assert (conflict.status_code, find_policy(team).stores_content) == (409, True)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "sentence"),
+    [
+        ([("badge", "B-[0-9]+")], "repeats without end"),
+        ([("badge", "")], "Enter the pattern."),
+        ([("", "B-1")], "Give the pattern a name."),
+        ([("Badge", "B-1")], "is not lower-case letters"),
+        ([("badge", "B-1"), ("badge", "B-2")], "The name badge is taken."),
+        ([("badge", "(")], "is not a regular expression"),
+        ([("badge", "B" * 501)], "at most 500 characters"),
+    ],
+)
+def test_pattern_that_cannot_be_used_is_told_at_its_field(
+    team: Team, anna: Client, patterns: list[tuple[str, str]], sentence: str
+) -> None:
+    for act in ("save", "try"):
+        response = anna.post(STORAGE, storage_form(act, *patterns, sample="B-1"))
+        assert response.status_code == 422
+        assert sentence in response.text
+    assert not TeamPolicy.objects.exists()
