@@ -40,7 +40,6 @@ class Followed:
     place: Place
     kept: Kept | None
     is_read: bool  # nothing was left to read at `place`
-    half_line_told: Place | None = None  # a last line without an ending was handed on, as it stood here
     refusal: str = ""  # why it cannot be read; counted once
     failure_count: int = 0
 
@@ -74,12 +73,11 @@ def read_on(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
         return _read_meta(followed, origin, delivery)
     with opened_file(followed.found.root, followed.found.relative) as descriptor:
         look = take_look(descriptor, followed.place, now_ns=time.time_ns())
-        half_line = b"" if look.has_more else _read_quiet_line(descriptor, followed, look.place)
+        half_line = b"" if look.has_more else _read_quiet_line(descriptor, look.place)
     _deliver(followed, look, origin, delivery)
     if half_line:
         # The place stays before it: with its ending, or another object behind it, it is handed on once more.
         delivery.take_lines(followed.name, half_line + b"\n", first_line_number=look.place.line_count + 1)
-        followed.half_line_told = look.place
     followed.is_read = not look.has_more
     if look.has_more:
         return Next.MORE
@@ -103,9 +101,9 @@ def _deliver(followed: Followed, look: Look, origin: Origin, delivery: Delivery)
     followed.place = look.place
 
 
-def _read_quiet_line(descriptor: int, followed: Followed, place: Place) -> bytes:
+def _read_quiet_line(descriptor: int, place: Place) -> bytes:
     """A last line without an ending, once it is whole JSON and nobody has written for a while. Empty otherwise."""
-    if not place.half_line_bytes or place == followed.half_line_told or _is_young(place.modified_ns):
+    if not place.half_line_bytes or _is_young(place.modified_ns):
         return b""
     data = read_half_line(descriptor, place)
     items = read_line(Line(1, 0, data, len(data)))

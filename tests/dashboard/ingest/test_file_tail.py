@@ -118,7 +118,7 @@ def test_cut_at_five_hundred_places_and_around_every_line_end(tail: Tail) -> Non
     assert tail.line_numbers == list(enumerate(many, 1))
 
 
-@pytest.mark.parametrize("piece_bytes", [1, 2, 7, 64, 100, 300, 5000])
+@pytest.mark.parametrize("piece_bytes", sorted({1, 2, 7, 64, 100, 5000, *(len(line) - 1 for line in LINES)} - {0}))
 def test_pieces_end_with_lines_and_a_longer_line_stays_whole(tmp_path: Path, piece_bytes: int) -> None:
     tail = Tail(tmp_path / "session.jsonl", piece_bytes=piece_bytes)
     _append(tail.path, WHOLE[:-5])
@@ -204,6 +204,14 @@ def test_other_content_is_read_from_its_start(
     _append(tail.path, b"\nafter\n")
     assert (tail.look()).endswith(b"\nafter\n")
     assert tail.again_count == before + 1
+
+
+def test_replaced_file_is_read_again_even_where_both_ends_agree(tail: Tail) -> None:
+    tail.path.write_bytes(OLD)
+    tail.look()
+    other = OLD.replace(b'{"old":700}', b'{"odd":700}') + NEW
+    _replace(tail.path, other)
+    assert tail.look() == other
 
 
 def test_time_that_moves_before_the_size_does_is_no_rewrite(tail: Tail) -> None:
