@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from django.utils import timezone
 
-from dashboard.ingest.decoding import FileLook
+from dashboard.ingest.decoding import FileLook, NextLook
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.followed_files import LONGEST_PATH, NAMED_AT_ONCE, digest_path, show_path
 from dashboard.ingest.transcript_folders import FoundFile
@@ -14,26 +14,24 @@ from dashboard.models import FollowedFile, Team
 PLACE_COLUMNS = ("device", "inode", "size_bytes", "modified_ns", "offset", "line_count", "head_digest")
 
 
-def load_places(team: Team, files: Sequence[FoundFile]) -> dict[str, Place]:
-    """How far these files were read, by path. Values alone: rows as objects would take longer than all the rest."""
-    paths = {digest_path(file.path): file.path for file in files}
+def find_unread(team: Team, files: Sequence[FoundFile]) -> list[NextLook]:
+    """A look for every file that is new or was touched since it was read to its very end.
+
+    Rows stay plain values: places of thousands of files that nobody will open would take longer than all the rest.
+    """
+    digests = [digest_path(file.path) for file in files]
     rows = FollowedFile.objects.filter(team=team)
-    if len(paths) <= NAMED_AT_ONCE:
-        rows = rows.filter(path_digest__in=list(paths))
-    return {
-        paths[digest]: Place(device, int(inode), *others)
-        for digest, device, inode, *others in rows.values_list("path_digest", *PLACE_COLUMNS)
-        if digest in paths
-    }
-
-
-def is_unchanged(file: FoundFile, known: Place) -> bool:
-    """Read to the very end, and not touched since."""
-    return (
-        known.size_bytes == known.offset == file.size_bytes
-        and known.modified_ns == file.modified_ns
-        and known.inode == file.inode
-    )
+    if len(digests) <= NAMED_AT_ONCE:
+        rows = rows.filter(path_digest__in=digests)
+    known = {digest: row for digest, *row in rows.values_list("path_digest", *PLACE_COLUMNS)}
+    looks = []
+    for digest, file in zip(digests, files, strict=True):
+        row = known.get(digest)
+        if row is None:
+            looks.append(NextLook(file, Place()))
+        elif row[1:5] != [file.inode, file.size_bytes, file.modified_ns, file.size_bytes]:
+            looks.append(NextLook(file, Place(row[0], int(row[1]), *row[2:])))
+    return looks
 
 
 def keep_looks(team: Team, looks: Iterable[FileLook]) -> None:

@@ -13,7 +13,7 @@ from dashboard.ingest.decoding import PIECE_BYTES, Decoded, FileLook, NextLook
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.import_progress import Progress
 from dashboard.ingest.import_tally import Tally
-from dashboard.ingest.imported_files import is_unchanged, keep_looks, load_places
+from dashboard.ingest.imported_files import find_unread, keep_looks
 from dashboard.ingest.intake import Origin, store
 from dashboard.ingest.observed import Piece, Prepared
 from dashboard.ingest.record import TooBusy
@@ -140,14 +140,10 @@ def _explain(error: Exception) -> str:
 
 def plan_looks(origin: Origin, files: Sequence[FoundFile], tally: Tally, *, reread: bool) -> list[NextLook]:
     """A first look for every file that is new or has changed."""
-    known = {} if reread else load_places(origin.team, files)
-    looks = []
-    for file in files:
-        look = NextLook(file, known.get(file.path, Place()))
-        if is_unchanged(file, look.known):
-            tally.unchanged_count += 0 if file.is_meta else 1
-        else:
-            looks.append(look)
+    looks = [NextLook(file, Place()) for file in files] if reread else find_unread(origin.team, files)
+    if len(looks) < len(files):
+        read_count = sum(not look.file.is_meta for look in looks)
+        tally.unchanged_count += sum(not file.is_meta for file in files) - read_count
     return looks
 
 
