@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 
-from dashboard import access
+from dashboard.charts.context import draw_indicator
 from dashboard.models import AgentSession
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
+from dashboard.session_page import SessionHeader, read_header
 
 FIRST_TAB = "timeline"
 
@@ -24,17 +26,27 @@ class Tab:
 
 
 def render_tab(
-    request: PageRequest, session: AgentSession, tab: str, context: dict[str, object], *, template: str = ""
+    request: PageRequest,
+    session: AgentSession,
+    tab: str,
+    context: dict[str, object],
+    *,
+    header: SessionHeader | None = None,
 ) -> HttpResponse:
-    """The whole page, or for htmx the tab's content alone. The template is session/<tab>.html unless named."""
+    """The whole page, or for htmx the tab's content alone, from session/<tab>.html. A tab that has read the header
+    already hands it over."""
     remember_team(request, session.team)
+    header = header or read_header(request.actor, session, now=timezone.now())
+    standing = header.standing
     shared = {
         "session": session,
+        "header": header,
         "tabs": list_tabs(session, tab),
-        "reads_content": access.reads_content(request.actor, session),
+        "reads_content": header.reads_content,
+        "indicator": draw_indicator("gauge", standing.lines, standing.reading) if standing.lines else None,
         "frame": "session/_fragment.html" if request.htmx else "base.html",
     }
-    return render(request, template or f"session/{tab}.html", shared | context)
+    return render(request, f"session/{tab}.html", shared | context)
 
 
 def list_tabs(session: AgentSession, current: str) -> list[Tab]:
