@@ -138,5 +138,5 @@ def _find_other(call: ApiCall, cost: Cost | None) -> Decimal | None:
     """The stored price holds more than the kinds where the call had searches, several samplings or another tier."""
     if call.cost_usd is None or cost is None:
         return None
-    other = Decimal(call.cost_usd) - cost.total_usd
+    other: Decimal = call.cost_usd - cost.total_usd
     return other if abs(other) > _ROUNDING_USD else None

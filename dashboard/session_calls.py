@@ -7,6 +7,8 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import NamedTuple
 
+from django.db.models import Q
+
 from compaction.cache.causes import CAUSES
 from dashboard import access
 from dashboard.access import Actor
@@ -20,7 +22,7 @@ _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 class PlacedCall(NamedTuple):
-    """What a figure needs of a call. A session of thousands is read as tuples: rows as objects take ten times as long."""
+    """What a figure needs of a call. Thousands are read as tuples: as objects of the database they take far longer."""
 
     pk: int
     call_id: str
@@ -129,6 +131,24 @@ def read_calls(actor: Actor, session: AgentSession) -> SessionCalls:
         losses={loss.call_id: loss for loss in found},
         compactions=tuple(CompactionAt(*row) for row in compactions.values_list(*told)),
     )
+
+
+def list_calls(
+    actor: Actor, session: AgentSession, *, agent: str | None, after: int | None, limit: int
+) -> tuple[list[ApiCall], int | None] | None:
+    """Thread by thread in order, and the call to go on after; None when there is no such call to start behind."""
+    found = access.calls(actor).filter(session=session)
+    if agent is not None:
+        found = found.filter(agent_id=agent)
+    if after is not None:
+        last = access.calls(actor).filter(session=session, pk=after).first()
+        if last is None:
+            return None
+        same = Q(agent_id=last.agent_id)
+        behind = same & Q(number__gt=last.number) | same & Q(number=last.number, pk__gt=last.pk)
+        found = found.filter(behind | Q(agent_id__gt=last.agent_id))
+    rows = list(found.order_by("agent_id", "number", "pk")[: limit + 1])
+    return rows[:limit], rows[limit - 1].pk if len(rows) > limit else None
 
 
 def order_calls(calls: Iterable[PlacedCall]) -> tuple[PlacedCall, ...]:

@@ -67,7 +67,7 @@ class SessionHeader:
     neighbours: Neighbours
     threads: tuple[Thread, ...]
     state: LiveState
-    is_warm: bool
+    warm_seconds: int | None  # left of the cache's lifetime, 0 when it is over, None when it is not known
     standing: Standing
 
     @property
@@ -99,6 +99,12 @@ class SessionHeader:
         return self.session.read_tokens / self.prompt_tokens if self.prompt_tokens else None
 
     @property
+    def warm_words(self) -> str:
+        """4:12, as the script counts it down."""
+        left = self.warm_seconds or 0
+        return f"{left // 60}:{left % 60:02}"
+
+    @property
     def recent_shares(self) -> list[float]:
         """Hit rates of the last calls, oldest first."""
         return [hit / 100 for hit in self.session.recent_hits]
@@ -110,7 +116,8 @@ class SessionHeader:
 
     @property
     def spent_usd(self) -> Decimal | None:
-        return None if self.is_price_unknown else self.session.spent_usd
+        spent: Decimal = self.session.spent_usd
+        return None if self.is_price_unknown else spent
 
     @property
     def price_note(self) -> str:
@@ -140,7 +147,7 @@ def read_header(actor: Actor, session: AgentSession, *, now: datetime) -> Sessio
         neighbours=_find_neighbours(actor, session),
         threads=threads,
         state=find_live_state(session, now=now),
-        is_warm=session.warm_until is not None and session.warm_until > now,
+        warm_seconds=_count_warm(session, now),
         standing=_read_standing(actor, session, find_shown_thread(threads)),
     )
 
@@ -154,6 +161,10 @@ def find_shown_thread(threads: tuple[Thread, ...]) -> Thread | None:
     """The main conversation, else the longest sub-agent: as the gauge was drawn when the session was recorded."""
     main = next((thread for thread in threads if thread.agent_id == "" and thread.call_count), None)
     return main or max(threads, key=lambda thread: thread.call_count, default=None)
+
+
+def _count_warm(session: AgentSession, now: datetime) -> int | None:
+    return None if session.warm_until is None else max(0, int((session.warm_until - now).total_seconds()))
 
 
 def _read_lineage(actor: Actor, session: AgentSession) -> Lineage:

@@ -31,7 +31,7 @@ _SWITCHES = (
 
 @dataclass(frozen=True, slots=True)
 class LineSetting:
-    """One step of the sum: `glossary` is its term, `style` the level's class, `is_acting` false for a line that is off."""
+    """One step of the sum: `glossary` is its term, `style` the class of its level; a line that is off does not act."""
 
     name: str
     glossary: str

@@ -28,7 +28,7 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponse:
     calls = read_calls(request.actor, session)
     axis = TimelineAxis.TIME if request.GET.get("x") == TimelineAxis.TIME else TimelineAxis.CALL
     picked = _read_picked(request)
-    context = {
+    context: dict[str, object] = {
         "chart": draw_session(header, calls, axis=axis) if calls.calls else None,
         "calls_page": read_page(request.actor, calls, header.threads, before=_read_id(request, "before")),
         "picked": picked,

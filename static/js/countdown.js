@@ -1,16 +1,12 @@
-// Countdowns: data-countdown holds the moment, data-over what is said once it has passed.
+// Countdowns of warm caches: the server wrote the time left, here it ticks. Rows that htmx brings later join in.
 (() => {
-  function say(seconds) {
-    const minutes = Math.floor(seconds / 60);
-    if (minutes >= 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min left`;
-    return minutes ? `${minutes} min ${seconds % 60} s left` : `${seconds} s left`;
-  }
+  const ends = new WeakMap();
 
   function tick() {
-    for (const place of document.querySelectorAll("[data-countdown]")) {
-      const seconds = Math.ceil((Date.parse(place.dataset.countdown) - Date.now()) / 1000);
-      const words = seconds > 0 ? say(seconds) : place.dataset.over;
-      if (place.textContent !== words) place.textContent = words;
+    for (const place of document.querySelectorAll("[data-seconds-left]")) {
+      if (!ends.has(place)) ends.set(place, Date.now() + 1000 * Number(place.dataset.secondsLeft));
+      const left = Math.max(0, Math.round((ends.get(place) - Date.now()) / 1000));
+      place.textContent = left ? `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}` : "cold";
     }
   }
 
