@@ -5,10 +5,12 @@
 
   const rows = () => [...document.querySelectorAll("[data-rows] > *")].filter((row) => row.offsetParent !== null);
   const search = () => document.querySelector("[data-search]");
+  const keyed = () => [...document.querySelectorAll("[data-key]")];
   const places = () => [...document.querySelectorAll("[data-shortcut]")];
 
   function map() {
     const keys = places().map((link) => [link.dataset.shortcut, `Go to ${link.textContent.trim()}`]);
+    keys.push(...keyed().map((link) => [link.dataset.key, link.dataset.keyWords ?? link.textContent.trim()]));
     if (search()) keys.push(["/", "Search"]);
     if (rows().length) keys.push(["j", "Next row"], ["k", "Previous row"], ["Enter", "Open the row"]);
     keys.push(["t", "Switch between light and dark"], ["?", "Show or close this list"]);
@@ -84,6 +86,12 @@
       return;
     }
     if (event.key === "/" && !search()) return;
+    const link = keyed().find((each) => each.dataset.key === event.key);
+    if (link) {
+      event.preventDefault();
+      link.click();
+      return;
+    }
     if (!Object.hasOwn(actions, event.key)) return;
     event.preventDefault();
     actions[event.key]();

@@ -80,6 +80,8 @@ PAGES: dict[str, Row] = {
     "GET styleguide": Row(302, 403, 403, 403, 200),
     "GET api_docs": everybody(200),
     "GET openapi": public(200),
+    "GET session": everybody(200, other=404),
+    "GET session_tab": everybody(200, other=404),
 }
 
 
@@ -117,6 +119,8 @@ API: dict[str, ApiRow] = {
     "GET /api/v1/teams/{slug}/policy/history": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "GET /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
     "PUT /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
+    "GET /api/v1/sessions/{session_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "GET /api/v1/sessions/{session_id}/calls": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
 }
 
 NO_ROWS = {name: {f"{name}-TOTAL_FORMS": "0", f"{name}-INITIAL_FORMS": "0"} for name in ("models", "patterns")}

@@ -1,0 +1,81 @@
+"""One session: the values of its header, and its calls."""
+
+from dataclasses import asdict
+
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from ninja import Query, Router
+
+from compaction.context.forecast import Forecast, NotEnoughData
+from dashboard import access
+from dashboard.access import Act
+from dashboard.api.request import ApiRequest
+from dashboard.api.schemas import Problem
+from dashboard.api.session_schemas import CallsAsked, CallsOut, SessionDetailOut
+from dashboard.models import AgentSession
+from dashboard.session_calls import list_calls
+from dashboard.session_page import Relative, SessionHeader, read_header
+from dashboard.session_settings import list_line_settings
+
+router = Router(tags=["sessions"])
+
+_SAME = (
+    "id", "external_id", "project", "project_path", "branch", "developer", "model", "client_version", "sources",
+    "started_at", "last_at", "ended_at", "warm_until", "context_tokens", "peak_tokens", "input_tokens", "read_tokens",
+    "write_5m_tokens", "write_1h_tokens", "output_tokens", "client_cost_usd", "unpriced_count", "call_count",
+    "turn_count", "break_count", "rebuild_count", "compaction_count", "mid_task_count", "micro_count", "has_content",
+)  # fmt: skip
+
+
+@router.get("/sessions/{int:session_id}", response={200: SessionDetailOut, 404: Problem})
+def read_session(request: ApiRequest, session_id: int) -> dict[str, object]:
+    """Where it stands among its lines, with the formula and the origin of each; what it cost; what it counts."""
+    session = _find_session(request, session_id)
+    return describe_session(read_header(request.auth, session, now=timezone.now()))
+
+
+@router.get("/sessions/{int:session_id}/calls", response={200: CallsOut, 404: Problem})
+def read_session_calls(request: ApiRequest, session_id: int, asked: Query[CallsAsked]) -> dict[str, object]:
+    """Thread by thread, the main conversation first, oldest call first."""
+    session = _find_session(request, session_id)
+    found = list_calls(request.auth, session, agent=asked.agent, after=asked.after, limit=asked.limit)
+    if found is None:
+        raise Http404("No such call to go on after.")
+    calls, following = found
+    return {"calls": calls, "next": following}
+
+
+def _find_session(request: ApiRequest, session_id: int) -> AgentSession:
+    access.require_anywhere(request.auth, Act.SEE)
+    return get_object_or_404(access.sessions(request.auth).select_related("team"), pk=session_id)
+
+
+def describe_session(header: SessionHeader) -> dict[str, object]:
+    session, standing, lineage = header.session, header.standing, header.lineage
+    lines, forecast = standing.lines, standing.forecast
+    return {name: getattr(session, name) for name in _SAME} | {
+        "team": session.team.slug,
+        "title": session.title if header.reads_content else None,
+        "forked_from": _describe_relative(lineage.origin) if lineage.origin else None,
+        "forks": [_describe_relative(fork) for fork in lineage.forks],
+        "state": header.state,
+        "window_tokens": lines.window.tokens if lines else None,
+        "level": standing.reading.level.value,
+        "percent_left": standing.reading.percent_left,
+        "policy_version": standing.settings.version,
+        "lines": [asdict(line) for line in list_line_settings(lines)] if lines else [],
+        "auto_state": lines.auto_state.value if lines else None,
+        "remarks": list(lines.remarks) if lines else [],
+        "forecast": asdict(forecast) if isinstance(forecast, Forecast) else None,
+        "forecast_reason": forecast.sentence if isinstance(forecast, NotEnoughData) else "",
+        "hit_rate": header.hit_rate,
+        "spent_usd": header.spent_usd,
+        "lost_usd": None if header.is_price_unknown else session.lost_usd,
+        "avoidable_usd": None if header.is_price_unknown else session.avoidable_usd,
+        "sub_agent_count": header.sub_agent_count,
+    }
+
+
+def _describe_relative(relative: Relative) -> dict[str, object]:
+    return {"external_id": relative.name, "id": relative.pk}

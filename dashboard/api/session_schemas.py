@@ -1,0 +1,134 @@
+"""One session and its calls, as the API gives them."""
+
+from datetime import datetime
+from decimal import Decimal
+
+from ninja import Field, Schema
+
+from dashboard.live_state import LiveState
+
+
+class RangeOut(Schema):
+    low: int
+    likely: int
+    high: int
+
+
+class ForecastOut(Schema):
+    """What is left until the auto-compact line, or until the end of what is available while that is off."""
+
+    remaining_tokens: int
+    growth_tokens_per_call: int
+    calls: RangeOut
+    turns: RangeOut | None = Field(None, description="Null where the calls do not tell their turns.")
+    minutes: RangeOut | None = Field(None, description="Of work, pauses left out.")
+
+
+class LineOut(Schema):
+    """One step of the sum that leads from the window to the lines."""
+
+    name: str
+    tokens: int
+    formula: str = Field(description="Empty for a figure that is taken as it is.")
+    origin: str
+    words: str
+    is_acting: bool
+
+
+class RelativeOut(Schema):
+    external_id: str
+    id: int | None = Field(description="Null when that session is not here.")
+
+
+class SessionDetailOut(Schema):
+    """Everything the header of a session shows. Dollars are list price."""
+
+    id: int
+    external_id: str
+    team: str
+    title: str | None = Field(description="Null without the right to read the session's content.")
+    project: str
+    project_path: str
+    branch: str
+    developer: str
+    model: str
+    client_version: str
+    sources: list[str]
+    forked_from: RelativeOut | None
+    forks: list[RelativeOut]
+    state: LiveState
+    started_at: datetime | None
+    last_at: datetime
+    ended_at: datetime | None
+    warm_until: datetime | None = Field(description="Until when the cache of the main conversation holds.")
+    window_tokens: int | None = Field(description="Null when the window of the model is not known.")
+    context_tokens: int
+    peak_tokens: int
+    level: str
+    percent_left: int | None
+    policy_version: int
+    lines: list[LineOut]
+    auto_state: str | None
+    remarks: list[str]
+    forecast: ForecastOut | None
+    forecast_reason: str = Field(description="Why there is no forecast; empty when there is one.")
+    input_tokens: int
+    read_tokens: int
+    write_5m_tokens: int
+    write_1h_tokens: int
+    output_tokens: int
+    hit_rate: float | None
+    spent_usd: Decimal | None = Field(description="Null when no call has a known price.")
+    lost_usd: Decimal | None
+    avoidable_usd: Decimal | None
+    client_cost_usd: Decimal | None = Field(description="The client's own total, where it writes one.")
+    unpriced_count: int = Field(description="Calls without a known price: the sums leave them out.")
+    call_count: int
+    turn_count: int
+    break_count: int
+    rebuild_count: int
+    compaction_count: int
+    mid_task_count: int
+    micro_count: int
+    sub_agent_count: int
+    has_content: bool
+
+
+class CallOut(Schema):
+    """One call. `is_counted` is false for a copy of a call that another session had first."""
+
+    id: int
+    agent_id: str = Field(description="Empty for the main conversation.")
+    number: int = Field(description="Place in its thread, from 1.")
+    call_id: str
+    request_id: str
+    is_counted: bool
+    at: datetime | None
+    ended_at: datetime | None
+    turn: int
+    model: str
+    client_version: str
+    query_source: str
+    stop_reason: str
+    input_tokens: int
+    read_tokens: int
+    write_5m_tokens: int
+    write_1h_tokens: int
+    output_tokens: int
+    is_output_estimated: bool
+    context_tokens: int
+    cost_usd: Decimal | None
+    duration_seconds: float | None
+    ttft_seconds: float | None
+    provenance: dict[str, str]
+
+
+class CallsOut(Schema):
+    calls: list[CallOut]
+    next: int | None = Field(description="Give it as `after` to read on; null at the end.")
+
+
+class CallsAsked(Schema):
+    agent: str | None = Field(None, description="One thread: empty for the main conversation, else its agent id.")
+    after: int | None = Field(None, description="The `next` of the page before.")
+    limit: int = Field(100, ge=1, le=500)

@@ -1,0 +1,89 @@
+"""The timeline of a session as a figure: its calls with lines, compactions, breaks, and sub-agents apart."""
+
+from dataclasses import replace
+
+from dashboard.chart_data import Timeline, TimelineAxis, TimelineBreak, TimelineCall, TimelineCompaction
+from dashboard.charts import Chart
+from dashboard.charts.copied_calls import shade_copies
+from dashboard.charts.threshold_marks import list_lines
+from dashboard.charts.timeline import draw_timeline
+from dashboard.models import CompactionKind
+from dashboard.session_calls import CompactionAt, SessionCalls, name_thread
+from dashboard.session_page import SessionHeader
+
+CHART_ID = "timeline"
+
+
+def draw_session(header: SessionHeader, calls: SessionCalls, *, axis: TimelineAxis) -> Chart:
+    """No queries. The table behind the figure is the page's own, with all calls."""
+    timeline = _collect(header, calls)
+    chart = draw_timeline(CHART_ID, timeline, axis=axis)
+    copies = [call for call, own in zip(timeline.calls, calls.calls, strict=True) if not own.is_counted]
+    figure = shade_copies(chart.figure, copies, axis)
+    return replace(chart, figure=figure, columns=(), rows=(), keys=(), note=_say_left_out(timeline, calls, axis))
+
+
+def _collect(header: SessionHeader, calls: SessionCalls) -> Timeline:
+    shown = header.shown_thread
+    own = shown.agent_id if shown else ""
+    names = {thread.agent_id: name_thread(thread) for thread in header.threads}
+    drawn = tuple(
+        TimelineCall(
+            number=place,
+            at=call.at,
+            context_tokens=call.context_tokens,
+            read_tokens=call.read_tokens,
+            write_5m_tokens=call.write_5m_tokens,
+            write_1h_tokens=call.write_1h_tokens,
+            uncached_tokens=call.input_tokens,
+            output_tokens=call.output_tokens,
+            agent=None if call.agent_id == own else names.get(call.agent_id, call.agent_id),
+            key=str(call.pk),
+        )
+        for place, call in enumerate(calls.calls, 1)
+    )
+    places = {call.number: place for place, call in enumerate(calls.calls, 1) if call.agent_id == own}
+    contexts = {call.number: call.context_tokens for call in calls.list_thread(own)}
+    return Timeline(
+        calls=drawn,
+        lines=list_lines(header.standing.lines),
+        compactions=tuple(
+            _place_compaction(one, places, contexts)
+            for one in calls.compactions
+            if one.agent_id == own and one.kind == CompactionKind.FULL and one.call_number + 1 in places
+        ),
+        breaks=tuple(_place_breaks(calls)),
+    )
+
+
+def _place_compaction(one: CompactionAt, places: dict[int, int], contexts: dict[int, int]) -> TimelineCompaction:
+    """What the client did not write down is read off the calls on both sides."""
+    before, after = one.before_tokens, one.after_tokens
+    return TimelineCompaction(
+        call_number=places[one.call_number + 1],
+        before_tokens=contexts.get(one.call_number, 0) if before is None else before,
+        after_tokens=contexts[one.call_number + 1] if after is None else after,
+        trigger=one.trigger or "trigger not recorded",
+    )
+
+
+def _place_breaks(calls: SessionCalls) -> list[TimelineBreak]:
+    placed = []
+    for place, call in enumerate(calls.calls, 1):
+        loss = calls.losses.get(call.call_id)
+        if loss is not None and loss.is_break:
+            # The key is the call's: its details tell of the break.
+            placed.append(TimelineBreak(place, loss.lost_usd, loss.title.rstrip("."), str(call.pk)))
+    return placed
+
+
+def _say_left_out(timeline: Timeline, calls: SessionCalls, axis: TimelineAxis) -> str:
+    parts = []
+    timeless = sum(call.at is None for call in timeline.calls) if axis is TimelineAxis.TIME else 0
+    if timeless:
+        parts.append(f"The figure leaves out {timeless:,} calls whose time is not known.")
+    last = {call.agent_id: call.number for call in calls.calls}
+    trailing = sum(one.call_number >= last.get(one.agent_id, 0) for one in calls.compactions)
+    if trailing:
+        parts.append("A compaction that no call has followed yet is not drawn.")
+    return " ".join(parts)

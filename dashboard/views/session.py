@@ -1,0 +1,38 @@
+"""The session page: finds the session, and hands it to the tab that is asked for.
+
+A tab is a function `show(request, session)`; it answers with session_frame.render_tab.
+"""
+
+from collections.abc import Callable
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
+
+from dashboard import access
+from dashboard.models import AgentSession
+from dashboard.page_request import PageRequest
+from dashboard.views import session_settings, session_timeline
+from dashboard.views.session_frame import FIRST_TAB
+
+TABS: dict[str, Callable[[PageRequest, AgentSession], HttpResponse]] = {
+    FIRST_TAB: session_timeline.show,
+    "settings": session_settings.show,
+}
+
+
+@require_safe
+def session(request: PageRequest, session_id: int) -> HttpResponse:
+    return _show(request, session_id, FIRST_TAB)
+
+
+@require_safe
+def session_tab(request: PageRequest, session_id: int, tab: str) -> HttpResponse:
+    return _show(request, session_id, tab)
+
+
+def _show(request: PageRequest, session_id: int, tab: str) -> HttpResponse:
+    if tab not in TABS:
+        raise Http404("No such tab.")
+    found = get_object_or_404(access.sessions(request.actor).select_related("team"), pk=session_id)
+    return TABS[tab](request, found)

@@ -1,0 +1,63 @@
+"""What all tabs of a session share: the header, the tabs, and the choice between page and fragment."""
+
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+
+from dashboard.charts.context import draw_indicator
+from dashboard.models import AgentSession
+from dashboard.page_context import remember_team
+from dashboard.page_request import PageRequest
+from dashboard.session_page import SessionHeader, read_header
+
+FIRST_TAB = "timeline"
+
+
+@dataclass(frozen=True)
+class Tab:
+    name: str
+    label: str
+    url: str
+    count: int | None
+    is_current: bool
+
+
+def render_tab(
+    request: PageRequest,
+    session: AgentSession,
+    tab: str,
+    context: dict[str, object],
+    *,
+    header: SessionHeader | None = None,
+) -> HttpResponse:
+    """The whole page, or for htmx the tab's content alone, from session/<tab>.html. A tab that has read the header
+    already hands it over."""
+    remember_team(request, session.team)
+    header = header or read_header(request.actor, session, now=timezone.now())
+    standing = header.standing
+    shared = {
+        "session": session,
+        "header": header,
+        "tabs": list_tabs(session, tab),
+        "reads_content": header.reads_content,
+        "indicator": draw_indicator("gauge", standing.lines, standing.reading) if standing.lines else None,
+        "frame": "session/_fragment.html" if request.htmx else "base.html",
+    }
+    return render(request, f"session/{tab}.html", shared | context)
+
+
+def list_tabs(session: AgentSession, current: str) -> list[Tab]:
+    named: list[tuple[str, str, int | None]] = [
+        (FIRST_TAB, "Timeline", None),
+        ("settings", "Settings in force", None),
+    ]
+    return [Tab(name, label, tab_url(session, name), count, name == current) for name, label, count in named]
+
+
+def tab_url(session: AgentSession, tab: str) -> str:
+    if tab == FIRST_TAB:
+        return reverse("session", args=[session.pk])
+    return reverse("session_tab", args=[session.pk, tab])

@@ -1,0 +1,68 @@
+"""The timeline tab of a session: the figure, the table behind it, and the call that is picked in either.
+
+The same address answers htmx with the picked call alone, or with another page of the table alone.
+"""
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from dashboard.chart_data import TimelineAxis
+from dashboard.models import AgentSession
+from dashboard.page_request import PageRequest
+from dashboard.session_call import read_call
+from dashboard.session_calls import read_calls, read_page
+from dashboard.session_page import read_header, read_threads
+from dashboard.session_timeline import draw_session
+from dashboard.views.session_frame import FIRST_TAB, render_tab, tab_url
+
+CALL_PLACE, TABLE_PLACE = "call-details", "calls-table"  # ids in the page that htmx fills
+
+
+def show(request: PageRequest, session: AgentSession) -> HttpResponse:
+    if request.htmx.target == CALL_PLACE:
+        return _show_call(request, session)
+    if request.htmx.target == TABLE_PLACE:
+        return _show_table(request, session)
+    header = read_header(request.actor, session, now=timezone.now())
+    calls = read_calls(request.actor, session)
+    axis = TimelineAxis.TIME if request.GET.get("x") == TimelineAxis.TIME else TimelineAxis.CALL
+    picked = _read_picked(request)
+    context: dict[str, object] = {
+        "chart": draw_session(header, calls, axis=axis) if calls.calls else None,
+        "calls_page": read_page(request.actor, calls, header.threads, before=_read_id(request, "before")),
+        "picked": picked,
+        "details": read_call(request.actor, calls, header.threads, picked) if picked else None,
+        "copy_count": calls.copy_count,
+        "axis": axis.value,
+        "timeline_url": tab_url(session, FIRST_TAB),
+    }
+    return render_tab(request, session, FIRST_TAB, context, header=header)
+
+
+def _show_call(request: PageRequest, session: AgentSession) -> HttpResponse:
+    picked = _read_picked(request)
+    calls, threads = read_calls(request.actor, session), read_threads(session)
+    details = read_call(request.actor, calls, threads, picked) if picked else None
+    if details is None:
+        raise Http404("No such call.")
+    response = render(request, "session/_call.html", {"session": session, "details": details})
+    # What is picked stays picked when the page is loaded again or its address is passed on.
+    response["HX-Replace-Url"] = request.get_full_path()
+    return response
+
+
+def _show_table(request: PageRequest, session: AgentSession) -> HttpResponse:
+    calls, threads = read_calls(request.actor, session), read_threads(session)
+    page = read_page(request.actor, calls, threads, before=_read_id(request, "before"))
+    return render(request, "session/_calls.html", {"session": session, "calls_page": page})
+
+
+def _read_picked(request: PageRequest) -> int | None:
+    """A break is picked by its call too."""
+    return _read_id(request, "call") or _read_id(request, "break")
+
+
+def _read_id(request: PageRequest, name: str) -> int | None:
+    text = request.GET.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None

@@ -1,0 +1,190 @@
+"""The calls of a session: their order, pages of the table, one call in detail, the figure."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.chart_data import TimelineAxis
+from dashboard.models import AgentSession
+from dashboard.session_call import read_call
+from dashboard.session_calls import PAGE_SIZE, PlacedCall, order_calls, read_calls, read_page
+from dashboard.session_page import read_header, read_threads
+from dashboard.session_timeline import draw_session
+from tests.builders import make_session, make_team, make_user
+from tests.session_builders import START, add_break, add_compaction, make_calls
+
+
+@pytest.fixture
+def session() -> AgentSession:
+    return make_session(make_team("Harbour", owner="olga"), "s-1")
+
+
+def viewer() -> Actor:
+    return access.person(make_user("olga"))
+
+
+# --- order -----------------------------------------------------------------------------------------------------------
+
+minutes = st.none() | st.integers(0, 20)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "a", "b"]), minutes), max_size=15))
+def test_threads_keep_their_order_and_are_woven_by_time(drafts: list[tuple[str, int | None]]) -> None:
+    counts = {"": 0, "a": 0, "b": 0}
+    calls = []
+    for agent_id, minute in drafts:
+        counts[agent_id] += 1
+        at = None if minute is None else START + timedelta(minutes=minute)
+        calls.append(PlacedCall(0, "", agent_id, counts[agent_id], at, 0, 0, 0, 0, 0, 0, is_counted=True))
+    ordered = order_calls(calls)
+    for agent_id, count in counts.items():
+        assert [call.number for call in ordered if call.agent_id == agent_id] == list(range(1, count + 1))
+    straight = order_calls(call._replace(at=START + timedelta(minutes=place)) for place, call in enumerate(calls))
+    assert [(call.agent_id, call.number) for call in straight] == [(call.agent_id, call.number) for call in calls]
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("count", [0, 1, PAGE_SIZE, PAGE_SIZE + 1, 2 * PAGE_SIZE + 3])
+def test_pages_hold_every_call_once(session: AgentSession, count: int) -> None:
+    make_calls(session, count)
+    calls, threads = read_calls(viewer(), session), read_threads(session)
+    places: list[int] = []
+    page = read_page(viewer(), calls, threads, before=None)
+    while True:
+        places += [row.place for row in page.rows]
+        if page.older_than is None:
+            break
+        page = read_page(viewer(), calls, threads, before=page.older_than)
+        assert not page.is_newest
+    assert places == list(range(count, 0, -1))
+
+
+@pytest.mark.django_db
+def test_rows_tell_what_happened(session: AgentSession) -> None:
+    calls = make_calls(session, 6)
+    add_break(calls[2])
+    add_break(calls[4], kind="expected", cause="compacted", lost_usd=None)
+    add_compaction(session, behind=4)
+    calls[0].is_counted = False
+    calls[0].save()
+    page = read_page(viewer(), read_calls(viewer(), session), read_threads(session), before=None)
+    events = {row.place: "; ".join(row.events) for row in page.rows}
+    assert events[1] == "copy, not counted"
+    assert events[3].startswith("cache break: ")
+    assert events[3].endswith(", $0.06")
+    assert events[5].startswith("compacted before it: 167k → 51k; expected rebuild: ")
+    assert events[5].endswith(", unknown")
+    assert events[2] == events[4] == ""
+
+
+# --- one call --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_dollars_by_kind_add_up_and_what_is_beyond_them_is_said(session: AgentSession) -> None:
+    calls = make_calls(session, 3, write_1h_tokens=1000, cost_usd=Decimal("0.5"))
+    found = read_calls(viewer(), session)
+    details = read_call(viewer(), found, read_threads(session), calls[1].pk)
+    assert details is not None
+    known = [kind.usd for kind in details.kinds]
+    # Sonnet 4.5: $3 input, $15 output, $0.30 read, $3.75 and $6 written, per million.
+    assert known == [
+        20_500 * Decimal("0.3") / 10**6,
+        460 * Decimal("3.75") / 10**6,
+        1000 * Decimal(6) / 10**6,
+        4 * Decimal(3) / 10**6,
+        36 * Decimal(15) / 10**6,
+    ]
+    assert details.other_usd == Decimal("0.5") - sum(usd for usd in known if usd)
+    assert details.hit_rate == 20_500 / (20_500 + 460 + 1000 + 4)
+
+
+@pytest.mark.django_db
+def test_neighbours_are_of_the_same_thread_and_only_the_last_call_foretells(session: AgentSession) -> None:
+    main = make_calls(session, 3)
+    make_calls(session, 3, agent_id="a")
+    found, threads = read_calls(viewer(), session), read_threads(session)
+    first, middle, last = (read_call(viewer(), found, threads, call.pk) for call in main)
+    assert first
+    assert middle
+    assert last
+    assert (first.previous_pk, first.next_pk) == (None, main[1].pk)
+    assert (middle.previous_pk, middle.next_pk) == (main[0].pk, main[2].pk)
+    assert last.is_last
+    assert first.next_cost is middle.next_cost is None
+    assert last.next_cost is not None
+    assert last.next_cost.cold_usd > last.next_cost.warm_usd > 0
+    assert (first.place, middle.place, last.place) == (1, 3, 5)
+
+
+VERDICTS = {
+    "broke": ({}, 3, "break", "cache break"),
+    "had to": ({}, 3, "expected", "expected rebuild"),
+    "held": ({}, 3, "", "nothing"),
+    "first": ({}, 1, "", "nothing"),
+    "haiku": ({"model": "claude-haiku-4-5"}, 3, "", "not judged"),
+    "side call": ({"query_source": "compact"}, 3, "", "not judged"),
+    "empty": ({"read_tokens": 0, "write_5m_tokens": 0, "input_tokens": 0}, 3, "", "nothing"),
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("case", VERDICTS)
+def test_verdict_is_the_stored_one_or_says_why_there_is_none(session: AgentSession, case: str) -> None:
+    columns, number, kind, expected = VERDICTS[case]
+    calls = make_calls(session, 3, **columns)
+    stored = add_break(calls[number - 1], kind=kind) if kind else None
+    details = read_call(viewer(), read_calls(viewer(), session), read_threads(session), calls[number - 1].pk)
+    assert details is not None
+    assert details.verdict.kind == expected
+    assert details.verdict.break_pk == (stored.pk if stored and kind == "break" else None)
+
+
+# --- the figure ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("axis", list(TimelineAxis))
+def test_figure_places_all_threads_on_one_axis(session: AgentSession, axis: TimelineAxis) -> None:
+    calls = make_calls(session, 6)
+    make_calls(session, 2, agent_id="a")
+    add_compaction(session, behind=3, before_tokens=None, after_tokens=None)
+    add_compaction(session, behind=6)
+    add_break(calls[4], lost_usd=None)
+    session.refresh_from_db()
+    header = read_header(viewer(), session, now=START)
+    chart = draw_session(header, read_calls(viewer(), session), axis=axis)
+    main, lanes = chart.figure["data"][0], chart.figure["data"][-1]
+    assert main["customdata"] == [str(call.pk) for call in calls]
+    assert len(lanes["x"]) == 2
+    if axis is TimelineAxis.CALL:
+        # Both threads began together: 1 main, 2 agent, 3 main, 4 agent, 5 to 8 main.
+        assert chart.figure["shared"]["x"] == [1, 3, 5, 6, 7, 8]
+        assert lanes["x"] == [2, 4]
+    compacted = next(trace for trace in chart.figure["data"] if trace["name"] == "compaction")
+    assert compacted["y"] == [calls[2].context_tokens]  # the other one has no call behind it
+    assert "not drawn" in chart.note
+    broken = next(trace for trace in chart.figure["data"] if trace["name"] == "cache break")
+    assert broken["customdata"] == [str(calls[4].pk)]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("copies", "areas"), [([], []), ([1, 2, 3], [(0.5, 3.5)]), ([1, 2, 5], [(0.5, 2.5), (4.5, 5.5)])]
+)
+def test_copies_are_shaded_in_runs(session: AgentSession, copies: list[int], areas: list[tuple[float, float]]) -> None:
+    for call in make_calls(session, 5):
+        call.is_counted = call.number not in copies
+        call.save()
+    header = read_header(viewer(), session, now=START)
+    chart = draw_session(header, read_calls(viewer(), session), axis=TimelineAxis.CALL)
+    shapes = [shape for shape in chart.figure["layout"]["shapes"] if shape["type"] == "rect"]
+    assert [(shape["x0"], shape["x1"]) for shape in shapes] == areas

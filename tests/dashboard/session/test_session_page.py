@@ -1,0 +1,318 @@
+"""The session page: who sees what, page and fragment, every state in words, the same queries at any length."""
+
+import html
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from dashboard.live_state import LiveState, find_live_state
+from dashboard.models import AgentSession, Membership, Team, Thread
+from tests.builders import make_session, make_team, make_user
+from tests.session_builders import add_break, add_compaction, make_calls
+
+pytestmark = pytest.mark.django_db
+TITLE = "Mend the <b>crane</b>"
+
+
+@pytest.fixture
+def team() -> Team:
+    make_team("Marina", owner="stranger")
+    return make_team("Harbour", owner="olga", viewer="vera", member="mia")
+
+
+@pytest.fixture
+def session(team: Team) -> AgentSession:
+    owner = make_user("mia")
+    return make_session(team, "s-1", title=TITLE, owner=owner, has_content=True, developer="mia", call_count=12)
+
+
+def sign_in(name: str) -> Client:
+    client = Client()
+    client.force_login(make_user(name), backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def read_words(client: Client, url: str, **headers: str) -> str:
+    """What the answer says, without its markup."""
+    response = client.get(url, headers=headers)
+    assert response.status_code == 200
+    text = re.sub(r"<script.*?</script>|<[^>]*>", " ", response.content.decode(), flags=re.DOTALL)
+    return " ".join(html.unescape(text).split())
+
+
+def htmx(target: str) -> dict[str, str]:
+    return {"hx-request": "true", "hx-target": target}
+
+
+# --- who -------------------------------------------------------------------------------------------------------------
+
+
+def test_title_is_for_those_who_may_read_the_content(session: AgentSession) -> None:
+    make_calls(session, 12)
+    assert TITLE in read_words(sign_in("mia"), f"/sessions/{session.pk}/")  # her own
+    for reader in ("vera", "olga"):
+        words = read_words(sign_in(reader), f"/sessions/{session.pk}/")
+        assert TITLE not in words
+        assert "s-1" in words
+        assert "Content is stored and not granted to you" in words
+    Membership.objects.filter(user__username="vera").update(content_grant=True)
+    assert TITLE in read_words(sign_in("vera"), f"/sessions/{session.pk}/")
+
+
+def test_title_of_others_is_nowhere_in_the_answers(session: AgentSession) -> None:
+    client = sign_in("vera")
+    make_calls(session, 3)
+    for url in (f"/sessions/{session.pk}/", f"/sessions/{session.pk}/settings/", f"/api/v1/sessions/{session.pk}"):
+        body = client.get(url).content.decode()
+        assert "crane" not in body, url
+
+
+def test_session_of_another_team_does_not_exist(session: AgentSession) -> None:
+    client = sign_in("stranger")
+    for url in (f"/sessions/{session.pk}/", f"/sessions/{session.pk}/settings/", f"/sessions/{session.pk}/?call=1"):
+        assert client.get(url).status_code == 404
+
+
+def test_unknown_tab_does_not_exist(session: AgentSession) -> None:
+    assert sign_in("mia").get(f"/sessions/{session.pk}/nothing/").status_code == 404
+
+
+def test_relatives_are_named_and_linked_where_they_are_here(team: Team, session: AgentSession) -> None:
+    fork = make_session(team, "s-2", forked_from="s-1")
+    stray = make_session(team, "s-3", forked_from="gone")
+    elsewhere = make_session(Team.objects.get(slug="marina"), "s-1")
+    client = sign_in("mia")
+    assert (
+        f'forked from <a href="/sessions/{session.pk}/">s-1</a>' in client.get(f"/sessions/{fork.pk}/").content.decode()
+    )
+    assert (
+        f'forked into <a href="/sessions/{fork.pk}/">s-2</a>' in client.get(f"/sessions/{session.pk}/").content.decode()
+    )
+    assert "forked from gone , which is not here" in read_words(client, f"/sessions/{stray.pk}/")
+    assert f"/sessions/{elsewhere.pk}/" not in client.get(f"/sessions/{fork.pk}/").content.decode()
+
+
+def test_neighbours_follow_the_order_of_the_list(team: Team) -> None:
+    now = timezone.now()
+    old, middle, new = (make_session(team, f"s-{n}", last_at=now - timedelta(hours=3 - n)) for n in range(3))
+    page = sign_in("vera").get(f"/sessions/{middle.pk}/").content.decode()
+    assert re.search(rf'href="/sessions/{new.pk}/" rel="prev" data-key="\["', page)
+    assert re.search(rf'href="/sessions/{old.pk}/" rel="next" data-key="\]"', page)
+    assert 'rel="next"' not in sign_in("vera").get(f"/sessions/{old.pk}/").content.decode()
+
+
+# --- page and fragment -----------------------------------------------------------------------------------------------
+
+
+def test_htmx_gets_the_part_it_asks_for(session: AgentSession) -> None:
+    calls = make_calls(session, 60)
+    client, url = sign_in("mia"), f"/sessions/{session.pk}/"
+    whole = client.get(url).content.decode()
+    assert "<html" in whole
+    assert 'id="calls-table"' in whole
+    tab = client.get(url, headers=htmx("tab-content")).content.decode()
+    assert "<html" not in tab
+    assert 'id="calls-table"' in tab
+    table = client.get(f"{url}?before={calls[10].pk}", headers=htmx("calls-table")).content.decode()
+    assert "Calls 1 to 10 of 60." in table
+    assert "chart" not in table
+    picked = client.get(f"{url}?call={calls[2].pk}", headers=htmx("call-details"))
+    assert "Call 3" in picked.content.decode()
+    assert "<table" in picked.content.decode()
+    assert picked.headers["HX-Replace-Url"] == f"{url}?call={calls[2].pk}"
+
+
+def test_picked_call_is_there_without_scripts(session: AgentSession) -> None:
+    calls = make_calls(session, 60)
+    words = read_words(sign_in("vera"), f"/sessions/{session.pk}/?call={calls[2].pk}")
+    assert "Call 3" in words
+    assert "msg_" in words
+
+
+@pytest.mark.parametrize("call", ["0", "999999999", "-1", "x", "9" * 30])
+def test_call_that_is_not_here_is_said(session: AgentSession, call: str) -> None:
+    make_calls(session, 2)
+    other = make_session(session.team, "s-9")
+    foreign = make_calls(other, 1)[0]
+    client = sign_in("vera")
+    assert client.get(f"/sessions/{session.pk}/?call={call}").status_code == 200
+    for picked in (call, str(foreign.pk)):
+        answer = client.get(f"/sessions/{session.pk}/?call={picked}", headers=htmx("call-details"))
+        assert answer.status_code == 404
+
+
+def test_break_is_picked_by_its_call(session: AgentSession) -> None:
+    call = make_calls(session, 5)[3]
+    add_break(call)
+    words = read_words(sign_in("vera"), f"/sessions/{session.pk}/?break={call.pk}", **htmx("call-details"))
+    assert "cache break" in words
+    assert "$0.06" in words
+
+
+# --- states ----------------------------------------------------------------------------------------------------------
+
+
+def _no_calls(session: AgentSession) -> None:
+    AgentSession.objects.filter(pk=session.pk).update(context_tokens=0, peak_tokens=0, call_count=0, model="")
+
+
+def _sub_agent_only(session: AgentSession) -> None:
+    make_calls(session, 5, agent_id="agent-7f")
+
+
+def _unknown_model(session: AgentSession) -> None:
+    AgentSession.objects.filter(pk=session.pk).update(model="some-model", has_content=False)
+    session.model = "some-model"
+    make_calls(session, 5, cost_usd=None)
+    AgentSession.objects.filter(pk=session.pk).update(call_count=5, unpriced_count=5)
+
+
+def _partly_priced(session: AgentSession) -> None:
+    make_calls(session, 5)
+    AgentSession.objects.filter(pk=session.pk).update(call_count=5, unpriced_count=1, spent_usd=Decimal("0.04"))
+
+
+def _over_full(session: AgentSession) -> None:
+    make_calls(session, 5)
+    AgentSession.objects.filter(pk=session.pk).update(context_tokens=210_000, peak_tokens=210_000)
+
+
+def _fork(session: AgentSession) -> None:
+    calls = make_calls(session, 5, is_counted=False)
+    calls[4].is_counted = True
+    calls[4].save()
+
+
+def _compacted_last(session: AgentSession) -> None:
+    make_calls(session, 20)
+    add_compaction(session, behind=20)
+    AgentSession.objects.filter(pk=session.pk).update(context_tokens=9_000)
+
+
+STATES: dict[str, tuple[Callable[[AgentSession], None], list[str], list[str]]] = {
+    "no calls": (_no_calls, ["No call yet", "No calls yet", "model not known"], ["$0.00 0 breaks, 0 expected 39%"]),
+    "sub-agents only": (_sub_agent_only, ["Only sub-agents of this session are here", "Explore 7f"], []),
+    "unknown model": (
+        _unknown_model,
+        ["window not known", "Price unknown for 5 calls", "Spent list price", "No content is stored"],
+        ["$0.00", "auto-compact line"],
+    ),
+    "price partly unknown": (_partly_priced, ["Price unknown for 1 call; not in these sums.", "$0.04"], []),
+    "over full": (_over_full, ["over the window", "10,000 tokens over the window"], []),
+    "fork": (_fork, ["4 calls are copies of calls that another session had first", "copy, not counted"], []),
+    "compacted after the last call": (
+        _compacted_last,
+        ["A compaction that no call has followed yet is not drawn."],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_state_is_said_in_words(session: AgentSession, state: str) -> None:
+    make, said, unsaid = STATES[state]
+    make(session)
+    response = sign_in("mia").get(f"/sessions/{session.pk}/")
+    labels = " ".join(re.findall(r'aria-label="([^"]*)"', response.content.decode()))
+    words = f"{read_words(sign_in('mia'), f'/sessions/{session.pk}/')} {html.unescape(labels)}"
+    for each in said:
+        assert each in words
+    shown = words[words.index("Spent") : words.index("Keyboard")]
+    for each in unsaid:
+        assert each not in shown
+    assert sign_in("mia").get(f"/sessions/{session.pk}/settings/").status_code == 200
+
+
+def test_forecast_is_for_the_line_in_force_and_not_for_one_before_a_compaction(session: AgentSession) -> None:
+    make_calls(session, 30, turn=1)
+    AgentSession.objects.filter(pk=session.pk).update(context_tokens=35_000)
+    # 35,000 to 167,000 at 500 tokens a call.
+    assert "~264 calls" in read_words(sign_in("mia"), f"/sessions/{session.pk}/")
+    add_compaction(session, behind=30)
+    AgentSession.objects.filter(pk=session.pk).update(context_tokens=17_000)
+    assert "~300 calls" in read_words(sign_in("mia"), f"/sessions/{session.pk}/")
+
+
+def test_text_of_people_is_escaped(session: AgentSession) -> None:
+    nasty = '"><script>alert(1)</script>{{ 7|add:7 }}'
+    text = dict.fromkeys(
+        ("title", "project_path", "branch", "developer", "model", "client_version", "forked_from"), nasty
+    )
+    AgentSession.objects.filter(pk=session.pk).update(**text, sources=[nasty])
+    session.refresh_from_db()
+    calls = make_calls(session, 3, stop_reason=nasty[:60], query_source=nasty, provenance={nasty: nasty})
+    make_calls(session, 2, agent_id=nasty)
+    Thread.objects.filter(session=session).exclude(agent_id="").update(agent_type=nasty)
+    add_break(calls[2], cause=nasty[:60])
+    add_compaction(session, behind=1, trigger=nasty[:20])
+    client = sign_in("mia")
+    for path in ("", "settings/", f"?call={calls[2].pk}", "?x=time"):
+        body = client.get(f"/sessions/{session.pk}/{path}").content.decode()
+        assert "<script>alert" not in body
+        assert nasty not in body
+
+
+# --- cost ------------------------------------------------------------------------------------------------------------
+
+ASKED = {
+    "timeline": ("/sessions/{pk}/", ""),
+    "timeline by time": ("/sessions/{pk}/?x=time", ""),
+    "picked": ("/sessions/{pk}/?call={call}", ""),
+    "fragment of a call": ("/sessions/{pk}/?call={call}", "call-details"),
+    "fragment of the table": ("/sessions/{pk}/?before={call}", "calls-table"),
+    "settings": ("/sessions/{pk}/settings/", ""),
+    "api": ("/api/v1/sessions/{pk}", ""),
+    "api calls": ("/api/v1/sessions/{pk}/calls?after={call}", ""),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_queries_do_not_grow_with_the_session(
+    team: Team, asked: str, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    path, target = ASKED[asked]
+    counts = []
+    for length in (10, 1000):
+        session = make_session(team, f"s-{length}", call_count=length)
+        calls = make_calls(session, length)
+        make_calls(session, length // 2, agent_id="agent-1")
+        for call in calls[3::5]:
+            add_break(call)
+        add_compaction(session, behind=4)
+        client = sign_in("vera")
+        url = path.format(pk=session.pk, call=calls[-2].pk)
+        client.get(url)
+        cache.clear()  # what every page remembers for a while about the installation
+        with django_assert_max_num_queries(30) as asked_queries:
+            assert client.get(url, headers=htmx(target) if target else {}).status_code == 200
+        counts.append(len(asked_queries))
+    assert counts[0] == counts[1]
+
+
+# --- live ------------------------------------------------------------------------------------------------------------
+
+NOW = timezone.now()
+LIVE = {
+    "just now": (timedelta(0), None, LiveState.LIVE),
+    "five minutes": (timedelta(minutes=5), None, LiveState.LIVE),
+    "longer": (timedelta(minutes=5, seconds=1), None, LiveState.IDLE),
+    "an hour": (timedelta(hours=1), None, LiveState.IDLE),
+    "longer than that": (timedelta(hours=1, seconds=1), None, LiveState.QUIET),
+    "ended": (timedelta(minutes=1), timedelta(minutes=1), LiveState.ENDED),
+    "resumed after its end": (timedelta(minutes=1), timedelta(hours=2), LiveState.LIVE),
+    "a clock ahead": (timedelta(minutes=-3), None, LiveState.LIVE),
+}
+
+
+@pytest.mark.parametrize("case", LIVE)
+def test_live_state_goes_by_silence_and_by_the_client(case: str) -> None:
+    silence, ended, expected = LIVE[case]
+    session = AgentSession(last_at=NOW - silence, ended_at=None if ended is None else NOW - ended)
+    assert find_live_state(session, now=NOW) is expected
