@@ -27,7 +27,7 @@ _HAPPENINGS: Mapping[LineKind, Cause] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FactCall:
     """One call: what it used, when, in which turn, and who told what (`provenance`: field -> source)."""
 
@@ -78,10 +78,9 @@ def collect_fact_calls(
     requests = _read_requests(facts, shapes)
     merged = {call_id: _merge(call_id, draft) for call_id, draft in drafts.items()}
     parents = _find_parents(facts, drafts, merged, policy)
-    return tuple(
-        replace(call, cache_call=_make_cache_call(call, drafts[call.call_id], position, requests, parents))
-        for position, call in enumerate(merged.values())
-    )
+    for position, call in enumerate(merged.values()):
+        call.cache_call = _make_cache_call(call, drafts[call.call_id], position, requests, parents)
+    return tuple(merged.values())
 
 
 def _gather(facts: Iterable[LineFact]) -> dict[str, _Draft]:

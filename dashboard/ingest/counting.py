@@ -92,7 +92,8 @@ _CALL_COLUMNS = (
 def _list_rivals(session: AgentSession, calls: Mapping[str, Row]) -> Iterator[tuple[str, _Weight, int]]:
     for batch in _cut(calls):
         counted = ApiCall.objects.filter(team_id=session.team_id, is_counted=True, call_id__in=batch)
-        for call_id, session_pk, output, started_at, name in counted.exclude(session=session).values_list(*_COPY):
+        others = counted.exclude(session_id=session.pk) if session.pk else counted
+        for call_id, session_pk, output, started_at, name in others.values_list(*_COPY):
             yield call_id, _weigh(output, started_at, name), session_pk
 
 

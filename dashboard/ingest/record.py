@@ -14,9 +14,9 @@ from compaction.cache.fact_order import merge_facts
 from compaction.cache.facts import LineFact
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.context.policy import Policy
-from dashboard.ingest.counting import decide_counting, hand_over, total_again
+from dashboard.ingest.counting import Counted, decide_counting, hand_over, total_again
 from dashboard.ingest.observed import ObservedLine, ObservedSession
-from dashboard.ingest.picture import SessionPicture, add_totals, draw_picture
+from dashboard.ingest.picture import SessionPicture, Totals, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
 from dashboard.ingest.rows import RowChanges, sync_rows
 from dashboard.ingest.stored_lines import StoredLines, append_lines, read_stored_lines
@@ -68,6 +68,15 @@ class TooBusy(Exception):
 
 
 @dataclass(frozen=True)
+class _News:
+    """What a batch adds to the lines that are stored."""
+
+    session: AgentSession | None
+    stored: StoredLines
+    lines: dict[str, ObservedLine]
+
+
+@dataclass(frozen=True)
 class _Draft:
     """Everything the transaction writes, worked out from the version of the session it was read at."""
 
@@ -91,9 +100,11 @@ def record(source: Source, observed: ObservedSession) -> Recorded:
     """Write one session's lines. Raises OperationalError when the database cannot be written, TooBusy when it is
     fought over; either way nothing of the batch was kept."""
     for _ in range(ATTEMPTS):
-        draft = _work_out(source, observed)
-        if draft.session is not None and not draft.news and not _is_new_source(draft.session, source):
-            return Recorded(draft.session.pk, draft.session.external_id, draft.session.version)
+        news = _find_news(source, observed)
+        session = news.session
+        if session is not None and not news.lines and not _is_new_source(session, source):
+            return Recorded(session.pk, session.external_id, session.version)
+        draft = _work_out(source, observed, news)
         try:
             with transaction.atomic():
                 recorded = _write(source, observed, draft)
@@ -104,17 +115,20 @@ def record(source: Source, observed: ObservedSession) -> Recorded:
     raise TooBusy(observed.external_id)
 
 
-def _work_out(source: Source, observed: ObservedSession) -> _Draft:
-    external_id = fit_id(observed.external_id)
-    session = AgentSession.objects.filter(team=source.team, external_id=external_id).first()
+def _find_news(source: Source, observed: ObservedSession) -> _News:
+    session = AgentSession.objects.filter(team=source.team, external_id=fit_id(observed.external_id)).first()
     stored = read_stored_lines(session)
     arrived = {line.fact.id: line for line in reversed(observed.lines)}
     better = merge_facts(stored.facts, [line.fact for line in observed.lines])
-    news = {name: _find_line(observed, arrived, fact) for name, fact in better.items()}
-    facts: dict[str, LineFact] = stored.facts | better
+    return _News(session, stored, {name: _find_line(observed, arrived, fact) for name, fact in better.items()})
+
+
+def _work_out(source: Source, observed: ObservedSession, news: _News) -> _Draft:
+    facts = news.stored.facts | {name: line.fact for name, line in news.lines.items()}
     shapes = _find_shapes(source.team, observed, facts.values())
+    external_id = fit_id(observed.external_id)
     picture = draw_picture(facts.values(), external_id=external_id, policy=source.policy, shapes=shapes)
-    return _Draft(session, stored, news, picture)
+    return _Draft(news.session, news.stored, news.lines, picture)
 
 
 def _find_line(observed: ObservedSession, arrived: Mapping[str, ObservedLine], fact: LineFact) -> ObservedLine:
@@ -144,11 +158,13 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
     session = _hold_session(source, observed, draft)
     if session is None:
         return None
-    before_rank = session.level_rank if draft.session is not None else 0
+    before_rank = session.level_rank
     _keep_shapes(source.team, observed)
+    counted = decide_counting(session, draft.picture.session["started_at"], draft.picture.calls)
+    totals = add_totals(draft.picture, counted.uncounted)
+    _write_session(session, source, draft, totals[0])
     append_lines(session, draft.stored, draft.news)
-    written = _write_rows(session, draft.picture)
-    _write_session(session, source, draft)
+    written = _write_rows(session, draft.picture, counted, totals)
     for session_pk in sorted(written.also_changed):
         total_again(session_pk)
     return Recorded(
@@ -170,9 +186,9 @@ def _names(changes: RowChanges) -> tuple[str, ...]:
 
 
 def _hold_session(source: Source, observed: ObservedSession, draft: _Draft) -> AgentSession | None:
-    """The session's row, locked and still as it was read; a new one is made here."""
+    """The session's row, locked and still as it was read; a new one is written with its figures."""
     if draft.session is None:
-        return AgentSession.objects.create(team=source.team, external_id=fit_id(observed.external_id))
+        return AgentSession(team=source.team, external_id=fit_id(observed.external_id))
     held = AgentSession.objects.select_for_update().get(pk=draft.session.pk)
     return held if held.version == draft.session.version else None
 
@@ -192,14 +208,13 @@ def _keep_shapes(team: Team, observed: ObservedSession) -> None:
         PromptShape.objects.bulk_create(rows, ignore_conflicts=True)
 
 
-def _write_rows(session: AgentSession, picture: SessionPicture) -> _Written:
+def _write_rows(session: AgentSession, picture: SessionPicture, counted: Counted, totals: Totals) -> _Written:
     owner: Row = {"session": session.pk, "team": session.team_id}
-    is_new = session.version == 0
-    counted = decide_counting(session, picture.session["started_at"], picture.calls)
+    is_new = session.version == 1
     also_changed = set(counted.beaten)
     calls = {name: row | {"is_counted": name not in counted.uncounted} for name, row in picture.calls.items()}
     losses = {name: row | {"is_counted": name not in counted.uncounted} for name, row in picture.losses.items()}
-    totals, thread_totals, hours = add_totals(picture, counted.uncounted)
+    _, thread_totals, hours = totals
     threads = {name: row | thread_totals[name] for name, row in picture.threads.items()}
     changed_calls = sync_rows(ApiCall.objects.filter(session=session), "call_id", calls, fixed=owner, is_new=is_new)
     if changed_calls.gone:
@@ -218,13 +233,13 @@ def _write_rows(session: AgentSession, picture: SessionPicture) -> _Written:
     )
     sync_rows(Thread.objects.filter(session=session), "agent_id", threads, fixed={"session": session.pk}, is_new=is_new)
     sync_rows(SessionHour.objects.filter(session=session), "hour_at", hours, fixed=owner, is_new=is_new)
-    for column, value in (picture.session | totals).items():
-        if column != "last_at" or value is not None:  # lines without any time: as old as their arrival
-            setattr(session, column, value)
     return written
 
 
-def _write_session(session: AgentSession, source: Source, draft: _Draft) -> None:
+def _write_session(session: AgentSession, source: Source, draft: _Draft, totals: Row) -> None:
+    for column, value in (draft.picture.session | totals).items():
+        if column != "last_at" or value is not None:  # lines without any time: as old as their arrival
+            setattr(session, column, value)
     if session.owner_id is None and source.owner is not None:
         session.owner = source.owner
         session.developer = source.owner.username

@@ -55,9 +55,10 @@ def append_lines(session: AgentSession, stored: StoredLines, news: Mapping[str, 
         row.delete()
         number -= 1
         fresh = [*lines, *fresh]
-    for stretch in cut_lines(fresh):
-        number += 1
-        EntrySegment.objects.create(session=session, number=number, **asdict(pack_segment(stretch)))
+    EntrySegment.objects.bulk_create(
+        EntrySegment(session=session, number=place, **asdict(pack_segment(stretch)))
+        for place, stretch in enumerate(cut_lines(fresh), number + 1)
+    )
 
 
 def _replace_lines(session: AgentSession, stored: StoredLines, improved: Mapping[str, ObservedLine]) -> None:

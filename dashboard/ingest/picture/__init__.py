@@ -4,6 +4,6 @@ The same facts give the same picture, whatever order and pieces they came in: `r
 """
 
 from dashboard.ingest.picture.drawing import SessionPicture, draw_picture
-from dashboard.ingest.picture.totals import add_totals
+from dashboard.ingest.picture.totals import Totals, add_totals
 
-__all__ = ["SessionPicture", "add_totals", "draw_picture"]
+__all__ = ["SessionPicture", "Totals", "add_totals", "draw_picture"]

@@ -10,7 +10,10 @@ from dashboard.ingest.picture.drawing import SessionPicture
 _NOTHING_USD = Decimal(0)
 
 
-def add_totals(picture: SessionPicture, uncounted: Container[str]) -> tuple[Row, dict[str, Row], dict[datetime, Row]]:
+Totals = tuple[Row, dict[str, Row], dict[datetime, Row]]
+
+
+def add_totals(picture: SessionPicture, uncounted: Container[str]) -> Totals:
     """Columns of the session, of its threads by agent, and of its hours by start, without the `uncounted` calls."""
     calls = {call_id: row for call_id, row in picture.calls.items() if call_id not in uncounted}
     losses = {call_id: row for call_id, row in picture.losses.items() if call_id not in uncounted}

@@ -52,7 +52,7 @@ def test_unknown_is_null_and_not_nothing(team: Team) -> None:
 @pytest.mark.parametrize("limit", [1, 3, 100])
 def test_pages_hold_every_call_once(session: AgentSession, agent: str | None, limit: int) -> None:
     made = make_calls(session, 4) + make_calls(session, 3, agent_id="a")
-    asked: dict[str, object] = {"limit": limit} | ({} if agent is None else {"agent": agent})
+    asked: dict[str, str | int] = {"limit": limit} | ({} if agent is None else {"agent": agent})
     client, seen = sign_in("vera"), []
     while True:
         told = client.get(f"/api/v1/sessions/{session.pk}/calls", asked).json()

@@ -125,7 +125,7 @@ def test_neighbours_are_of_the_same_thread_and_only_the_last_call_foretells(sess
     assert (first.place, middle.place, last.place) == (1, 3, 5)
 
 
-VERDICTS = {
+VERDICTS: dict[str, tuple[dict[str, object], int, str, str]] = {
     "broke": ({}, 3, "break", "cache break"),
     "had to": ({}, 3, "expected", "expected rebuild"),
     "held": ({}, 3, "", "nothing"),
