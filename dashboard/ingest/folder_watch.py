@@ -6,8 +6,11 @@ Every folder is watched by itself: a watch that goes down on its own would go th
 import logging
 import threading
 import time
+from collections.abc import Generator
+from contextlib import closing
 
-from watchfiles import Change, watch
+from watchfiles import watch
+from watchfiles.main import FileChange
 
 GATHER_MILLISECONDS = 200  # the longest a stream of changes is held back
 STEP_MILLISECONDS = 50
@@ -62,7 +65,22 @@ class FolderWatch:
             self._thread = None
 
     def _listen(self, ready: threading.Event, end: threading.Event) -> None:
-        heard = watch(
+        try:
+            with closing(self._watch(end)) as heard:
+                for changes in heard:
+                    ready.set()
+                    self._note(changes)
+        except FileNotFoundError:
+            log.debug("a folder went before it was watched")  # the next walk finds others
+        except (OSError, RuntimeError) as error:
+            # Too many watches, or no such call: looking often does the same work.
+            log.warning("folders cannot be watched", extra={"error": type(error).__name__})
+            self._try_again_at = time.monotonic() + TRY_AGAIN_SECONDS
+        finally:
+            ready.set()
+
+    def _watch(self, end: threading.Event) -> Generator[set[FileChange], None, None]:
+        return watch(
             *self._folders,
             watch_filter=None,
             debounce=GATHER_MILLISECONDS,
@@ -74,21 +92,8 @@ class FolderWatch:
             force_polling=False,
             recursive=False,
         )
-        try:
-            for changes in heard:
-                ready.set()
-                self._note(changes)
-        except FileNotFoundError:
-            log.debug("a folder went before it was watched")  # the next walk finds others
-        except (OSError, RuntimeError) as error:
-            # Too many watches, or no such call: looking often does the same work.
-            log.warning("folders cannot be watched", extra={"error": type(error).__name__})
-            self._try_again_at = time.monotonic() + TRY_AGAIN_SECONDS
-        finally:
-            heard.close()
-            ready.set()
 
-    def _note(self, changes: "set[tuple[Change, str]]") -> None:
+    def _note(self, changes: set[FileChange]) -> None:
         if changes:
             with self._news:
                 self._changed.update(path for _, path in changes)

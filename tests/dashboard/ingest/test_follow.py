@@ -374,6 +374,24 @@ def test_changes_are_heard_also_in_new_folders(tmp_path: Path, origin: Origin, m
         watch.close()
 
 
+@pytest.mark.parametrize("trouble", [OSError(28, "inotify watch limit reached"), RuntimeError("no such call")])
+def test_folders_that_cannot_be_watched_are_looked_at_often(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    def fail(*_folders: str, **_options: object) -> None:
+        raise trouble
+
+    monkeypatch.setattr("dashboard.ingest.folder_watch.watch", fail)
+    following = Following(tmp_path, origin)
+    watch = FolderWatch(is_polling=False)
+    following.follower = Follower(origin, (tmp_path,), following.delivery, watch=watch)
+    for line in (b"one\n", b"two\n"):
+        following.write("a.jsonl", line, append=True)
+        following.catch_up()
+    assert not watch.is_hearing
+    assert following.delivery.data == {"a.jsonl": b"one\ntwo\n"}
+
+
 NAMES = st.sampled_from(["a.jsonl", "b.jsonl", "p/c.jsonl"])
 TEXTS = st.text("xyé\r 🥊", max_size=30).map(str.encode)
 STEPS = st.lists(
