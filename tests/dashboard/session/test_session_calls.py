@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -125,7 +126,7 @@ def test_neighbours_are_of_the_same_thread_and_only_the_last_call_foretells(sess
     assert (first.place, middle.place, last.place) == (1, 3, 5)
 
 
-VERDICTS: dict[str, tuple[dict[str, object], int, str, str]] = {
+VERDICTS: dict[str, tuple[dict[str, Any], int, str, str]] = {
     "broke": ({}, 3, "break", "cache break"),
     "had to": ({}, 3, "expected", "expected rebuild"),
     "held": ({}, 3, "", "nothing"),
