@@ -166,7 +166,6 @@ class Migration(migrations.Migration):
                 ('modified_ns', models.BigIntegerField(default=0)),
                 ('offset', models.PositiveBigIntegerField(default=0)),
                 ('line_count', models.PositiveBigIntegerField(default=0)),
-                ('session_id_hint', models.CharField(blank=True, max_length=200)),
                 ('problem_count', models.PositiveIntegerField(default=0)),
                 ('read_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('gone_at', models.DateTimeField(blank=True, null=True)),

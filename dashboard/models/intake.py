@@ -20,7 +20,6 @@ class FollowedFile(models.Model):
     modified_ns = models.BigIntegerField(default=0)
     offset = models.PositiveBigIntegerField(default=0)
     line_count = models.PositiveBigIntegerField(default=0)
-    session_id_hint = models.CharField(max_length=200, blank=True)
     problem_count = models.PositiveIntegerField(default=0)
     read_at = models.DateTimeField(default=timezone.now)
     gone_at = models.DateTimeField(null=True, blank=True)  # deleted since; what was read of it stays
