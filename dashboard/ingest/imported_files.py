@@ -8,7 +8,6 @@ from dashboard.ingest.decoding import FileLook, NextLook
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.followed_files import LONGEST_PATH, NAMED_AT_ONCE, digest_path, show_path
 from dashboard.ingest.transcript_folders import FoundFile
-from dashboard.ingest.transcripts import name_session
 from dashboard.models import FollowedFile, Team
 
 PLACE_COLUMNS = ("device", "inode", "size_bytes", "modified_ns", "offset", "line_count", "head_digest")
@@ -51,13 +50,12 @@ def keep_looks(team: Team, looks: Iterable[FileLook]) -> None:
             head_digest=look.place.mark,
             head_bytes=look.place.mark_bytes,
             problem_count=look.problem_count,
-            session_id_hint=name_session(look.file.path)[0] or "",
             read_at=now,
             gone_at=None,
         )
         for look in looks
     ]
-    changing = ("problem_count", "session_id_hint", "read_at", "gone_at", "head_bytes", *PLACE_COLUMNS)
+    changing = ("problem_count", "read_at", "gone_at", "head_bytes", *PLACE_COLUMNS)
     FollowedFile.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["team", "path_digest"], update_fields=changing
     )
