@@ -7,6 +7,8 @@ from dashboard.api.description import api_docs, openapi
 from dashboard.views import errors
 from dashboard.views.account import account, password
 from dashboard.views.audit_log import audit_log
+from dashboard.views.breaks import cache_break
+from dashboard.views.compactions import compaction
 from dashboard.views.health import health, health_live, health_ready
 from dashboard.views.invitations import invitation, invitations, revoke_invitation
 from dashboard.views.jobs import cancel_job, jobs, retry_job
@@ -48,6 +50,8 @@ urlpatterns = [
     path("upload/part/", upload_part, name="upload_part"),
     path("sessions/<int:session_id>/", session, name="session"),
     path("sessions/<int:session_id>/<slug:tab>/", session_tab, name="session_tab"),
+    path("breaks/<int:break_id>/", cache_break, name="cache_break"),
+    path("compactions/<int:compaction_id>/", compaction, name="compaction"),
     path("jobs/", jobs, name="jobs"),
     path("jobs/<int:job_id>/cancel/", cancel_job, name="cancel_job"),
     path("jobs/<int:job_id>/retry/", retry_job, name="retry_job"),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 UNKNOWN = "unknown"
+_SPANS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 _CENT, _SMALLEST = Decimal("0.01"), Decimal("0.0001")
 
 
@@ -47,6 +48,22 @@ def say_percent(share: float | Decimal | None) -> str:
     if words == "0%" and share > 0:
         return "<1%"
     return ">99%" if words == "100%" and share < 1 else words
+
+
+def say_seconds(seconds: float | None) -> str:
+    """0.041 -> 41 ms; 5.07 -> 5.1 s; 615 -> 10 min 15 s; 9000 -> 2 h 30 min."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for unit_seconds, unit, smaller_seconds, smaller in _SPANS:
+        if whole >= unit_seconds:
+            rest = whole % unit_seconds // smaller_seconds
+            return f"{whole // unit_seconds} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"
 
 
 def say_range(likely: int, ends: tuple[int, int], unit: str) -> str:

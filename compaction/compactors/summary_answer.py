@@ -94,6 +94,8 @@ def split_sections(text: str, variant: Variant) -> dict[str, str]:
         for name in list_sections(variant)
         if (found := _match_heading(name).search(text)) is not None
     )
+    if not starts:
+        return {}
     ends = [start for start, _ in starts[1:]] + [len(text)]
     return {name: text[start:end].strip() for (start, name), end in zip(starts, ends, strict=True)}
 

@@ -8,7 +8,7 @@ from ninja import NinjaAPI
 
 from compaction.errors import BadPolicy
 from dashboard.accounts.refusals import Refused
-from dashboard.api import ingest, keys, me, members, policies, session, teams
+from dashboard.api import breaks, compactions, context, ingest, keys, me, members, policies, session, teams
 from dashboard.api.auth import KeyAuth, SessionAuth
 from dashboard.ingest.record import TooBusy
 
@@ -22,7 +22,18 @@ api = NinjaAPI(
     auth=[KeyAuth(), SessionAuth()],
 )
 
-for router in (me.router, teams.router, members.router, keys.router, policies.router, ingest.router, session.router):
+for router in (
+    me.router,
+    teams.router,
+    members.router,
+    keys.router,
+    policies.router,
+    ingest.router,
+    session.router,
+    context.router,
+    breaks.router,
+    compactions.router,
+):
     api.add_router("", router)
 
 

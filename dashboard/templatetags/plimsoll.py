@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.glossary import explain_term
-from dashboard.words import say_percent, say_tokens, say_usd
+from dashboard.words import say_percent, say_seconds, say_tokens, say_usd
 
 register = template.Library()
 
@@ -30,6 +30,7 @@ _STEPS = (
 register.filter("tokens", say_tokens)
 register.filter("usd", say_usd)
 register.filter("percent", say_percent)
+register.filter("seconds", say_seconds)
 
 
 @register.filter

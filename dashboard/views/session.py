@@ -12,11 +12,14 @@ from django.views.decorators.http import require_safe
 from dashboard import access
 from dashboard.models import AgentSession
 from dashboard.page_request import PageRequest
-from dashboard.views import session_settings, session_timeline
+from dashboard.views import session_breaks, session_compactions, session_context, session_settings, session_timeline
 from dashboard.views.session_frame import FIRST_TAB
 
 TABS: dict[str, Callable[[PageRequest, AgentSession], HttpResponse]] = {
     FIRST_TAB: session_timeline.show,
+    "compactions": session_compactions.show,
+    "breaks": session_breaks.show,
+    "context": session_context.show,
     "settings": session_settings.show,
 }
 

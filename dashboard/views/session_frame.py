@@ -52,6 +52,9 @@ def render_tab(
 def list_tabs(session: AgentSession, current: str) -> list[Tab]:
     named: list[tuple[str, str, int | None]] = [
         (FIRST_TAB, "Timeline", None),
+        ("compactions", "Compactions", session.compaction_count),
+        ("breaks", "Cache breaks", session.break_count),
+        ("context", "Context", None),
         ("settings", "Settings in force", None),
     ]
     return [Tab(name, label, tab_url(session, name), count, name == current) for name, label, count in named]

@@ -82,6 +82,8 @@ PAGES: dict[str, Row] = {
     "GET openapi": public(200),
     "GET session": everybody(200, other=404),
     "GET session_tab": everybody(200, other=404),
+    "GET cache_break": everybody(200, other=404),
+    "GET compaction": everybody(200, other=404),
 }
 
 
@@ -121,6 +123,13 @@ API: dict[str, ApiRow] = {
     "PUT /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
     "GET /api/v1/sessions/{session_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "GET /api/v1/sessions/{session_id}/calls": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "GET /api/v1/sessions/{session_id}/breaks": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "GET /api/v1/sessions/{session_id}/compactions": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "GET /api/v1/sessions/{session_id}/context": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "GET /api/v1/breaks": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
+    "GET /api/v1/breaks/{break_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "GET /api/v1/compactions": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
+    "GET /api/v1/compactions/{compaction_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
 }
 
 NO_ROWS = {name: {f"{name}-TOTAL_FORMS": "0", f"{name}-INITIAL_FORMS": "0"} for name in ("models", "patterns")}

@@ -7,7 +7,8 @@ import pytest
 from django.test import Client
 
 from dashboard.models import ApiKey, Membership, Scope
-from tests.builders import make_key, make_team, make_user
+from tests.builders import make_key, make_session, make_team, make_user
+from tests.session_rows import make_breaks, make_compactions
 
 pytestmark = pytest.mark.django_db
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -93,18 +94,21 @@ def test_documentation_shows_every_operation_with_a_call_that_fits(owner: Client
     calls = [call for call in calls if "/ingest/" not in call]  # a transcript goes along with those
     team = make_user("alice").memberships.get().team
     _, text = make_key(team, make_user("alice"), Scope.READ, Scope.ADMIN)
+    session = make_session(team, "s-1")
+    (loss,), (compaction,) = make_breaks(session, 1), make_compactions(session, 1)
+    known = {"slug": "harbour", "session_id": session.pk, "break_id": loss.pk, "compaction_id": compaction.pk}
     for call in calls:
         method, path = re.search(r"-X (\w+)", call), call.rstrip("<").rpartition("http://")[2].partition("/")[2]
         body = re.search(r"-d '(.*)'", call)
         answer = Client().generic(
             method[1] if method else "GET",
-            f"/{path.replace('{slug}', 'harbour')}",
+            f"/{path.format(**known)}",
             body[1] if body else "",
             content_type=JSON,
             headers={"authorization": f"Bearer {text}"},
         )
         assert answer.status_code == 200, call
-    assert len(calls) == 8
+    assert len(calls) == 17
 
 
 def test_key_sees_its_own_team_only(owner: Client) -> None:

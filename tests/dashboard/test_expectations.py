@@ -19,6 +19,7 @@ from dashboard.middleware import security_headers
 from dashboard.models import Beat, Job, JobState, Membership, Role, Scope, Team, TeamPolicy, User
 from tests.builders import make_key, make_session, make_team, make_user
 from tests.dashboard.expectations import API, BODIES, KEY_SCOPES, PAGES, ROLES
+from tests.session_rows import make_breaks, make_compactions
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +54,8 @@ def furnish(team: Team) -> dict[str, object]:
     key, _ = make_key(team, owner, Scope.READ)
     job = Job.objects.create(kind="forget_expired", team=team, key=team.slug, state=JobState.DEAD)
     policy = TeamPolicy.objects.create(team=team, version=1, thresholds={"preset": "early"})
+    session = make_session(team, f"session of {team.slug}")
+    (loss,), (compaction,) = make_breaks(session, 1), make_compactions(session, 1)
     return {
         "job_id": job.pk,
         "version": policy.version,
@@ -61,7 +64,9 @@ def furnish(team: Team) -> dict[str, object]:
         "invitation_id": invitation.pk,
         "key_id": key.pk,
         "token": "x" * 40,
-        "session_id": make_session(team, f"session of {team.slug}").pk,
+        "session_id": session.pk,
+        "break_id": loss.pk,
+        "compaction_id": compaction.pk,
         "tab": "settings",
     }
 

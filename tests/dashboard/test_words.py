@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from dashboard.words import join_words, say_percent, say_range, say_size, say_tokens, say_usd
+from dashboard.words import join_words, say_percent, say_range, say_seconds, say_size, say_tokens, say_usd
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,25 @@ def test_money_is_shown_in_cents_and_smaller_amounts_in_four_digits(amount: Deci
 )
 def test_shares_are_shown_as_percent(share: float | Decimal | None, words: str) -> None:
     assert say_percent(share) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (None, "unknown"),
+        (0.0, "0 ms"),
+        (0.0388, "39 ms"),
+        (5.07, "5.1 s"),
+        (59.94, "59.9 s"),
+        (59.97, "1 min"),
+        (615.8, "10 min 16 s"),
+        (3_600.0, "1 h"),
+        (9_000.0, "2 h 30 min"),
+        (90_000.0, "1 d 1 h"),
+    ],
+)
+def test_spans_of_time_have_at_most_two_units(seconds: float | None, words: str) -> None:
+    assert say_seconds(seconds) == words
 
 
 @pytest.mark.parametrize(

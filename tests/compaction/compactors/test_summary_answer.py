@@ -73,6 +73,12 @@ def test_a_summary_may_quote_the_tags() -> None:
     assert parsed.text == words
 
 
+@pytest.mark.parametrize("variant", list(Variant))
+def test_text_without_headings_has_no_sections(variant: Variant) -> None:
+    assert split_sections("Done.", variant) == {}
+    assert add_sections("Done.", write_sections(variant), variant).startswith("Done.")
+
+
 def test_blank_lines_collapse() -> None:
     assert collapse_blank_lines("\n\na\n \n\n\nb\nc\n") == "a\n\nb\nc"
 

@@ -1,0 +1,209 @@
+"""Cache breaks and expected rebuilds: of a session, of all teams, and one with everything that explains it."""
+
+from dataclasses import asdict
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from django.shortcuts import get_object_or_404
+from ninja import Field, Query, Router, Schema
+from pydantic import AwareDatetime
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.api.listing import MOST_ROWS, Name, find_session, read_before
+from dashboard.api.request import ApiRequest
+from dashboard.api.schemas import Problem
+from dashboard.break_page import BreakPage, read_break
+from dashboard.ledger import PAGE_SIZE, LossFilter, LossPage, list_losses
+from dashboard.prefix_view import PrefixView, spell_path
+
+router = Router(tags=["cache breaks"])
+
+
+class BreaksAsked(Schema):
+    """Filters; what is left out filters nothing."""
+
+    team: Name = Field("", description="The team's slug.", examples=["harbour"])
+    kind: Literal["", "break", "expected"] = Field("", description="Breaks or expected rebuilds; both when left out.")
+    cause: Name = Field("", description="A cause's code.", examples=["tools_changed"])
+    since: AwareDatetime | None = Field(
+        None, description="Not older than this moment.", examples=["2026-11-01T00:00:00Z"]
+    )
+    before: str = Field("", description="The `next` of the page before.")
+    limit: int = Field(PAGE_SIZE, ge=1, le=MOST_ROWS)
+
+
+class BreakOut(Schema):
+    id: int
+    session_id: int
+    session: str = Field(alias="session_name", description="Its title where you may read it, else its id.")
+    thread: str
+    kind: str
+    at: datetime
+    call_number: int
+    model: str
+    cause: str
+    title: str
+    detail: str
+    evidence: str = Field(alias="grade", description="Who says so: api, client, request, inferred or unknown.")
+    is_avoidable: bool
+    gap_seconds: float | None
+    ttl: str
+    expected_tokens: int
+    read_tokens: int
+    lost_tokens: int
+    recreated_tokens: int
+    lost_usd: Decimal | None = Field(description="List price; null where the model's price is not known.")
+    is_counted: bool = Field(description="False for a copy of a call that is counted in another session.")
+
+
+class BreaksOut(Schema):
+    items: list[BreakOut]
+    next: str | None = Field(description="For `before`, to go on; null on the last page.")
+
+
+class DiffLineOut(Schema):
+    mark: str
+    number: int
+    text: str
+
+
+class BlockChangeOut(Schema):
+    level: str
+    path: str
+    name: str
+    server: str | None
+    how: str
+    parts: list[str]
+    before_characters: int
+    after_characters: int
+    lines: list[DiffLineOut] | None = Field(description="Text that changed; null where it is not stored or granted.")
+
+
+class ToolChangeOut(Schema):
+    name: str
+    server: str | None
+    how: str
+    is_deferred: bool
+    before_characters: int | None
+    after_characters: int | None
+
+
+class DivergenceOut(Schema):
+    level: str
+    path: str
+    name: str
+    character: int | None
+    kept_characters: int
+
+
+class DiffOut(Schema):
+    sentence: str
+    first: DivergenceOut | None
+    changes: list[BlockChangeOut]
+    tools: list[ToolChangeOut]
+    settings: list[str]
+    appended_messages: int
+
+
+class FurtherOut(Schema):
+    title: str
+    evidence: str
+    detail: str
+
+
+class CallSideOut(Schema):
+    id: int
+    number: int
+    at: datetime | None
+    model: str
+    client_version: str
+    input_tokens: int
+    read_tokens: int
+    write_5m_tokens: int
+    write_1h_tokens: int
+    output_tokens: int
+    context_tokens: int
+    cost_usd: Decimal | None
+
+
+class BreakDetailOut(BreakOut):
+    meaning: str
+    advice: str
+    predicted: str
+    further: list[FurtherOut]
+    conflicts: list[str]
+    call_before: CallSideOut | None
+    call_after: CallSideOut | None
+    diff: DiffOut | None = Field(description="Null where the client did not record both requests.")
+    compaction_id: int | None
+
+
+@router.get("/breaks", response={200: BreaksOut, 403: Problem, 422: Problem})
+def list_breaks(request: ApiRequest, asked: Query[BreaksAsked]) -> dict[str, object]:
+    """Newest first, over all your teams."""
+    access.require_anywhere(request.auth, Act.SEE)
+    wanted = LossFilter(team=asked.team, kind=asked.kind, cause=asked.cause, since=asked.since)
+    return _describe_page(list_losses(request.auth, wanted, before=read_before(asked.before), size=asked.limit))
+
+
+@router.get("/sessions/{int:session_id}/breaks", response={200: BreaksOut, 403: Problem, 404: Problem, 422: Problem})
+def list_session_breaks(request: ApiRequest, session_id: int, asked: Query[BreaksAsked]) -> dict[str, object]:
+    """Newest first, breaks and expected rebuilds alike."""
+    session = find_session(request, session_id)
+    wanted = LossFilter(team=asked.team, kind=asked.kind, cause=asked.cause, since=asked.since, session_id=session.pk)
+    return _describe_page(list_losses(request.auth, wanted, before=read_before(asked.before), size=asked.limit))
+
+
+@router.get("/breaks/{int:break_id}", response={200: BreakDetailOut, 403: Problem, 404: Problem})
+def read_one_break(request: ApiRequest, break_id: int) -> dict[str, object]:
+    """The cause, both calls, and the difference of their requests: structure always, text where you may read it."""
+    access.require_anywhere(request.auth, Act.SEE)
+    visible = access.breaks(request.auth).select_related("session", "session__team")
+    return _describe_break(read_break(request.auth, get_object_or_404(visible, pk=break_id)))
+
+
+def _describe_page(page: LossPage) -> dict[str, object]:
+    return {"items": page.rows, "next": str(page.next) if page.next else None}
+
+
+def _describe_break(found: BreakPage) -> dict[str, object]:
+    return asdict(found.row) | {
+        "meaning": found.note.meaning,
+        "advice": found.note.advice,
+        "predicted": found.predicted,
+        "further": [
+            {"title": each.title, "evidence": each.grade_words, "detail": each.detail} for each in found.further
+        ],
+        "conflicts": found.conflicts,
+        "call_before": found.before,
+        "call_after": found.after,
+        "diff": _describe_diff(found.diff) if found.diff else None,
+        "compaction_id": found.compaction_id,
+    }
+
+
+def _describe_diff(diff: PrefixView) -> dict[str, object]:
+    first = diff.first
+    return {
+        "sentence": diff.sentence,
+        "first": asdict(first) | {"path": spell_path(first.path)} if first else None,
+        "changes": [
+            {
+                "level": change.level.value,
+                "path": spell_path(change.path),
+                "name": change.name,
+                "server": change.server,
+                "how": change.how.value,
+                "parts": change.parts,
+                "before_characters": change.before_characters,
+                "after_characters": change.after_characters,
+                "lines": [asdict(line) for line in told.lines] if (told := change.diff) else None,
+            }
+            for change in diff.changes
+        ],
+        "tools": diff.tools,
+        "settings": diff.settings,
+        "appended_messages": diff.appended_messages,
+    }

@@ -1,0 +1,192 @@
+"""Compactions: of a session, of all teams, and one with what it kept, lost and put back."""
+
+from dataclasses import asdict
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from django.shortcuts import get_object_or_404
+from ninja import Field, Query, Router, Schema
+from pydantic import AwareDatetime
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.api.listing import MOST_ROWS, Name, find_session, read_before
+from dashboard.api.request import ApiRequest
+from dashboard.api.schemas import Problem
+from dashboard.compaction_page import CompactionPage, read_compaction
+from dashboard.compaction_rows import CompactionFilter, CompactionPageOfRows, list_compactions
+from dashboard.ledger import PAGE_SIZE
+
+router = Router(tags=["compactions"])
+
+
+class CompactionsAsked(Schema):
+    """Filters; what is left out filters nothing."""
+
+    team: Name = Field("", description="The team's slug.", examples=["harbour"])
+    kind: Literal["", "full", "micro"] = Field("", description="Full or micro-compactions; both when left out.")
+    since: AwareDatetime | None = Field(
+        None, description="Not older than this moment.", examples=["2026-11-01T00:00:00Z"]
+    )
+    before: str = Field("", description="The `next` of the page before.")
+    limit: int = Field(PAGE_SIZE, ge=1, le=MOST_ROWS)
+
+
+class MessagesAsked(Schema):
+    first_message: int = Field(1, ge=1, le=10**9, description="The number of the first message to list.")
+
+
+class CompactionOut(Schema):
+    id: int
+    session_id: int
+    session: str = Field(alias="session_name", description="Its title where you may read it, else its id.")
+    thread: str
+    kind: str
+    at: datetime | None
+    trigger: str
+    before_tokens: int | None
+    after_tokens: int | None
+    after_origin: str = Field(description="Told by the client, or the prompt of the next call.")
+    saved_tokens: int | None
+    summary_tokens: int | None
+    duration_seconds: float | None
+    call_number: int = Field(description="The last call before it, in its thread.")
+    turns_since_previous: int | None
+    chain_number: int
+    is_mid_task: bool | None = Field(description="Null where the lines do not tell.")
+    line_tokens: int | None = Field(description="The auto-compact line in force.")
+    drift: str
+    drift_sentence: str
+    restored_count: int | None = Field(description="Null where this client version does not write it down.")
+    cleared_count: int
+    kept_count: int
+    loss_score: Decimal | None
+    audit: str = Field(description="Why there is no score; empty where there is one.")
+
+
+class CompactionsOut(Schema):
+    items: list[CompactionOut]
+    next: str | None = Field(description="For `before`, to go on; null on the last page.")
+
+
+class SectionOut(Schema):
+    name: str
+    text: str
+
+
+class SummaryOut(Schema):
+    opening: str
+    sections: list[SectionOut]
+    missing: list[str]
+
+
+class RestoredOut(Schema):
+    kind: str
+    name: str = Field(description="Empty where content is not stored or not granted; so is the text.")
+    tokens: int
+    age_seconds: int | None
+    text: str
+    is_cut: bool
+
+
+class FateOut(Schema):
+    fate: str
+    messages: int
+    tokens: int
+
+
+class MessageOut(Schema):
+    number: int
+    entry_uuid: str
+    at: datetime | None
+    who: str
+    tools: list[str]
+    tokens: int
+    fate: str
+    words: str = Field(description="How it begins; empty where content is not granted.")
+
+
+class PartOut(Schema):
+    name: str
+    weight: int
+    found: int
+    present: int
+
+
+class LostOut(Schema):
+    part: str
+    quote: str
+    entry: str
+
+
+class LossesOut(Schema):
+    parts: list[PartOut]
+    lost_count: int
+    lost: list[LostOut] = Field(description="Empty where content is not granted.")
+
+
+class CompactionDetailOut(CompactionOut):
+    content: str = Field(description="shown, not granted or not stored.")
+    summary: SummaryOut | None
+    restored: list[RestoredOut] | None
+    fates: list[FateOut] | None
+    messages: list[MessageOut] | None = Field(description="Fifty, from the number asked for.")
+    next_message: int | None = Field(description="For `first_message`, to go on.")
+    losses: LossesOut | None
+    previous_id: int | None
+    next_id: int | None
+
+
+@router.get("/compactions", response={200: CompactionsOut, 403: Problem, 422: Problem})
+def list_all_compactions(request: ApiRequest, asked: Query[CompactionsAsked]) -> dict[str, object]:
+    """Newest first, over all your teams."""
+    access.require_anywhere(request.auth, Act.SEE)
+    wanted = CompactionFilter(team=asked.team, kind=asked.kind, since=asked.since)
+    found = list_compactions(request.auth, wanted, before=read_before(asked.before), size=asked.limit)
+    return _describe_page(found)
+
+
+@router.get(
+    "/sessions/{int:session_id}/compactions", response={200: CompactionsOut, 403: Problem, 404: Problem, 422: Problem}
+)
+def list_session_compactions(request: ApiRequest, session_id: int, asked: Query[CompactionsAsked]) -> dict[str, object]:
+    """Newest first, full and micro-compactions alike."""
+    session = find_session(request, session_id)
+    wanted = CompactionFilter(team=asked.team, kind=asked.kind, since=asked.since, session_id=session.pk)
+    found = list_compactions(request.auth, wanted, before=read_before(asked.before), size=asked.limit)
+    return _describe_page(found)
+
+
+@router.get("/compactions/{int:compaction_id}", response={200: CompactionDetailOut, 403: Problem, 404: Problem})
+def read_one_compaction(request: ApiRequest, compaction_id: int, asked: Query[MessagesAsked]) -> dict[str, object]:
+    """What became of every message, what came back, what was lost; text where you may read it."""
+    access.require_anywhere(request.auth, Act.SEE)
+    visible = access.compactions(request.auth).select_related("session", "session__team")
+    compaction = get_object_or_404(visible, pk=compaction_id)
+    return _describe_compaction(read_compaction(request.auth, compaction, first_message=asked.first_message))
+
+
+def _describe_page(page: CompactionPageOfRows) -> dict[str, object]:
+    return {"items": page.rows, "next": str(page.next) if page.next else None}
+
+
+def _describe_compaction(found: CompactionPage) -> dict[str, object]:
+    summary, messages, losses = found.summary, found.messages, found.losses
+    return asdict(found.row) | {
+        "content": found.content_state.value,
+        "summary": summary
+        and {
+            "opening": summary.opening,
+            "sections": [{"name": name, "text": text} for name, text in summary.sections],
+            "missing": summary.missing,
+        },
+        "restored": found.restored,
+        "fates": messages
+        and [{"fate": fate.value, "messages": count, "tokens": tokens} for fate, count, tokens in messages.fates],
+        "messages": messages and messages.rows,
+        "next_message": messages and messages.next,
+        "losses": losses,
+        "previous_id": found.previous_id,
+        "next_id": found.next_id,
+    }

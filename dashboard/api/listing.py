@@ -1,0 +1,32 @@
+"""What the endpoints of sessions, breaks and compactions share: finding a session, reading the place of a page."""
+
+from typing import Annotated
+
+from django.shortcuts import get_object_or_404
+from ninja.errors import HttpError
+from pydantic import StringConstraints
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.api.request import ApiRequest
+from dashboard.keyset import Place, read_place
+from dashboard.models import AgentSession
+
+MOST_ROWS = 200
+# A NUL would reach PostgreSQL, which takes none.
+Name = Annotated[str, StringConstraints(max_length=80, pattern=r"^[\w-]*$")]
+
+
+def find_session(request: ApiRequest, session_id: int) -> AgentSession:
+    access.require_anywhere(request.auth, Act.SEE)
+    return get_object_or_404(access.sessions(request.auth).select_related("team"), pk=session_id)
+
+
+def read_before(text: str) -> Place | None:
+    """A place that is none is refused: it would silently start again at the first page."""
+    if not text:
+        return None
+    place = read_place(text)
+    if place is None:
+        raise HttpError(422, "`before` is not the `next` of a page.")
+    return place

@@ -1,0 +1,102 @@
+"""The two requests around a loss, where the client wrote its requests down: as prints always, with text where kept."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compaction.cache.breaks import DEFAULT_POLICY
+from compaction.cache.fact_calls import collect_fact_calls
+from compaction.cache.fact_order import order_facts, split_facts
+from compaction.cache.facts import LineFact
+from compaction.cache.fingerprint import Fingerprint, read_fingerprint
+from compaction.cache.request import PromptMessage, PromptRequest
+from compaction.cache.request_lines import Shape, read_shape
+from compaction.transcripts.transcript import read_transcript
+from compaction.transcripts.values import get_fields
+from dashboard.ingest.picture.columns import fit_id
+from dashboard.ingest.stored_lines import read_stored_lines
+from dashboard.models import AgentSession, CacheBreak, PromptShape
+
+
+class Missing(StrEnum):
+    """Why there is nothing to compare."""
+
+    NOT_RECORDED = "not recorded"  # by this client version
+    INCOMPLETE = "incomplete"
+
+
+@dataclass(frozen=True)
+class RequestPair:
+    """Both requests. Text is None where it is not kept or not asked for; messages are hashes of the client's."""
+
+    before: Fingerprint
+    after: Fingerprint
+    before_text: PromptRequest | None = None
+    after_text: PromptRequest | None = None
+
+
+def read_request_pair(session: AgentSession, loss: CacheBreak, *, with_text: bool) -> RequestPair | Missing:
+    """Two queries at most; the conversation itself is not unpacked."""
+    facts = list(order_facts(read_stored_lines(session).facts.values()))
+    digests = {fact.shape[0]: fact.shape[1] for fact in facts if fact.shape}
+    if not digests:
+        return Missing.NOT_RECORDED
+    shapes = _Shapes(session, digests, with_text=with_text)
+    thread = next((lines for name, lines in split_facts(facts).items() if fit_id(name) == loss.agent_id), [])
+    calls = collect_fact_calls(thread, DEFAULT_POLICY, shapes=shapes.prints)
+    prints = {fit_id(call.call_id): call.cache_call.fingerprint for call in calls}
+    names = _name_shapes(thread)
+    pair = [prints.get(call_id) for call_id in (loss.previous_call_id, loss.call_id)]
+    used = [names.get(call_id) for call_id in (loss.previous_call_id, loss.call_id)]
+    before, after = pair
+    # A shape that is not there would read as a prompt without tools.
+    if before is None or after is None or any(name not in shapes.prints for name in used):
+        return Missing.INCOMPLETE
+    texts = [shapes.texts.get(name or "") for name in used]
+    if texts[0] is None or texts[1] is None:
+        return RequestPair(before, after)
+    return RequestPair(before, after, _put_together(before, texts[0]), _put_together(after, texts[1]))
+
+
+class _Shapes:
+    """System prompts and tools by the client's name for them."""
+
+    def __init__(self, session: AgentSession, digests: Mapping[str, str], *, with_text: bool) -> None:
+        rows = PromptShape.objects.filter(team_id=session.team_id, digest__in=set(digests.values()))
+        columns = ("digest", "prints", "content") if with_text else ("digest", "prints", "digest")
+        found = {row[0]: row for row in rows.values_list(*columns)}
+        self.prints = {name: read_fingerprint(found[digest][1]) for name, digest in digests.items() if digest in found}
+        self.texts: dict[str, Shape] = {}
+        for name, digest in digests.items():
+            content = found[digest][2] if with_text and digest in found else None
+            shape = _read_shape_line(bytes(content)) if content is not None else None
+            if shape is not None:
+                self.texts[name] = shape
+
+
+def _read_shape_line(line: bytes) -> Shape | None:
+    entry = next(iter(read_transcript(line).entries), None)
+    return None if entry is None else read_shape(get_fields(entry.fields, "shape"))
+
+
+def _name_shapes(facts: Iterable[LineFact]) -> dict[str, str | None]:
+    """The shape of each call's request, by call."""
+    lines = list(facts)
+    of_request = {fact.request.id: fact.request.shape for fact in lines if fact.request}
+    return {
+        fit_id(fact.answer.call_id): of_request.get(fact.answer.request_ref or "")
+        for fact in lines
+        if fact.answer and fact.answer.request_ref
+    }
+
+
+def _put_together(prints: Fingerprint, shape: Shape) -> PromptRequest:
+    return PromptRequest(
+        model=prints.model,
+        tools=shape.tools,
+        system=shape.system,
+        messages=tuple(PromptMessage("", opaque_hash=each) for each in prints.messages),
+        markers=prints.markers,
+        settings=prints.settings,
+        are_messages_known=prints.are_messages_known,
+    )

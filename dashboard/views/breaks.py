@@ -1,0 +1,18 @@
+"""The page of one cache break or expected rebuild."""
+
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from dashboard import access
+from dashboard.break_page import read_break
+from dashboard.page_context import remember_team
+from dashboard.page_request import PageRequest
+
+
+@require_safe
+def cache_break(request: PageRequest, break_id: int) -> HttpResponse:
+    visible = access.breaks(request.actor).select_related("session", "session__team")
+    found = read_break(request.actor, get_object_or_404(visible, pk=break_id))
+    remember_team(request, found.session.team)
+    return render(request, "breaks/page.html", {"found": found, "row": found.row})

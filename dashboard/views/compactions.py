@@ -1,0 +1,30 @@
+"""The page of one compaction."""
+
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from dashboard import access
+from dashboard.compaction_messages import FATE_MEANINGS
+from dashboard.compaction_page import read_compaction
+from dashboard.page_context import remember_team
+from dashboard.page_request import PageRequest
+
+_LONGEST_NUMBER = 9
+
+
+@require_safe
+def compaction(request: PageRequest, compaction_id: int) -> HttpResponse:
+    visible = access.compactions(request.actor).select_related("session", "session__team")
+    found = read_compaction(
+        request.actor,
+        get_object_or_404(visible, pk=compaction_id),
+        first_message=_read_number(request.GET.get("from", "")),
+    )
+    remember_team(request, found.session.team)
+    context = {"found": found, "row": found.row, "meanings": FATE_MEANINGS.items()}
+    return render(request, "compactions/page.html", context)
+
+
+def _read_number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER else 1

@@ -1,0 +1,234 @@
+"""Cache breaks: the tab, the page of one, the diff of its requests, and the same over the API, for everybody."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from compaction.cache.causes import CAUSES, Cause
+from dashboard.keyset import Place, read_place
+from dashboard.models import AgentSession, CacheBreak, Team
+from tests.builders import make_session, make_user
+from tests.recorded_talk import make_harbour, record_talk, write_recorded_talk
+from tests.session_rows import START, make_breaks
+from tests.visitors import ask, count_queries, read, sign_in
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_harbour()
+
+
+@pytest.fixture
+def recorded(team: Team) -> AgentSession:
+    return record_talk(team, make_user("alice"), write_recorded_talk())
+
+
+def test_tab_keeps_breaks_and_expected_rebuilds_apart(recorded: AgentSession) -> None:
+    page = read(sign_in("alice"), f"/sessions/{recorded.pk}/breaks/")
+    breaks, rebuilds = page.split('id="rebuilds-title"')
+    assert "The tools changed." in breaks
+    assert "MCP server: jira" in breaks
+    assert "request diff" in breaks
+    assert "avoidable" in breaks
+    assert "The conversation had just been compacted." in rebuilds
+    assert "The tools changed." not in rebuilds
+
+
+def test_fragment_holds_the_tab_alone(recorded: AgentSession) -> None:
+    page = read(sign_in("alice"), f"/sessions/{recorded.pk}/breaks/", hx_request="true")
+    assert 'id="breaks-title"' in page
+    assert "<html" not in page
+
+
+def test_session_without_losses_says_so(team: Team) -> None:
+    session = make_session(team, "session-1")
+    assert "No cache break" in read(sign_in("vera"), f"/sessions/{session.pk}/breaks/")
+
+
+def test_causes_are_added_up_the_dearest_first(team: Team) -> None:
+    session = make_session(team, "session-1", break_count=3, lost_usd=Decimal("1.75"))
+    make_breaks(session, 2, cause="tools_changed", lost_usd=Decimal("0.50"))
+    make_breaks(session, 1, cause="model_changed", lost_usd=Decimal("0.75"))
+    page = read(sign_in("vera"), f"/sessions/{session.pk}/breaks/")
+    table = page.split('id="causes-title"')[1].split("</table>")[0]
+    assert table.index("The tools changed.") < table.index("The model changed.")
+    assert "$1.00" in table
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"lost_usd": None}, "price unknown"),
+        ({"gap_seconds": None}, "unknown"),
+        ({"ttl": ""}, "not known"),
+        ({"is_counted": False}, "copy"),
+        ({"is_avoidable": True, "cause": "tools_changed"}, "avoidable"),
+        ({"grade": "api"}, "API report"),
+        ({"grade": "of a later version"}, "unknown"),
+        ({"cause": "of a later version"}, CAUSES[Cause.UNEXPLAINED].title),
+    ],
+)
+def test_every_state_of_a_break_has_words(team: Team, columns: dict[str, object], words: str) -> None:
+    session = make_session(team, "session-1")
+    (loss,) = make_breaks(session, 1, **columns)
+    client = sign_in("vera")
+    assert words in read(client, f"/sessions/{session.pk}/breaks/").split('id="breaks-title"')[1]
+    read(client, f"/breaks/{loss.pk}/")
+    ask(client, f"breaks/{loss.pk}")
+
+
+def test_page_tells_cause_numbers_evidence_and_advice(recorded: AgentSession) -> None:
+    loss = CacheBreak.objects.get(session=recorded, kind="break")
+    page = read(sign_in("alice"), f"/breaks/{loss.pk}/")
+    note = CAUSES[Cause.TOOLS_CHANGED]
+    places = [page.index(words) for words in (note.title, "tokens written again", "request diff", note.advice)]
+    assert places == sorted(places)
+    assert note.meaning in page
+    assert "By the difference of the requests 0 tokens should have survived; 0 did, which agrees." in page
+    assert "call 2, sdk" in page
+    assert "call 3, sdk" in page
+
+
+def test_diff_shows_tools_with_server_and_words_that_changed(recorded: AgentSession) -> None:
+    loss = CacheBreak.objects.get(session=recorded, kind="break")
+    page = read(sign_in("alice"), f"/breaks/{loss.pk}/")
+    diff = page.split('id="diff"')[1]
+    assert "First divergence: tools[0] (Bash), character 13." in diff
+    assert '<td class="tool">jira</td><td>added</td>' in diff
+    assert "changed: description" in diff
+    assert "<ins>" in diff
+    assert "1 tool unchanged" in diff
+    assert "1 system block unchanged" in diff
+    assert "2 new messages at the end, as expected" in diff
+
+
+def test_structure_is_for_everybody_and_text_for_those_who_may_read_it(recorded: AgentSession) -> None:
+    loss = CacheBreak.objects.get(session=recorded, kind="break")
+    for name, sees_text in (("alice", True), ("gina", True), ("vera", False)):
+        client = sign_in(name)
+        page = read(client, f"/breaks/{loss.pk}/")
+        assert ("quickly" in page) == sees_text, name
+        assert ("Charts of the harbour" in page) == sees_text, name
+        assert "mcp__jira__search" in page
+        assert "1 tool unchanged" in page
+        diff = ask(client, f"breaks/{loss.pk}")["diff"]
+        assert [(change["name"], change["how"]) for change in diff["changes"]] == [
+            ("Bash", "changed"),
+            ("mcp__jira__search", "added"),
+        ]
+        assert (diff["changes"][0]["lines"] is not None) == sees_text
+        assert diff["first"]["path"] == "tools[0]"
+    assert "An owner of the team can grant you" in read(sign_in("vera"), f"/breaks/{loss.pk}/")
+
+
+def test_team_that_stores_no_content_still_has_the_structure(team: Team) -> None:
+    session = record_talk(team, make_user("alice"), write_recorded_talk(), stores_content=False)
+    loss = CacheBreak.objects.get(session=session, kind="break")
+    page = read(sign_in("alice"), f"/breaks/{loss.pk}/")
+    assert "mcp__jira__search" in page
+    assert "Names, sizes and places only: the text is not stored." in page
+    assert "quickly" not in page
+
+
+def test_client_that_records_no_requests_is_named(team: Team) -> None:
+    (loss,) = make_breaks(make_session(team, "session-1"), 1)
+    page = read(sign_in("vera"), f"/breaks/{loss.pk}/")
+    assert "This client version does not record its requests" in page
+    assert "This call is not in the data any more." in page
+    assert "No prediction: it needs both requests." in page
+
+
+def test_contradictions_and_further_causes_are_shown(team: Team) -> None:
+    evidence = {
+        "further": [["model_changed", "inferred", "opus to haiku"]],
+        "conflicts": ["The API names tools, the requests do not differ in them."],
+        "predicted": {"low": 10_000, "high": 12_000, "observed": 30_000, "agrees": False},
+    }
+    (loss,) = make_breaks(make_session(team, "session-1"), 1, evidence=evidence)
+    page = read(sign_in("vera"), f"/breaks/{loss.pk}/")
+    assert "opus to haiku" in page
+    assert "The API names tools, the requests do not differ in them." in page
+    assert "10,000 to 12,000 tokens should have survived; 30,000 did, which does not agree." in page
+
+
+def test_rebuild_leads_to_its_compaction(recorded: AgentSession) -> None:
+    rebuild = CacheBreak.objects.get(session=recorded, kind="expected")
+    compaction = recorded.compactions.get()
+    client = sign_in("vera")
+    assert f'href="/compactions/{compaction.pk}/"' in read(client, f"/breaks/{rebuild.pk}/")
+    assert ask(client, f"breaks/{rebuild.pk}")["compaction_id"] == compaction.pk
+
+
+def test_another_team_has_no_such_break(recorded: AgentSession) -> None:
+    loss = CacheBreak.objects.filter(session=recorded).first()
+    assert loss is not None
+    charlie = sign_in("charlie")
+    for url in (f"/breaks/{loss.pk}/", f"/sessions/{recorded.pk}/breaks/", f"/api/v1/breaks/{loss.pk}"):
+        assert charlie.get(url).status_code == 404, url
+    assert ask(charlie, "breaks") == {"items": [], "next": None}
+
+
+def test_filters_cut_the_list(team: Team) -> None:
+    session = make_session(team, "session-1")
+    make_breaks(session, 2, cause="tools_changed")
+    make_breaks(session, 1, kind="expected", cause="compacted", at=START + timedelta(days=2))
+    client = sign_in("vera")
+    since = (START + timedelta(days=1)).isoformat().replace("+00:00", "Z")
+    for query, count in (
+        ("", 3), ("kind=break", 2), ("kind=expected", 1), ("cause=tools_changed", 2), ("cause=none", 0),
+        (f"since={since}", 1), ("team=harbour", 3), ("team=marina", 0), ("team=harbour&kind=break&cause=compacted", 0),
+    ):  # fmt: skip
+        assert len(ask(client, f"breaks?{query}")["items"]) == count, query
+        assert len(ask(client, f"sessions/{session.pk}/breaks?{query}")["items"]) == count, query
+    for query in ("kind=loss", "since=yesterday", "since=2026-01-01T00:00:00", "team=%00", "limit=0", "before=7"):
+        assert client.get(f"/api/v1/breaks?{query}").status_code == 422, query
+
+
+def test_pages_follow_each_other_without_gap_or_repeat(team: Team) -> None:
+    make_breaks(make_session(team, "session-1"), 25, at=START)  # one moment: only the id tells them apart
+    client, seen, following = sign_in("vera"), [], ""
+    while True:
+        page = ask(client, f"breaks?limit=10&before={following}")
+        seen += [item["id"] for item in page["items"]]
+        if page["next"] is None:
+            break
+        following = page["next"]
+    assert seen == sorted(seen, reverse=True)
+    assert len(seen) == len(set(seen)) == 25
+
+
+def test_tab_pages_by_place(team: Team) -> None:
+    session = make_session(team, "session-1")
+    make_breaks(session, 60)
+    client = sign_in("vera")
+    first = read(client, f"/sessions/{session.pk}/breaks/")
+    link = first.split('href="?before=')[1].split('"')[0]
+    second = read(client, f"/sessions/{session.pk}/breaks/?before={link}")
+    assert first.count("/breaks/") - second.count("/breaks/") == 40
+    assert "Newest" in second
+    assert first.count("<tr>") == read(client, f"/sessions/{session.pk}/breaks/?before=nonsense").count("<tr>")
+
+
+def test_queries_do_not_grow_with_the_rows(team: Team) -> None:
+    few, many = make_session(team, "few"), make_session(team, "many")
+    make_breaks(few, 10)
+    client = sign_in("vera")
+    urls = ("/sessions/{}/breaks/", "/api/v1/breaks?limit=200", "/api/v1/sessions/{}/breaks?limit=200")
+    before = [count_queries(client, url.format(few.pk)) for url in urls]
+    make_breaks(many, 1000)
+    make_breaks(many, 1000, kind="expected")
+    assert [count_queries(client, url.format(many.pk)) for url in urls] == before
+
+
+@pytest.mark.parametrize("text", ["", "7", "~", "~x", "2026-01-01~1", "2026-01-01T00:00:00~1", "x~1", f"~{10**30}"])
+def test_place_that_is_none_is_not_read(text: str) -> None:
+    assert read_place(text) is None
+
+
+@pytest.mark.parametrize("place", [Place(None, 7), Place(START, 9)])
+def test_place_reads_as_it_is_written(place: Place) -> None:
+    assert read_place(str(place)) == place
+    assert "+" not in str(place)

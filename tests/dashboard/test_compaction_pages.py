@@ -1,0 +1,294 @@
+"""Compactions: the tab, the page of one with summary, restored things, messages and losses, and the API."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.utils import timezone
+
+from compaction.transcripts.entries import Entry
+from compaction.transcripts.transcript import read_transcript
+from dashboard.compaction_messages import Fate, count_fates, split_at_boundary, trace_messages
+from dashboard.compaction_page import MESSAGES_SHOWN, take_apart
+from dashboard.models import AgentSession, ObservedCompaction, Team
+from tests.builders import make_session, make_user
+from tests.recorded_talk import SECTIONS, RecordedTalk, make_harbour, record_talk, write_recorded_talk
+from tests.session_rows import START, make_compactions
+from tests.visitors import ask, count_queries, read, sign_in
+
+pytestmark = pytest.mark.django_db
+LOST_QUOTE = "Never touch the lighthouse module."
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_harbour()
+
+
+@pytest.fixture
+def recorded(team: Team) -> AgentSession:
+    return record_talk(team, make_user("alice"), write_recorded_talk())
+
+
+def read_entries(talk: RecordedTalk) -> tuple[Entry, ...]:
+    return read_transcript(talk.data).entries
+
+
+def test_tab_draws_what_was_freed_and_lists_micro_compactions_apart(team: Team) -> None:
+    session = make_session(team, "session-1")
+    make_compactions(session, 1, line_tokens=155_000, drift="late", drift_sentence="Compacted 12,000 past the line.")
+    make_compactions(session, 1, kind="micro", saved_tokens=30_500, cleared_count=12)
+    full, micro = read(sign_in("vera"), f"/sessions/{session.pk}/compactions/").split('id="micro-title"')
+    assert "167.0k → 51.0k, 116.0k freed" in full
+    assert 'class="span-after" width="30.5%"' in full
+    assert 'class="span-line" x1="92.8%"' in full
+    assert "Compacted 12,000 past the line." in full
+    assert "30.5k" in micro
+    assert "30.5k" not in full.split('id="full-title"')[1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"is_mid_task": True}, ">yes<"),
+        ({"is_mid_task": False}, ">no<"),
+        ({"is_mid_task": None}, ">not known<"),
+        ({"restored": None}, "not recorded"),
+        ({"restored": []}, '<td class="num">0</td>'),
+        ({"duration_seconds": None}, "not recorded"),
+        ({"duration_seconds": 56.04}, "56.0 s"),
+        ({"line_tokens": None}, "not known"),
+        ({"after_tokens": None, "saved_tokens": None}, "167.0k → unknown, unknown freed"),
+        ({"before_tokens": None, "saved_tokens": None}, "unknown → 51.0k"),
+        ({"after_tokens": 170_000, "saved_tokens": 0}, "167.0k → 170.0k, nothing freed"),
+        ({"at": None}, "time not known"),
+        ({"trigger": ""}, "not known"),
+        ({"chain_number": 3, "turns_since_previous": 0}, "in the same turn as the one before"),
+        ({"chain_number": 3, "turns_since_previous": 1}, "1 turn after the one before"),
+        ({"loss_score": Decimal("84.4"), "audited_at": START}, "84.4 of 100"),
+        ({}, "no content stored"),
+        ({"losses": {"parts": [], "lost_count": 0, "lost": []}, "audited_at": START}, "nothing to lose"),
+    ],
+)
+def test_every_state_of_a_compaction_has_words(team: Team, columns: dict[str, object], words: str) -> None:
+    session = make_session(team, "session-1")
+    (compaction,) = make_compactions(session, 1, **columns)
+    client = sign_in("vera")
+    assert words in read(client, f"/sessions/{session.pk}/compactions/").split('id="full-title"')[1]
+    assert ask(client, f"compactions/{compaction.pk}")["messages"] is None
+    page = read(client, f"/compactions/{compaction.pk}/")
+    assert "None" not in page.split('id="main"')[1].split("</main>")[0]
+
+
+@pytest.mark.parametrize(
+    ("audited_at", "words"), [(None, "Being looked at."), (timezone.now(), "not among the stored lines")]
+)
+def test_audit_that_is_under_way_or_found_nothing_is_told(team: Team, audited_at: object, words: str) -> None:
+    session = make_session(team, "session-1", has_content=True)
+    (compaction,) = make_compactions(session, 1, audited_at=audited_at)
+    page = read(sign_in("vera"), f"/compactions/{compaction.pk}/")
+    assert words in page
+    assert "The lines around this compaction are not stored" in page
+
+
+def test_summary_is_shown_by_its_sections(recorded: AgentSession) -> None:
+    compaction = recorded.compactions.get()
+    page = read(sign_in("alice"), f"/compactions/{compaction.pk}/")
+    for name in SECTIONS:
+        assert f"<summary>{name}</summary>" in page
+    assert "Not in this summary: Optional Next Step." in page
+    summary = ask(sign_in("gina"), f"compactions/{compaction.pk}")["summary"]
+    assert [section["name"] for section in summary["sections"]] == list(SECTIONS)
+    assert summary["sections"][2]["text"] == "Files and Code Sections"
+    assert summary["opening"].startswith("This session is continued.")
+
+
+def test_summary_without_sections_is_shown_whole() -> None:
+    told = take_apart("We drew a chart.\nThen we stopped.")
+    assert (told.opening, told.sections, told.missing) == ("We drew a chart.\nThen we stopped.", (), ())
+
+
+def test_section_of_one_line_keeps_its_words() -> None:
+    told = take_apart("1. Primary Request and Intent: draw a chart\n\n## Pending Tasks\n- ink")
+    assert told.sections == (("Primary Request and Intent", "draw a chart"), ("Pending Tasks", "- ink"))
+
+
+def test_what_came_back_has_name_age_and_text(recorded: AgentSession) -> None:
+    compaction = recorded.compactions.get()
+    (restored,) = ask(sign_in("alice"), f"compactions/{compaction.pk}")["restored"]
+    assert restored["name"] == "/home/ann/chart.py"
+    assert restored["kind"] == "file"
+    assert 0 < restored["age_seconds"] < 60
+    assert "depth 12 m" in restored["text"]
+    page = read(sign_in("alice"), f"/compactions/{compaction.pk}/").split('id="restored"')[1]
+    assert "/home/ann/chart.py" in page
+    assert "Show what it said" in page
+
+
+def test_content_is_withheld_and_numbers_are_not(recorded: AgentSession) -> None:
+    compaction = recorded.compactions.get()
+    for name, reads in (("alice", True), ("gina", True), ("vera", False)):
+        client = sign_in(name)
+        page = read(client, f"/compactions/{compaction.pk}/")
+        for words in (LOST_QUOTE, "/home/ann/chart.py", "This session is continued.", "Charts of the harbour"):
+            assert (words in page) == reads, (name, words)
+        told = ask(client, f"compactions/{compaction.pk}")
+        assert told["content"] == ("shown" if reads else "not granted")
+        assert (told["summary"] is not None) == reads
+        assert bool(told["restored"][0]["name"]) == bool(told["restored"][0]["text"]) == reads
+        assert bool(told["losses"]["lost"]) == reads
+        assert any(message["words"] or message["entry_uuid"] for message in told["messages"]) == reads
+        assert (told["loss_score"], told["losses"]["lost_count"]) == ("25.0", 2)
+        assert [message["tools"] for message in told["messages"]].count(["Read"]) == 4
+    assert "An owner of the team can grant you" in read(sign_in("vera"), f"/compactions/{compaction.pk}/")
+
+
+def test_team_that_stores_no_content_has_numbers_and_says_why(team: Team) -> None:
+    session = record_talk(team, make_user("alice"), write_recorded_talk(), stores_content=False)
+    compaction = session.compactions.get()
+    page = read(sign_in("alice"), f"/compactions/{compaction.pk}/")
+    assert page.count("is not stored.") == 4  # summary, names, score, messages
+    assert "chart.py" not in page
+    assert "~" in page.split('id="restored"')[1]  # the tokens of what came back
+
+
+def test_score_can_be_worked_out_by_hand(recorded: AgentSession) -> None:
+    compaction = recorded.compactions.get()
+    page = read(sign_in("vera"), f"/compactions/{compaction.pk}/").split('id="losses"')[1]
+    assert "Score = 15.0 / 60 \N{MULTIPLICATION SIGN} 100 = 25.0." in page
+    losses = ask(sign_in("vera"), f"compactions/{compaction.pk}")["losses"]
+    points = sum(part["weight"] * part["found"] / part["present"] for part in losses["parts"])
+    assert round(100 * points / sum(part["weight"] for part in losses["parts"]), 1) == 25.0
+
+
+def test_loss_leads_to_the_message_it_cites(recorded: AgentSession) -> None:
+    page = read(sign_in("alice"), f"/compactions/{recorded.compactions.get().pk}/")
+    link = page.split(LOST_QUOTE)[1].split('href="')[1].split('"')[0]
+    assert link.startswith("?from=1#entry-")
+    assert f'id="{link.partition("#")[2]}"' in page
+
+
+def test_every_message_has_a_fate() -> None:
+    talk = write_recorded_talk()
+    entries = read_entries(talk)
+    boundary = next(entry for entry in entries if entry.subtype == "compact_boundary")
+    sides = split_at_boundary(entries, boundary.uuid or "")
+    assert sides is not None
+    messages = trace_messages(sides)
+    assert [(message.who, message.fate.value) for message in messages] == [
+        ("user", "summarised"),
+        ("assistant", "summarised"),
+        ("tool result", "summarised"),
+        ("assistant", "summarised"),
+        ("tool result", "summarised"),
+        ("assistant", "summarised"),
+        ("attachment date", "dropped"),
+    ]
+    assert sum(count for _, count, _ in count_fates(messages)) == len(messages)
+    assert sum(tokens for _, _, tokens in count_fates(messages)) == sum(message.tokens for message in messages)
+
+
+def test_kept_messages_and_attachments_that_came_back_are_told_apart() -> None:
+    talk = RecordedTalk("kept")
+    talk.ask("Draw.")
+    talk.write("attachment", attachment={"type": "file", "filename": "/a.py", "content": "x"})
+    kept = talk.reply("kept-1", read=0, written=1000)
+    segment = {"headUuid": kept, "tailUuid": kept}
+    last = talk.parent
+    talk.parent = None
+    boundary = talk.write(
+        "system",
+        subtype="compact_boundary",
+        logicalParentUuid=last,
+        compactMetadata={"trigger": "auto", "preTokens": 1, "preservedSegment": segment},
+    )
+    talk.write("user", isCompactSummary=True, message={"role": "user", "content": "Told."})
+    talk.write("attachment", attachment={"type": "file", "filename": "/a.py", "content": "x"})
+    sides = split_at_boundary(read_entries(talk), boundary)
+    assert sides is not None
+    assert [message.fate for message in trace_messages(sides)] == [Fate.SUMMARISED, Fate.RESTORED, Fate.KEPT]
+    assert split_at_boundary(read_entries(talk), "elsewhere") is None
+
+
+def test_long_conversations_are_listed_in_stretches(team: Team) -> None:
+    talk = RecordedTalk("long")
+    for number in range(MESSAGES_SHOWN):
+        talk.ask(f"Prompt {number}.")
+        talk.reply(f"long-{number}", read=0, written=1000)
+    talk.compact()
+    session = record_talk(team, make_user("alice"), talk)
+    url = f"/compactions/{session.compactions.get().pk}/"
+    client = sign_in("alice")
+    first = read(client, url)
+    assert f"?from={MESSAGES_SHOWN + 1}#messages" in first
+    second = read(client, f"{url}?from={MESSAGES_SHOWN + 1}")
+    assert "Prompt 0." not in second.split('id="messages"')[1]
+    assert "Prompt 49." in second.split('id="messages"')[1]
+    assert "Prompt 0." in read(client, f"{url}?from=x").split('id="messages"')[1]
+    assert ask(client, f"compactions/{session.compactions.get().pk}")["next_message"] == MESSAGES_SHOWN + 1
+
+
+def test_chain_leads_to_the_compactions_around(team: Team) -> None:
+    session = make_session(team, "session-1")
+    first, second, third = make_compactions(session, 3)
+    client = sign_in("vera")
+    told = ask(client, f"compactions/{second.pk}")
+    assert (told["previous_id"], told["next_id"]) == (first.pk, third.pk)
+    page = read(client, f"/compactions/{second.pk}/")
+    assert f'href="/compactions/{first.pk}/">Previous' in page
+    assert f'href="/compactions/{third.pk}/">Next' in page
+    assert "Previous" not in read(client, f"/compactions/{first.pk}/")
+
+
+def test_micro_compaction_has_a_page_without_what_it_has_not(team: Team) -> None:
+    session = make_session(team, "session-1")
+    (micro,) = make_compactions(session, 1, kind="micro", cleared_count=12)
+    page = read(sign_in("vera"), f"/compactions/{micro.pk}/")
+    assert "12 results and attachments" in page
+    assert 'id="summary"' not in page
+    assert 'id="losses"' not in page
+
+
+def test_another_team_has_no_such_compaction(recorded: AgentSession) -> None:
+    compaction = recorded.compactions.get()
+    charlie = sign_in("charlie")
+    for url in (
+        f"/compactions/{compaction.pk}/",
+        f"/sessions/{recorded.pk}/compactions/",
+        f"/api/v1/compactions/{compaction.pk}",
+        f"/api/v1/sessions/{recorded.pk}/compactions",
+    ):
+        assert charlie.get(url).status_code == 404, url
+    assert ask(charlie, "compactions") == {"items": [], "next": None}
+
+
+def test_filters_and_pages_of_the_list(team: Team) -> None:
+    session = make_session(team, "session-1")
+    make_compactions(session, 3)
+    make_compactions(session, 2, kind="micro", at=None)
+    client = sign_in("vera")
+    since = (START + timedelta(hours=2)).isoformat().replace("+00:00", "Z")
+    for query, count in (("", 5), ("kind=full", 3), ("kind=micro", 2), (f"since={since}", 2), ("team=marina", 0)):
+        assert len(ask(client, f"compactions?{query}")["items"]) == count, query
+        assert len(ask(client, f"sessions/{session.pk}/compactions?{query}")["items"]) == count, query
+    seen, following = [], ""
+    while True:  # those without a time come last, and are reached
+        page = ask(client, f"compactions?limit=2&before={following}")
+        seen += [item["id"] for item in page["items"]]
+        if page["next"] is None:
+            break
+        following = page["next"]
+    assert len(seen) == len(set(seen)) == 5
+    assert set(seen[3:]) == set(ObservedCompaction.objects.filter(kind="micro").values_list("pk", flat=True))
+
+
+def test_queries_do_not_grow_with_the_rows(team: Team) -> None:
+    few, many = make_session(team, "few"), make_session(team, "many")
+    make_compactions(few, 10)
+    make_compactions(few, 10, kind="micro")
+    client = sign_in("vera")
+    urls = ("/sessions/{}/compactions/", "/api/v1/compactions?limit=200", "/api/v1/sessions/{}/compactions?limit=200")
+    before = [count_queries(client, url.format(few.pk)) for url in urls]
+    make_compactions(many, 1000)
+    make_compactions(many, 1000, kind="micro")
+    assert [count_queries(client, url.format(many.pk)) for url in urls] == before

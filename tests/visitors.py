@@ -1,0 +1,33 @@
+"""Visitors of pages and endpoints: signed-in people who read, ask and are counted by the queries they cause."""
+
+import json
+from typing import Any
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.builders import make_user
+
+
+def sign_in(name: str) -> Client:
+    client = Client()
+    client.force_login(make_user(name), backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def read(client: Client, url: str, **headers: str) -> str:
+    answer = client.get(url, headers=headers)
+    assert answer.status_code == 200, (url, answer.status_code)
+    return answer.content.decode()
+
+
+def ask(client: Client, path: str) -> Any:
+    return json.loads(read(client, f"/api/v1/{path}"))
+
+
+def count_queries(client: Client, url: str) -> int:
+    read(client, url)  # the session remembers its team with the first visit
+    with CaptureQueriesContext(connection) as queries:
+        read(client, url)
+    return len(queries)
