@@ -14,6 +14,7 @@ from compaction.cache.request_lines import Shape, read_shape
 from compaction.transcripts.transcript import read_transcript
 from compaction.transcripts.values import get_fields
 from dashboard.ingest.picture.columns import fit_id
+from dashboard.ingest.segments import expand
 from dashboard.ingest.stored_lines import read_stored_lines
 from dashboard.models import AgentSession, CacheBreak, PromptShape
 
@@ -69,7 +70,7 @@ class _Shapes:
         self.texts: dict[str, Shape] = {}
         for name, digest in digests.items():
             content = found[digest][2] if with_text and digest in found else None
-            shape = _read_shape_line(bytes(content)) if content is not None else None
+            shape = _read_shape_line(expand(content)) if content is not None else None
             if shape is not None:
                 self.texts[name] = shape
 

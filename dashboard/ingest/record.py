@@ -19,6 +19,7 @@ from dashboard.ingest.observed import ObservedLine, ObservedSession
 from dashboard.ingest.picture import SessionPicture, Totals, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
 from dashboard.ingest.rows import RowChanges, sync_rows
+from dashboard.ingest.segments import compress
 from dashboard.ingest.stored_lines import StoredLines, append_lines, read_stored_lines
 from dashboard.models import (
     LEVELS,
@@ -199,7 +200,7 @@ def _keep_shapes(team: Team, observed: ObservedSession) -> None:
             team=team,
             digest=shape.digest,
             prints=shape.prints,
-            content=shape.content,
+            content=None if shape.content is None else compress(shape.content),
             is_redacted=shape.is_redacted,
         )
         for shape in observed.shapes

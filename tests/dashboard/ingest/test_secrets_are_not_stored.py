@@ -10,7 +10,7 @@ from django.apps import apps
 from dashboard.ingest.intake import Origin, take_in
 from dashboard.ingest.observed import Piece
 from dashboard.ingest.segments import expand
-from dashboard.models import AgentSession, EntrySegment, TeamPolicy
+from dashboard.models import AgentSession, EntrySegment, PromptShape, TeamPolicy
 from tests.builders import make_team
 from tests.dashboard.ingest.conversation import Conversation
 from tests.dashboard.ingest.planted_secrets import PLANTED
@@ -36,9 +36,11 @@ def _read_everything() -> Iterator[str]:
         for row in model._default_manager.values():
             for value in row.values():
                 yield value.hex() if isinstance(value, bytes | memoryview) else json.dumps(value, default=str)
-    for segment in EntrySegment.objects.all():
-        yield expand(segment.facts).decode("utf-8", "replace")
-        yield expand(segment.content or b"").decode("utf-8", "replace")
+    packed = [value for row in EntrySegment.objects.values_list("facts", "content") for value in row]
+    packed += PromptShape.objects.values_list("content", flat=True)
+    for value in packed:
+        assert value is not None, "content is stored here"
+        yield expand(value).decode("utf-8", "replace")
 
 
 def test_no_planted_secret_is_in_the_database_or_the_log(caplog: pytest.LogCaptureFixture) -> None:
