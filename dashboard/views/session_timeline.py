@@ -48,7 +48,10 @@ def _show_call(request: PageRequest, session: AgentSession) -> HttpResponse:
         raise Http404("No such call.")
     response = render(request, "session/_call.html", {"session": session, "details": details})
     # What is picked stays picked when the page is loaded again or its address is passed on.
-    response["HX-Replace-Url"] = request.get_full_path()
+    kept = request.GET.copy()
+    kept.pop("break", None)
+    kept["call"] = str(picked)
+    response["HX-Replace-Url"] = f"{request.path}?{kept.urlencode()}"
     return response
 
 
