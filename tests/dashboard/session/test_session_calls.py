@@ -41,7 +41,7 @@ def test_threads_keep_their_order_and_are_woven_by_time(drafts: list[tuple[str, 
     for agent_id, minute in drafts:
         counts[agent_id] += 1
         at = None if minute is None else START + timedelta(minutes=minute)
-        calls.append(PlacedCall(0, "", agent_id, counts[agent_id], at, 0, 0, 0, 0, 0, 0, is_counted=True))
+        calls.append(PlacedCall(0, "", agent_id, counts[agent_id], 0, 0, 0, 0, 0, 0, is_counted=True, at=at))
     ordered = order_calls(calls)
     for agent_id, count in counts.items():
         assert [call.number for call in ordered if call.agent_id == agent_id] == list(range(1, count + 1))
