@@ -28,8 +28,7 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponse:
         return _show_table(request, session)
     header = read_header(request.actor, session, now=timezone.now())
     axis = TimelineAxis.TIME if request.GET.get("x") == TimelineAxis.TIME else TimelineAxis.CALL
-    is_timed = axis is TimelineAxis.TIME or len(header.threads) > 1
-    calls = read_calls(request.actor, session, is_timed=is_timed)
+    calls = read_calls(request.actor, session, is_timed=axis is TimelineAxis.TIME)
     picked = _read_picked(request)
     context: dict[str, object] = {
         "chart": draw_session(header, calls, axis=axis) if calls.calls else None,
@@ -46,8 +45,7 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponse:
 
 def _show_call(request: PageRequest, session: AgentSession) -> HttpResponse:
     picked = _read_picked(request)
-    threads = read_threads(session)
-    calls = read_calls(request.actor, session, is_timed=len(threads) > 1)
+    calls, threads = read_calls(request.actor, session), read_threads(session)
     details = read_call(request.actor, calls, threads, picked) if picked else None
     if details is None:
         raise Http404("No such call.")
@@ -61,8 +59,7 @@ def _show_call(request: PageRequest, session: AgentSession) -> HttpResponse:
 
 
 def _show_table(request: PageRequest, session: AgentSession) -> HttpResponse:
-    threads = read_threads(session)
-    calls = read_calls(request.actor, session, is_timed=len(threads) > 1)
+    calls, threads = read_calls(request.actor, session), read_threads(session)
     page = read_page(request.actor, calls, threads, before=_read_id(request, "before"))
     return render(request, "session/_calls.html", {"calls_page": page, "call_link": _link_calls(request)})
 
