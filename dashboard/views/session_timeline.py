@@ -3,6 +3,8 @@
 The same address answers htmx with the picked call alone, or with another page of the table alone.
 """
 
+from urllib.parse import urlencode
+
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -25,8 +27,8 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponse:
     if request.htmx.target == TABLE_PLACE:
         return _show_table(request, session)
     header = read_header(request.actor, session, now=timezone.now())
-    calls = read_calls(request.actor, session)
     axis = TimelineAxis.TIME if request.GET.get("x") == TimelineAxis.TIME else TimelineAxis.CALL
+    calls = read_calls(request.actor, session, is_timed=axis is TimelineAxis.TIME)
     picked = _read_picked(request)
     context: dict[str, object] = {
         "chart": draw_session(header, calls, axis=axis) if calls.calls else None,
@@ -35,6 +37,7 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponse:
         "details": read_call(request.actor, calls, header.threads, picked) if picked else None,
         "copy_count": calls.copy_count,
         "axis": axis.value,
+        "call_link": _link_calls(request),
         "timeline_url": tab_url(session, FIRST_TAB),
     }
     return render_tab(request, session, FIRST_TAB, context, header=header)
@@ -48,14 +51,23 @@ def _show_call(request: PageRequest, session: AgentSession) -> HttpResponse:
         raise Http404("No such call.")
     response = render(request, "session/_call.html", {"session": session, "details": details})
     # What is picked stays picked when the page is loaded again or its address is passed on.
-    response["HX-Replace-Url"] = request.get_full_path()
+    kept = request.GET.copy()
+    kept.pop("break", None)
+    kept["call"] = str(picked)
+    response["HX-Replace-Url"] = f"{request.path}?{kept.urlencode()}"
     return response
 
 
 def _show_table(request: PageRequest, session: AgentSession) -> HttpResponse:
     calls, threads = read_calls(request.actor, session), read_threads(session)
     page = read_page(request.actor, calls, threads, before=_read_id(request, "before"))
-    return render(request, "session/_calls.html", {"session": session, "calls_page": page})
+    return render(request, "session/_calls.html", {"calls_page": page, "call_link": _link_calls(request)})
+
+
+def _link_calls(request: PageRequest) -> str:
+    """The address of this page with another call picked, up to its id."""
+    kept = {name: request.GET[name] for name in ("x", "before") if name in request.GET}
+    return f"?{urlencode(kept)}&call=" if kept else "?call="
 
 
 def _read_picked(request: PageRequest) -> int | None:

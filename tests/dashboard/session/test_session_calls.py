@@ -1,7 +1,7 @@
 """The calls of a session: their order, pages of the table, one call in detail, the figure."""
 
-from datetime import timedelta
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from dashboard.access import Actor
 from dashboard.chart_data import TimelineAxis
 from dashboard.models import AgentSession
 from dashboard.session_call import read_call
-from dashboard.session_calls import PAGE_SIZE, PlacedCall, order_calls, read_calls, read_page
+from dashboard.session_calls import PAGE_SIZE, PlacedCall, read_calls, read_page, weave_threads
 from dashboard.session_page import read_header, read_threads
 from dashboard.session_timeline import draw_session
 from tests.builders import make_session, make_team, make_user
@@ -31,22 +31,34 @@ def viewer() -> Actor:
 
 # --- order -----------------------------------------------------------------------------------------------------------
 
-minutes = st.none() | st.integers(0, 20)
+
+@given(st.lists(st.sampled_from(["", "a", "b"]), max_size=15), st.randoms())
+def test_time_weaves_threads_and_each_keeps_its_order(agents: list[str], chance: Random) -> None:
+    """`agents`: whose turn it is by the clock; the clock may have told the calls of one thread in any order."""
+    straight = [
+        PlacedCall(place, "", agent_id, agents[:place].count(agent_id), 0, 0, 0, 0, 0, 0, is_counted=True)
+        for place, agent_id in enumerate(agents)
+    ]
+    assert weave_threads(straight) == tuple(straight)
+    shuffled = {agent_id: [call for call in straight if call.agent_id == agent_id] for agent_id in agents}
+    for own in shuffled.values():
+        chance.shuffle(own)
+    assert weave_threads([shuffled[agent_id].pop() for agent_id in agents]) == tuple(straight)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["", "a", "b"]), minutes), max_size=15))
-def test_threads_keep_their_order_and_are_woven_by_time(drafts: list[tuple[str, int | None]]) -> None:
-    counts = {"": 0, "a": 0, "b": 0}
-    calls = []
-    for agent_id, minute in drafts:
-        counts[agent_id] += 1
-        at = None if minute is None else START + timedelta(minutes=minute)
-        calls.append(PlacedCall(0, "", agent_id, counts[agent_id], at, 0, 0, 0, 0, 0, 0, is_counted=True))
-    ordered = order_calls(calls)
-    for agent_id, count in counts.items():
-        assert [call.number for call in ordered if call.agent_id == agent_id] == list(range(1, count + 1))
-    straight = order_calls(call._replace(at=START + timedelta(minutes=place)) for place, call in enumerate(calls))
-    assert [(call.agent_id, call.number) for call in straight] == [(call.agent_id, call.number) for call in calls]
+@pytest.mark.django_db
+def test_calls_without_a_time_stay_in_their_thread(session: AgentSession) -> None:
+    calls = make_calls(session, 4)
+    make_calls(session, 2, agent_id="a", at=None)
+    calls[2].at = None
+    calls[2].save()
+    found = read_calls(viewer(), session).calls
+    assert [call.number for call in found if call.agent_id == ""] == [1, 2, 3, 4]
+    assert [call.number for call in found if call.agent_id == "a"] == [1, 2]
+    timed = read_calls(viewer(), session, is_timed=True).calls
+    assert [call.pk for call in timed] == [call.pk for call in found]
+    assert {call.at for call in found} == {None}
+    assert next(call.at for call in timed if call.number == 4) == calls[3].at
 
 
 # --- the table -------------------------------------------------------------------------------------------------------
@@ -162,7 +174,7 @@ def test_figure_places_all_threads_on_one_axis(session: AgentSession, axis: Time
     add_break(calls[4], lost_usd=None)
     session.refresh_from_db()
     header = read_header(viewer(), session, now=START)
-    chart = draw_session(header, read_calls(viewer(), session), axis=axis)
+    chart = draw_session(header, read_calls(viewer(), session, is_timed=True), axis=axis)
     main, lanes = chart.figure["data"][0], chart.figure["data"][-1]
     assert main["customdata"] == [str(call.pk) for call in calls]
     assert len(lanes["x"]) == 2

@@ -150,8 +150,10 @@ def test_call_that_is_not_here_is_said(session: AgentSession, call: str) -> None
 
 def test_break_is_picked_by_its_call(session: AgentSession) -> None:
     call = make_calls(session, 5)[3]
-    add_break(call)
-    words = read_words(sign_in("vera"), f"/sessions/{session.pk}/?break={call.pk}", **htmx("call-details"))
+    broken = add_break(call)
+    url = f"/sessions/{session.pk}/?break={call.pk}"
+    assert f'href="/breaks/{broken.pk}/"' in sign_in("vera").get(url, headers=htmx("call-details")).content.decode()
+    words = read_words(sign_in("vera"), url, **htmx("call-details"))
     assert "cache break" in words
     assert "$0.06" in words
 

@@ -1,0 +1,128 @@
+"""The session page in a real Chromium: a call is picked by pointer, by keyboard and without scripts."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from dashboard.models import AgentSession, User
+from tests.browser.conftest import Axe, SignIn
+from tests.builders import make_session
+from tests.session_builders import add_break, add_compaction, make_calls
+
+
+def wait_for_charts(page: Page) -> None:
+    expect(page.locator(".chart-area:not(.drawn)")).to_have_count(0)
+
+
+@pytest.fixture
+def session(owner: User) -> AgentSession:
+    """A hundred calls and a sub-agent, compacted behind call 60, a break at call 20; a neighbour on either side."""
+    team = owner.memberships.get().team
+    make_session(team, "older one")
+    session = make_session(team, "s-1", title="Mend the crane", owner=owner, has_content=True, call_count=104)
+    make_session(team, "newer one")
+    calls = make_calls(session, 100)
+    make_calls(session, 4, agent_id="agent-1", at=None)
+    add_break(calls[19])
+    add_compaction(session, behind=60, before_tokens=50_000, after_tokens=20_000)
+    return session
+
+
+@pytest.fixture
+def opened(page: Page, session: AgentSession, owner: User, sign_in: SignIn) -> Page:
+    sign_in(page, owner)
+    page.goto(f"/sessions/{session.pk}/")
+    return page
+
+
+def test_click_on_a_call_shows_its_details_beside_the_chart(opened: Page, session: AgentSession) -> None:
+    wait_for_charts(opened)
+    area = opened.locator("[data-pick-url]")
+    area.scroll_into_view_if_needed()
+    box = area.locator(".nsewdrag").first.bounding_box()
+    assert box is not None
+    # Four calls of the sub-agent without a time come first: the break at call 20 is the 24th of 104.
+    x = box["x"] + area.evaluate("area => area._fullLayout.xaxis.l2p(24)")
+    y = box["y"] + box["height"] - 12
+    opened.mouse.move(x - 2, y)
+    opened.mouse.move(x, y)
+    expect(opened.locator(".hoverlayer .legend").first).to_be_visible()
+    opened.mouse.click(x, y)
+    details = opened.locator("#call-details")
+    expect(details).to_contain_text("Call 24")
+    expect(details).to_contain_text("main, number 20 there")
+    expect(details).to_contain_text("cache break")
+    expect(details).to_contain_text("$0.06 at list price")
+    expect(opened).to_have_url(re.compile(r"/sessions/\d+/\?call=\d+"))
+    details.get_by_role("link", name="Next call").click()
+    expect(details).to_contain_text("Call 25")
+    opened.reload()
+    expect(details).to_contain_text("Call 25")
+
+
+def test_table_is_walked_by_keyboard_alone(opened: Page) -> None:
+    opened.keyboard.press("j")
+    opened.keyboard.press("j")
+    opened.keyboard.press("Enter")
+    details = opened.locator("#call-details")
+    expect(details).to_contain_text("Call 103")
+    expect(details).to_contain_text("The cache held.")
+    opened.get_by_role("link", name="Older").last.press("Enter")
+    expect(opened.locator("#calls-table")).to_contain_text("Calls 5 to 54 of 104.")
+    expect(details).to_contain_text("Call 103")
+    opened.get_by_role("link", name="54", exact=True).press("Enter")
+    expect(details).to_contain_text("Call 54")
+
+
+def test_keys_lead_to_tabs_and_neighbours(opened: Page, session: AgentSession) -> None:
+    opened.keyboard.press("2")
+    expect(opened).to_have_url(re.compile(rf"/sessions/{session.pk}/\w+/$"))
+    opened.keyboard.press("1")
+    expect(opened).to_have_url(re.compile(rf"/sessions/{session.pk}/$"))
+    opened.keyboard.press("[")
+    expect(opened.get_by_role("heading", level=1)).to_have_text("newer one")
+    opened.keyboard.press("]")
+    expect(opened.get_by_role("heading", level=1)).to_have_text("Mend the crane")
+    opened.keyboard.press("?")
+    overlay = opened.get_by_role("dialog")
+    for words in ("Older session", "Newer session", "Tab: Timeline"):
+        expect(overlay).to_contain_text(words)
+
+
+def test_everything_is_read_without_scripts(opened: Page, live_url: str) -> None:
+    browser = opened.context.browser
+    assert browser is not None
+    context = browser.new_context(base_url=live_url, java_script_enabled=False)
+    context.add_cookies(opened.context.cookies())  # type: ignore[arg-type]
+    bare = context.new_page()
+    bare.goto(opened.url)
+    expect(bare.get_by_role("img", name=re.compile("of 200,000 tokens in use")).first).to_be_visible()
+    bare.get_by_role("link", name="Older").last.click()
+    expect(bare.locator("#calls-table")).to_contain_text("Calls 5 to 54 of 104.")
+    bare.get_by_role("link", name="24", exact=True).click()
+    expect(bare.locator("#call-details")).to_contain_text("cache break")
+    expect(bare.locator("#calls-table")).to_contain_text("Calls 5 to 54 of 104.")
+    bare.get_by_role("link", name="Settings in force").click()
+    expect(bare.get_by_role("row", name=re.compile("auto = available - 13,000 = 167,000"))).to_be_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["", "settings/", "?x=time"])
+def test_no_serious_accessibility_finding(opened: Page, axe: Axe, path: str, theme: str) -> None:
+    opened.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    opened.goto(opened.url + path)
+    wait_for_charts(opened)
+    if not path:
+        opened.get_by_role("link", name="103", exact=True).click()
+        expect(opened.locator("#call-details")).to_contain_text("Call 103")
+    assert axe(opened) == []
+
+
+@pytest.mark.parametrize("path", ["", "settings/"])
+def test_nothing_scrolls_sideways_on_a_small_phone(opened: Page, path: str) -> None:
+    opened.set_viewport_size({"width": 360, "height": 740})
+    opened.goto(opened.url + path)
+    wait_for_charts(opened)
+    assert opened.evaluate("document.documentElement.scrollWidth") == 360
