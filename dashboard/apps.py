@@ -1,8 +1,14 @@
 """The Django app of Plimsoll."""
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+from dashboard.search_index import ensure_search_index
 
 
 class DashboardConfig(AppConfig):
     name = "dashboard"
     verbose_name = "Plimsoll"
+
+    def ready(self) -> None:
+        post_migrate.connect(ensure_search_index, sender=self)

@@ -15,6 +15,7 @@ from dashboard.views.jobs import cancel_job, jobs, retry_job
 from dashboard.views.keys import keys, revoke_key
 from dashboard.views.overview import overview
 from dashboard.views.session import session, session_tab
+from dashboard.views.sessions import sessions
 from dashboard.views.sign_in import sign_in, sign_in_link, sign_out
 from dashboard.views.storage import storage
 from dashboard.views.styleguide import styleguide
@@ -48,6 +49,7 @@ urlpatterns = [
     path("teams/<slug:slug>/audit/", audit_log, name="audit_log"),
     path("upload/", upload, name="upload"),
     path("upload/part/", upload_part, name="upload_part"),
+    path("sessions/", sessions, name="sessions"),
     path("sessions/<int:session_id>/", session, name="session"),
     path("sessions/<int:session_id>/<slug:tab>/", session_tab, name="session_tab"),
     path("breaks/<int:break_id>/", cache_break, name="cache_break"),

@@ -6,6 +6,8 @@ Every figure here is worked out from the session's facts and written by dashboar
 from typing import Any
 
 from django.db import models
+from django.db.models import F, Value
+from django.db.models.functions import Concat
 from django.utils import timezone
 
 from dashboard.models.team import Team
@@ -77,6 +79,15 @@ class AgentSession(models.Model):
     version = models.PositiveBigIntegerField(default=0)  # raised by every change: open pages ask for what is newer
     policy_version = models.PositiveIntegerField(default=0)  # the team policy its level was worked out with
 
+    # What everybody who sees the session may find it by. The title is content: it is searched apart.
+    search_text = models.GeneratedField(
+        expression=Concat(
+            F("project"), Value("\n"), F("developer"), Value("\n"), F("branch"), Value("\n"), F("external_id")
+        ),
+        output_field=models.TextField(),
+        db_persist=True,
+    )
+
     class Meta:
         constraints = [
             # Two files of one session arriving at once must not make two sessions; serves the lookup of every batch.
@@ -92,6 +103,11 @@ class AgentSession(models.Model):
             # Filters by project and by model, newest first.
             models.Index(fields=["team", "project", "-last_at", "-id"], name="session_of_project"),
             models.Index(fields=["team", "model", "-last_at", "-id"], name="session_of_model"),
+            # Every filter of the sessions page: few matches are found, and many noticed, without touching a row.
+            models.Index(
+                fields=["team", "project", "model", "developer", "level_rank", "break_count", "last_at", "id"],
+                name="session_by_filter",
+            ),
             # A changed policy: which sessions were levelled with an older one.
             models.Index(fields=["team", "policy_version", "id"], name="session_by_policy"),
         ]
@@ -146,8 +162,11 @@ class SessionHour(models.Model):
             models.UniqueConstraint(fields=["session", "hour_at"], name="session_hour_once"),
         ]
         indexes = [
-            # Spend and loss per day of a team.
-            models.Index(fields=["team", "hour_at"], name="session_hour_of_team"),
+            # Spend, loss and hit rate per day of a team, summed from the index alone.
+            models.Index(
+                fields=["team", "hour_at", "spent_usd", "lost_usd", "input_tokens", "read_tokens"],
+                name="session_hour_sums",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,0 +1,73 @@
+"""The list of sessions: filters and place in the URL; the page, or for htmx the part of it that changes."""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.http import require_safe
+from django_htmx.http import push_url
+
+from dashboard import access, gauges
+from dashboard.page_request import PageRequest
+from dashboard.session_choices import list_choices
+from dashboard.session_filters import ACTIVE_WORDS, LEVEL_CHOICES, LEVEL_WORDS, SORT_WORDS, SessionFilters
+from dashboard.session_paging import BadPlace, Cursor
+
+LIST_ID = "session-list"
+
+
+@require_safe
+def sessions(request: PageRequest) -> HttpResponse:
+    filters = SessionFilters.read(request.GET.dict())
+    cursor = _read_cursor(request, filters)
+    found = gauges.list_sessions(request.actor, filters, now=timezone.now(), cursor=cursor)
+    context = {
+        "found": found,
+        "filters": filters,
+        "is_first": cursor is None,
+        "sorts": [(name, words, filters.sort_query(name)) for name, words in SORT_WORDS.items()],
+        **_offer_choices(request, filters),
+    }
+    response = render(request, _choose_template(request), context)
+    # The same address is a page and a part of it: whoever keeps one must not show it as the other.
+    patch_vary_headers(response, ["HX-Request", "HX-Target"])
+    if request.htmx:
+        place = {"after": request.GET.get("after"), "before": request.GET.get("before")} if cursor else {}
+        push_url(response, _address(filters, **place))
+    return response
+
+
+def _choose_template(request: PageRequest) -> str:
+    if not request.htmx or request.htmx.history_restore_request:
+        return "sessions/page.html"
+    return "sessions/_list.html" if request.htmx.target == LIST_ID else "sessions/_content.html"
+
+
+def _offer_choices(request: PageRequest, filters: SessionFilters) -> dict[str, object]:
+    teams = access.teams(request.actor)
+    return {
+        "choices": list_choices(teams),
+        "teams": teams if len(teams) > 1 else [],
+        "levels": [(value, LEVEL_WORDS[value]) for value in LEVEL_CHOICES],
+        "actives": ACTIVE_WORDS.items(),
+    }
+
+
+def _read_cursor(request: PageRequest, filters: SessionFilters) -> Cursor | None:
+    """A place that is not one, such as of another sort, is the beginning."""
+    for name, forwards in (("after", True), ("before", False)):
+        if text := request.GET.get(name, ""):
+            try:
+                return Cursor.read(text, filters.sort, forwards=forwards)
+            except BadPlace:
+                return None
+    return None
+
+
+def _address(filters: SessionFilters, **place: str | None) -> str:
+    query = filters.query
+    for name, text in place.items():
+        if text:
+            query = f"{query}&{name}={text}" if query else f"{name}={text}"
+    return f"{reverse('sessions')}?{query}" if query else reverse("sessions")
