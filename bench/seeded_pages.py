@@ -25,8 +25,9 @@ PROJECTS = [f"{first}-{second}" for first in ("web", "api", "data", "infra", "do
 MODELS = ("claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-5-5", "claude-haiku-4-5", "claude-sonnet-5-5")
 VERSIONS = ("2.1.20", "2.1.100", "2.1.197", "2.1.325")
 VERBS = ("Fix", "Refactor", "Explain", "Migrate", "Write", "Speed up", "Review", "Test", "Document", "Debug")
-THINGS = ("login tests", "billing to Decimal", "search index", "OTLP receiver", "API docs", "retry loop", "dark theme",
-          "cache layer", "import of files", "release notes", "flaky upload", "memory leak", "French numbers")  # fmt: skip
+THINGS = ("login tests", "billing to Decimal", "search index", "OTLP receiver", "API docs", "retry loop",
+          "dark theme", "cache layer", "import of files", "release notes", "flaky upload", "memory leak",
+          "French numbers")  # fmt: skip
 RARE_WORD = "cormorant"  # in the title of one session in a thousand
 CAUSES = ("ttl_expired", "tools_changed", "model_changed", "unknown")
 USD = Decimal("0.00000001")
@@ -67,9 +68,9 @@ def _insert(model: type[models.Model], rows: Iterator[models.Model]) -> None:
         for row in rows:
             batch.append(row)
             if len(batch) == BATCH:
-                model._default_manager.bulk_create(batch)
+                model._base_manager.bulk_create(batch)  # noqa: SLF001
                 count, batch = count + BATCH, []
-        model._default_manager.bulk_create(batch)
+        model._base_manager.bulk_create(batch)  # noqa: SLF001
     seconds = time.perf_counter() - started
     print(f"  {count + len(batch):>9,} {model.__name__} in {seconds:.0f} s", file=sys.stderr)
 
@@ -198,8 +199,8 @@ def _insert_calls() -> None:
             [BIG_SESSION_CALLS],
         )
         cursor.execute(
-            "INSERT INTO dashboard_apicall (team_id, session_id, agent_id, number, call_id, request_id, is_counted, at, "
-            "turn, model, client_version, query_source, stop_reason, input_tokens, read_tokens, write_5m_tokens, "
+            "INSERT INTO dashboard_apicall (team_id, session_id, agent_id, number, call_id, request_id, is_counted, "
+            "at, turn, model, client_version, query_source, stop_reason, input_tokens, read_tokens, write_5m_tokens, "
             "write_1h_tokens, output_tokens, is_output_estimated, context_tokens, cost_usd, provenance) "
             f"SELECT s.team_id, s.id, '', n.number, {call_id}, '', {true}, {at}, n.number / 5, s.model, "
             "s.client_version, '', 'end_turn', 12, 40000, 1500, 0, 300, NOT " + true + ", "

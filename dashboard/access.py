@@ -26,6 +26,7 @@ from dashboard.models import (
     ObservedCompaction,
     Role,
     Scope,
+    SessionHour,
     Team,
     TeamPolicy,
     User,
@@ -211,6 +212,10 @@ def followed_files(actor: Actor) -> QuerySet[FollowedFile]:
 
 def sessions(actor: Actor, act: Act = Act.SEE) -> QuerySet[AgentSession]:
     return AgentSession.objects.filter(team__in=teams(actor, act))
+
+
+def session_hours(actor: Actor) -> QuerySet[SessionHour]:
+    return SessionHour.objects.filter(team__in=teams(actor))
 
 
 def calls(actor: Actor) -> QuerySet[ApiCall]:

@@ -24,25 +24,28 @@ PAGE_SIZE = 50
 _SHORT_ID = 8
 _COLUMNS = (
     "team_id", "external_id", "owner_id", "developer", "title", "project", "branch", "model", "client_version",
-    "reported_window_tokens", "last_at", "ended_at", "warm_until", "context_tokens", "level", "level_rank",
-    "percent_left", "forecast", "recent_hits", "spent_usd", "lost_usd", "call_count", "unpriced_count", "turn_count",
-    "break_count", "compaction_count", "mid_task_count",
+    "started_at", "reported_window_tokens", "last_at", "ended_at", "warm_until", "context_tokens", "level",
+    "level_rank", "percent_left", "forecast", "recent_hits", "spent_usd", "lost_usd", "call_count", "unpriced_count",
+    "turn_count", "break_count", "compaction_count", "mid_task_count",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One line of a list. `name` is the title for who may read it, else the beginning of the session's id."""
+    """One line of a list. The title is empty for who may not read it."""
 
     session: AgentSession
     url: str
-    name: str
-    reads_content: bool
+    title: str
     state: LiveState
     bar: GaugeBar
     forecast_words: str
     warm_seconds: int | None  # left of the cache's time, 0 when it is over, None when it is not known
     hits: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        return self.title or self.session.external_id[:_SHORT_ID]
 
     @property
     def last_hit(self) -> float | None:
@@ -113,15 +116,13 @@ def draw_rows(
     pattern = reverse("session", args=[0])
     rows = []
     for session in sessions:
-        session.team = teams_by_id[session.team_id]
-        reads = access.reads_content(actor, session)
+        title = find_title(actor, session, teams_by_id[session.team_id])
         bar = draw_gauge(drawn.find_lines(session), read_level(drawn.find_lines(session), session.context_tokens))
         rows.append(
             SessionRow(
                 session=session,
                 url=pattern.replace("0", str(session.pk), 1),
-                name=(session.title if reads else "") or session.external_id[:_SHORT_ID],
-                reads_content=reads,
+                title=title,
                 state=find_live_state(session, now=now),
                 bar=bar,
                 forecast_words=say_forecast(session, bar),
@@ -130,6 +131,16 @@ def draw_rows(
             )
         )
     return tuple(rows)
+
+
+def find_title(actor: Actor, session: AgentSession, team: Team) -> str:
+    """A title quotes the conversation: empty for who may not read it."""
+    session.team = team
+    return session.title if access.reads_content(actor, session) else ""
+
+
+def name_session(actor: Actor, session: AgentSession, team: Team) -> str:
+    return find_title(actor, session, team) or session.external_id[:_SHORT_ID]
 
 
 class LineMemo:

@@ -17,10 +17,13 @@ class PersonZoneMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        name = request.COOKIES.get(ZONE_COOKIE, "")
-        zone = ZoneInfo(name) if name in _list_zones() else None
-        with timezone.override(zone):
+        with timezone.override(find_zone(request.COOKIES.get(ZONE_COOKIE, ""))):
             return self.get_response(request)
+
+
+def find_zone(name: str) -> ZoneInfo | None:
+    """None for a name that is no zone, whatever it is."""
+    return ZoneInfo(name) if name in _list_zones() else None
 
 
 @lru_cache(maxsize=1)

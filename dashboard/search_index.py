@@ -14,13 +14,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 SESSIONS = "dashboard_agentsession"
 INDEX = "dashboard_session_search"
-LEAST_LETTERS = 3  # a trigram index knows nothing shorter
 
-_VALUES = "(rowid, title, search_text) VALUES"
 _REMOVAL = (
-    f"INSERT INTO {INDEX} ({INDEX}, rowid, title, search_text) VALUES ('delete', old.id, old.title, old.search_text)"
+    f"INSERT INTO {INDEX} ({INDEX}, rowid, title, search_text) "  # noqa: S608 (names of our own)
+    "VALUES ('delete', old.id, old.title, old.search_text)"
 )
-_ADDITION = f"INSERT INTO {INDEX} {_VALUES} (new.id, new.title, new.search_text)"
+_ADDITION = f"INSERT INTO {INDEX} (rowid, title, search_text) VALUES (new.id, new.title, new.search_text)"  # noqa: S608
 _CHANGED = "old.title IS NOT new.title OR old.search_text IS NOT new.search_text"
 _TRIGGERS = {
     "session_search_insert": f"AFTER INSERT ON {SESSIONS} BEGIN {_ADDITION}; END",
@@ -42,7 +41,7 @@ _TRIGRAM_INDEXES = (
 log = logging.getLogger(__name__)
 
 
-def ensure_search_index(using: str, **signal: Any) -> None:
+def ensure_search_index(using: str, **_signal: Any) -> None:
     """Receives post_migrate. What is there already stays; what an altered table lost is made again and filled."""
     connection = connections[using]
     if not _has_columns(connection):
@@ -87,4 +86,4 @@ def _find_missing(connection: BaseDatabaseWrapper) -> Iterator[str]:
     yield _FTS_TABLE
     for name, body in _TRIGGERS.items():
         yield f"CREATE TRIGGER IF NOT EXISTS {name} {body}"
-    yield f"INSERT INTO {INDEX} ({INDEX}) VALUES ('rebuild')"
+    yield f"INSERT INTO {INDEX} ({INDEX}) VALUES ('rebuild')"  # noqa: S608

@@ -13,7 +13,7 @@ KEPT_SECONDS = 30
 # From one name to the next by the index: as many steps as there are names, not as there are sessions.
 _NEXT = "SELECT min({column}) FROM dashboard_agentsession WHERE team_id = %s AND {column} >"
 _NAMES = (
-    f"WITH RECURSIVE names(name) AS ({_NEXT} '' UNION ALL SELECT ({_NEXT} names.name) FROM names "
+    f"WITH RECURSIVE names(name) AS ({_NEXT} '' UNION ALL SELECT ({_NEXT} names.name) FROM names "  # noqa: S608
     "WHERE name IS NOT NULL) SELECT name FROM names WHERE name IS NOT NULL LIMIT %s"
 )
 
@@ -28,7 +28,10 @@ class SessionChoices:
 def list_choices(teams: Sequence[Team]) -> SessionChoices:
     """Remembered for half a minute: a new project is not missed, and no page waits for it."""
     key = f"session-choices-{'-'.join(str(team.pk) for team in teams)}"
-    choices: SessionChoices = cache.get_or_set(key, lambda: _read_choices(teams), KEPT_SECONDS)
+    choices: SessionChoices | None = cache.get(key)
+    if choices is None:
+        choices = _read_choices(teams)
+        cache.set(key, choices, KEPT_SECONDS)
     return choices
 
 

@@ -14,6 +14,8 @@ from dashboard.models import LEVELS
 
 ABOVE = "above"  # any line reached
 LONGEST_VALUE = 200
+MOST_WORDS = 8
+LEAST_LETTERS = 3  # of one word at least: the index of the search knows nothing shorter
 _FIRST_LINE = LEVELS.index("warning")
 
 
@@ -99,22 +101,29 @@ class SessionFilters:
         named["sort"] = "" if self.sort is SortName.ACTIVE else self.sort.value
         return {name: value for name, value in named.items() if value}
 
+    @property
+    def is_searching(self) -> bool:
+        return is_searchable(self.text)
+
     def sort_query(self, sort: SortName) -> str:
         return replace(self, sort=sort).query
 
     @property
     def chips(self) -> list[Chip]:
-        shown = [
-            (name, name if name != "text" else "contains", getattr(self, name)) for name in _TEXTS if getattr(self, name)
-        ]
+        shown = [(name, name, getattr(self, name)) for name in _TEXTS[1:] if getattr(self, name)]
+        if self.is_searching:
+            shown.insert(0, ("text", "contains", self.text))
         if self.level:
             shown.append(("level", "level", LEVEL_WORDS[self.level]))
         if self.active:
             shown.append(("active", "active", ACTIVE_WORDS[ActiveWithin(self.active)]))
-        chips = [Chip(label, value, replace(self, **{name: ""}).query) for name, label, value in shown]
         if self.has_breaks:
-            chips.append(Chip("breaks", "one or more", replace(self, has_breaks=False).query))
-        return chips
+            shown.append(("breaks", "breaks", "one or more"))
+        fields = self.fields
+        return [
+            Chip(label, value, urlencode({key: text for key, text in fields.items() if key != name}))
+            for name, label, value in shown
+        ]
 
     def match_columns(self, now: datetime) -> Q:
         """All but team and text; answered by the index session_by_filter alone."""
@@ -137,6 +146,10 @@ def find_start(within: ActiveWithin, now: datetime) -> datetime:
     if within is ActiveWithin.TODAY:
         return timezone.localtime(now).replace(hour=0, minute=0, second=0, microsecond=0)
     return now - _LENGTHS.get(within, timedelta(days=7))
+
+
+def is_searchable(text: str) -> bool:
+    return any(len(word) >= LEAST_LETTERS for word in text.split()[:MOST_WORDS])
 
 
 def _clean(text: str) -> str:

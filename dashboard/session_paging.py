@@ -157,7 +157,7 @@ class SessionList:
             limit = _sort_key(columns, cursor.place)
             sign = 1 if cursor.forwards else -1
             places = [p for p in places if (sign > 0) is (_sort_key(columns, p) > limit) and p != cursor.place]
-        wanted = [place[-1] for place in places[:size]]
+        wanted = [pk for *_, pk in places[:size] if pk is not None]
         rows = {session.pk: session for session in self.visible.filter(pk__in=wanted)}
         return [rows[pk] for pk in wanted if pk in rows], total
 

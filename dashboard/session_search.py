@@ -8,9 +8,8 @@ from django.db import connection
 from django.db.models import Q
 
 from dashboard.access import Act, Actor
-from dashboard.search_index import INDEX, LEAST_LETTERS, is_indexed
-
-MOST_WORDS = 8
+from dashboard.search_index import INDEX, is_indexed
+from dashboard.session_filters import LEAST_LETTERS, MOST_WORDS, is_searchable
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +29,9 @@ class TextSearch:
 
     def find_candidates(self, limit: int) -> list[int] | None:
         """Ids among which all that match are, or None when there are more than the limit or no index knows."""
-        long = [word for word in self.words if len(word) >= LEAST_LETTERS]
-        if not long or not is_indexed():
+        if not is_indexed():
             return None
+        long = [word for word in self.words if len(word) >= LEAST_LETTERS]
         quoted = " ".join('"' + word.replace('"', '""') + '"' for word in long)
         expression = quoted if self.readable is not None else f"search_text : ({quoted})"
         with connection.cursor() as cursor:
@@ -42,8 +41,8 @@ class TextSearch:
 
 
 def search_for(actor: Actor, text: str) -> TextSearch | None:
-    words = tuple(text.split()[:MOST_WORDS])
-    return TextSearch(words, _find_readable(actor)) if words else None
+    """None where no word is long enough for an index: a search for two letters would read every session."""
+    return TextSearch(tuple(text.split()[:MOST_WORDS]), _find_readable(actor)) if is_searchable(text) else None
 
 
 def _find_readable(actor: Actor) -> Q | None:

@@ -8,7 +8,7 @@ from ninja import NinjaAPI
 
 from compaction.errors import BadPolicy
 from dashboard.accounts.refusals import Refused
-from dashboard.api import breaks, compactions, context, ingest, keys, me, members, policies, session, teams
+from dashboard.api import breaks, compactions, context, ingest, keys, me, members, policies, session, sessions, teams
 from dashboard.api.auth import KeyAuth, SessionAuth
 from dashboard.ingest.record import TooBusy
 
@@ -29,6 +29,7 @@ for router in (
     keys.router,
     policies.router,
     ingest.router,
+    sessions.router,
     session.router,
     context.router,
     breaks.router,

@@ -1,0 +1,193 @@
+"""Sessions as lists, and a team at a glance: the numbers of the sessions page and the overview."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Literal
+
+from django.utils import timezone
+from ninja import Field, Query, Router, Schema
+from ninja.errors import HttpError
+from pydantic import ConfigDict
+
+from dashboard import access, gauges
+from dashboard.access import Act
+from dashboard.api.request import ApiRequest
+from dashboard.api.schemas import Problem
+from dashboard.fleet import count_fleet
+from dashboard.live_state import LiveState
+from dashboard.person_zone import find_zone
+from dashboard.session_filters import ActiveWithin, SessionFilters, SortName
+from dashboard.session_paging import BadPlace, Cursor
+
+MOST_ROWS = 200
+
+router = Router(tags=["sessions"])
+
+LevelName = Literal["above", "not known", "ok", "warning", "error", "auto-compact", "blocking"]
+
+
+class SessionQuery(Schema):
+    """A parameter that is not known is refused: a misspelt filter would otherwise show everything, silently."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(
+        "",
+        max_length=200,
+        description="Words in project, developer, branch or id, and in titles you may read; one of three letters.",
+    )
+    team: str = Field("", max_length=200, description="The slug of one of your teams.")
+    project: str = Field("", max_length=200)
+    model: str = Field("", max_length=200)
+    developer: str = Field("", max_length=200)
+    level: LevelName | None = Field(None, description="`above`: any line reached.")
+    active: ActiveWithin | None = Field(None, description="Since when; today begins at midnight UTC.")
+    breaks: bool = Field(default=False, description="Only sessions with a cache break.")
+    sort: SortName = Field(SortName.ACTIVE, description="Always the most first.")
+    after: str = Field("", max_length=100, description="`after` of the page before this one.")
+    before: str = Field("", max_length=100, description="`before` of the page after this one.")
+    limit: int = Field(gauges.PAGE_SIZE, ge=1, le=MOST_ROWS)
+
+
+class SessionOut(Schema):
+    id: int
+    external_id: str
+    team: str
+    title: str | None = Field(description="Null where you may not read the content, or none is stored.")
+    project: str
+    branch: str
+    developer: str
+    model: str
+    client_version: str
+    state: LiveState
+    started_at: datetime | None
+    last_at: datetime
+    warm_until: datetime | None = Field(description="When the prompt cache is forgotten, where it is known.")
+    context_tokens: int
+    window_tokens: int | None = Field(description="Null where the window is not known.")
+    level: str
+    percent_left: int | None
+    forecast: dict[str, object] | None = Field(description="To the auto-compact line: [low, likely, high].")
+    recent_hits: list[int] = Field(description="Hit rate of the last calls in percent, oldest first.")
+    spent_usd: Decimal | None = Field(description="List price; null where no call has a known price.")
+    lost_usd: Decimal | None = Field(description="Lost to cache breaks, list price.")
+    calls: int
+    breaks: int
+    compactions: int
+    mid_task_compactions: int
+
+
+class SessionsOut(Schema):
+    sessions: list[SessionOut]
+    after: str | None = Field(description="Pass it as `after` for the next page; null at the end.")
+    before: str | None = Field(description="Pass it as `before` for the page before; null at the beginning.")
+
+
+class DayOut(Schema):
+    day: date
+    spent_usd: Decimal
+    lost_usd: Decimal
+
+
+class OverviewQuery(Schema):
+    model_config = ConfigDict(extra="forbid")
+
+    team: str = Field("", max_length=200, description="A slug; needed when you belong to several teams.")
+    zone: str = Field("UTC", max_length=64, description="Where a day begins, such as Europe/Berlin.")
+
+
+class OverviewOut(Schema):
+    team: str
+    live: int = Field(description="Sessions from which something arrived in the last 5 minutes.")
+    active_today: int
+    above_a_line: int = Field(description="Of the last 24 hours, with the warning line or a higher one reached.")
+    past_auto_compact: int
+    spent_today_usd: Decimal = Field(description="List price.")
+    lost_today_usd: Decimal
+    hit_rate_today: float | None = Field(description="Share of prompt tokens read from the cache; null without any.")
+    days: list[DayOut] = Field(description="14 days, oldest first; the last one is today.")
+
+
+@router.get("/sessions", response={200: SessionsOut, 403: Problem, 404: Problem, 422: Problem})
+def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> SessionsOut:
+    """Sessions of your teams. Pages go by place: as quick at any depth, and steady while sessions change."""
+    access.require_anywhere(request.auth, Act.SEE)
+    filters = SessionFilters(
+        text=query.text.replace("\x00", ""),
+        has_breaks=query.breaks,
+        level=query.level or "",
+        active=query.active or "",
+        sort=query.sort,
+        **{name: getattr(query, name).replace("\x00", "") for name in ("team", "project", "model", "developer")},
+    )
+    if filters.text and not filters.is_searching:
+        raise HttpError(422, "text: at least one word of three letters.")
+    found = gauges.list_sessions(
+        request.auth, filters, now=timezone.now(), cursor=_read_cursor(query), size=query.limit
+    )
+    return SessionsOut(
+        sessions=[_session_out(row) for row in found.rows], after=found.after or None, before=found.before or None
+    )
+
+
+@router.get("/overview", response={200: OverviewOut, 403: Problem, 404: Problem, 422: Problem})
+def read_overview(
+    request: ApiRequest,
+    query: Query[OverviewQuery],
+) -> OverviewOut:
+    """What is live, what is above a line, what today cost."""
+    access.require_anywhere(request.auth, Act.SEE)
+    teams = access.teams(request.auth)
+    if not query.team and len(teams) > 1:
+        raise HttpError(422, "team: you belong to several, so name one.")
+    chosen = access.require_team(request.auth, query.team, Act.SEE) if query.team else teams[0]
+    zone = find_zone(query.zone)
+    if zone is None:
+        raise HttpError(422, "zone: expected the name of a time zone, such as Europe/Berlin.")
+    numbers = count_fleet(request.auth, chosen, now=timezone.now(), zone=zone)
+    return OverviewOut(
+        team=chosen.slug,
+        live=numbers.live_count,
+        active_today=numbers.today_count,
+        above_a_line=numbers.above_count,
+        past_auto_compact=numbers.past_auto_count,
+        spent_today_usd=numbers.spent_today_usd,
+        lost_today_usd=numbers.lost_today_usd,
+        hit_rate_today=numbers.hit_rate_today,
+        days=[DayOut(day=day.day, spent_usd=day.spend_usd, lost_usd=day.lost_usd) for day in numbers.days],
+    )
+
+
+def _read_cursor(query: SessionQuery) -> Cursor | None:
+    text, forwards = (query.after, True) if query.after else (query.before, False)
+    if not text:
+        return None
+    try:
+        return Cursor.read(text, query.sort, forwards=forwards)
+    except BadPlace as error:
+        raise HttpError(422, "after, before: not a place in a list with this sort.") from error
+
+
+def _session_out(row: gauges.SessionRow) -> SessionOut:
+    session = row.session
+    return SessionOut(
+        **{name: getattr(session, name) for name in _SAME_NAMES},
+        team=session.team.slug,
+        title=row.title or None,
+        state=row.state,
+        window_tokens=row.bar.window_tokens,
+        level=row.bar.level.value,
+        percent_left=row.bar.percent_left,
+        spent_usd=row.spent_usd,
+        lost_usd=row.lost_usd,
+        calls=session.call_count,
+        breaks=session.break_count,
+        compactions=session.compaction_count,
+        mid_task_compactions=session.mid_task_count,
+    )
+
+
+_SAME_NAMES = (
+    "id", "external_id", "project", "branch", "developer", "model", "client_version", "started_at", "last_at",
+    "warm_until", "context_tokens", "forecast", "recent_hits",
+)  # fmt: skip
