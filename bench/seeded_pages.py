@@ -29,7 +29,7 @@ THINGS = ("login tests", "billing to Decimal", "search index", "OTLP receiver", 
           "dark theme", "cache layer", "import of files", "release notes", "flaky upload", "memory leak",
           "French numbers")  # fmt: skip
 RARE_WORD = "cormorant"  # in the title of one session in a thousand
-CAUSES = ("ttl_expired", "tools_changed", "model_changed", "unknown")
+CAUSES = ("ttl_expired_5m", "tools_changed", "model_changed", "unexplained")
 USD = Decimal("0.00000001")
 
 

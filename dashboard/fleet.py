@@ -22,7 +22,7 @@ from dashboard.session_filters import ABOVE, ActiveWithin, SessionFilters, SortN
 
 CHART_DAYS = 14
 RISKY_ROWS = 8
-NEWEST_ROWS = 6
+NEWEST_ROWS = 4
 _WARNING, _AUTO = LEVELS.index("warning"), LEVELS.index("auto-compact")
 _NOTHING_USD = Decimal(0)
 _TITLES = {str(cause): note.title.rstrip(".") for cause, note in CAUSES.items()}

@@ -1,5 +1,8 @@
 """Builders of what most tests need first: people, teams, keys, sessions."""
 
+from datetime import timedelta
+
+from django.utils import timezone
 from django.utils.text import slugify
 
 from dashboard.accounts.keys import create_key
@@ -30,3 +33,22 @@ def make_session(team: Team, external_id: str, **columns: object) -> AgentSessio
     given = {"model": "claude-sonnet-4-5", "client_version": "2.1.100", "context_tokens": 150_000, **columns}
     given.setdefault("peak_tokens", given["context_tokens"])
     return AgentSession.objects.create(team=team, external_id=external_id, **given)
+
+
+def make_many_sessions(team: Team, count: int, **columns: object) -> list[AgentSession]:
+    """Stored sessions one minute apart, the first one the newest; a column that is a function gets the number."""
+    now = timezone.now()
+    rows = [
+        AgentSession(
+            team=team,
+            external_id=f"{team.slug}-{number:05}",
+            **{
+                "model": "claude-sonnet-4-5",
+                "client_version": "2.1.100",
+                "last_at": now - timedelta(minutes=number),
+                **{name: value(number) if callable(value) else value for name, value in columns.items()},
+            },
+        )
+        for number in range(count)
+    ]
+    return AgentSession.objects.bulk_create(rows)

@@ -34,13 +34,14 @@ def choice_options(offered: Iterable[str], chosen: str) -> SafeString:
 
 def _draw_row(row: SessionRow) -> str:
     session = row.session
+    name, model = escape(row.name), escape(session.model)
     place = escape(f"{session.project} · {session.branch}" if session.branch else session.project or "no project")
     left = f' data-seconds-left="{row.warm_seconds}"' if row.warm_seconds else ""
     cells = (
         f'<td class="two"><span class="dot {row.state}" role="img" aria-label="{row.state}" title="{row.state}"></span>'
-        f'<a href="{row.url}">{escape(row.name)}</a><small>{place}</small></td>',
+        f'<a href="{row.url}" title="{name}">{name}</a><small>{place}</small></td>',
         f'<td class="two">{escape(session.developer) or "not known"}'
-        f"<small>{escape(session.model) or 'model not known'}</small></td>",
+        f'<small title="{model}">{model.removeprefix("claude-") or "model not known"}</small></td>',
         f"<td>{gauge(row.bar)}</td>",
         f'<td class="num two">{_split_range(row.forecast_words)}</td>',
         f'<td class="num two">{session.compaction_count}{_below(session.mid_task_count, "mid-task")}</td>',

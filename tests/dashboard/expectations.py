@@ -84,6 +84,7 @@ PAGES: dict[str, Row] = {
     "GET session_tab": everybody(200, other=404),
     "GET cache_break": everybody(200, other=404),
     "GET compaction": everybody(200, other=404),
+    "GET sessions": everybody(200),
 }
 
 
@@ -130,6 +131,8 @@ API: dict[str, ApiRow] = {
     "GET /api/v1/breaks/{break_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "GET /api/v1/compactions": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
     "GET /api/v1/compactions/{compaction_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "GET /api/v1/sessions": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
+    "GET /api/v1/overview": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
 }
 
 NO_ROWS = {name: {f"{name}-TOTAL_FORMS": "0", f"{name}-INITIAL_FORMS": "0"} for name in ("models", "patterns")}

@@ -1,0 +1,213 @@
+"""Lists of sessions: filters, sorts, and pages that hold while sessions come and change."""
+
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.utils import timezone
+
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.gauges import list_sessions
+from dashboard.models import LEVELS, AgentSession, Team
+from dashboard.session_filters import SessionFilters, SortName
+from dashboard.session_paging import FEW, BadPlace, Cursor
+from tests.builders import make_many_sessions, make_session, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team("Harbour", owner="alice", viewer="vera")
+
+
+@pytest.fixture
+def alice(team: Team) -> Actor:
+    return access.person(make_user("alice"))
+
+
+def names(actor: Actor, query: dict[str, str]) -> list[str]:
+    found = list_sessions(actor, SessionFilters.read(query), now=timezone.now())
+    return [row.session.external_id for row in found.rows]
+
+
+def walk(actor: Actor, filters: SessionFilters, *, size: int, forwards: bool = True) -> Iterator[list[int]]:
+    """Page after page, from one end to the other and no further."""
+    page = list_sessions(actor, filters, now=timezone.now(), size=size)
+    if not forwards:
+        while page.after:
+            page = turn(actor, filters, page.after, size=size, forwards=True)
+    while True:
+        yield [row.session.pk for row in page.rows]
+        place = page.after if forwards else page.before
+        if not place:
+            return
+        page = turn(actor, filters, place, size=size, forwards=forwards)
+
+
+def turn(actor: Actor, filters: SessionFilters, place: str, *, size: int, forwards: bool):  # type: ignore[no-untyped-def]
+    cursor = Cursor.read(place, filters.sort, forwards=forwards)
+    return list_sessions(actor, filters, now=timezone.now(), cursor=cursor, size=size)
+
+
+FILTERED = [
+    ({}, "live idle full quiet other"),
+    ({"project": "web"}, "live full"),
+    ({"model": "claude-opus-4-6"}, "idle"),
+    ({"developer": "mia"}, "live quiet"),
+    ({"level": "above"}, "idle full"),
+    ({"level": "warning"}, "idle"),
+    ({"level": "not known"}, "other"),
+    ({"active": "live"}, "live"),
+    ({"active": "hour"}, "live idle"),
+    ({"active": "day"}, "live idle full"),
+    ({"active": "week"}, "live idle full quiet"),
+    ({"breaks": "yes"}, "full quiet"),
+    ({"breaks": "yes", "level": "above"}, "full"),
+    ({"text": "WEB"}, "live full"),
+    ({"text": "feat mia"}, "live"),
+    ({"text": "web", "breaks": "yes"}, "full"),
+    ({"text": "nowhere"}, ""),
+    ({"text": "we"}, "live idle full quiet other"),  # too short to search for
+    ({"level": "purple", "active": "never", "sort": "colour"}, "live idle full quiet other"),
+    ({"sort": "risk"}, "full idle quiet live other"),
+    ({"sort": "lost"}, "quiet full other idle live"),
+    ({"sort": "spend"}, "idle other quiet full live"),
+    ({"sort": "spend", "project": "web"}, "full live"),
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), FILTERED)
+def test_filters_and_sorts_pick_what_they_say(
+    team: Team, alice: Actor, query: dict[str, str], expected: str
+) -> None:
+    now = timezone.now()
+
+    def keep(name: str, age: timedelta, level: str, **columns: object) -> None:
+        left = columns.pop("left", 50)
+        make_session(
+            team, name, last_at=now - age, level=level, level_rank=LEVELS.index(level),
+            percent_left=None if level == "not known" else left, **columns,
+        )  # fmt: skip
+
+    keep("live", timedelta(minutes=1), "ok", project="web", developer="mia", branch="feat/x")
+    keep("idle", timedelta(minutes=30), "warning", model="claude-opus-4-6", spent_usd=9, left=9)
+    keep("full", timedelta(hours=5), "blocking", project="web", break_count=2, lost_usd=1, spent_usd=2, left=0)
+    keep("quiet", timedelta(days=3), "ok", developer="mia", break_count=1, lost_usd=3, spent_usd=4, left=20)
+    keep("other", timedelta(days=30), "not known", spent_usd=5)
+    assert names(alice, query) == expected.split()
+
+
+def make_varied(team: Team, count: int, chance: random.Random) -> None:
+    """Few different values: most places differ in the id alone."""
+    now = timezone.now()
+
+    def rank(number: int) -> int:
+        return number * 7 % 4
+
+    make_many_sessions(
+        team, count,
+        last_at=lambda number: now - timedelta(minutes=chance.randrange(8), microseconds=chance.randrange(3)),
+        level_rank=rank,
+        level=lambda number: LEVELS[rank(number)],
+        percent_left=lambda number: chance.randrange(4) if rank(number) else None,
+        lost_usd=lambda number: Decimal(chance.randrange(3)) / 4,
+        spent_usd=lambda number: Decimal(chance.randrange(10**9)) / 10**8,
+        break_count=1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("sort", SortName)
+@pytest.mark.parametrize("query", [{}, {"breaks": "yes"}, {"text": "harbour"}], ids=["all", "filtered", "searched"])
+@pytest.mark.parametrize("forwards", [True, False])
+def test_every_session_is_on_exactly_one_page(
+    team: Team, alice: Actor, sort: SortName, query: dict[str, str], forwards: bool
+) -> None:
+    make_varied(team, 57, random.Random(sort))
+    filters = SessionFilters.read({**query, "sort": sort})
+    whole = [pk for page in walk(alice, filters, size=100) for pk in page]
+    assert sorted(whole) == sorted(AgentSession.objects.values_list("pk", flat=True))
+    pages = list(walk(alice, filters, size=5, forwards=forwards))
+    assert all(len(page) == 5 for page in pages[1:-1])
+    assert [pk for page in (pages if forwards else pages[::-1]) for pk in page] == whole
+
+
+@pytest.mark.parametrize("sort", SortName)
+def test_pages_of_several_teams_are_one_list(team: Team, sort: SortName) -> None:
+    other = make_team("Marina", member="alice")
+    make_team("Quay", owner="charlie")
+    chance = random.Random(sort)
+    make_varied(team, 23, chance)
+    make_varied(other, 31, chance)
+    make_varied(Team.objects.get(slug="quay"), 5, chance)
+    both = access.person(make_user("alice"))
+    whole = [pk for page in walk(both, SessionFilters(sort=sort), size=100) for pk in page]
+    assert sorted(whole) == sorted(access.sessions(both).values_list("pk", flat=True))
+    assert [pk for page in walk(both, SessionFilters(sort=sort), size=7) for pk in page] == whole
+
+
+def test_many_matches_are_walked_like_few(team: Team, alice: Actor) -> None:
+    make_varied(team, FEW + 40, random.Random(1))
+    AgentSession.objects.filter(pk__in=AgentSession.objects.values("pk")[:20]).update(break_count=0)
+    filters = SessionFilters(has_breaks=True, sort=SortName.RISK)
+    seen = [pk for page in walk(alice, filters, size=200) for pk in page]
+    assert len(seen) == len(set(seen)) == FEW + 20
+
+
+def test_walk_misses_nothing_while_sessions_come_and_move_up(team: Team, alice: Actor) -> None:
+    settled = [session.pk for session in make_many_sessions(team, 40)]
+    seen: list[int] = []
+    for number, page in enumerate(walk(alice, SessionFilters(), size=6)):
+        seen += page
+        make_session(team, f"new-{number}", last_at=timezone.now() + timedelta(seconds=number))
+        AgentSession.objects.filter(pk=page[0]).update(last_at=timezone.now())  # it was seen: it moves to the top
+    assert seen == settled
+
+
+@pytest.mark.parametrize(
+    "place", ["", "x", "1", "1.2.3", "n", "1.n.2", "٣.1", "9" * 19 + ".1", "9" * 18 + ".1", "1.-", "1.2 ", "1..2"]
+)
+def test_what_is_no_place_is_refused(place: str) -> None:
+    with pytest.raises(BadPlace):
+        Cursor.read(place, SortName.ACTIVE, forwards=True)
+
+
+def test_total_is_told_of_few_matches(team: Team, alice: Actor) -> None:
+    make_many_sessions(team, 60, break_count=lambda number: number % 2)
+    now = timezone.now()
+    assert list_sessions(alice, SessionFilters(has_breaks=True), now=now, size=10).total == 30
+    assert list_sessions(alice, SessionFilters(), now=now, size=10).total is None
+
+
+def test_chips_take_their_own_filter_away() -> None:
+    filters = SessionFilters.read({"text": "login", "project": "a&b", "breaks": "yes", "sort": "risk", "level": "above"})
+    assert filters.query == "text=login&project=a%26b&level=above&breaks=yes&sort=risk"
+    assert {chip.label: chip.query_without for chip in filters.chips} == {
+        "contains": "project=a%26b&level=above&breaks=yes&sort=risk",
+        "project": "text=login&level=above&breaks=yes&sort=risk",
+        "level": "text=login&project=a%26b&breaks=yes&sort=risk",
+        "breaks": "text=login&project=a%26b&level=above&sort=risk",
+    }
+
+
+def test_row_says_what_is_not_known(team: Team, alice: Actor) -> None:
+    now = timezone.now()
+    make_session(team, "bare-session", model="somebody-elses", call_count=2, unpriced_count=2, context_tokens=5)
+    (row,) = list_sessions(alice, SessionFilters(), now=now).rows
+    assert (row.name, row.spent_usd, row.lost_usd) == ("bare-ses", None, None)
+    assert (row.bar.window_tokens, row.forecast_words, row.warm_words, row.last_hit) == (None, "", "not known", None)
+
+
+def test_row_says_how_soon_and_how_warm(team: Team, alice: Actor) -> None:
+    now = timezone.now()
+    told = {"growth": 900, "calls": [20, 30, 40], "turns": [4, 6, 9], "minutes": None}
+    make_session(team, "a", context_tokens=90_000, forecast=told, warm_until=now + timedelta(seconds=192))
+    make_session(team, "b", context_tokens=90_000, forecast=told | {"turns": None}, warm_until=now)
+    make_session(team, "c", context_tokens=180_000, forecast=told, recent_hits=[90, 12])
+    rows = {row.name: row for row in list_sessions(alice, SessionFilters(), now=now).rows}
+    assert [rows[name].forecast_words for name in "abc"] == ["~6 turns (4-9)", "~30 calls (20-40)", "now"]
+    assert [rows[name].warm_words for name in "abc"] == ["3:12", "cold", "not known"]
+    assert rows["c"].last_hit == 0.12
