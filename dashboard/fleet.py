@@ -79,14 +79,13 @@ class Fleet:
     breaks: tuple[NewBreak, ...]
     compactions: tuple[NewCompaction, ...]
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.sessions
 
-
-def look_at_fleet(actor: Actor, team: Team, *, now: datetime) -> Fleet:
+def look_at_fleet(actor: Actor, team: Team, *, now: datetime) -> Fleet | None:
+    """None before the first session."""
     risky = list_sessions(actor, risk_filters(team), now=now, size=RISKY_ROWS).rows
     last = risky or list_sessions(actor, SessionFilters(team=team.slug), now=now, size=RISKY_ROWS).rows
+    if not last:
+        return None
     return Fleet(
         numbers=count_fleet(actor, team, now=now, zone=timezone.get_current_timezone()),
         sessions=last,

@@ -7,7 +7,6 @@ from typing import Literal
 from django.utils import timezone
 from ninja import Field, Query, Router, Schema
 from ninja.errors import HttpError
-from pydantic import ConfigDict
 
 from dashboard import access, gauges
 from dashboard.access import Act
@@ -27,10 +26,6 @@ LevelName = Literal["above", "not known", "ok", "warning", "error", "auto-compac
 
 
 class SessionQuery(Schema):
-    """A parameter that is not known is refused: a misspelt filter would otherwise show everything, silently."""
-
-    model_config = ConfigDict(extra="forbid")
-
     text: str = Field(
         "",
         max_length=200,
@@ -90,8 +85,6 @@ class DayOut(Schema):
 
 
 class OverviewQuery(Schema):
-    model_config = ConfigDict(extra="forbid")
-
     team: str = Field("", max_length=200, description="A slug; needed when you belong to several teams.")
     zone: str = Field("UTC", max_length=64, description="Where a day begins, such as Europe/Berlin.")
 
@@ -112,6 +105,7 @@ class OverviewOut(Schema):
 def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> SessionsOut:
     """Sessions of your teams. Pages go by place: as quick at any depth, and steady while sessions change."""
     access.require_anywhere(request.auth, Act.SEE)
+    _refuse_unknown(request, SessionQuery)
     filters = SessionFilters(
         text=query.text.replace("\x00", ""),
         has_breaks=query.breaks,
@@ -137,6 +131,7 @@ def read_overview(
 ) -> OverviewOut:
     """What is live, what is above a line, what today cost."""
     access.require_anywhere(request.auth, Act.SEE)
+    _refuse_unknown(request, OverviewQuery)
     teams = access.teams(request.auth)
     if not query.team and len(teams) > 1:
         raise HttpError(422, "team: you belong to several, so name one.")
@@ -156,6 +151,13 @@ def read_overview(
         hit_rate_today=numbers.hit_rate_today,
         days=[DayOut(day=day.day, spent_usd=day.spend_usd, lost_usd=day.lost_usd) for day in numbers.days],
     )
+
+
+def _refuse_unknown(request: ApiRequest, query: type[Schema]) -> None:
+    """A misspelt filter would otherwise show everything, silently."""
+    unknown = sorted(request.GET.keys() - query.model_fields.keys())
+    if unknown:
+        raise HttpError(422, f"Not a parameter: {unknown[0][:50]}.")
 
 
 def _read_cursor(query: SessionQuery) -> Cursor | None:

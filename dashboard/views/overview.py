@@ -55,7 +55,7 @@ def overview(request: PageRequest) -> HttpResponse:
         "is_local": settings.LOCAL_MODE,
         "may_send": request.actor.may(Act.INGEST, team),
     }
-    if not fleet.is_empty:
+    if fleet:
         context |= {
             "tiles": list_tiles(team, fleet),
             "chart": draw_spend_per_day("spend-per-day", fleet.numbers.days),

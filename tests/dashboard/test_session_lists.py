@@ -81,9 +81,7 @@ FILTERED = [
 
 
 @pytest.mark.parametrize(("query", "expected"), FILTERED)
-def test_filters_and_sorts_pick_what_they_say(
-    team: Team, alice: Actor, query: dict[str, str], expected: str
-) -> None:
+def test_filters_and_sorts_pick_what_they_say(team: Team, alice: Actor, query: dict[str, str], expected: str) -> None:
     now = timezone.now()
 
     def keep(name: str, age: timedelta, level: str, **columns: object) -> None:
@@ -183,7 +181,9 @@ def test_total_is_told_of_few_matches(team: Team, alice: Actor) -> None:
 
 
 def test_chips_take_their_own_filter_away() -> None:
-    filters = SessionFilters.read({"text": "login", "project": "a&b", "breaks": "yes", "sort": "risk", "level": "above"})
+    filters = SessionFilters.read(
+        {"text": "login", "project": "a&b", "breaks": "yes", "sort": "risk", "level": "above"}
+    )
     assert filters.query == "text=login&project=a%26b&level=above&breaks=yes&sort=risk"
     assert {chip.label: chip.query_without for chip in filters.chips} == {
         "contains": "project=a%26b&level=above&breaks=yes&sort=risk",

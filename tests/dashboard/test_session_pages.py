@@ -1,0 +1,281 @@
+"""The sessions page, the overview and their endpoints: page and fragment, people, days, numbers of queries."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import Settings
+
+from dashboard import access
+from dashboard.fleet import count_fleet
+from dashboard.models import CacheBreak, Membership, ObservedCompaction, SessionHour, Team
+from dashboard.time_zones import find_zone
+from tests.builders import make_key, make_many_sessions, make_session, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+PAYLOAD = "<script>alert('x')</script>"
+
+
+@pytest.fixture
+def team() -> Team:
+    team = make_team("Harbour", owner="alice", member="mia", viewer="vera")
+    Membership.objects.filter(user__username="alice").update(content_grant=True)
+    return team
+
+
+def enter(name: str) -> Client:
+    client = Client()
+    client.force_login(make_user(name), backend=BACKEND)
+    return client
+
+
+def read(client: Client, url: str, **headers: str) -> str:
+    answer = client.get(url, headers=headers)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def fill(team: Team, count: int) -> None:
+    """Sessions with a break, a compaction and an hour each."""
+    sessions = make_many_sessions(team, count, title="Fix login", break_count=1, level="warning", level_rank=2)
+    now = timezone.now()
+    CacheBreak.objects.bulk_create(
+        CacheBreak(team=team, session=s, call_id="c", call_number=1, kind="break", at=s.last_at, cause="tools_changed")
+        for s in sessions
+    )
+    ObservedCompaction.objects.bulk_create(
+        ObservedCompaction(team=team, session=s, entry_uuid="e", kind="full", at=s.last_at, trigger="auto")
+        for s in sessions
+    )
+    SessionHour.objects.bulk_create(
+        SessionHour(team=team, session=s, hour_at=now.replace(minute=0, second=0, microsecond=0), spent_usd=1)
+        for s in sessions
+    )
+
+
+# --- the list --------------------------------------------------------------------------------------------------------
+
+
+def test_title_is_shown_to_readers_of_content_alone(team: Team) -> None:
+    make_session(team, "0123456789abcdef", title="Fix secret merger", project="web")
+    assert "Fix secret merger" in read(enter("alice"), "/sessions/")
+    for path in ("/sessions/", "/"):
+        page = read(enter("vera"), path)
+        assert "merger" not in page
+        assert ">01234567</a>" in page
+
+
+def test_fragment_is_the_part_that_changes(team: Team) -> None:
+    make_session(team, "one")
+    client = enter("alice")
+    asked = {"hx-request": "true", "hx-target": "session-list"}
+    answer = client.get("/sessions/?text=&sort=risk&level=", headers=asked)
+    part = answer.content.decode()
+    assert "<table" in part
+    assert "<form" not in part
+    assert answer.headers["HX-Push-Url"] == "/sessions/?sort=risk"
+    assert "HX-Request" in answer.headers["Vary"]
+    whole = read(client, "/sessions/", **{"hx-request": "true", "hx-target": "sessions"})
+    assert "<form" in whole
+    assert "<html" not in whole
+    # The history of the browser asks for a whole page.
+    assert "<html" in read(client, "/sessions/", **asked, **{"hx-history-restore-request": "true"})
+
+
+def test_pages_lead_on_and_back_with_their_filters(team: Team) -> None:
+    make_many_sessions(team, 120, project="a&b")
+    client = enter("alice")
+    first = read(client, "/sessions/?project=a%26b&sort=spend")
+    assert first.count("<tr>") == 50
+    assert 'rel="prev"' not in first
+    following = first.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
+    assert following.startswith("/sessions/?project=a%26b&sort=spend&after=")
+    second = read(client, following)
+    back = second.split('rel="prev" href="')[1].split('"')[0].replace("&amp;", "&")
+    assert read(client, back).count("<tr>") == 50
+    assert read(client, "/sessions/?after=nonsense").count("<tr>") == 50
+
+
+def test_text_of_people_is_text(team: Team) -> None:
+    make_session(
+        team, PAYLOAD, title=PAYLOAD, project=PAYLOAD, branch=PAYLOAD, developer=PAYLOAD, model=PAYLOAD,
+        client_version=PAYLOAD[:20],
+    )  # fmt: skip
+    for path in ("/", "/sessions/", "/sessions/", f"/sessions/?text={PAYLOAD}&project={PAYLOAD}"):
+        page = read(enter("alice"), path)
+        assert PAYLOAD not in page
+        assert "&lt;script&gt;" in page
+
+
+def test_empty_lists_say_why(team: Team) -> None:
+    client = enter("alice")
+    assert "No sessions yet" in read(client, "/sessions/")
+    make_session(team, "one", title="Fix login")
+    assert "No session matches" in read(client, "/sessions/?text=nowhere")
+    assert "Titles are searched only where" in read(client, "/sessions/?text=nowhere")
+    assert "Type three letters" in read(client, "/sessions/?text=no")
+
+
+def test_team_of_others_does_not_exist(team: Team) -> None:
+    make_team("Marina", owner="charlie")
+    assert enter("alice").get("/sessions/?team=marina").status_code == 404
+    assert enter("alice").get("/sessions/?team=harbour").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/sessions/",
+        "/sessions/?sort=risk&breaks=yes",
+        "/sessions/?text=login&sort=lost",
+        "/",
+        "/api/v1/sessions",
+        "/api/v1/overview",
+    ],
+)
+def test_many_sessions_cost_no_more_queries(team: Team, url: str) -> None:
+    client, counts = enter("alice"), []
+    for number in (10, 1000):
+        Team.objects.get().sessions.all().delete()
+        fill(team, number)
+        cache.clear()  # what is remembered for seconds is asked again both times
+        with CaptureQueriesContext(connection) as asked:
+            read(client, url)
+        counts.append(len(asked))
+    assert counts[0] == counts[1] <= 17
+
+
+# --- the overview ----------------------------------------------------------------------------------------------------
+
+
+def test_overview_counts_and_links(team: Team, settings: Settings) -> None:
+    now = timezone.now()
+    fill(team, 3)
+    make_session(team, "old", last_at=now - timedelta(days=9), level="blocking", level_rank=5, percent_left=0)
+    page = read(enter("alice"), "/")
+    assert "Sessions by risk" in page
+    for tile in ("Live sessions", "Above a line", "Spend today", "Lost to breaks today", "Cache hit rate today"):
+        assert tile in page
+    assert '<span class="label">Above a line</span><span class="figure bad">3</span>' in page
+    assert 'href="/sessions/?team=harbour&amp;level=above&amp;active=day&amp;sort=risk"' in page
+    assert page.count("The tools changed") == 3
+    for pk in CacheBreak.objects.values_list("pk", flat=True):
+        assert f'href="/breaks/{pk}/"' in page
+    assert "old" not in page.split("Sessions by risk")[1].split("All of them")[0]
+
+
+def test_overview_shows_the_latest_when_nothing_is_recent(team: Team) -> None:
+    make_session(team, "old", title="Fix login", last_at=timezone.now() - timedelta(days=9))
+    page = read(enter("alice"), "/")
+    assert "Latest sessions" in page
+    assert "Fix login" in page
+    assert "No cache break has been seen." in page
+
+
+def test_empty_overview_tells_the_ways_in(team: Team, settings: Settings) -> None:
+    settings.LOCAL_MODE = True
+    page = read(enter("alice"), "/")
+    assert "plimsoll import PATH" in page
+    assert "Follow this machine" in page
+    assert 'href="/upload/"' in page
+    settings.LOCAL_MODE = False
+    assert "Follow this machine" not in read(enter("alice"), "/")
+    assert "plimsoll import PATH" not in read(enter("vera"), "/")
+
+
+@pytest.mark.parametrize(
+    ("zone", "today", "yesterday"),
+    [("UTC", 1, 2), ("Asia/Tokyo", 3, 0), ("America/New_York", 3, 0), ("Asia/Kolkata", 2, 1)],
+)
+def test_days_are_those_of_the_zone(team: Team, zone: str, today: int, yesterday: int) -> None:
+    """02:30 UTC: hours at 01, 23 and 16 o'clock."""
+    now = datetime(2026, 5, 10, 2, 30, tzinfo=UTC)
+    session = make_session(team, "one", last_at=now)
+    for back in (1, 3, 10):
+        hour_at = now.replace(minute=0) - timedelta(hours=back)
+        SessionHour.objects.create(
+            team=team, session=session, hour_at=hour_at, spent_usd=1, lost_usd=Decimal("0.5"), input_tokens=200,
+            read_tokens=150,
+        )  # fmt: skip
+    found = find_zone(zone)
+    assert found is not None
+    numbers = count_fleet(access.person(make_user("alice")), team, now=now, zone=found)
+    assert len(numbers.days) == 14
+    assert (numbers.days[-1].spend_usd, numbers.days[-2].spend_usd) == (today, yesterday)
+    assert numbers.spent_today_usd == today
+    assert numbers.lost_today_usd == Decimal(today) / 2
+    assert numbers.hit_rate_today == (0.75 if today else None)
+
+
+def test_zone_comes_from_the_browser(team: Team) -> None:
+    make_session(team, "one")
+    client = enter("alice")
+    for cookie, shown in (
+        ("Asia/Tokyo", "Asia/Tokyo"),
+        ("Europe", "UTC"),
+        ("../../etc/passwd", "UTC"),
+        ("x" * 99, "UTC"),
+    ):
+        client.cookies["plimsoll_zone"] = cookie
+        assert f"today in {shown}" in read(client, "/")
+
+
+# --- the API ---------------------------------------------------------------------------------------------------------
+
+
+def test_api_lists_what_the_page_lists(team: Team) -> None:
+    make_many_sessions(team, 7, title="Fix login", project="web", level="warning", level_rank=2, percent_left=9)
+    client, seen, url = enter("alice"), [], "/api/v1/sessions?limit=3&level=above&text=login&sort=risk"
+    place = ""
+    while True:
+        answer = client.get(f"{url}&after={place}" if place else url).json()
+        seen += [session["external_id"] for session in answer["sessions"]]
+        place = answer["after"]
+        if not place:
+            break
+    assert sorted(seen) == [f"harbour-{number:05}" for number in range(7)]
+    assert answer["before"]
+    one = client.get("/api/v1/sessions?limit=1").json()["sessions"][0]
+    assert (one["title"], one["team"], one["state"], one["project"]) == ("Fix login", "harbour", "live", "web")
+    assert enter("vera").get("/api/v1/sessions?limit=1").json()["sessions"][0]["title"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("sort=colour", 422), ("level=purple", 422), ("active=never", 422), ("after=x", 422), ("limit=0", 422),
+        ("limit=5000", 422), ("projet=web", 422), ("text=ab", 422), ("team=marina", 404), ("team=harbour", 200),
+        ("project=%00x", 200), ("before=1.2", 200),
+    ],
+)  # fmt: skip
+def test_api_refuses_what_it_does_not_know(team: Team, query: str, status: int) -> None:
+    make_team("Marina", owner="charlie")
+    assert enter("alice").get(f"/api/v1/sessions?{query}").status_code == status
+
+
+def test_api_tells_the_overview(team: Team) -> None:
+    fill(team, 2)
+    answer = enter("alice").get("/api/v1/overview?zone=Europe/Berlin").json()
+    assert (answer["team"], answer["live"], answer["above_a_line"]) == ("harbour", 2, 2)
+    assert len(answer["days"]) == 14
+    assert Decimal(answer["spent_today_usd"]) == 2
+    assert enter("alice").get("/api/v1/overview?zone=Mars").status_code == 422
+    assert enter("alice").get("/api/v1/overview?team=marina").status_code == 404
+    make_team("Marina", owner="alice")
+    assert enter("alice").get("/api/v1/overview").status_code == 422
+    assert enter("alice").get("/api/v1/overview?team=marina").json()["live"] == 0
+
+
+def test_api_key_sees_its_team_alone(team: Team) -> None:
+    marina = make_team("Marina", owner="alice")
+    make_session(team, "ours")
+    make_session(marina, "theirs")
+    _, text = make_key(team, make_user("alice"), access.Scope.READ)
+    answer = Client().get("/api/v1/sessions", headers={"authorization": f"Bearer {text}"}).json()
+    assert [session["external_id"] for session in answer["sessions"]] == ["ours"]
