@@ -11,7 +11,7 @@
   function map() {
     const keys = places().map((link) => [link.dataset.shortcut, `Go to ${link.textContent.trim()}`]);
     keys.push(...keyed().map((link) => [link.dataset.key, link.dataset.keyWords ?? link.textContent.trim()]));
-    if (search()) keys.push(["/", "Search"]);
+    if (search()) keys.push(["/", "Search"], ["Esc", "Leave the search"]);
     if (rows().length) keys.push(["j", "Next row"], ["k", "Previous row"], ["Enter", "Open the row"]);
     keys.push(["t", "Switch between light and dark"], ["?", "Show or close this list"]);
     return keys;
@@ -73,6 +73,11 @@
   }
 
   document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && event.target.matches?.("[data-search]")) {
+      event.preventDefault(); // Chromium would empty the field
+      event.target.blur();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || typing(event.target)) return;
     const dialog = document.querySelector("dialog[open]");
     if (dialog && !(dialog.id === "keymap" && event.key === "?")) return;

@@ -1,0 +1,153 @@
+"""Overview and sessions in a real Chromium: finding a risky session by mouse, by keyboard, without scripts."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from dashboard.models import LEVELS, Membership, SessionHour, Team, User
+from tests.browser.conftest import Axe, SignIn
+from tests.builders import make_many_sessions, make_session, make_team, make_user
+
+RISKY = "Migrate billing to Decimal"
+
+
+@pytest.fixture
+def team(live_url: str) -> Team:
+    team = make_team("Harbour", owner="alice")
+    Membership.objects.update(content_grant=True)
+    now = timezone.now()
+    make_many_sessions(
+        team, 70, title=lambda number: f"Fix login {number}", project="webshop", branch="main", developer="mia",
+        context_tokens=40_000, level="ok", level_rank=1, percent_left=76, recent_hits=[91, 88, 97],
+    )  # fmt: skip
+    risky = make_session(
+        team, "risky", title=RISKY, project="ledger", developer="mia", context_tokens=172_000, level="auto-compact",
+        level_rank=LEVELS.index("auto-compact"), percent_left=0, last_at=now - timedelta(hours=3), break_count=2,
+        warm_until=now + timedelta(minutes=4), lost_usd=1, spent_usd=4, recent_hits=[91, 12],
+    )  # fmt: skip
+    SessionHour.objects.create(
+        team=team, session=risky, hour_at=now.replace(minute=0, second=0, microsecond=0), spent_usd=4, lost_usd=1,
+        input_tokens=100, read_tokens=80,
+    )  # fmt: skip
+    return team
+
+
+@pytest.fixture
+def alice(team: Team) -> User:
+    return make_user("alice")
+
+
+@pytest.fixture
+def signed_in(page: Page, alice: User, sign_in: SignIn) -> Page:
+    sign_in(page, alice)
+    return page
+
+
+def test_risky_session_is_two_clicks_away(signed_in: Page) -> None:
+    signed_in.goto("/")
+    signed_in.get_by_role("link", name=re.compile("Above a line")).click()
+    expect(signed_in).to_have_url(re.compile("level=above"))
+    expect(signed_in.locator("[data-rows] > tr")).to_have_count(1)
+    expect(signed_in.get_by_role("status").filter(has_text="1 session")).to_be_visible()
+    signed_in.get_by_role("link", name=RISKY).click()
+    expect(signed_in).to_have_url(re.compile(r"/sessions/\d+/$"))
+    expect(signed_in.get_by_role("heading", level=1)).to_contain_text(RISKY)
+
+
+def test_risky_session_is_a_few_keys_away(signed_in: Page) -> None:
+    signed_in.goto("/")
+    signed_in.keyboard.press("j")
+    expect(signed_in.get_by_role("link", name=RISKY)).to_be_focused()
+    signed_in.keyboard.press("g")
+    signed_in.keyboard.press("s")
+    expect(signed_in).to_have_url("/sessions/")
+    signed_in.keyboard.press("/")
+    expect(signed_in.get_by_label("Search")).to_be_focused()
+    signed_in.keyboard.type("billing")
+    expect(signed_in.locator("[data-rows] > tr")).to_have_count(1)
+    expect(signed_in).to_have_url("/sessions/?text=billing")
+    expect(signed_in.get_by_label("Search")).to_be_focused()
+    signed_in.keyboard.press("Escape")
+    expect(signed_in.get_by_label("Search")).to_have_value("billing")
+    signed_in.keyboard.press("j")
+    signed_in.keyboard.press("Enter")
+    expect(signed_in.get_by_role("heading", level=1)).to_contain_text(RISKY)
+
+
+def test_filters_swap_the_list_and_the_history_goes_back(signed_in: Page) -> None:
+    signed_in.goto("/sessions/")
+    signed_in.evaluate("window.stays = true")
+    signed_in.get_by_label("Project").select_option("ledger")
+    expect(signed_in).to_have_url("/sessions/?project=ledger")
+    expect(signed_in.locator("[data-rows] > tr")).to_have_count(1)
+    signed_in.get_by_label("Sort").select_option("risk")
+    expect(signed_in).to_have_url("/sessions/?project=ledger&sort=risk")
+    signed_in.get_by_role("link", name="Remove the filter project ledger").click()
+    expect(signed_in).to_have_url("/sessions/?sort=risk")
+    expect(signed_in.get_by_label("Project")).to_have_value("")
+    expect(signed_in.locator("[data-rows] > tr")).to_have_count(50)
+    signed_in.get_by_role("link", name="Next").click()
+    expect(signed_in.locator("[data-rows] > tr")).to_have_count(21)
+    assert signed_in.evaluate("window.stays") is True
+    signed_in.go_back()
+    expect(signed_in.locator("[data-rows] > tr")).to_have_count(50)
+    signed_in.go_back()
+    expect(signed_in.locator("[data-rows] > tr")).to_have_count(1)
+    expect(signed_in.get_by_role("heading", level=1)).to_have_text("Sessions")
+
+
+def test_cache_countdown_ticks(signed_in: Page) -> None:
+    signed_in.goto("/sessions/?text=billing")
+    place = signed_in.locator("[data-countdown]")
+    before = place.inner_text()
+    assert re.fullmatch(r"[34]:\d\d", before)
+    expect(place).not_to_have_text(before)
+
+
+def test_zone_of_the_browser_is_told(signed_in: Page) -> None:
+    signed_in.goto("/")
+    zone = signed_in.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
+    signed_in.reload()
+    expect(signed_in.locator(".heading .sub")).to_contain_text(f"today in {zone}")
+
+
+def test_sessions_work_without_scripts(signed_in: Page, alice: User, sign_in: SignIn, live_url: str) -> None:
+    browser = signed_in.context.browser
+    assert browser is not None
+    context = browser.new_context(base_url=live_url, java_script_enabled=False)
+    bare = context.new_page()
+    sign_in(bare, alice)
+    bare.goto("/")
+    expect(bare.get_by_role("link", name=RISKY)).to_be_visible()
+    bare.goto("/sessions/")
+    bare.get_by_label("Search").fill("billing")
+    bare.get_by_role("button", name="Apply").click()
+    expect(bare.locator("[data-rows] > tr")).to_have_count(1)
+    expect(bare.locator("[data-countdown]")).to_have_text(re.compile(r"[34]:\d\d"))
+    bare.get_by_role("link", name="Remove the filter contains billing").click()
+    bare.get_by_role("link", name="Next").click()
+    expect(bare.locator("[data-rows] > tr")).to_have_count(21)
+    context.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/sessions/", "/sessions/?text=nowhere&level=above"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pages_have_no_serious_accessibility_finding(signed_in: Page, axe: Axe, path: str, theme: str) -> None:
+    signed_in.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    signed_in.goto(path)
+    if path == "/":
+        expect(signed_in.locator(".chart-area.drawn")).to_have_count(1)
+    assert axe(signed_in) == []
+
+
+@pytest.mark.parametrize("path", ["/", "/sessions/", "/sessions/?text=billing&breaks=yes&level=above"])
+def test_nothing_scrolls_sideways_on_a_small_phone(signed_in: Page, path: str) -> None:
+    signed_in.set_viewport_size({"width": 360, "height": 740})
+    signed_in.goto(path)
+    assert signed_in.evaluate("document.documentElement.scrollWidth") == 360
+    gauge = signed_in.locator(".gauge-row").first.bounding_box()
+    assert gauge is not None
+    assert gauge["x"] + gauge["width"] / 2 < 360  # seen without scrolling the table
