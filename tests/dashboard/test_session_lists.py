@@ -108,12 +108,12 @@ def make_varied(team: Team, count: int, chance: random.Random) -> None:
 
     make_many_sessions(
         team, count,
-        last_at=lambda number: now - timedelta(minutes=chance.randrange(8), microseconds=chance.randrange(3)),
+        last_at=lambda _: now - timedelta(minutes=chance.randrange(8), microseconds=chance.randrange(3)),
         level_rank=rank,
         level=lambda number: LEVELS[rank(number)],
         percent_left=lambda number: chance.randrange(4) if rank(number) else None,
-        lost_usd=lambda number: Decimal(chance.randrange(3)) / 4,
-        spent_usd=lambda number: Decimal(chance.randrange(10**9)) / 10**8,
+        lost_usd=lambda _: Decimal(chance.randrange(3)) / 4,
+        spent_usd=lambda _: Decimal(chance.randrange(10**9)) / 10**8,
         break_count=1,
     )  # fmt: skip
 
@@ -122,7 +122,11 @@ def make_varied(team: Team, count: int, chance: random.Random) -> None:
 @pytest.mark.parametrize("query", [{}, {"breaks": "yes"}, {"text": "harbour"}], ids=["all", "filtered", "searched"])
 @pytest.mark.parametrize("forwards", [True, False])
 def test_every_session_is_on_exactly_one_page(
-    team: Team, alice: Actor, sort: SortName, query: dict[str, str], forwards: bool
+    team: Team,
+    alice: Actor,
+    sort: SortName,
+    query: dict[str, str],
+    forwards: bool,  # noqa: FBT001
 ) -> None:
     make_varied(team, 57, random.Random(sort))
     filters = SessionFilters.read({**query, "sort": sort})

@@ -13,8 +13,8 @@ from pytest_django import Settings
 
 from dashboard import access
 from dashboard.fleet import count_fleet
-from dashboard.models import CacheBreak, Membership, ObservedCompaction, SessionHour, Team
-from dashboard.time_zones import find_zone
+from dashboard.models import CacheBreak, Membership, ObservedCompaction, Scope, SessionHour, Team
+from dashboard.person_zone import find_zone
 from tests.builders import make_key, make_many_sessions, make_session, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -207,7 +207,7 @@ def test_days_are_those_of_the_zone(team: Team, zone: str, today: int, yesterday
     assert found is not None
     numbers = count_fleet(access.person(make_user("alice")), team, now=now, zone=found)
     assert len(numbers.days) == 14
-    assert (numbers.days[-1].spend_usd, numbers.days[-2].spend_usd) == (today, yesterday)
+    assert (numbers.days[-1].spend_usd, numbers.days[-2].spend_usd) == (Decimal(today), Decimal(yesterday))
     assert numbers.spent_today_usd == today
     assert numbers.lost_today_usd == Decimal(today) / 2
     assert numbers.hit_rate_today == (0.75 if today else None)
@@ -276,6 +276,6 @@ def test_api_key_sees_its_team_alone(team: Team) -> None:
     marina = make_team("Marina", owner="alice")
     make_session(team, "ours")
     make_session(marina, "theirs")
-    _, text = make_key(team, make_user("alice"), access.Scope.READ)
+    _, text = make_key(team, make_user("alice"), Scope.READ)
     answer = Client().get("/api/v1/sessions", headers={"authorization": f"Bearer {text}"}).json()
     assert [session["external_id"] for session in answer["sessions"]] == ["ours"]

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0003_sessions'),
+        ('dashboard', '0004_policy_audit'),
     ]
 
     operations = [
