@@ -108,7 +108,7 @@ def test_documentation_shows_every_operation_with_a_call_that_fits(owner: Client
             headers={"authorization": f"Bearer {text}"},
         )
         assert answer.status_code == 200, call
-    assert len(calls) == 17
+    assert len(calls) == 19
 
 
 def test_key_sees_its_own_team_only(owner: Client) -> None:
