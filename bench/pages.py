@@ -5,6 +5,7 @@ hop); `asgi` rows go through the ASGI handler as `plimsoll web` does. SQLite in 
 DATABASE_URL names an EMPTY database. `python bench/pages.py --sessions 20000 --calls 1000000`.
 """
 
+# ruff: noqa: PLC0415 (Django is set up when the scratch folder is known)
 import argparse
 import asyncio
 import os
