@@ -14,7 +14,7 @@ from dashboard.access import Act, Actor
 from dashboard.gauge_bar import NOW, GaugeBar, draw_gauge
 from dashboard.live_state import LiveState, find_live_state
 from dashboard.models import AgentSession, Team
-from dashboard.policies.in_force import TeamSettings, find_policies
+from dashboard.policies.in_force import TeamSettings, find_policy
 from dashboard.session_filters import SessionFilters
 from dashboard.session_paging import Cursor, Page, SessionList
 from dashboard.session_search import search_for
@@ -110,14 +110,17 @@ def find_sessions(
 def draw_rows(
     actor: Actor, sessions: Sequence[AgentSession], teams: Sequence[Team], *, now: datetime
 ) -> tuple[SessionRow, ...]:
-    drawn = LineMemo(find_policies(teams) if sessions else {})
-    teams_by_id = {team.pk: team for team in teams}
+    """One query for each team that has a session here."""
+    shown = {session.team_id for session in sessions}
+    teams_by_id = {team.pk: team for team in teams if team.pk in shown}
+    drawn = LineMemo({pk: find_policy(team) for pk, team in teams_by_id.items()})
     # One look into the URL table for a whole page.
     pattern = reverse("session", args=[0])
     rows = []
     for session in sessions:
         title = find_title(actor, session, teams_by_id[session.team_id])
-        bar = draw_gauge(drawn.find_lines(session), read_level(drawn.find_lines(session), session.context_tokens))
+        lines = drawn.find_lines(session)
+        bar = draw_gauge(lines, read_level(lines, session.context_tokens))
         rows.append(
             SessionRow(
                 session=session,

@@ -1,11 +1,9 @@
 """The policy in force: a team's newest row, or what holds while nobody decided anything."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-
-from django.db.models import OuterRef, Subquery
 
 from compaction.context.policy import Policy
 from dashboard.models import Team, TeamPolicy
@@ -33,14 +31,6 @@ def find_policy(team: Team) -> TeamSettings:
     """One query."""
     newest = TeamPolicy.objects.filter(team=team).order_by("-version").first()
     return settings_of(newest) if newest else default_settings(team)
-
-
-def find_policies(teams: Sequence[Team]) -> dict[int, TeamSettings]:
-    """By the team's key; one query for all of them."""
-    last = TeamPolicy.objects.filter(team=OuterRef("team")).order_by("-version").values("version")[:1]
-    rows = TeamPolicy.objects.filter(team__in=teams, version=Subquery(last))
-    newest = {row.team_id: row for row in rows}
-    return {team.pk: settings_of(newest[team.pk]) if team.pk in newest else default_settings(team) for team in teams}
 
 
 def default_settings(team: Team) -> TeamSettings:

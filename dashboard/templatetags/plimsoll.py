@@ -68,7 +68,8 @@ def _counted(count: int, unit: str) -> str:
 
 def _time(at: datetime, words: str) -> SafeString:
     exact = f"{timezone.localtime(at):%Y-%m-%d %H:%M:%S %Z}"
-    return format_html('<time datetime="{}" title="{}">{}</time>', at.isoformat(timespec="seconds"), exact, words)
+    # Numbers and our own words: nothing to escape, and a list says it fifty times.
+    return SafeString(f'<time datetime="{at.isoformat(timespec="seconds")}" title="{exact}">{words}</time>')
 
 
 @register.simple_tag

@@ -1,0 +1,203 @@
+"""Pages over a full database: sessions list at any depth, every sort and filter, text search, overview, session page.
+
+Server time inside one process through Django's test client (middleware, view, queries, template; no HTTP, no thread
+hop); `asgi` rows go through the ASGI handler as `plimsoll web` does. SQLite in a scratch folder, or PostgreSQL when
+DATABASE_URL names an EMPTY database. `python bench/pages.py --sessions 20000 --calls 1000000`.
+"""
+
+# ruff: noqa: PLC0415 (Django is set up when the scratch folder is known)
+import argparse
+import asyncio
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+GOAL_LIST_MS, GOAL_SESSION_MS, GOAL_FRAGMENT_MS = 15, 60, 5
+
+
+@dataclass(frozen=True)
+class Ask:
+    name: str
+    url: str
+    goal_ms: int | None = GOAL_LIST_MS
+    is_fragment: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    ask: Ask
+    p50_ms: float
+    p95_ms: float
+    queries: int
+    size_bytes: int
+
+
+def prepare(data: Path) -> None:
+    os.environ |= {
+        "PLIMSOLL_DATA": str(data),
+        "DJANGO_SETTINGS_MODULE": "dashboard.settings",
+        "PLIMSOLL_LOG_LEVEL": "ERROR",
+    }
+    sys.path.insert(0, str(ROOT))
+    import django
+
+    django.setup()
+
+
+def list_asks(sessions: int, big_session_pk: int) -> Iterator[Ask]:
+    from bench.seeded_pages import RARE_WORD
+
+    for sort in ("active", "risk", "lost", "spend"):
+        yield Ask(f"sort {sort}", f"/sessions/?sort={sort}")
+        for share in (0.5, 0.99):
+            yield Ask(f"sort {sort}, {share:.0%} deep", deep_url(sort, int(sessions * share)))
+    for name, query in (
+        ("level above", "level=above"),
+        ("level blocking", "level=blocking"),
+        ("live", "active=live"),
+        ("last 24 hours", "active=day"),
+        ("with breaks", "breaks=yes"),
+        ("common project", "project=web-shop"),
+        ("rare project", "project=harbour-reports"),
+        ("model", "model=claude-haiku-4-5"),
+        ("developer", "developer=dev-30"),
+        ("project and developer", "project=web-shop&developer=dev-30"),
+        ("level, developer and model", "level=blocking&developer=dev-30&model=claude-haiku-4-5"),
+        ("rare word", f"text={RARE_WORD}"),
+        ("common word", "text=login"),
+        ("three words", "text=fix+login+web"),
+        ("no such word", "text=zzzzz"),
+    ):
+        yield Ask(f"{name}, by activity", f"/sessions/?{query}")
+        yield Ask(f"{name}, by spend", f"/sessions/?{query}&sort=spend")
+    yield Ask("list fragment", "/sessions/", GOAL_LIST_MS, is_fragment=True)
+    yield Ask("API, 50 sessions", "/api/v1/sessions")
+    yield Ask("overview", "/", None)
+    yield Ask("session page, 2,000 calls", f"/sessions/{big_session_pk}/", GOAL_SESSION_MS)
+    yield Ask("session fragment: settings tab", f"/sessions/{big_session_pk}/settings/", None, is_fragment=True)
+
+
+def deep_url(sort: str, depth: int) -> str:
+    from dashboard.models import AgentSession
+    from dashboard.session_filters import SortName
+    from dashboard.session_paging import SORTS, spell_place
+
+    columns = SORTS[SortName(sort)]
+    order = [f"-{column.name}" if column.is_falling else column.name for column in columns]
+    return f"/sessions/?sort={sort}&after={spell_place(columns, AgentSession.objects.order_by(*order)[depth])}"
+
+
+def measure(ask: Ask, get: "Callable[..., object]", rounds: int) -> Result:
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    headers = {"hx-request": "true", "hx-target": "session-list"} if ask.is_fragment else {}
+    answer = get(ask.url, headers=headers)
+    if answer.status_code != 200:  # type: ignore[attr-defined]
+        sys.exit(f"{ask.url} answers {answer.status_code}")  # type: ignore[attr-defined]
+    times = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        get(ask.url, headers=headers)
+        times.append((time.perf_counter() - started) * 1000)
+    with CaptureQueriesContext(connection) as asked:
+        get(ask.url, headers=headers)
+    size = len(answer.content)  # type: ignore[attr-defined]
+    return Result(ask, statistics.median(times), sorted(times)[int(rounds * 0.95)], len(asked), size)
+
+
+def measure_asgi(url: str, cookies: str, rounds: int) -> float:
+    """One request after the other through the handler of dashboard/asgi.py."""
+    from dashboard.page_handler import PageHandler
+
+    handler = PageHandler()
+    scope = {
+        "type": "http", "method": "GET", "path": url, "raw_path": url.encode(), "query_string": b"", "scheme": "http",
+        "headers": [(b"host", b"localhost"), (b"cookie", cookies.encode())], "http_version": "1.1",
+        "server": ("localhost", 80), "client": ("127.0.0.1", 1),
+    }  # fmt: skip
+
+    async def ask() -> None:
+        messages = [{"type": "http.request", "body": b"", "more_body": False}]
+        is_over = asyncio.Event()
+
+        async def receive() -> dict[str, object]:
+            if not messages:
+                await is_over.wait()
+                return {"type": "http.disconnect"}
+            return messages.pop()
+
+        async def send(message: dict[str, object]) -> None:
+            if message["type"] == "http.response.start" and message["status"] != 200:
+                sys.exit(f"{url} answers {message['status']}")
+
+        await handler(dict(scope), receive, send)  # type: ignore[arg-type]
+        is_over.set()
+
+    async def ask_all() -> float:
+        times = []
+        for _ in range(rounds + 1):
+            started = time.perf_counter()
+            await ask()
+            times.append((time.perf_counter() - started) * 1000)
+        return statistics.median(times[1:])
+
+    return asyncio.run(ask_all())
+
+
+def run(sessions: int, calls: int, rounds: int) -> dict[str, float]:
+    """Seed, measure, print; the median of every ask by its name."""
+    from django.core.management import call_command
+    from django.db import connection
+    from django.test import Client
+
+    from bench.seeded_pages import seed
+    from dashboard.static_build import build_static_files
+
+    call_command("migrate", verbosity=0)
+    build_static_files()
+    print(f"\n{connection.vendor}: {sessions:,} sessions, {calls:,} calls", flush=True)
+    place = seed(sessions, calls)
+    client = Client(headers={"host": "localhost"})
+    client.force_login(place.owner, backend="django.contrib.auth.backends.ModelBackend")
+    results = [measure(ask, client.get, rounds) for ask in list_asks(sessions, place.big_session_pk)]
+    floor = measure(Ask("account page (the floor: frame without content)", "/account/", None), client.get, rounds)
+    print(f"{'':44} {'p50':>8} {'p95':>8}  queries      size")
+    for result in (floor, *results):
+        goal = result.ask.goal_ms
+        mark = "" if goal is None else "  ok" if result.p50_ms <= goal else f"  over {goal} ms"
+        figures = f"{result.p50_ms:7.1f}ms {result.p95_ms:6.1f}ms {result.queries:8} {result.size_bytes / 1024:7.0f}kB"
+        print(f"{result.ask.name:44} {figures}{mark}")
+    cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items())
+    print(f"{'asgi: sessions list':44} {measure_asgi('/sessions/', cookies, rounds):7.1f}ms")
+    return {result.ask.name: result.p50_ms for result in (floor, *results)}
+
+
+def print_ratios(medians: dict[str, float]) -> None:
+    print("\nratios within this run")
+    for sort in ("active", "risk", "lost", "spend"):
+        ratio = medians[f"sort {sort}, 99% deep"] / medians[f"sort {sort}"]
+        print(f"  last page to first, {sort:<8} {ratio:5.2f}x")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sessions", type=int, default=100_000)
+    parser.add_argument("--calls", type=int, default=5_000_000)
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--small", action="store_true", help="1,000 sessions: run it beside, and compare")
+    arguments = parser.parse_args()
+    sessions, calls = (1000, 50_000) if arguments.small else (arguments.sessions, arguments.calls)
+    with tempfile.TemporaryDirectory(prefix="plimsoll-bench-") as folder:
+        prepare(Path(folder))
+        print_ratios(run(sessions, calls, arguments.rounds))
+
+
+if __name__ == "__main__":
+    main()
