@@ -15,7 +15,7 @@ from dashboard.session_search import search_for
 from tests.builders import make_key, make_many_sessions, make_session, make_team, make_user
 
 pytestmark = pytest.mark.django_db
-on_sqlite = pytest.mark.skipif(connection.vendor != "sqlite", reason="FTS5 belongs to SQLite")
+on_sqlite = pytest.mark.sqlite_only  # FTS5 is its own
 
 
 @pytest.fixture
