@@ -8,7 +8,20 @@ from ninja import NinjaAPI
 
 from compaction.errors import BadPolicy
 from dashboard.accounts.refusals import Refused
-from dashboard.api import breaks, compactions, context, ingest, keys, me, members, policies, session, sessions, teams
+from dashboard.api import (
+    breaks,
+    compactions,
+    context,
+    entries,
+    ingest,
+    keys,
+    me,
+    members,
+    policies,
+    session,
+    sessions,
+    teams,
+)
 from dashboard.api.auth import KeyAuth, SessionAuth
 from dashboard.ingest.record import TooBusy
 
@@ -32,6 +45,7 @@ for router in (
     sessions.router,
     session.router,
     context.router,
+    entries.router,
     breaks.router,
     compactions.router,
 ):

@@ -1,0 +1,52 @@
+"""What one session says: search in its stored lines, for those who may read content."""
+
+from datetime import datetime
+from typing import Annotated
+
+from django.core.exceptions import PermissionDenied
+from django.shortcuts import get_object_or_404
+from ninja import Field, Query, Router, Schema
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.api.request import ApiRequest
+from dashboard.api.schemas import Problem
+from dashboard.entry_search import FoundEntry, find_entries
+
+router = Router(tags=["sessions"])
+
+
+class EntriesAsked(Schema):
+    text: Annotated[str, Field(max_length=200)] = Field(
+        "", description="Words to look for; case is ignored. Empty: everything that was said, from the beginning."
+    )
+    limit: int = Field(50, ge=1, le=200)
+
+
+class EntryFound(Schema):
+    uuid: str
+    type: str
+    agent_id: str = Field(description="Empty: the main conversation.")
+    at: datetime | None
+    excerpt: str
+
+
+class EntriesFound(Schema):
+    """In the order of the conversation."""
+
+    entries: list[EntryFound]
+    has_more: bool
+
+
+@router.get("/sessions/{int:session_id}/entries", response={200: EntriesFound, 403: Problem, 404: Problem})
+def search_session_entries(
+    request: ApiRequest, session_id: int, asked: Query[EntriesAsked]
+) -> dict[str, list[FoundEntry] | bool]:
+    """Messages, tool requests and results that hold the words. Empty where the team stores no content."""
+    if request.auth.key is not None:
+        access.require_anywhere(request.auth, Act.READ_OWN_CONTENT)  # whatever the session: the key's scope decides
+    session = get_object_or_404(access.sessions(request.auth).select_related("team"), pk=session_id)
+    if not access.reads_content(request.auth, session):
+        raise PermissionDenied("This needs the right to read the content of this session.")
+    found, has_more = find_entries(session, asked.text, limit=asked.limit)
+    return {"entries": found, "has_more": has_more}

@@ -1,0 +1,53 @@
+"""Transcripts uploaded in a real Chromium: several files, a folder, one that is none."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from dashboard.models import AgentSession, User
+from tests.browser.conftest import Axe, PageErrors, SignIn
+from tests.dashboard.ingest.conversation import make_agent, make_conversation
+
+
+@pytest.fixture
+def opened(page: Page, owner: User, sign_in: SignIn) -> Page:
+    sign_in(page, owner)
+    page.goto("/sessions/")
+    page.get_by_role("link", name="Upload transcripts").click()
+    return page
+
+
+def test_files_go_up_with_a_result_each(opened: Page, tmp_path: Path, axe: Axe, page_errors: PageErrors) -> None:
+    page_errors.expect("422")  # the file that is no transcript
+    talk = make_conversation()
+    (tmp_path / f"{talk.session_id}.jsonl").write_bytes(talk.data)
+    (tmp_path / "broken.jsonl").write_bytes(b"no transcript\n")
+    opened.locator("#upload-files").set_input_files([str(path) for path in sorted(tmp_path.iterdir())])
+    opened.get_by_role("button", name="Upload").click()
+    expect(opened.locator("[data-upload-summary]")).to_have_text("2 of 2 files, 0.0 MB of 0.0 MB, 1 not taken in")
+    rows = opened.locator("[data-upload-rows] tr")
+    expect(rows.filter(has_text=talk.session_id)).to_contain_text("1 line could not be read")
+    expect(rows.filter(has_text="broken.jsonl")).to_contain_text("No line of it reads as a line")
+    assert AgentSession.objects.get().call_count == 5
+    assert axe(opened) == []
+    opened.get_by_role("button", name="Upload").click()
+    expect(rows.filter(has_text=talk.session_id).locator("td").nth(2)).to_have_text("0")  # nothing new
+    opened.get_by_role("link", name="Sessions").first.click()
+    expect(opened.get_by_text(talk.session_id[:8])).to_be_visible()  # no title: this team stores no content
+
+
+def test_folder_brings_sub_agents_to_their_session(opened: Page, tmp_path: Path) -> None:
+    talk, agent = make_conversation(), make_agent()
+    folder = tmp_path / "project"
+    agents = folder / talk.session_id / "subagents"
+    agents.mkdir(parents=True)
+    (folder / f"{talk.session_id}.jsonl").write_bytes(talk.data)
+    (agents / f"agent-{agent.agent_id}.jsonl").write_bytes(agent.data)
+    (agents / f"agent-{agent.agent_id}.meta.json").write_text('{"agentType": "Explore"}')
+    opened.get_by_label("Or a folder").set_input_files(str(folder))
+    opened.get_by_role("button", name="Upload").click()
+    expect(opened.locator("[data-upload-summary]")).to_contain_text("3 of 3 files")
+    session = AgentSession.objects.get()
+    assert session.call_count == 6
+    assert session.threads.get(agent_id=agent.agent_id).agent_type == "Explore"

@@ -1,0 +1,64 @@
+import pytest
+from django.test import Client
+
+from dashboard.entry_search import find_entries
+from dashboard.ingest.intake import Origin, take_in
+from dashboard.ingest.observed import Piece
+from dashboard.models import AgentSession, Membership, Team, TeamPolicy, User
+from tests.builders import make_team
+from tests.dashboard.ingest.conversation import Conversation, make_conversation
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team() -> Team:
+    team = make_team("Harbour", owner="alice", member="mia", viewer="vera")
+    TeamPolicy.objects.create(team=team, version=1, stores_content=True)
+    return team
+
+
+def _take_in(team: Team, talk: Conversation) -> AgentSession:
+    take_in(Origin(team, User.objects.get(username="mia"), "api"), Piece(talk.data, "x", talk.session_id))
+    return AgentSession.objects.get(external_id=talk.session_id)
+
+
+@pytest.mark.parametrize(
+    ("words", "types"),
+    [
+        ("draw the CHART", ["user"]),
+        ("depth 12", ["user"]),
+        ("long words", ["assistant", "assistant"]),
+        ("What happened so far", ["user"]),
+        ("claude-opus", []),  # the name of a model is no word of the conversation
+        ("no such words", []),
+    ],
+)
+def test_words_are_found_where_the_conversation_says_them(team: Team, words: str, types: list[str]) -> None:
+    found, has_more = find_entries(_take_in(team, make_conversation()), words, limit=10)
+    assert [entry.type for entry in found] == types
+    assert not has_more
+    assert all(" ".join(words.lower().split()) in entry.excerpt.lower() for entry in found)
+
+
+def test_escaped_text_is_found_and_a_long_list_says_so(team: Team) -> None:
+    talk = Conversation()
+    for number in range(4):
+        talk.ask(f'The "Grüße" of tide {number}\nin two lines')
+    session = _take_in(team, talk)
+    found, has_more = find_entries(session, 'the "grüße" of tide', limit=3)
+    assert (len(found), has_more) == (3, True)
+    assert [entry.uuid for entry in find_entries(session, "tide 2 in two", limit=3)[0]] == [found[2].uuid]
+
+
+def test_words_are_for_the_owner_and_for_those_with_the_grant(team: Team, client: Client) -> None:
+    session = _take_in(team, make_conversation())
+    url = f"/api/v1/sessions/{session.pk}/entries?text=depth"
+    statuses = {}
+    for name in ("alice", "mia", "vera"):
+        client.force_login(User.objects.get(username=name))
+        statuses[name] = client.get(url).status_code
+    assert statuses == {"alice": 403, "mia": 200, "vera": 403}
+    Membership.objects.filter(user__username="vera").update(content_grant=True)
+    client.force_login(User.objects.get(username="vera"))
+    assert client.get(url).json()["entries"][0]["excerpt"] == "depth 12 m"
