@@ -26,6 +26,7 @@ def sessions(request: PageRequest) -> HttpResponse:
         "found": found,
         "filters": filters,
         "is_first": cursor is None,
+        "may_upload": request.actor.may_anywhere(access.Act.INGEST),
         "sorts": [(name, words, filters.sort_query(name)) for name, words in SORT_WORDS.items()],
         **_offer_choices(request, filters),
     }

@@ -1,0 +1,87 @@
+"""R17: databases of earlier versions, with data, become databases of this one, also when the upgrade is killed.
+
+A file per version whose schema differs: `NAME.sql` as `sqlite3 .dump` writes it, or `NAME.sqlite3.gz`. None is changed
+later.
+"""
+
+import gzip
+import random
+import sqlite3
+import subprocess
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.running import PLIMSOLL, environment_for, run_plimsoll, running_plimsoll
+
+FOLDER = Path(__file__).parent
+DUMPS = sorted(path.name for path in FOLDER.iterdir() if path.name.endswith((".sql", ".sqlite3.gz")))
+KILLS = 8
+
+
+@pytest.fixture(params=DUMPS)
+def upgraded(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A folder with an earlier database in it."""
+    database = tmp_path / "data" / "plimsoll.sqlite3"
+    database.parent.mkdir(mode=0o700)
+    dump = FOLDER / request.param
+    if dump.suffix == ".sql":
+        with closing(sqlite3.connect(database)) as connection:
+            connection.executescript(dump.read_text())
+    else:
+        database.write_bytes(gzip.decompress(dump.read_bytes()))
+    return tmp_path
+
+
+def _count(folder: Path) -> dict[str, int]:
+    """Rows of every table that an earlier version could have filled."""
+    with closing(sqlite3.connect(folder / "data" / "plimsoll.sqlite3")) as connection:
+        names = [
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            if name.startswith("dashboard_")
+        ]
+        return {name: connection.execute(f'SELECT COUNT(*) FROM "{name}"').fetchone()[0] for name in names}
+
+
+def _check(folder: Path, before: dict[str, int]) -> None:
+    after = _count(folder)
+    assert {name: after[name] for name in before} == before
+    assert run_plimsoll(folder, "migrate", "--check").returncode == 0
+    with closing(sqlite3.connect(folder / "data" / "plimsoll.sqlite3")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_earlier_database_becomes_this_one_and_serves_pages(upgraded: Path) -> None:
+    before = _count(upgraded)
+    assert sum(before.values())
+    done = run_plimsoll(upgraded, "migrate", "-v", "0")
+    assert done.returncode == 0, done.stderr
+    _check(upgraded, before)
+    with running_plimsoll(upgraded, "web") as running:
+        assert running.get("/sign-in/")[0] == 200
+
+
+def test_killed_upgrade_goes_on_where_it_stopped(upgraded: Path) -> None:
+    before = _count(upgraded)
+    chance = random.Random(17)
+    began = time.monotonic()
+    run_plimsoll(upgraded, "migrate", "--plan")
+    start_seconds = time.monotonic() - began  # how long until the first statement, about
+    for _ in range(KILLS):
+        process = subprocess.Popen(
+            [*PLIMSOLL, "migrate", "-v", "0"],
+            env=environment_for(upgraded),
+            cwd=upgraded,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(start_seconds * chance.uniform(0.7, 1.3))
+        process.kill()
+        process.wait()
+    done = run_plimsoll(upgraded, "migrate", "-v", "0")
+    assert done.returncode == 0, done.stderr
+    _check(upgraded, before)
