@@ -182,8 +182,9 @@ def _read_lineage(actor: Actor, session: AgentSession) -> Lineage:
 def _find_neighbours(actor: Actor, session: AgentSession) -> Neighbours:
     found = access.sessions(actor).filter(team=session.team)
     at, pk = session.last_at, session.pk
-    newer = found.filter(Q(last_at__gt=at) | Q(last_at=at, pk__gt=pk)).order_by("last_at", "pk")
-    older = found.filter(Q(last_at__lt=at) | Q(last_at=at, pk__lt=pk)).order_by("-last_at", "-pk")
+    # The plain comparison beside the precise one is what lets SQLite begin in the middle of the index.
+    newer = found.filter(Q(last_at__gt=at) | Q(pk__gt=pk), last_at__gte=at).order_by("last_at", "pk")
+    older = found.filter(Q(last_at__lt=at) | Q(pk__lt=pk), last_at__lte=at).order_by("-last_at", "-pk")
     return Neighbours(
         newer_pk=newer.values_list("pk", flat=True).first(),
         older_pk=older.values_list("pk", flat=True).first(),

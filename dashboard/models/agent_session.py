@@ -108,6 +108,8 @@ class AgentSession(models.Model):
                 fields=["team", "project", "model", "developer", "level_rank", "break_count", "last_at", "id"],
                 name="session_by_filter",
             ),
+            # What was forked from a session, for its page.
+            models.Index(fields=["team", "forked_from"], name="session_forks"),
             # A changed policy: which sessions were levelled with an older one.
             models.Index(fields=["team", "policy_version", "id"], name="session_by_policy"),
         ]
