@@ -171,8 +171,9 @@ def _read_lineage(actor: Actor, session: AgentSession) -> Lineage:
     family = Q(forked_from=session.external_id)
     if session.forked_from:
         family |= Q(external_id=session.forked_from)
-    found = access.sessions(actor).filter(family, team=session.team).exclude(pk=session.pk).order_by("-last_at", "-pk")
-    rows = list(found.values_list("pk", "external_id")[: MOST_FORKS + 2])
+    found = access.sessions(actor).filter(family, team=session.team).exclude(pk=session.pk)
+    # Unsorted: for an order SQLite would rather walk all sessions by time than look up the few it is asked for.
+    rows = list(found.order_by().values_list("pk", "external_id")[: MOST_FORKS + 2])
     by_name = {name: pk for pk, name in rows}
     origin = Relative(session.forked_from, by_name.get(session.forked_from)) if session.forked_from else None
     forks = [Relative(name, pk) for pk, name in rows if name != session.forked_from]
