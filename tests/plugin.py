@@ -32,6 +32,15 @@ _isolate()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "recorded_data: needs the recorded sessions that lie beside the checkout")
+    config.addinivalue_line("markers", "sqlite_only: about SQLite itself; left out of the round on PostgreSQL")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "DATABASE_URL" not in os.environ:
+        return
+    left_out = [item for item in items if item.get_closest_marker("sqlite_only")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

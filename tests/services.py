@@ -73,7 +73,7 @@ def started_postgresql() -> Iterator[str]:
         data = folder / "data"
         # fmt: off
         _run([programs / "initdb", "--pgdata", data, "--username", "plimsoll", "--pwfile", secret, "--encoding", "UTF8",
-              "--auth", "scram-sha-256", "--locale", "C", "--no-sync"], cwd=folder, **as_user)
+              "--auth", "scram-sha-256", "--locale", "C.UTF-8", "--no-sync"], cwd=folder, **as_user)
         # fmt: on
         port = free_port()
         url = f"postgresql://plimsoll:{password}@127.0.0.1:{port}/postgres"

@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from dashboard import access
 from dashboard.fleet import count_fleet
-from dashboard.models import CacheBreak, Membership, ObservedCompaction, Scope, SessionHour, Team
+from dashboard.models import AgentSession, CacheBreak, Membership, ObservedCompaction, Scope, SessionHour, Team
 from dashboard.person_zone import find_zone
 from tests.builders import make_key, make_many_sessions, make_session, make_team, make_user
 
@@ -142,7 +142,7 @@ def test_team_of_others_does_not_exist(team: Team) -> None:
 def test_many_sessions_cost_no_more_queries(team: Team, url: str) -> None:
     client, counts = enter("alice"), []
     for number in (10, 1000):
-        Team.objects.get().sessions.all().delete()
+        AgentSession.objects.all().delete()
         fill(team, number)
         read(client, url)
         cache.clear()  # what is remembered for seconds is asked again both times

@@ -25,12 +25,12 @@ def test_gzip_and_plain_bodies_are_read() -> None:
 @pytest.mark.parametrize(
     ("data", "encoding", "status"),
     [
-        (LINE, "br", 415),
-        (gzip.compress(gzip.compress(LINE)), "gzip, gzip", 415),
-        (b"not gzip at all", "gzip", 400),
-        (gzip.compress(LINE)[:-6], "gzip", 400),
-        (b"x" * 1001, "", 413),
-        (gzip.compress(b"x" * 1001), "gzip", 413),
+        pytest.param(LINE, "br", 415, id="another encoding"),
+        pytest.param(gzip.compress(gzip.compress(LINE)), "gzip, gzip", 415, id="gzip twice"),
+        pytest.param(b"not gzip at all", "gzip", 400, id="no gzip"),
+        pytest.param(gzip.compress(LINE)[:-6], "gzip", 400, id="half a gzip"),
+        pytest.param(b"x" * 1001, "", 413, id="too large"),
+        pytest.param(gzip.compress(b"x" * 1001), "gzip", 413, id="too large inside"),
     ],
 )
 def test_bad_bodies_are_refused_with_a_status_and_a_sentence(data: bytes, encoding: str, status: int) -> None:

@@ -225,10 +225,9 @@ def test_server_asks_for_a_team_and_takes_only_its_members(home: Path, settings:
     assert (session.team, session.developer, session.has_content) == (team, "bob", False)
 
 
+@pytest.mark.sqlite_only  # it refuses writing by a pragma
 @pytest.mark.django_db
 def test_database_that_refuses_is_tried_again_then_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if connection.vendor != "sqlite":
-        pytest.skip("refuses writing by a pragma of SQLite")
     run_import(home)
     with (home / "projects" / "-home-dev-app" / f"{SESSION}.jsonl").open("ab") as file:
         file.write(make_calls(8))
