@@ -3,7 +3,7 @@
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
-from dashboard.search_index import ensure_search_index
+from dashboard.search_index import ensure_search_index, refresh_statistics
 
 
 class DashboardConfig(AppConfig):
@@ -12,3 +12,4 @@ class DashboardConfig(AppConfig):
 
     def ready(self) -> None:
         post_migrate.connect(ensure_search_index, sender=self)
+        post_migrate.connect(refresh_statistics, sender=self)

@@ -171,8 +171,9 @@ def _read_lineage(actor: Actor, session: AgentSession) -> Lineage:
     family = Q(forked_from=session.external_id)
     if session.forked_from:
         family |= Q(external_id=session.forked_from)
-    found = access.sessions(actor).filter(family, team=session.team).exclude(pk=session.pk).order_by("-last_at", "-pk")
-    rows = list(found.values_list("pk", "external_id")[: MOST_FORKS + 2])
+    found = access.sessions(actor).filter(family, team=session.team).exclude(pk=session.pk)
+    # Unsorted: for an order SQLite would rather walk all sessions by time than look up the few it is asked for.
+    rows = list(found.order_by().values_list("pk", "external_id")[: MOST_FORKS + 2])
     by_name = {name: pk for pk, name in rows}
     origin = Relative(session.forked_from, by_name.get(session.forked_from)) if session.forked_from else None
     forks = [Relative(name, pk) for pk, name in rows if name != session.forked_from]
@@ -182,8 +183,9 @@ def _read_lineage(actor: Actor, session: AgentSession) -> Lineage:
 def _find_neighbours(actor: Actor, session: AgentSession) -> Neighbours:
     found = access.sessions(actor).filter(team=session.team)
     at, pk = session.last_at, session.pk
-    newer = found.filter(Q(last_at__gt=at) | Q(last_at=at, pk__gt=pk)).order_by("last_at", "pk")
-    older = found.filter(Q(last_at__lt=at) | Q(last_at=at, pk__lt=pk)).order_by("-last_at", "-pk")
+    # The plain comparison beside the precise one is what lets SQLite begin in the middle of the index.
+    newer = found.filter(Q(last_at__gt=at) | Q(pk__gt=pk), last_at__gte=at).order_by("last_at", "pk")
+    older = found.filter(Q(last_at__lt=at) | Q(pk__lt=pk), last_at__lte=at).order_by("-last_at", "-pk")
     return Neighbours(
         newer_pk=newer.values_list("pk", flat=True).first(),
         older_pk=older.values_list("pk", flat=True).first(),

@@ -60,12 +60,15 @@ def _find_readable(actor: Actor) -> Q | None:
 def _all_of(words: Sequence[str], columns: Sequence[str]) -> Q:
     wanted = Q()
     for word in words:
-        wanted &= Q.create([_contains(column, word) for column in columns], connector=Q.OR)
+        wanted &= Q.create([part for column in columns for part in _contains(column, word)], connector=Q.OR)
     return wanted
 
 
-def _contains(column: str, word: str) -> tuple[str, str]:
+def _contains(column: str, word: str) -> list[tuple[str, str]]:
+    if word.isascii():
+        return [(f"{column}__icontains", word)]
     # SQLite's LIKE knows upper and lower case of ASCII alone; its REGEXP is Python's.
-    if connection.vendor == "sqlite" and not word.isascii():
-        return f"{column}__iregex", re.escape(word)
-    return f"{column}__icontains", word
+    if connection.vendor == "sqlite":
+        return [(f"{column}__iregex", re.escape(word))]
+    # As does PostgreSQL in a database made with the locale C.
+    return [(f"{column}__icontains", word.upper()), (f"{column}__icontains", word.lower())]

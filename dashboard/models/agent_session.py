@@ -100,7 +100,8 @@ class AgentSession(models.Model):
             models.Index(fields=["team", "-level_rank", "percent_left", "-id"], name="session_by_risk"),
             models.Index(fields=["team", "-lost_usd", "-id"], name="session_by_loss"),
             models.Index(fields=["team", "-spent_usd", "-id"], name="session_by_spend"),
-            # Filters by project and by model, newest first.
+            # Filters by developer, by project and by model, newest first.
+            models.Index(fields=["team", "developer", "-last_at", "-id"], name="session_of_developer"),
             models.Index(fields=["team", "project", "-last_at", "-id"], name="session_of_project"),
             models.Index(fields=["team", "model", "-last_at", "-id"], name="session_of_model"),
             # Every filter of the sessions page: few matches are found, and many noticed, without touching a row.
@@ -108,6 +109,8 @@ class AgentSession(models.Model):
                 fields=["team", "project", "model", "developer", "level_rank", "break_count", "last_at", "id"],
                 name="session_by_filter",
             ),
+            # What was forked from a session, for its page.
+            models.Index(fields=["team", "forked_from"], name="session_forks"),
             # A changed policy: which sessions were levelled with an older one.
             models.Index(fields=["team", "policy_version", "id"], name="session_by_policy"),
         ]

@@ -101,7 +101,7 @@ def test_filters_swap_the_list_and_the_history_goes_back(signed_in: Page) -> Non
 
 def test_cache_countdown_ticks(signed_in: Page) -> None:
     signed_in.goto("/sessions/?text=billing")
-    place = signed_in.locator("[data-countdown]")
+    place = signed_in.locator("[data-seconds-left]")
     before = place.inner_text()
     assert re.fullmatch(r"[34]:\d\d", before)
     expect(place).not_to_have_text(before)
@@ -126,7 +126,7 @@ def test_sessions_work_without_scripts(signed_in: Page, alice: User, sign_in: Si
     bare.get_by_label("Search").fill("billing")
     bare.get_by_role("button", name="Apply").click()
     expect(bare.locator("[data-rows] > tr")).to_have_count(1)
-    expect(bare.locator("[data-countdown]")).to_have_text(re.compile(r"[34]:\d\d"))
+    expect(bare.locator("[data-seconds-left]")).to_have_text(re.compile(r"[34]:\d\d"))
     bare.get_by_role("link", name="Remove the filter contains billing").click()
     bare.get_by_role("link", name="Next").click()
     expect(bare.locator("[data-rows] > tr")).to_have_count(21)
