@@ -35,7 +35,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "sqlite_only: about SQLite itself; left out of the round on PostgreSQL")
 
 
+# They take minutes each: begun first, they do not keep one process busy when the others are done.
+LONG = ("tests/faults/", "tests/upgrades/", "tests/dashboard/test_supervisor.py", "tests/browser/")
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
     if "DATABASE_URL" not in os.environ:
         return
     left_out = [item for item in items if item.get_closest_marker("sqlite_only")]

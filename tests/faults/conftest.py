@@ -15,7 +15,8 @@ from tests.faults.figures import HEADING, Figures
 from tests.faults.installation import Installation, bytecode_kept_in
 from tests.services import find_postgresql, find_redis, started_postgresql
 
-TEMPLATE = "plimsoll_faults"
+# Test processes share the server: each makes a template of its own.
+TEMPLATE = f"plimsoll_faults_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,8 +17,9 @@ from tests.services import free_port
 
 KILLS = {"SQLite, files": 50, "PostgreSQL, Redis": 15}
 WEBS = 3
-SENDERS = 4
-WRITERS, READERS, SECONDS = 8, 2, 10
+SENDERS = 3
+PAUSE_SECONDS = 0.05  # leaves the processor to the web processes that start again
+WRITERS, READERS, SECONDS = 8, 2, 6
 
 
 @dataclass
@@ -44,6 +46,7 @@ class Sender:
                     if self.stopping.wait(0.05):
                         return
                 self.acknowledged[talk.session_id] = self.acknowledged.get(talk.session_id, 0) + len(piece)
+                time.sleep(PAUSE_SECONDS)
             number += 1
 
     def _send(self, session_id: str, data: bytes) -> bool:
