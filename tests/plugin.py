@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # They take minutes each: begun first, they do not keep one process busy when the others are done.
-LONG = ("tests/faults/", "tests/upgrades/", "tests/dashboard/test_supervisor.py", "tests/browser/")
+LONG = ("tests/faults/", "tests/upgrades/", "tests/dashboard/test_supervisor.py")
 
 
 @pytest.hookimpl(trylast=True)

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 GRACE_SECONDS = 20
 PROCESSES = min(os.cpu_count() or 1, 4)
+BROWSER = "tests/browser"
 # These start Plimsoll as a process with a database of its own: a second round would only repeat the first.
 OWN_DATABASE = tuple(f"tests/dashboard/test_{name}.py" for name in ("backup", "cli", "supervisor"))
 
@@ -113,7 +114,9 @@ def run_suite(run: Run) -> None:
             url = stack.enter_context(started_postgresql())
             # tests/faults makes databases of its own on this server, whatever the round is.
             postgresql, faults = {"PLIMSOLL_TEST_DATABASE_URL": url}, {"PLIMSOLL_TEST_POSTGRESQL_URL": url}
-        run.step("pytest on SQLite", *pytest, **redis, **faults)
+        run.step("pytest on SQLite", *pytest, f"--ignore={BROWSER}", **redis, **faults)
+        # Playwright keeps an event loop in its process, in which other tests could not run asynchronous views.
+        run.step("pytest in the browser", *pytest, BROWSER, **redis)
         if postgresql:
             ignored = [f"--ignore={name}" for name in OWN_DATABASE]
             run.step("pytest on PostgreSQL", *pytest, "tests/dashboard", *ignored, **redis, **postgresql)
