@@ -105,7 +105,8 @@ def check_sources(run: Run) -> None:
 
 def run_suite(run: Run) -> None:
     # A file stays in one process: what it makes once for all its tests is made once.
-    pytest = (sys.executable, "-m", "pytest", "-q", "-n", str(PROCESSES), "--dist", "loadfile")
+    options = ("-n", str(PROCESSES), "--dist", "loadfile", "--no-loadscope-reorder")
+    pytest = (sys.executable, "-m", "pytest", "-q", *options)
     with ExitStack() as stack:
         redis, postgresql, faults = {}, {}, {}
         if find_redis():
