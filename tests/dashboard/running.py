@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,11 +16,16 @@ from tests.services import free_port
 
 PLIMSOLL = [sys.executable, "-P", "-m", "dashboard.cli"]
 START_SECONDS = 60.0
+# Some machines forbid bytecode beside the sources: compiled once for all processes of a run, each starts much sooner.
+BYTECODE = {
+    "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / f"plimsoll-bytecode-{os.getuid()}"),
+    "PYTHONDONTWRITEBYTECODE": "",
+}
 
 
 def environment_for(folder: Path, **settings: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PLIMSOLL_", "DATABASE_URL"))}
-    return {**kept, "PLIMSOLL_DATA": str(folder / "data"), "PLIMSOLL_FOLLOW": "off", **settings}
+    return {**kept, **BYTECODE, "PLIMSOLL_DATA": str(folder / "data"), "PLIMSOLL_FOLLOW": "off", **settings}
 
 
 def run_plimsoll(folder: Path, *arguments: str, typed: str = "", **settings: str) -> "subprocess.CompletedProcess[str]":
