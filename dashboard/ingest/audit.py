@@ -18,7 +18,9 @@ def audit_compactions(run: JobRun) -> None:
     """Repeatable: compactions that were audited are left alone."""
     session = AgentSession.objects.filter(pk=int(str(run.payload["session"]))).first()
     audited = 0
-    waiting = ObservedCompaction.objects.filter(session=session, kind=CompactionKind.FULL, audited_at=None)
+    # A boundary whose summary has not arrived yet says nothing: its row changes when it does, and the job comes again.
+    seen = ObservedCompaction.objects.filter(session=session, kind=CompactionKind.FULL, summary_tokens__isnull=False)
+    waiting = seen.filter(audited_at=None)
     for compaction in waiting.order_by("at") if session else ():
         run.check()
         report = audit(read_thread(session, compaction.agent_id).entries, compaction.entry_uuid) if session else None

@@ -77,7 +77,7 @@ def store(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
 
 def _follow_up(team: Team, recorded: Recorded, *, has_content: bool) -> None:
     """What a new compaction lost is found by a job: it reads the whole conversation before it."""
-    if not recorded.new_compactions or not has_content:
+    if not has_content or not (recorded.new_compactions or recorded.changed_compactions):
         return
     post_job(
         "audit_compactions",

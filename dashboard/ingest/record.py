@@ -60,6 +60,7 @@ class Recorded:
     new_calls: tuple[str, ...] = ()
     new_breaks: tuple[str, ...] = ()
     new_compactions: tuple[str, ...] = ()
+    changed_compactions: tuple[str, ...] = ()  # more of them is known now: the summary, what was put back
     lines_crossed: tuple[str, ...] = ()
     also_changed: tuple[int, ...] = ()  # sessions whose totals changed with it
 
@@ -177,6 +178,7 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
         new_calls=_names(written.calls),
         new_breaks=tuple(name for name in _names(written.breaks) if draft.picture.losses[name]["kind"] == "break"),
         new_compactions=_names(written.compactions),
+        changed_compactions=tuple(str(name) for name in written.compactions.changed),
         lines_crossed=tuple(LEVELS[max(before_rank, 1) + 1 : session.level_rank + 1]),
         also_changed=tuple(sorted(written.also_changed)),
     )
@@ -232,6 +234,10 @@ def _write_rows(session: AgentSession, picture: SessionPicture, counted: Counted
         ),
         also_changed=also_changed,
     )
+    if written.compactions.changed:
+        # What they lost was found from fewer lines: it is to be found again.
+        changed = ObservedCompaction.objects.filter(session=session, entry_uuid__in=written.compactions.changed)
+        changed.update(audited_at=None)
     sync_rows(Thread.objects.filter(session=session), "agent_id", threads, fixed={"session": session.pk}, is_new=is_new)
     sync_rows(SessionHour.objects.filter(session=session), "hour_at", hours, fixed=owner, is_new=is_new)
     return written

@@ -1,0 +1,59 @@
+"""The job that finds what a compaction lost, also when the lines of one compaction arrive apart."""
+
+import pytest
+
+from dashboard.ingest.intake import Origin, take_in
+from dashboard.ingest.observed import Piece
+from dashboard.jobs.perform import perform_due
+from dashboard.models import Job, ObservedCompaction, TeamPolicy
+from tests.builders import make_team
+from tests.dashboard.ingest.conversation import Conversation
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def origin() -> Origin:
+    team = make_team("Harbour", owner="alice")
+    TeamPolicy.objects.create(team=team, version=1, stores_content=True)
+    return Origin(team, None, "follow")
+
+
+def _compacted_talk(summary: str) -> Conversation:
+    talk = Conversation()
+    talk.ask("Please chart the tides of the northern basin, never touch the locks.")
+    talk.answer("m1", written=50_000)
+    talk.compact(summary=summary)
+    talk.ask("Go on.")
+    talk.answer("m2", read=10_000, written=20_000)
+    return talk
+
+
+def _audit(origin: Origin, talk: Conversation, *pieces: bytes) -> ObservedCompaction:
+    for piece in pieces:
+        take_in(origin, Piece(piece, "test", talk.session_id))
+        perform_due()
+    return ObservedCompaction.objects.get()
+
+
+def test_losses_are_found_once_the_conversation_is_stored(origin: Origin) -> None:
+    talk = _compacted_talk("Nothing was said.")
+    found = _audit(origin, talk, talk.data)
+    assert found.audited_at is not None
+    assert found.loss_score is not None
+    assert found.loss_score < 50
+    assert found.losses is not None
+    assert "northern basin" in found.losses["lost"][0]["quote"]
+    jobs = Job.objects.filter(kind="audit_compactions").count()
+    _audit(origin, talk, talk.data)
+    assert Job.objects.filter(kind="audit_compactions").count() == jobs
+
+
+def test_boundary_that_arrives_before_its_summary_is_audited_with_it(origin: Origin) -> None:
+    talk = _compacted_talk("All user messages: Please chart the tides of the northern basin, never touch the locks.")
+    end = next(number for number, line in enumerate(talk.lines, 1) if b"compact_boundary" in line)
+    early = _audit(origin, talk, b"".join(talk.lines[:end]))
+    assert (early.audited_at, early.loss_score) == (None, None)
+    found = _audit(origin, talk, *talk.lines[end:])
+    assert found.audited_at is not None
+    assert found.loss_score == 100
