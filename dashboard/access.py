@@ -18,6 +18,7 @@ from dashboard.models import (
     ApiKey,
     AuditEvent,
     CacheBreak,
+    CompactionRun,
     Drop,
     FollowedFile,
     Invitation,
@@ -229,6 +230,24 @@ def breaks(actor: Actor) -> QuerySet[CacheBreak]:
 
 def compactions(actor: Actor) -> QuerySet[ObservedCompaction]:
     return ObservedCompaction.objects.filter(team__in=teams(actor))
+
+
+def runs(actor: Actor) -> QuerySet[CompactionRun]:
+    """Compactions that Plimsoll did or does. Numbers are for everybody in the team, words as `reads_content` says."""
+    return CompactionRun.objects.filter(team__in=teams(actor))
+
+
+def may_run(actor: Actor, session: AgentSession) -> bool:
+    """Start, cancel, edit and resume compactions of this session."""
+    if actor.may(Act.RUN_TEAM, session.team):
+        return True
+    is_own = actor.user is not None and session.owner_id == actor.user.pk
+    return is_own and actor.may(Act.RUN_OWN, session.team)
+
+
+def require_run(actor: Actor, session: AgentSession) -> None:
+    if not may_run(actor, session):
+        raise PermissionDenied(f"This needs the right to {Act.RUN_TEAM}.")
 
 
 def reads_content(actor: Actor, session: AgentSession) -> bool:

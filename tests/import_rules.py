@@ -61,19 +61,28 @@ DOORS = (
     Door(
         ("dashboard.runs.start",),
         never=("anthropic",),
-        only_here=("dashboard.models", "dashboard.access", "compaction", "dashboard.jobs", "dashboard.runs.spend"),
+        only_here=(
+            "dashboard.models",
+            "dashboard.access",
+            "compaction",
+            "dashboard.jobs",
+            "dashboard.policies.in_force",
+            *(f"dashboard.runs.{name}" for name in ("choices", "spend", "preview", "basis", "team_settings")),
+        ),
     ),
     Door(
         ("dashboard.runs.perform",),
-        never=("celery",),
+        never=("celery", "dashboard.views", "dashboard.api", "dashboard.runs.start"),
         only_here=(
             "dashboard.models",
             "compaction",
-            "dashboard.runs.claude",
-            "dashboard.runs.spend",
-            "dashboard.runs.resume",
+            "dashboard.jobs.run",
+            "dashboard.ingest",
+            "dashboard.policies.in_force",
+            "dashboard.runs",
         ),
     ),
+    Door(("dashboard.runs",), never=("dashboard.views", "dashboard.api")),
     Door(
         ("dashboard.accounts",),
         only_here=("dashboard.models", "dashboard.access", "dashboard.jobs", "dashboard.accounts", "compaction"),

@@ -5,6 +5,16 @@ from dashboard.models.api_call import ApiCall
 from dashboard.models.api_key import ApiKey, Scope
 from dashboard.models.audit_event import AuditAction, AuditEvent
 from dashboard.models.cache_break import CacheBreak, LossKind
+from dashboard.models.compaction_run import (
+    CompactionRun,
+    ResumedFile,
+    RunAttempt,
+    RunKind,
+    RunRevision,
+    RunState,
+    SummarizerName,
+    ThreadBreaker,
+)
 from dashboard.models.entry_segment import EntrySegment
 from dashboard.models.intake import Drop, FollowedFile
 from dashboard.models.invitation import Invitation
@@ -12,6 +22,7 @@ from dashboard.models.job import Beat, Job, JobState
 from dashboard.models.observed_compaction import CompactionKind, ObservedCompaction
 from dashboard.models.prompt_shape import PromptShape
 from dashboard.models.sign_in_link import SignInLink
+from dashboard.models.summarizer_settings import DaySpend, SummarizerSettings
 from dashboard.models.team import Membership, Role, Team
 from dashboard.models.team_policy import TeamPolicy
 from dashboard.models.user import User
@@ -26,6 +37,8 @@ __all__ = [
     "Beat",
     "CacheBreak",
     "CompactionKind",
+    "CompactionRun",
+    "DaySpend",
     "Drop",
     "EntrySegment",
     "FollowedFile",
@@ -36,12 +49,20 @@ __all__ = [
     "Membership",
     "ObservedCompaction",
     "PromptShape",
+    "ResumedFile",
     "Role",
+    "RunAttempt",
+    "RunKind",
+    "RunRevision",
+    "RunState",
     "Scope",
     "SessionHour",
     "SignInLink",
+    "SummarizerName",
+    "SummarizerSettings",
     "Team",
     "TeamPolicy",
     "Thread",
+    "ThreadBreaker",
     "User",
 ]
