@@ -203,4 +203,9 @@ class Migration(migrations.Migration):
             model_name='threadbreaker',
             constraint=models.UniqueConstraint(fields=('session', 'agent_id'), name='breaker_once_per_thread'),
         ),
+        migrations.AlterField(
+            model_name='auditevent',
+            name='action',
+            field=models.CharField(choices=[('team created', 'Team Created'), ('team renamed', 'Team Renamed'), ('member joined', 'Member Joined'), ('member removed', 'Member Removed'), ('role changed', 'Role Changed'), ('content granted', 'Content Granted'), ('content withdrawn', 'Content Withdrawn'), ('invitation created', 'Invitation Created'), ('invitation revoked', 'Invitation Revoked'), ('key created', 'Key Created'), ('key revoked', 'Key Revoked'), ('policy changed', 'Policy Changed'), ('summariser changed', 'Summarizer Changed'), ('breaker reset', 'Breaker Reset'), ('password changed', 'Password Changed'), ('signed in', 'Signed In')], max_length=40),
+        ),
     ]

@@ -20,6 +20,8 @@ class AuditAction(models.TextChoices):
     KEY_CREATED = "key created"
     KEY_REVOKED = "key revoked"
     POLICY_CHANGED = "policy changed"
+    SUMMARIZER_CHANGED = "summariser changed"
+    BREAKER_RESET = "breaker reset"
     PASSWORD_CHANGED = "password changed"  # noqa: S105 (the name of an act)
     SIGNED_IN = "signed in"
 
