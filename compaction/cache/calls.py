@@ -22,6 +22,9 @@ UNJUDGED_MODELS = ("haiku",)
 # Forks and side calls that share a session's id but not its conversation.
 UNJUDGED_SOURCES = ("compact", "session_memory", "speculation", "prompt_suggestion")
 
+# How the client names calls of a conversation; what it calls for otherwise (titles, suggestions) stands beside it.
+CONVERSATION_SOURCES = ("repl_main_thread", "sdk", "agent:")
+
 # What announces that the next read will be lower, the weightiest first.
 ANNOUNCED = (Cause.COMPACTED, Cause.MICRO_COMPACTED, Cause.DELETION_ANNOUNCED, Cause.REWOUND)
 
@@ -30,6 +33,11 @@ CONVERSATION_START = ""
 
 SHORT_TTL, LONG_TTL = "5m", "1h"
 TTL_SECONDS: Mapping[str, int] = {SHORT_TTL: 5 * 60, LONG_TTL: 60 * 60}
+
+
+def is_beside_conversation(source: str | None) -> bool:
+    """Whether a call was made for something else than the next turn. A call whose source nobody told is a turn's."""
+    return source is not None and not source.startswith(CONVERSATION_SOURCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,7 @@ class CachePolicy:
 
     def judges(self, model: str | None, source: str | None, usage: Usage) -> bool:
         """Whether a call is judged and becomes a baseline; empty usage (errors, placeholders) is neither."""
-        if usage.prompt_tokens == 0 or source in self.unjudged_sources:
+        if usage.prompt_tokens == 0 or source in self.unjudged_sources or is_beside_conversation(source):
             return False
         return not any(name in (model or "").lower() for name in self.unjudged_models)
 

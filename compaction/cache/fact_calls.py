@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from compaction.cache.calls import ANNOUNCED, CONVERSATION_START, CacheCall, CachePolicy
+from compaction.cache.calls import ANNOUNCED, CONVERSATION_START, CacheCall, CachePolicy, is_beside_conversation
 from compaction.cache.causes import Cause
 from compaction.cache.fact_order import NO_TIME
-from compaction.cache.facts import Answer, LineFact, LineKind, Request
+from compaction.cache.facts import LineFact, LineKind, Request
 from compaction.cache.fingerprint import Fingerprint
 from compaction.cache.invalidation import keeps_thinking
 from compaction.cache.request import Marker
@@ -46,6 +46,7 @@ class FactCall:
     ttft_seconds: float | None = None
     provenance: tuple[tuple[str, str], ...] = ()
     is_after_compaction: bool = False
+    is_beside: bool = False  # made for something else than the next turn: paid for, but not part of the conversation
     cache_call: CacheCall = field(default=CacheCall("", NO_TIME, None, Usage()), repr=False)
 
 
@@ -70,6 +71,11 @@ class _KnownRequest:
 _NO_REQUEST = _KnownRequest(None, None, None)
 
 
+def answers_turn(fact: LineFact) -> bool:
+    """Whether a line or report is of a call of the conversation itself."""
+    return fact.answer is not None and not is_beside_conversation(fact.answer.query_source)
+
+
 def collect_fact_calls(
     facts: Sequence[LineFact], policy: CachePolicy, *, shapes: Mapping[str, Fingerprint] | None = None
 ) -> tuple[FactCall, ...]:
@@ -83,9 +89,11 @@ def collect_fact_calls(
     return tuple(merged.values())
 
 
-def _gather(facts: Iterable[LineFact]) -> dict[str, _Draft]:
+def _gather(facts: Sequence[LineFact]) -> dict[str, _Draft]:
+    """Calls in the order of the conversation. Reports stand with the lines of their call, or for a call alone."""
+    by_request, with_lines = _name_calls(facts)
     drafts: dict[str, _Draft] = {}
-    reports: list[tuple[LineFact, Answer]] = []
+    reports: list[tuple[str, LineFact]] = []
     turn, has_words = 0, False
     pending: set[Cause] = set()
     for fact in facts:
@@ -97,30 +105,41 @@ def _gather(facts: Iterable[LineFact]) -> dict[str, _Draft]:
         answer = fact.answer
         if answer is None:
             continue
+        call_id = answer.call_id
         if answer.source != TRANSCRIPT:
-            reports.append((fact, answer))
-            continue
-        draft = drafts.get(answer.call_id)
+            call_id = by_request.get(answer.request_id or "", call_id)
+            reports.append((call_id, fact))
+            if call_id in with_lines:
+                continue
+            if is_beside_conversation(answer.query_source):
+                drafts.setdefault(call_id, _Draft(turn=turn))
+                continue
+        draft = drafts.get(call_id)
         if draft is None:
-            draft = drafts[answer.call_id] = _Draft(turn=turn, starts_turn=has_words, happened=frozenset(pending))
+            draft = drafts[call_id] = _Draft(turn=turn, starts_turn=has_words, happened=frozenset(pending))
             pending.clear()
         has_words = False
-        draft.lines.append(fact)
-    _add_reports(drafts, reports)
+        if answer.source == TRANSCRIPT:
+            draft.lines.append(fact)
+    for call_id, fact in reports:
+        drafts[call_id].reports.append(fact)
     return drafts
 
 
-def _add_reports(drafts: dict[str, _Draft], reports: Iterable[tuple[LineFact, Answer]]) -> None:
-    """Telemetry names the request, lines name message and request: either makes them one call."""
-    by_request = {
-        line.answer.request_id: call_id
-        for call_id, draft in drafts.items()
-        for line in draft.lines
-        if line.answer and line.answer.request_id
-    }
-    for fact, answer in reports:
-        call_id = by_request.get(answer.request_id or "", answer.call_id)
-        drafts.setdefault(call_id, _Draft()).reports.append(fact)
+def _name_calls(facts: Sequence[LineFact]) -> tuple[dict[str, str], frozenset[str]]:
+    """Telemetry names the request, lines name message and request: either makes them one call. Call ids by request,
+    those of lines before those of reports, and the calls that have lines; nothing where nobody reports."""
+    if all(fact.answer is None or fact.answer.source == TRANSCRIPT for fact in facts):
+        return {}, frozenset()
+    by_request: dict[str, str] = {}
+    with_lines = set()
+    answers = [(_rank_source(fact), fact.answer) for fact in facts if fact.answer]
+    for _, answer in sorted(answers, key=lambda told: (told[1].source != TRANSCRIPT, told[0], told[1].call_id)):
+        if answer.source == TRANSCRIPT:
+            with_lines.add(answer.call_id)
+        if answer.request_id:
+            by_request.setdefault(answer.request_id, answer.call_id)
+    return by_request, frozenset(with_lines)
 
 
 def _merge(call_id: str, draft: _Draft) -> FactCall:
@@ -148,6 +167,7 @@ def _merge(call_id: str, draft: _Draft) -> FactCall:
         request_id=answer.request_id,
         version=last.version,
         is_after_compaction=Cause.COMPACTED in draft.happened,
+        is_beside=any(report.answer and is_beside_conversation(report.answer.query_source) for report in best),
     )
     for report in reversed(best):
         call = _believe(call, report)
@@ -192,8 +212,9 @@ def _make_cache_call(
     requests: Mapping[str, _KnownRequest],
     parents: Mapping[str, str],
 ) -> CacheCall:
-    answers = [line.answer for line in (draft.lines or draft.reports) if line.answer]
-    request = requests.get(answers[0].request_ref or "", _NO_REQUEST)
+    told = [fact.answer for fact in (*_order_reports(draft.reports), *draft.lines) if fact.answer]
+    known = (requests.get(answer.request_ref or "") for answer in told)
+    request = next((each for each in known if each is not None), _NO_REQUEST)
     at = request.started_at or call.started_at or call.ended_at
     judges_thinking = not keeps_thinking(call.model)
     return CacheCall(
@@ -203,16 +224,22 @@ def _make_cache_call(
         usage=call.usage,
         position=position,
         client_version=call.version,
-        query_source=request.query_source,
+        query_source=request.query_source or _find_told(answer.query_source for answer in told),
         parent_call_id=parents.get(call.call_id),
         announced=tuple(cause for cause in ANNOUNCED if cause in draft.happened),
         noticed=tuple(sorted(draft.happened.difference(ANNOUNCED))),
         fingerprint=request.fingerprint,
-        api_reason=answers[-1].miss_reason,
-        requested_ttl=answers[0].requested_ttl,
+        api_reason=_find_told(answer.miss_reason for answer in told),
+        client_reasons=next((answer.client_reasons for answer in told if answer.client_reasons), ()),
+        requested_ttl=_find_told(answer.requested_ttl for answer in told),
         starts_turn=judges_thinking and draft.starts_turn,
-        has_thinking=judges_thinking and any(answer.has_thinking for answer in answers),
+        has_thinking=judges_thinking and any(answer.has_thinking for answer in told),
     )
+
+
+def _find_told(values: Iterable[str | None]) -> str | None:
+    """What the best-informed of those who know it says."""
+    return next((value for value in values if value is not None), None)
 
 
 def _find_parents(

@@ -52,6 +52,8 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     source: str = "transcript"
     duration_seconds: float | None = None
     ttft_seconds: float | None = None
+    query_source: str | None = None  # what the client made the call for, where the report says so
+    client_reasons: tuple[str, ...] = ()  # why the client thinks the cache was missed
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from compaction.cache.fact_calls import FactCall
+from compaction.cache.fact_calls import FactCall, answers_turn
 from compaction.cache.facts import Compacted, LineFact, LineKind
 from compaction.context.thresholds import Lines, find_drift
 from compaction.context.windows import read_client_version
@@ -18,8 +18,9 @@ DrawLines = Callable[[str | None, str | None], Lines | None]  # model, client ve
 
 @dataclass(slots=True)
 class _Walk:
-    """What was seen on the way through a thread."""
+    """What was seen on the way through a thread. A report may name its call otherwise than `calls` do."""
 
+    calls: frozenset[str]
     call_number: int = 0
     turn: int = 0
     full_count: int = 0
@@ -36,12 +37,12 @@ def draw_compactions(
 ) -> dict[str, Row]:
     """By the id of the boundary, in order."""
     rows: dict[str, Row] = {}
-    walk = _Walk()
+    walk = _Walk(frozenset(call.call_id for call in calls))
     for position, fact in enumerate(facts):
         if fact.kind in _COMPACTIONS and fact.compacted is not None:
             rest = _take_rest(facts, position)
-            before = calls[walk.call_number - 1] if walk.call_number else None
-            after = calls[walk.call_number] if walk.call_number < len(calls) else None
+            before = next((call for call in reversed(calls[: walk.call_number]) if not call.is_beside), None)
+            after = next((call for call in calls[walk.call_number :] if not call.is_beside), None)
             row = _draw_compaction(fact, fact.compacted, rest, (before, after))
             if fact.kind is not LineKind.MICRO:
                 row |= _draw_full(fact, walk, rest, before, draw_lines)
@@ -57,7 +58,7 @@ def _step(walk: _Walk, fact: LineFact) -> None:
     walk.turn += fact.kind is LineKind.PROMPT
     if fact.kind in _TURN_KINDS:
         walk.last = fact
-    if fact.answer is not None and fact.answer.call_id not in walk.seen_calls:
+    if fact.answer is not None and fact.answer.call_id not in walk.seen_calls and fact.answer.call_id in walk.calls:
         walk.seen_calls.add(fact.answer.call_id)
         walk.call_number = len(walk.seen_calls)
 
@@ -69,7 +70,7 @@ def _take_rest(facts: Sequence[LineFact], position: int) -> list[LineFact]:
         if fact.kind in _COMPACTIONS:
             break
         rest.append(fact)
-        if fact.kind is LineKind.ANSWER:
+        if answers_turn(fact):
             break
     return rest
 
@@ -82,7 +83,7 @@ def _draw_compaction(
     if before_tokens is None and before is not None:
         before_tokens = before.usage.context_tokens
     after_tokens, origin = told.after_tokens, "client" if told.after_tokens is not None else ""
-    if after is not None and rest and rest[-1].kind is LineKind.ANSWER:
+    if after is not None and rest and answers_turn(rest[-1]):
         after_tokens, origin = after.usage.prompt_tokens, "next call"
     saved = told.saved_tokens
     if saved is None and before_tokens is not None and after_tokens is not None:

@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 
 from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
 from compaction.cache.calls import TTL_SECONDS
-from compaction.cache.fact_calls import FactCall, collect_fact_calls
+from compaction.cache.fact_calls import FactCall, answers_turn, collect_fact_calls
 from compaction.cache.fact_order import order_facts, split_facts
 from compaction.cache.facts import LineFact, LineKind
 from compaction.cache.fingerprint import Fingerprint
@@ -40,6 +40,7 @@ class _Thread:
     agent_id: str
     facts: Sequence[LineFact]
     calls: tuple[FactCall, ...]
+    turns: tuple[FactCall, ...]  # without what the client did beside the conversation, which fills no window
     verdicts: tuple[Verdict, ...]
 
 
@@ -56,8 +57,8 @@ def draw_picture(
     threads = [_judge(agent_id, lines, named) for agent_id, lines in split_facts(ordered).items()]
     main = threads[0]
     # Of some sessions only a sub-agent's file is there: then it is what can be shown.
-    shown = main if main.calls else max(threads, key=lambda thread: len(thread.calls))
-    gauge = _draw_gauge(shown, policy, find_model_in_use(shown.calls))
+    shown = main if main.turns else max(threads, key=lambda thread: len(thread.turns))
+    gauge = _draw_gauge(shown, policy, find_model_in_use(shown.turns))
     picture = SessionPicture(_draw_session(ordered, main, external_id) | gauge)
     for thread in threads:
         _add_thread(picture, thread, policy)
@@ -85,7 +86,8 @@ def _name_shapes(facts: Iterable[LineFact], shapes: Mapping[str, Fingerprint]) -
 
 def _judge(agent_id: str | None, facts: Sequence[LineFact], shapes: Mapping[str, Fingerprint]) -> _Thread:
     calls = collect_fact_calls(facts, DEFAULT_POLICY, shapes=shapes)
-    return _Thread(fit_id(agent_id), facts, calls, judge_thread(call.cache_call for call in calls))
+    turns = tuple(call for call in calls if not call.is_beside)
+    return _Thread(fit_id(agent_id), facts, calls, turns, judge_thread(call.cache_call for call in calls))
 
 
 def _add_thread(picture: SessionPicture, thread: _Thread, policy: Policy) -> None:
@@ -106,10 +108,10 @@ def _add_thread(picture: SessionPicture, thread: _Thread, policy: Policy) -> Non
 
 def _draw_thread(thread: _Thread) -> Row:
     about = next((fact for fact in thread.facts if fact.kind is LineKind.AGENT), None)
-    in_use = find_model_in_use(thread.calls)
+    in_use = find_model_in_use(thread.turns)
     window = find_window(in_use) if in_use else None
     times = [fact.at for fact in thread.facts if fact.at]
-    contexts = [call.usage.context_tokens for call in thread.calls]
+    contexts = [call.usage.context_tokens for call in thread.turns]
     return {
         "agent_type": fit(about.name, 200) if about else "",
         "description": fit(about.words, 300) if about else "",
@@ -171,13 +173,13 @@ def _find_client_cost(facts: Iterable[LineFact]) -> Decimal | None:
 
 def _draw_gauge(main: _Thread, policy: Policy, in_use: ModelInUse | None) -> Row:
     context_tokens = _find_context(main)
-    contexts = [call.usage.context_tokens for call in main.calls]
+    contexts = [call.usage.context_tokens for call in main.turns]
     row: Row = {
         "model": fit(in_use.model if in_use else "", 200),
         "context_tokens": fit_count(context_tokens),
         "peak_tokens": fit_count(max(contexts, default=0)),
         "warm_until": _find_warm_until(main),
-        "recent_hits": _list_recent_hits(main.calls),
+        "recent_hits": _list_recent_hits(main.turns),
         "forecast": None,
     }
     level = work_out_level(policy, in_use or ModelInUse(""), context_tokens)
@@ -190,11 +192,11 @@ def _draw_gauge(main: _Thread, policy: Policy, in_use: ModelInUse | None) -> Row
 def _find_context(thread: _Thread) -> int:
     """What the window holds now: after the last call, or after a compaction that no call has followed yet."""
     for fact in reversed(thread.facts):
-        if fact.kind is LineKind.ANSWER:
+        if answers_turn(fact):
             break
         if fact.kind is LineKind.BOUNDARY:
             return _estimate_after(thread.facts, fact)
-    return next((call.usage.context_tokens for call in reversed(thread.calls) if call.usage.prompt_tokens), 0)
+    return next((call.usage.context_tokens for call in reversed(thread.turns) if call.usage.prompt_tokens), 0)
 
 
 def _estimate_after(facts: Sequence[LineFact], boundary: LineFact) -> int:
@@ -227,7 +229,7 @@ def _spell_forecast(main: _Thread, line_tokens: int) -> Row | None:
             call.turn,
             is_first_after_compaction=call.is_after_compaction,
         )
-        for call in main.calls
+        for call in main.turns
         if call.usage.prompt_tokens
     ]
     found = forecast_line(points, line_tokens)
