@@ -227,12 +227,16 @@ JOB_KINDS = {
     "keep_backup": ("dashboard.housekeeping.keep_backup", "Back up the database into the data folder"),
     "audit_compactions": ("dashboard.ingest.audit.audit_compactions", "Find what compactions lost"),
     "relevel_sessions": ("dashboard.policies.relevel.relevel_sessions", "Level sessions anew after a change of policy"),
+    "compact": ("dashboard.runs.perform.perform_run", "Compact a session"),
+    "end_stranded_runs": ("dashboard.runs.endings.end_stranded_runs", "End compactions whose job is gone"),
 }
+PAID_SUMMARIZER = "dashboard.runs.claude_access.open_claude"  # (team, note_attempt) -> compaction.ports.Summarizer
 RECURRING_JOBS = {
     "forget_expired": 3600,
     "forget_old_jobs": 3600,
     "tend_database": 6 * 3600,
     "keep_backup": 24 * 3600,
+    "end_stranded_runs": 600,
 }  # seconds
 DAILY_BACKUPS = read_int("PLIMSOLL_DAILY_BACKUPS", 1, low=0, high=100)  # how many are kept; SQLite only
 

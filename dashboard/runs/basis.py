@@ -1,0 +1,110 @@
+"""What a compaction starts from: the entries of a thread as the model sees them, its size, its lines, its model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compaction.compactors.fork import ParentRequest
+from compaction.compactors.micro import apply_boundaries
+from compaction.context.composition import find_prefix_tokens
+from compaction.context.thresholds import Lines, draw_lines
+from compaction.context.tokens import measure_context
+from compaction.context.windows import ModelInUse
+from compaction.transcripts.chain import ContextSlice, follow_chain, slice_context
+from compaction.transcripts.entries import Entry
+from compaction.transcripts.payloads import ApiRequestShape
+from dashboard.ingest.stored_entries import read_thread
+from dashboard.models import AgentSession, FollowedFile
+from dashboard.policies.in_force import find_policy
+from dashboard.runs.choices import RunRefused
+
+MEASURED, COUNTED, ESTIMATE = "measured", "counted", "estimate"  # where a figure of tokens comes from
+NOT_CAPTURED = (
+    "No whole request of this thread is stored, so its prompt cache cannot be used again: "
+    "the summary is asked for in a request of its own."
+)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """`entries` is the active branch of the thread, `context` the part of it that the model still sees."""
+
+    session: AgentSession
+    agent_id: str
+    entries: tuple[Entry, ...]
+    context: ContextSlice
+    model: str
+    prefix_tokens: int
+    before_tokens: int
+    before_origin: str
+    lines: Lines | None
+    transcript_path: str | None = None
+    parent: ParentRequest | None = None
+    fork_refusal: str = NOT_CAPTURED
+
+    @property
+    def line_tokens(self) -> int | None:
+        """The auto-compact line in force."""
+        return self.lines.auto.tokens if self.lines else None
+
+    @property
+    def last_entry_uuid(self) -> str:
+        return next((entry.uuid for entry in reversed(self.entries) if entry.uuid), "")
+
+
+def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "") -> Basis:
+    """The thread as it is stored now, or as it was up to an entry. Raises RunRefused where there is nothing to read."""
+    if not session.has_content:
+        raise RunRefused(
+            "no_content",
+            "The words of this session are not stored, so there is nothing to compact. "
+            "An admin can let the team store content; sessions that arrive after that can be compacted.",
+        )
+    stored = read_thread(session, agent_id).entries
+    entries = follow_chain(apply_boundaries(_cut_behind(stored, up_to_uuid)))
+    if not entries:
+        raise RunRefused("thread_unknown", "This session has no such conversation, or nothing was said in it.")
+    context = slice_context(entries)
+    model = _find_model(context, session)
+    shapes = [entry for entry in stored if isinstance(entry.payload, ApiRequestShape)]
+    prefix_tokens = find_prefix_tokens(context, shapes=shapes) or 0
+    size = measure_context(context)
+    return Basis(
+        session=session,
+        agent_id=agent_id,
+        entries=entries,
+        context=context,
+        model=model,
+        prefix_tokens=prefix_tokens,
+        before_tokens=size.tokens if size.is_measured else size.tokens + prefix_tokens,
+        before_origin=MEASURED if size.is_measured else ESTIMATE,
+        lines=_draw_lines(session, model, is_main=not agent_id),
+        transcript_path=_find_path(session) if not agent_id else None,
+    )
+
+
+def _cut_behind(entries: Sequence[Entry], uuid: str) -> Sequence[Entry]:
+    """All up to this entry; everything where it is not there any more, or none is named."""
+    place = next((index for index, entry in enumerate(entries) if uuid and entry.uuid == uuid), None)
+    return entries if place is None else entries[: place + 1]
+
+
+def _find_model(context: ContextSlice, session: AgentSession) -> str:
+    answered = (entry.message.model for entry in reversed(context.entries) if entry.is_response and entry.message)
+    return next((model for model in answered if model), session.model)
+
+
+def _draw_lines(session: AgentSession, model: str, *, is_main: bool) -> Lines | None:
+    if not model:
+        return None
+    in_use = ModelInUse(
+        model,
+        client_version=session.client_version or None,
+        reported_window_tokens=session.reported_window_tokens if is_main else None,
+    )
+    return draw_lines(find_policy(session.team).lines_policy, in_use)
+
+
+def _find_path(session: AgentSession) -> str | None:
+    """Where the client can look the whole conversation up: the file it came from, if it came from this machine."""
+    files = FollowedFile.objects.filter(team_id=session.team_id, path__endswith=f"/{session.external_id}.jsonl")
+    return files.filter(gone_at=None).order_by("-read_at").values_list("path", flat=True).first()

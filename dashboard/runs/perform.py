@@ -1,0 +1,180 @@
+"""The worker's side of a run, job kind "compact". Repeatable: a run that has its result is left as it is.
+
+The engine and the model work outside every transaction; the result is written in one, together with the job's end.
+"""
+
+from datetime import datetime
+
+from django.utils import timezone
+
+from compaction.compactors.losses import find_losses
+from compaction.compactors.micro import MicroOutcome
+from compaction.compactors.outcome import ChainPosition, Outcome
+from compaction.compactors.restore import ContextRestorer
+from compaction.compactors.run import Outside
+from compaction.errors import CompactionCancelled, RunError
+from compaction.events import Event
+from compaction.ports import Stage
+from dashboard.jobs.run import JobCancelled, JobFailed, JobRun, WorkerStopping
+from dashboard.models import CompactionRun, RunKind, RunState, SummarizerName
+from dashboard.runs.attempt_rows import AttemptBook, close_lost_attempts
+from dashboard.runs.basis import Basis, read_basis
+from dashboard.runs.breakers import note_failure, note_success
+from dashboard.runs.choices import RunChoices, RunRefused
+from dashboard.runs.costs import choose_models
+from dashboard.runs.endings import OPEN_STATES, close_run, settle_run
+from dashboard.runs.kinds import clear_results, compact, make_request
+from dashboard.runs.monitor import RunMonitor
+from dashboard.runs.outcome_rows import keep_clearing, keep_outcome
+from dashboard.runs.preview import allow_fork
+from dashboard.runs.summarizers import open_summarizer
+from dashboard.runs.team_settings import find_settings
+
+
+class _Refused(RunError):
+    """What was there when the run was started is gone now."""
+
+    def __init__(self, refusal: RunRefused) -> None:
+        super().__init__(refusal.sentence)
+        self.reason = refusal.code
+
+
+def perform_run(job: JobRun) -> None:
+    rows = CompactionRun.objects.select_related("session", "session__team", "team")
+    run = rows.filter(pk=int(str(job.payload["run"])), state__in=OPEN_STATES).first()
+    if run is None:
+        return  # it has ended, or its session was deleted
+    monitor = RunMonitor(job, run.pk)
+    try:
+        _begin(job, run)
+        _compact(job, run, monitor)
+    except CompactionCancelled:
+        _stop(job, run)
+    except RunError as error:
+        _fail(job, run, monitor, error)
+
+
+def _begin(job: JobRun, run: CompactionRun) -> None:
+    """What an earlier worker had in flight is lost; a run that was cancelled meanwhile does not start again."""
+    if job.claim.job.cancel_requested_at is not None:
+        job.cancelled.set()
+        raise CompactionCancelled
+    with job.writing():
+        close_lost_attempts(run.pk)
+        CompactionRun.objects.filter(pk=run.pk).update(
+            state=RunState.RUNNING, started_at=run.started_at or timezone.now()
+        )
+
+
+def _compact(job: JobRun, run: CompactionRun, monitor: RunMonitor) -> None:
+    try:
+        basis = read_basis(run.session, run.agent_id)
+    except RunRefused as refusal:
+        raise _Refused(refusal) from refusal
+    with job.writing():
+        _note_basis(run, basis)
+    now = timezone.now()
+    choices = _read_choices(run)
+    if choices.kind.is_micro:
+        _clear(job, run, basis, monitor, now=now)
+        return
+    outcome = _summarise(job, run, basis, choices, monitor, now=now)
+    report = find_losses(basis.context.entries, outcome.entries)
+    if monitor.is_cancelled():
+        raise CompactionCancelled
+    with job.finishing() as told:
+        keep_outcome(run, outcome, report, now=timezone.now())
+        settle_run(run.pk)
+        events = note_success(run)
+        told |= {"run": run.pk, "after_tokens": outcome.expected_tokens}
+    _log(monitor, events)
+
+
+def _summarise(
+    job: JobRun, run: CompactionRun, basis: Basis, choices: RunChoices, monitor: RunMonitor, *, now: datetime
+) -> Outcome:
+    settings = find_settings(run.team)
+    book = AttemptBook(job, run.pk, settings)
+    basis = allow_fork(basis, choices, settings)
+    models, position = choose_models(basis, choices, settings), _find_position(run, basis)
+    request = make_request(basis, choices, models, now=now, position=position)
+    summarizer = open_summarizer(choices.summarizer, basis, book, settings)
+    return compact(basis, choices, request, Outside(summarizer, restore=ContextRestorer(), monitor=monitor))
+
+
+def _clear(job: JobRun, run: CompactionRun, basis: Basis, monitor: RunMonitor, *, now: datetime) -> None:
+    monitor.enter_stage(Stage.PREPARING)
+    outcome: MicroOutcome = clear_results(basis, RunKind(run.kind), now=now)
+    if monitor.is_cancelled():
+        raise CompactionCancelled
+    with job.finishing() as told:
+        keep_clearing(run, basis, outcome, now=timezone.now())
+        settle_run(run.pk)
+        events = note_success(run)
+        told |= {"run": run.pk, "saved_tokens": outcome.tokens_saved}
+    _log(monitor, (outcome.event, *events))
+
+
+def _read_choices(run: CompactionRun) -> RunChoices:
+    return RunChoices(
+        kind=RunKind(run.kind),
+        summarizer=SummarizerName(run.summarizer),
+        agent_id=run.agent_id,
+        pivot_uuid=run.pivot_uuid,
+        instructions=run.instructions,
+        model=run.model,
+    )
+
+
+def _note_basis(run: CompactionRun, basis: Basis) -> None:
+    CompactionRun.objects.filter(pk=run.pk).update(
+        session_version=basis.session.version,
+        last_entry_uuid=basis.last_entry_uuid[:200],
+        before_tokens=basis.before_tokens,
+        before_origin=basis.before_origin,
+        prefix_tokens=basis.prefix_tokens,
+        line_tokens=basis.line_tokens,
+        is_recompaction=basis.context.boundary is not None,
+    )
+
+
+def _find_position(run: CompactionRun, basis: Basis) -> ChainPosition:
+    earlier = CompactionRun.objects.filter(session=run.session, agent_id=run.agent_id, state=RunState.DONE)
+    previous = earlier.order_by("-pk").values_list("pk", flat=True).first()
+    return ChainPosition(
+        is_recompaction=basis.context.boundary is not None,
+        previous_run_id=str(previous) if previous else None,
+        source=run.source,
+    )
+
+
+def _fail(job: JobRun, run: CompactionRun, monitor: RunMonitor, error: RunError) -> None:
+    """An orderly end: trying the same again would fail the same way, so the job ends too."""
+    now = timezone.now()
+    events: tuple[Event, ...] = ()
+    with job.writing():
+        if close_run(run.pk, RunState.FAILED, now=now, code=error.reason, sentence=str(error)):
+            events = note_failure(run, error, now=now)
+    _log(monitor, events)
+    raise JobFailed(str(error)) from error
+
+
+def _stop(job: JobRun, run: CompactionRun) -> None:
+    """The engine stopped because the monitor said so: a lost lease, a person's cancel, or a worker that ends."""
+    now = timezone.now()
+    try:
+        job.check()
+    except WorkerStopping:
+        with job.writing():
+            CompactionRun.objects.filter(pk=run.pk).update(state=RunState.QUEUED, stage=Stage.QUEUED, stage_at=now)
+        raise
+    except JobCancelled:
+        pass
+    with job.writing():
+        close_run(run.pk, RunState.CANCELLED, now=now)
+    raise JobCancelled
+
+
+def _log(monitor: RunMonitor, events: tuple[Event, ...]) -> None:
+    for event in events:
+        monitor.note_event(event)

@@ -1,0 +1,275 @@
+"""What a run would do, without doing it: what is sent to whom, what it may cost, how small the context gets.
+
+The engine itself is run with the summariser that needs no model, and its request for a summary is looked at.
+"""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+
+from compaction.compactors.extractive import ExtractiveSummarizer
+from compaction.compactors.micro import find_clearable
+from compaction.compactors.outcome import Fate, Outcome
+from compaction.compactors.preparation import SummaryModels
+from compaction.compactors.restore import ContextRestorer
+from compaction.compactors.run import Outside
+from compaction.compactors.shrinking import SUMMARY_TOKENS
+from compaction.context.model_names import LONGEST_NAME, read_model_name
+from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
+from compaction.errors import RunError
+from compaction.ports import Monitor, Path, SummaryAnswer, SummaryRequest
+from dashboard.live_state import LiveState, find_live_state
+from dashboard.models import AgentSession, SummarizerName
+from dashboard.runs.basis import Basis, read_basis
+from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices, RunRefused
+from dashboard.runs.costs import ExpectedCost, choose_models, count_request_tokens, expect_cost
+from dashboard.runs.kinds import clear_results, compact, make_request
+from dashboard.runs.spend import CapReached, read_spend
+from dashboard.runs.team_settings import SummarizerChoice, find_settings
+from dashboard.runs.texts import clean_text
+
+SHORT_SUMMARY_TOKENS = 1_000  # ours: the lower end of what a summary is expected to take
+FORK_SWITCHED_OFF = "The team does not let summaries be asked for on the session's own prompt cache."
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A refusal, or a warning that refuses nothing: a code for programs, a sentence for people."""
+
+    code: str
+    sentence: str
+    figures: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """Counts are of messages; `expected_after_tokens` is a range, both ends equal where it is known.
+
+    `prompt` is content. `costs` are for each model that could be asked, the chosen one first; none without a model.
+    """
+
+    choices: RunChoices
+    model: str = ""
+    path: str = ""
+    fork_refusal: str = ""
+    messages_sent: int = 0
+    sent_tokens: int = 0
+    kept_tokens: int = 0
+    summarised_count: int = 0
+    kept_count: int = 0
+    dropped_count: int = 0
+    cleared_count: int = 0
+    cleared_tokens: int = 0
+    before_tokens: int = 0
+    before_origin: str = ""
+    line_tokens: int | None = None
+    expected_after_tokens: tuple[int, int] | None = None
+    costs: tuple[ExpectedCost, ...] = ()
+    prompt: str = ""
+    refusals: tuple[Notice, ...] = ()
+    warnings: tuple[Notice, ...] = ()
+
+    @property
+    def cost(self) -> ExpectedCost | None:
+        """Of the model that would be asked."""
+        return self.costs[0] if self.costs else None
+
+    @property
+    def reserved_usd(self) -> Decimal:
+        """What is held back when the run starts: the most its first request may cost. A further one holds its own."""
+        return (self.cost.most_usd if self.cost else None) or Decimal(0)
+
+
+def preview_run(session: AgentSession, choices: RunChoices, *, now: datetime) -> Preview:
+    """Never raises for what a person chose: `refusals` say what is in the way."""
+    choices = settle_choices(session, choices)
+    warnings = _list_warnings(session, now=now)
+    try:
+        basis = read_basis(session, choices.agent_id)
+        _check_choices(choices)
+        preview = _look_ahead(basis, choices, now=now)
+    except RunRefused as refusal:
+        return Preview(choices=choices, refusals=(_describe(refusal),), warnings=warnings)
+    except RunError as error:
+        notice = Notice(error.reason, str(error))
+        return Preview(choices=choices, refusals=(notice,), warnings=warnings)
+    return replace(preview, warnings=warnings + preview.warnings)
+
+
+def settle_choices(session: AgentSession, choices: RunChoices) -> RunChoices:
+    """Without what the kind has no use for: a micro-compaction asks nobody, only a partial one has a pivot."""
+    changes: dict[str, object] = {"instructions": clean_text(session.team, choices.instructions).strip()}
+    if choices.kind.is_micro:
+        changes = {"summarizer": SummarizerName.NONE, "instructions": "", "model": ""}
+    elif choices.summarizer is not SummarizerName.CLAUDE:
+        changes |= {"summarizer": SummarizerName.EXTRACTIVE, "model": ""}
+    if not choices.kind.needs_pivot:
+        changes["pivot_uuid"] = ""
+    return replace(choices, **changes)  # type: ignore[arg-type]
+
+
+def _describe(refusal: RunRefused) -> Notice:
+    return Notice(refusal.code, refusal.sentence, dict(refusal.figures))
+
+
+def _list_warnings(session: AgentSession, *, now: datetime) -> tuple[Notice, ...]:
+    if find_live_state(session, now=now) is not LiveState.LIVE:
+        return ()
+    sentence = (
+        "This session is at work right now. The run compacts what has arrived by then; "
+        "what comes after it is not in the result, and the session itself goes on unchanged."
+    )
+    return (Notice("live_session", sentence),)
+
+
+def _check_choices(choices: RunChoices) -> None:
+    if choices.kind.needs_pivot and not choices.pivot_uuid:
+        raise RunRefused("pivot_missing", "Choose the message to compact from or up to.")
+    if len(choices.instructions) > LONGEST_INSTRUCTIONS:
+        raise RunRefused(
+            "instructions_too_long",
+            f"The instructions have {len(choices.instructions):,} characters; {LONGEST_INSTRUCTIONS:,} are allowed.",
+        )
+
+
+def _look_ahead(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
+    measured = Preview(
+        choices=choices,
+        before_tokens=basis.before_tokens,
+        before_origin=basis.before_origin,
+        line_tokens=basis.line_tokens,
+    )
+    if choices.kind.is_micro:
+        return _look_at_clearing(basis, measured, now=now)
+    settings = find_settings(basis.session.team)
+    is_paid = choices.summarizer is SummarizerName.CLAUDE
+    basis = allow_fork(basis, choices, settings)
+    models = choose_models(basis, choices, settings)
+    request, outcome = _try_out(basis, choices, models, now=now)
+    preview = _describe_outcome(replace(measured, prompt=request.prompt), basis, request, outcome)
+    return _add_costs(preview, basis, request, models, settings, now=now) if is_paid else preview
+
+
+def allow_fork(basis: Basis, choices: RunChoices, settings: SummarizerChoice) -> Basis:
+    """The basis as it may be used: without a model there is no cache to hit, and a team may forbid it."""
+    if choices.summarizer is not SummarizerName.CLAUDE:
+        return replace(basis, parent=None, fork_refusal="")
+    return basis if settings.allows_fork else replace(basis, parent=None, fork_refusal=FORK_SWITCHED_OFF)
+
+
+class _Onlooker:
+    """Answers as the summariser without a model does, and keeps the first request it saw."""
+
+    def __init__(self) -> None:
+        self.seen: list[SummaryRequest] = []
+        self._inner = ExtractiveSummarizer()
+
+    def summarize(self, request: SummaryRequest, monitor: Monitor) -> SummaryAnswer:
+        self.seen.append(request)
+        return self._inner.summarize(request, monitor)
+
+
+def _try_out(
+    basis: Basis, choices: RunChoices, models: SummaryModels, *, now: datetime
+) -> tuple[SummaryRequest, Outcome]:
+    onlooker = _Onlooker()
+    outside = Outside(onlooker, restore=ContextRestorer())
+    outcome = compact(basis, choices, make_request(basis, choices, models, now=now), outside)
+    return onlooker.seen[0], outcome
+
+
+def _describe_outcome(preview: Preview, basis: Basis, request: SummaryRequest, outcome: Outcome) -> Preview:
+    counts = {fate: len(outcome.list_uuids(fate)) for fate in Fate}
+    after = outcome.expected_tokens
+    expected = (after, after)
+    if preview.choices.summarizer is SummarizerName.CLAUDE:
+        beside = after - add_margin(count_text_tokens(outcome.summary.text))
+        expected = (beside + SHORT_SUMMARY_TOKENS, beside + SUMMARY_TOKENS)
+    messages = request.body.get("messages")
+    return replace(
+        preview,
+        path=request.path.value,
+        fork_refusal="" if request.path is Path.FORK else basis.fork_refusal,
+        messages_sent=len(messages) if isinstance(messages, list) else 0,
+        sent_tokens=count_request_tokens(request, basis),
+        kept_tokens=estimate_tokens(outcome.kept),
+        summarised_count=counts[Fate.SUMMARISED],
+        kept_count=counts[Fate.KEPT],
+        dropped_count=counts[Fate.DROPPED],
+        expected_after_tokens=expected,
+    )
+
+
+def _look_at_clearing(basis: Basis, preview: Preview, *, now: datetime) -> Preview:
+    outcome = clear_results(basis, preview.choices.kind, now=now)
+    after = max(0, basis.before_tokens - outcome.tokens_saved)
+    kept = sum(1 for entry in outcome.entries if entry.message is not None)
+    warm_until = basis.session.warm_until
+    warnings: tuple[Notice, ...] = ()
+    if warm_until is not None and warm_until > now:
+        left = f"{(warm_until - now).total_seconds() / 60:.0f} minutes"
+        sentence = f"The prompt cache is warm for another {left}; a client that goes on from the result writes it anew."
+        warnings = (Notice("cache_warm", sentence),)
+    return replace(
+        preview,
+        kept_count=kept,
+        cleared_count=len(outcome.cleared_tool_ids) + len(outcome.cleared_attachment_uuids),
+        cleared_tokens=outcome.tokens_saved,
+        kept_tokens=sum(result.tokens for result in find_clearable(outcome.entries)),
+        expected_after_tokens=(after, after),
+        warnings=warnings,
+    )
+
+
+def _add_costs(
+    preview: Preview,
+    basis: Basis,
+    request: SummaryRequest,
+    models: SummaryModels,
+    settings: SummarizerChoice,
+    *,
+    now: datetime,
+) -> Preview:
+    chosen = request.model or ""
+    others = [name for name in dict.fromkeys((models.small, models.session)) if name and name != chosen]
+    if request.path is Path.FORK:
+        others = []  # a fork has its parent's model
+    costs = tuple(
+        expect_cost(request, name, preview.sent_tokens, settings=settings, now=now) for name in (chosen, *others)
+    )
+    preview = replace(preview, model=chosen, costs=costs)
+    return replace(preview, refusals=tuple(_list_refusals(preview, basis, settings, now=now)))
+
+
+def _list_refusals(preview: Preview, basis: Basis, settings: SummarizerChoice, *, now: datetime) -> list[Notice]:
+    """Everything in the way of a paid run."""
+    found: list[Notice] = []
+    if not settings.has_key:
+        sentence = (
+            "No API key is configured for this team. An admin can enter one; the summary without a model needs none."
+        )
+        found.append(Notice("no_key", sentence))
+    refused = _refuse_model(preview.model, settings)
+    if refused:
+        found.append(refused)
+    elif preview.cost is not None and preview.cost.most_usd is None:
+        sentence = (
+            f"The price of {preview.model} for prompts of {preview.sent_tokens:,} tokens is not known, so no cap could "
+            "hold it. An admin can enter the team's own price for it."
+        )
+        found.append(Notice("price_unknown", sentence, {"model": preview.model}))
+    spend = read_spend(basis.session.team, now)
+    if spend.taken_usd + preview.reserved_usd > settings.daily_cap_usd:
+        cap = CapReached(spend, cap_usd=settings.daily_cap_usd, wanted_usd=preview.reserved_usd)
+        found.append(_describe(cap))
+    return found
+
+
+def _refuse_model(model: str, settings: SummarizerChoice) -> Notice | None:
+    if not model:
+        return Notice("model_unknown", "The session's model is not known: choose the one that is to write the summary.")
+    is_known = len(model) <= LONGEST_NAME and read_model_name(model).version is not None
+    if is_known or model in settings.own_prices:
+        return None
+    sentence = f"{model[:LONGEST_NAME]} is not a Claude model, and the team has entered no price for it."
+    return Notice("model_not_allowed", sentence, {"model": model[:LONGEST_NAME]})

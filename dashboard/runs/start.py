@@ -1,0 +1,106 @@
+"""Starting and cancelling runs: run, job and the money held back for it are written together or not at all."""
+
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.jobs.control import cancel_job
+from dashboard.jobs.post import URGENT, post_job
+from dashboard.models import AgentSession, CompactionRun, RunState
+from dashboard.runs.choices import RunChoices, RunRefused
+from dashboard.runs.endings import close_run, close_stranded, list_stranded
+from dashboard.runs.preview import Preview, preview_run
+from dashboard.runs.spend import reserve
+from dashboard.runs.team_settings import find_settings
+
+JOB_KIND = "compact"
+FROM_THE_TERMINAL = "terminal"
+
+
+def start_run(
+    actor: Actor,
+    session: AgentSession,
+    choices: RunChoices,
+    *,
+    source: str,
+    now: datetime,
+    again_of: CompactionRun | None = None,
+) -> CompactionRun:
+    """The run, waiting for a worker. Raises RunRefused with what is in the way; too low a role is PermissionDenied."""
+    access.require_run(actor, session)
+    close_stranded(list_stranded().filter(session=session), now=now)
+    _refuse_second(session, choices.agent_id)
+    preview = preview_run(session, choices, now=now)
+    if preview.refusals:
+        first = preview.refusals[0]
+        raise RunRefused(first.code, first.sentence, **first.figures)
+    cap_usd = find_settings(session.team).daily_cap_usd
+    try:
+        with transaction.atomic():
+            run = _draft_run(actor, session, preview, source=source, now=now)
+            run.again_of = again_of
+            run.save()
+            reserve(session.team, preview.reserved_usd, cap_usd, now=now)
+            job = post_job(
+                JOB_KIND, key=f"compact run {run.pk}", team=session.team, payload={"run": run.pk}, priority=URGENT
+            )
+            CompactionRun.objects.filter(pk=run.pk).update(job=job)
+    except IntegrityError:
+        _refuse_second(session, choices.agent_id)  # somebody was quicker
+        raise
+    run.job = job
+    return run
+
+
+def _refuse_second(session: AgentSession, agent_id: str) -> None:
+    open_states = [state for state in RunState if state.is_open]
+    other = CompactionRun.objects.filter(session=session, agent_id=agent_id, state__in=open_states).first()
+    if other is None:
+        return
+    by = f", started by {other.started_by_name}" if other.started_by_name else ""
+    raise RunRefused(
+        "run_open",
+        f"This conversation is being compacted already: run {other.pk}{by}. Wait for it to end, or cancel it.",
+        run_id=other.pk,
+    )
+
+
+def _draft_run(actor: Actor, session: AgentSession, preview: Preview, *, source: str, now: datetime) -> CompactionRun:
+    choices = preview.choices
+    return CompactionRun(
+        team=session.team,
+        session=session,
+        agent_id=choices.agent_id,
+        kind=choices.kind,
+        summarizer=choices.summarizer,
+        model=choices.model,
+        pivot_uuid=choices.pivot_uuid,
+        instructions=choices.instructions,
+        started_by=actor.user,
+        started_by_name=actor.user.username if actor.user else FROM_THE_TERMINAL,
+        source=source,
+        created_at=now,
+        stage_at=now,
+        session_version=session.version,
+        before_tokens=preview.before_tokens,
+        before_origin=preview.before_origin,
+        line_tokens=preview.line_tokens,
+        fork_refusal=preview.fork_refusal[:300],
+        reserved_usd=preview.reserved_usd,
+    )
+
+
+def cancel_run(actor: Actor, run: CompactionRun, *, now: datetime) -> bool:
+    """A waiting run ends here, a running one within seconds. False when it had ended already."""
+    access.require_run(actor, run.session)
+    with transaction.atomic():
+        # The job first, as everywhere: its row is the lock.
+        if run.job is None or not cancel_job(run.job, now=now):
+            close_stranded(list_stranded().filter(pk=run.pk), now=now)
+            return False
+        run.job.refresh_from_db()
+        if run.job.finished_at is not None:
+            close_run(run.pk, RunState.CANCELLED, now=now)
+    return True
