@@ -67,7 +67,7 @@ DOORS = (
             "compaction",
             "dashboard.jobs",
             "dashboard.policies.in_force",
-            *(f"dashboard.runs.{name}" for name in ("choices", "spend", "preview", "basis", "endings", "team_settings")),
+            *(f"dashboard.runs.{name}" for name in ("choices", "spend", "preview", "endings", "team_settings")),
         ),
     ),
     Door(
