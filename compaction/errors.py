@@ -86,13 +86,14 @@ class CompactionCancelled(RunError):
 
 
 class SummarizerUnavailable(RunError):
-    """No answer was had from the summariser: connection, overload, an API error."""
+    """No answer was had from the summariser: connection, overload, an API error. `reason` says which, for the log."""
 
     reason = "api_error"
 
-    def __init__(self, what: str, *, is_retryable: bool = True) -> None:
+    def __init__(self, what: str, *, is_retryable: bool = True, reason: str = "api_error") -> None:
         super().__init__(f"The summary could not be made: {what.strip().rstrip('.')}.")
         self.is_retryable = is_retryable
+        self.reason = reason
 
 
 class PromptTooLong(RunError):

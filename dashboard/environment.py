@@ -1,5 +1,6 @@
 """Small typed readers of environment variables: a bad value is refused by name, never guessed at."""
 
+import ipaddress
 import os
 import secrets
 from collections.abc import Sequence
@@ -55,6 +56,28 @@ def read_origin(name: str) -> SplitResult | None:
     if not usable or parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
         raise BadSetting(f"{name}={text!r}: expected an address such as https://plimsoll.example, without a path.")
     return parts._replace(path="")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def read_service(name: str, default: str) -> str:
+    """The address of a service that is sent secrets: https, or plain http on this machine alone. A path may follow."""
+    text = read_text(name, default)
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname or ""
+        is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
+        usable = bool(host) and is_safe and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable or parts.query or parts.fragment or "@" in parts.netloc:
+        raise BadSetting(f"{name}={text!r}: expected an address such as {default} (plain http only on this machine).")
+    return text.rstrip("/")
 
 
 def read_folder(name: str, default: Path) -> Path:

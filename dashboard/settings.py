@@ -1,6 +1,5 @@
 """The one settings file. What differs between installations comes from the environment, read loudly."""
 
-import ipaddress
 import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -13,6 +12,7 @@ import platformdirs
 
 from dashboard.environment import (
     BadSetting,
+    is_loopback,
     read_choice,
     read_flag,
     read_folder,
@@ -20,6 +20,7 @@ from dashboard.environment import (
     read_origin,
     read_places,
     read_secret,
+    read_service,
     read_text,
 )
 
@@ -45,18 +46,11 @@ MAX_REQUESTS_IN_FLIGHT = read_int("PLIMSOLL_MAX_REQUESTS_IN_FLIGHT", 256, low=1,
 RETRY_AFTER_SECONDS = 5  # told with every 503
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _shown_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-LOOPBACK_ONLY = _is_loopback(HOST)
+LOOPBACK_ONLY = is_loopback(HOST)
 _public = read_origin("PLIMSOLL_PUBLIC_URL")
 if _public is None and HOST in ("0.0.0.0", "::"):  # noqa: S104 (compared, not bound)
     raise BadSetting(
@@ -65,7 +59,7 @@ if _public is None and HOST in ("0.0.0.0", "::"):  # noqa: S104 (compared, not b
     )
 PUBLIC_URL = _public.geturl() if _public else f"http://{_shown_host(HOST)}:{PORT}"
 _public_host = urlsplit(PUBLIC_URL).hostname or ""
-LOCAL_MODE = LOOPBACK_ONLY and _is_loopback(_public_host)
+LOCAL_MODE = LOOPBACK_ONLY and is_loopback(_public_host)
 ALLOWED_HOSTS = sorted({_shown_host(_public_host), _shown_host(HOST), "localhost", "127.0.0.1", "[::1]"})
 
 # --- transcripts of this machine -------------------------------------------------------------------------------------
@@ -268,6 +262,12 @@ AXES_LOCKOUT_CALLABLE = "dashboard.views.sign_in.locked_out"
 AXES_VERBOSE = False
 AXES_ENABLE_ADMIN = False
 
+# --- the model that writes summaries ---------------------------------------------------------------------------------
+
+# The operator's key serves every team without one of its own. Where it is sent is the operator's alone to say.
+ANTHROPIC_API_KEY = read_text("PLIMSOLL_ANTHROPIC_API_KEY")
+ANTHROPIC_BASE_URL = read_service("PLIMSOLL_ANTHROPIC_BASE_URL", "https://api.anthropic.com")
+
 # --- static files ----------------------------------------------------------------------------------------------------
 
 STATIC_URL = "/static/"
@@ -300,6 +300,10 @@ LOGGING: dict[str, Any] = {
         "django.request": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},
         "celery": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},  # dashboard.jobs tells of jobs
         "kombu": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},  # misses a host name in filesystem://
+        # At lower levels these tell of every request, and at the lowest of what was in it.
+        "anthropic": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},
+        "httpx2": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},
+        "httpcore2": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},
         "watchfiles": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},  # counts every change
         "axes": {"level": "ERROR", "handlers": ["stderr"], "propagate": False},  # names of people at lower levels
     },

@@ -17,11 +17,16 @@ BLIND_SHRINK_PERCENT = 20  # of the rounds, where the provider does not say by h
 SUMMARY_TOKENS = 20_000  # the client's output cap for a summary (p99.99 of summaries is about 17k)
 LEFT_OUT_TEXT = "[Older messages were left out here so that the request for a summary fits the window.]"
 
-# First party and Bedrock say the first (figures optional), older models the second, the apps gateway the third.
+# First party and Bedrock say the first (figures optional), older models the second, gateways and older Bedrock the
+# third.
 _WORDINGS = (
     re.compile(r"prompt is too long(?:: (\d+) tokens > (\d+) maximum)?", re.IGNORECASE),
     re.compile(r"input length and `?max_tokens`? exceed context limit: (\d+) \+ (\d+) > (\d+)", re.IGNORECASE),
-    re.compile(r"prompt_too_long|request_too_large|exceeds? the (?:maximum )?context (?:window|length)", re.IGNORECASE),
+    re.compile(
+        r"prompt_too_long|request_too_large|exceeds? the (?:maximum )?context (?:window|length)"
+        r"|input is too long for requested model",
+        re.IGNORECASE,
+    ),
 )
 
 

@@ -1,0 +1,121 @@
+"""A streamed answer put together event by event: text, stop reason, ids, and the usage as far as it was told."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from compaction.transcripts.calls import CHARACTERS_PER_OUTPUT_TOKEN, settle_output
+from compaction.transcripts.entries import Iteration, Usage
+from compaction.transcripts.values import get_count, get_fields, get_items, get_text
+
+LARGEST_ANSWER_CHARACTERS = 1_000_000  # ten times the output cap of a summary; more is no summary
+
+
+class StreamError(Exception):
+    """An `error` event in the middle of an answer: its status line said 200 long ago."""
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+        self.message = message
+
+
+class AnswerTooLarge(Exception):
+    """More text than any summary has."""
+
+
+@dataclass(slots=True)
+class AnswerStream:
+    """What came so far. `last_sign_at` is the monotonic time of the last event, pings included."""
+
+    text_parts: list[str] = field(default_factory=list)
+    message_id: str = ""
+    request_id: str = ""
+    model: str = ""
+    stop_reason: str | None = None
+    last_sign_at: float = field(default_factory=time.monotonic)
+    _characters: int = 0
+    _usage: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.text_parts)
+
+    @property
+    def usage(self) -> Usage:
+        """As reported. A stream that broke off told its output at the start: then what was written counts."""
+        told = read_usage(self._usage)
+        return replace(told, output_tokens=settle_output(told, self.stop_reason, self._characters))
+
+    @property
+    def written_tokens(self) -> int:
+        """An estimate while the answer is being written."""
+        return self._characters // CHARACTERS_PER_OUTPUT_TOKEN
+
+    def note_sign_of_life(self) -> None:
+        self.last_sign_at = time.monotonic()
+
+    def take(self, event: Mapping[str, object]) -> None:
+        """One event of the stream; kinds that are not known are passed over. Raises StreamError and AnswerTooLarge."""
+        match event.get("type"):
+            case "message_start":
+                self._open(get_fields(event, "message"))
+            case "content_block_delta":
+                self._add(get_fields(event, "delta"))
+            case "message_delta":
+                self.stop_reason = get_text(get_fields(event, "delta"), "stop_reason") or self.stop_reason
+                self._take_usage(get_fields(event, "usage"))
+            case "error":
+                error = get_fields(event, "error")
+                raise StreamError(get_text(error, "type") or "api_error", get_text(error, "message") or "")
+
+    def _open(self, message: Mapping[str, object]) -> None:
+        self.message_id = get_text(message, "id") or ""
+        self.model = get_text(message, "model") or ""
+        self._take_usage(get_fields(message, "usage"))
+
+    def _add(self, delta: Mapping[str, object]) -> None:
+        text = get_text(delta, "text") if delta.get("type") == "text_delta" else None
+        self._characters += len(text or get_text(delta, "thinking") or "")
+        if self._characters > LARGEST_ANSWER_CHARACTERS:
+            raise AnswerTooLarge
+        if text:
+            self.text_parts.append(text)
+
+    def _take_usage(self, usage: Mapping[str, object]) -> None:
+        """Later figures stand for earlier ones; what the end leaves out, the start has said."""
+        self._usage |= {name: value for name, value in usage.items() if value is not None}
+
+
+def read_usage(fields: Mapping[str, object]) -> Usage:
+    """The `usage` of a response of the API."""
+    server = get_fields(fields, "server_tool_use")
+    return Usage(
+        **_read_tokens(fields),
+        thinking_tokens=get_count(get_fields(fields, "output_tokens_details"), "thinking_tokens"),
+        web_search_requests=get_count(server, "web_search_requests") or 0,
+        web_fetch_requests=get_count(server, "web_fetch_requests") or 0,
+        iterations=tuple(
+            Iteration(type=get_text(each, "type") or "message", model=get_text(each, "model"), **_read_tokens(each))
+            for each in get_items(fields, "iterations")
+            if isinstance(each, Mapping)
+        ),
+        service_tier=get_text(fields, "service_tier"),
+        speed=get_text(fields, "speed"),
+        inference_geo=get_text(fields, "inference_geo"),
+    )
+
+
+def _read_tokens(fields: Mapping[str, object]) -> dict[str, int]:
+    total = get_count(fields, "cache_creation_input_tokens") or 0
+    split = get_fields(fields, "cache_creation")
+    at_1h = get_count(split, "ephemeral_1h_input_tokens") or 0
+    at_5m = get_count(split, "ephemeral_5m_input_tokens")
+    return {
+        "input_tokens": get_count(fields, "input_tokens") or 0,
+        "output_tokens": get_count(fields, "output_tokens") or 0,
+        "cache_creation_tokens": total,
+        "cache_creation_5m_tokens": total - at_1h if at_5m is None else at_5m,
+        "cache_creation_1h_tokens": at_1h,
+        "cache_read_tokens": get_count(fields, "cache_read_input_tokens") or 0,
+    }
