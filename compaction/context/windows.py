@@ -93,6 +93,11 @@ class ModelInUse:
     responses: int | None = None
 
 
+def list_current_models() -> tuple[str, ...]:
+    """The models the API serves today: those whose output limit is on record."""
+    return tuple(model for model, (_, max_output) in _API_LIMITS.items() if max_output is not None)
+
+
 def find_window(in_use: ModelInUse) -> Term | None:
     """The model's window: reported by the client, else from the table; None when it is not known."""
     reported = in_use.reported_window_tokens

@@ -14,6 +14,7 @@ from typing import cast
 
 import httpx2
 from anthropic import AnthropicError, APIConnectionError, APIStatusError, AsyncAnthropic, AsyncStream, Omit, Timeout
+from django.conf import settings
 from django.utils import timezone
 
 from compaction.compactors.summary_answer import check_answer, parse_answer
@@ -21,9 +22,11 @@ from compaction.context.model_names import LONG_WINDOW_SUFFIX
 from compaction.errors import BadSummary, CompactionCancelled, RunError, SummarizerUnavailable
 from compaction.ports import KEEP_ALIVE_SECONDS, Monitor, Path, SilentMonitor, SummaryAnswer, SummaryRequest
 from compaction.transcripts.values import get_count, get_fields, get_text, get_texts
+from dashboard.models import Team
 from dashboard.runs.answer_stream import AnswerStream, AnswerTooLarge, StreamError
 from dashboard.runs.api_failures import Refusal, read_wait_seconds
 from dashboard.runs.attempts import COUNT_PATH, AttemptReport, NoteAttempt
+from dashboard.runs.team_settings import find_key
 
 MESSAGES_PATH, COUNT_TOKENS_PATH = "/v1/messages", "/v1/messages/count_tokens"
 # What clients send whose requests are repeated; a captured body may hold what the SDK's own version refuses.
@@ -75,6 +78,11 @@ class _Call:
     stream: AnswerStream = field(default_factory=AnswerStream)
     counted_tokens: int | None = None
     wait_seconds: float | None = None
+
+
+def open_access(team: Team) -> ClaudeAccess:
+    """The key in force for a team, and where it may be sent. Raises NoKey and KeyUnreadable, which end a run."""
+    return ClaudeAccess(key=find_key(team), base_url=settings.ANTHROPIC_BASE_URL)
 
 
 class ClaudeSummarizer:
@@ -323,9 +331,7 @@ def _name_refusal(call: _Call, told: tuple[str, str], headers: Mapping[str, str]
     return refusal.name()
 
 
-def _report(
-    call: _Call, path: str, at: datetime, duration_seconds: float, failure: RunError | None
-) -> AttemptReport:
+def _report(call: _Call, path: str, at: datetime, duration_seconds: float, failure: RunError | None) -> AttemptReport:
     return AttemptReport(
         path=path,
         model=call.stream.model or call.model,

@@ -1,19 +1,47 @@
-"""What a team's own compactions may use and spend: key, models, fork, daily cap, own prices."""
+"""What a team's own compactions may use and spend: key, models, fork, daily cap, own prices. Read side."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 
+from django.conf import settings
+
+from compaction.context.model_names import read_model_name
+from compaction.context.offered_models import find_small_model
 from compaction.context.prices import Price, Rates, price_of
+from compaction.errors import RunError
 from dashboard.models import SummarizerSettings, Team
+from dashboard.runs.team_key import KeyUnreadable, hint_at, open_key
 
 OWN_PRICE_SOURCE = "the team's own price"
+NO_SMALL_MODEL = "none"  # as stored; an empty value is the newest small model on record
+
+
+class KeyOrigin(StrEnum):
+    """Whose key is used."""
+
+    NONE = "none"
+    OPERATOR = "operator"
+    TEAM = "team"
+
+
+class NoKey(RunError):
+    """Neither the team nor the operator has set a key."""
+
+    reason = "no_key"
+
+    def __init__(self) -> None:
+        super().__init__("No API key is set for this team, so Claude cannot be asked for a summary.")
 
 
 @dataclass(frozen=True)
 class SummarizerChoice:
-    """What is in force. `model` empty: the session's own; `small_model` empty: none, the larger one writes."""
+    """What is in force. `model` empty: the session's own; `small_model` empty: none, the larger one writes.
+
+    `key_problem` is a sentence while a key is stored that cannot be used; then there is none (`has_key`).
+    """
 
     has_key: bool = False
     model: str = ""
@@ -21,26 +49,72 @@ class SummarizerChoice:
     allows_fork: bool = True
     daily_cap_usd: Decimal = Decimal(5)
     own_prices: Mapping[str, Price] = field(default_factory=dict)
+    key_origin: KeyOrigin = KeyOrigin.NONE
+    key_hint: str = ""
+    key_problem: str = ""
+    stamp: str = ""  # of the stored row: what a person looked at before changing it
+    changed_by_name: str = ""
+    changed_at: datetime | None = None
 
     def find_price(self, model: str, at: datetime) -> Price | None:
         """The team's own price goes before every table."""
-        return self.own_prices.get(model) or price_of(model, at)
+        return self.find_own_price(model) or price_of(model, at)
+
+    def find_own_price(self, model: str) -> Price | None:
+        """What `cost_of` takes as the team's price."""
+        return self.own_prices.get(read_model_name(model).base)
 
 
 def find_settings(team: Team) -> SummarizerChoice:
-    """One query."""
-    row = SummarizerSettings.objects.filter(team=team).first()
-    if row is None:
-        return SummarizerChoice()
+    """One query. The key itself is not in it: `find_key`."""
+    row = SummarizerSettings.objects.filter(team=team).select_related("changed_by").first()
+    stored = row or SummarizerSettings(team=team)
+    origin, hint, problem = _look_at_key(team, stored)
     return SummarizerChoice(
-        has_key=row.key_sealed is not None,
-        model=row.model,
-        small_model=row.small_model,
-        allows_fork=row.allows_fork,
-        daily_cap_usd=row.daily_cap_usd,
-        own_prices={model: _read_price(model, rates) for model, rates in row.own_prices.items()},
+        has_key=origin is not KeyOrigin.NONE and not problem,
+        model=stored.model,
+        small_model="" if stored.small_model == NO_SMALL_MODEL else stored.small_model or find_small_model(),
+        allows_fork=stored.allows_fork,
+        daily_cap_usd=Decimal(stored.daily_cap_usd),
+        own_prices={model: _read_price(model, rates) for model, rates in stored.own_prices.items()},
+        key_origin=origin,
+        key_hint=hint,
+        key_problem=problem,
+        stamp=stamp_of(row),
+        changed_by_name=stored.changed_by.username if stored.changed_by else "",
+        changed_at=row.changed_at if row else None,
     )
 
 
-def _read_price(model: str, rates: list[str]) -> Price:
-    return Price(model, Rates(*(Decimal(rate) for rate in rates)), OWN_PRICE_SOURCE)
+def find_key(team: Team) -> str:
+    """The team's own key, else the operator's. Raises NoKey, and KeyUnreadable for one that cannot be opened."""
+    row = SummarizerSettings.objects.filter(team=team).only("key_sealed").first()
+    if row is not None and row.key_sealed is not None:
+        return open_key(team, row.key_sealed)
+    if settings.ANTHROPIC_API_KEY:
+        return str(settings.ANTHROPIC_API_KEY)
+    raise NoKey
+
+
+def stamp_of(row: SummarizerSettings | None) -> str:
+    return row.changed_at.isoformat() if row is not None else ""
+
+
+def _look_at_key(team: Team, row: SummarizerSettings) -> tuple[KeyOrigin, str, str]:
+    """A team's unreadable key is not replaced by the operator's in silence: somebody else would pay."""
+    if row.key_sealed is not None:
+        try:
+            open_key(team, row.key_sealed)
+        except KeyUnreadable as problem:
+            return KeyOrigin.TEAM, row.key_hint, str(problem)
+        return KeyOrigin.TEAM, row.key_hint, ""
+    if settings.ANTHROPIC_API_KEY:
+        return KeyOrigin.OPERATOR, hint_at(settings.ANTHROPIC_API_KEY), ""
+    return KeyOrigin.NONE, "", ""
+
+
+def _read_price(model: str, rates: list[str | None]) -> Price:
+    input_rate, output_rate, *cached = (None if rate is None else Decimal(rate) for rate in rates)
+    if input_rate is None or output_rate is None:
+        raise ValueError(f"the price of {model} has no input or output rate")
+    return Price(model, Rates(input_rate, output_rate, *cached), OWN_PRICE_SOURCE)

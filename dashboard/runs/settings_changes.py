@@ -1,0 +1,192 @@
+"""The writer of a team's summariser settings: checked field by field, each change in the audit log, keys never."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from django.db import transaction
+from django.utils import timezone
+
+from compaction.context.model_names import LONGEST_NAME, read_model_name
+from dashboard.accounts import audit
+from dashboard.accounts.refusals import Refused
+from dashboard.models import AuditAction, SummarizerSettings, Team, User
+from dashboard.runs.team_key import hint_at, seal_key
+from dashboard.runs.team_settings import NO_SMALL_MODEL, stamp_of
+
+LARGEST_CAP_USD = Decimal(100_000)
+LARGEST_RATE_USD = Decimal(10_000)  # per million tokens
+MOST_PRICES = 50
+SHORTEST_KEY, LONGEST_KEY = 16, 400
+RATE_NAMES = ("input", "output", "write_5m", "write_1h", "read")
+SESSION_MODEL = "the session's own"
+NEEDED_RATES = 2  # a price without input or output is none
+
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/\[\]-]*", re.ASCII)
+_KEY = re.compile(r"[!-~]+", re.ASCII)
+
+Prices = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A value that cannot be used: the field to mark, the model where it is one of several, and a sentence."""
+
+    field: str
+    sentence: str
+    model: str = ""
+
+
+class BadChoice(Exception):
+    """Values that cannot be used; nothing was saved."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__(" ".join(fault.sentence for fault in faults))
+        self.faults = faults
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingsChange:
+    """What to change; None stays as it is. Figures are texts as typed, rates in the order of RATE_NAMES."""
+
+    model: str | None = None
+    small_model: str | None = None
+    allows_fork: bool | None = None
+    daily_cap_usd: str | None = None
+    own_prices: Prices | None = None
+
+
+def find_faults(change: SettingsChange) -> Iterator[Fault]:
+    """Everything that is wrong, so that a person can put it right at once."""
+    for name, model in (("model", change.model), ("small_model", change.small_model)):
+        if model and not _is_model(model):
+            yield Fault(name, f"{model[:60]} is not the name of a model.")
+    if change.daily_cap_usd is not None:
+        cap = read_usd(change.daily_cap_usd)
+        if cap is None or cap > LARGEST_CAP_USD:
+            yield Fault("daily_cap_usd", f"The cap must be a number of dollars from 0 to {LARGEST_CAP_USD:,}.")
+    if change.own_prices is not None:
+        if len(change.own_prices) > MOST_PRICES:
+            yield Fault("own_prices", f"At most {MOST_PRICES} prices, not {len(change.own_prices)}.")
+        for model, rates in change.own_prices.items():
+            yield from _find_faults_of_price(model, rates)
+
+
+def _find_faults_of_price(model: str, rates: tuple[str, ...]) -> Iterator[Fault]:
+    if not model or not _is_model(model):
+        yield Fault("model", f"{model[:60]} is not the name of a model." if model else "Name the model.", model)
+    for place, (name, rate) in enumerate(zip(RATE_NAMES, rates, strict=True)):
+        if not rate:
+            if place < NEEDED_RATES:
+                yield Fault(name, "Enter dollars per million tokens.", model)
+            continue
+        figure = read_usd(rate)
+        if figure is None or figure > LARGEST_RATE_USD:
+            yield Fault(name, f"A number of dollars from 0 to {LARGEST_RATE_USD:,}.", model)
+
+
+@transaction.atomic
+def change_settings(team: Team, change: SettingsChange, *, by: User | None, stamp: str | None = None) -> None:
+    """`stamp` is what the person looked at: what came since is never overwritten (Refused). Raises BadChoice.
+
+    Values that are in force already write nothing.
+    """
+    faults = list(find_faults(change))
+    if faults:
+        raise BadChoice(faults)
+    row = _lock_row(team)
+    told = list(_apply(row, change))
+    if not told:
+        return
+    if stamp is not None and stamp != stamp_of(row if row.pk else None):
+        who = row.changed_by.username if row.changed_by else "Somebody"
+        raise Refused(f"{who} changed these settings meanwhile, so nothing was saved. Look at them, then save again.")
+    _save(row, by=by)
+    audit.note(team, AuditAction.SUMMARIZER_CHANGED, by=by, subject="settings", changes=told)
+
+
+@transaction.atomic
+def set_key(team: Team, key: str, *, by: User | None) -> None:
+    """Raises BadChoice for what can be no key. It is not tried here: a try would cost money or tell on the person."""
+    key = key.strip()
+    if not SHORTEST_KEY <= len(key) <= LONGEST_KEY or _KEY.fullmatch(key) is None:
+        raise BadChoice([Fault("key", "This is no API key: one is a single word of letters, digits and signs.")])
+    row = _lock_row(team)
+    was_set = row.key_sealed is not None
+    row.key_sealed, row.key_hint = seal_key(team, key), hint_at(key)
+    _save(row, by=by)
+    told = "API key replaced" if was_set else "API key set"
+    audit.note(team, AuditAction.SUMMARIZER_CHANGED, by=by, subject=told, key=row.key_hint)
+
+
+@transaction.atomic
+def forget_key(team: Team, *, by: User | None) -> bool:
+    """Whether there was one to forget."""
+    row = _lock_row(team)
+    if row.key_sealed is None:
+        return False
+    hint, row.key_sealed, row.key_hint = row.key_hint, None, ""
+    _save(row, by=by)
+    audit.note(team, AuditAction.SUMMARIZER_CHANGED, by=by, subject="API key removed", key=hint)
+    return True
+
+
+def read_usd(text: str) -> Decimal | None:
+    """Dollars as people write them; None for what is no number from 0 on."""
+    try:
+        figure = Decimal(text.strip().removeprefix("$").replace(",", ""))
+    except InvalidOperation:
+        return None
+    return figure if figure.is_finite() and figure >= 0 else None
+
+
+def _is_model(model: str) -> bool:
+    return len(model) <= LONGEST_NAME and _MODEL.fullmatch(model) is not None
+
+
+def _lock_row(team: Team) -> SummarizerSettings:
+    """The team's row for this transaction; the first one is made here, so that two first savers meet as well."""
+    # The row of the team is there from the start, so it can be waited for.
+    Team.objects.select_for_update().get(pk=team.pk)
+    found = SummarizerSettings.objects.select_related("changed_by").filter(team=team).first()
+    return found or SummarizerSettings(team=team)
+
+
+def _apply(row: SummarizerSettings, change: SettingsChange) -> Iterator[str]:
+    """Sets what differs and tells it, field by field."""
+    if change.own_prices is not None:
+        prices = {
+            read_model_name(model).base: [_spell_rate(rate) for rate in rates]
+            for model, rates in sorted(change.own_prices.items())
+        }
+        if prices != row.own_prices:
+            row.own_prices = prices
+            yield f"own prices: {', '.join(prices) or 'none'}"
+    cap = None if change.daily_cap_usd is None else read_usd(change.daily_cap_usd)
+    if cap is not None and cap != row.daily_cap_usd:
+        yield f"daily cap: ${row.daily_cap_usd:.2f} to ${cap:.2f}"
+        row.daily_cap_usd = cap
+    if change.allows_fork is not None and change.allows_fork != row.allows_fork:
+        row.allows_fork = change.allows_fork
+        yield f"forks: {'allowed' if change.allows_fork else 'not allowed'}"
+    if change.model is not None and change.model != row.model:
+        yield f"model: {row.model or SESSION_MODEL} to {change.model or SESSION_MODEL}"
+        row.model = change.model
+    if change.small_model is not None and change.small_model != row.small_model:
+        yield f"small model: {_tell_small(row.small_model)} to {_tell_small(change.small_model)}"
+        row.small_model = change.small_model
+
+
+def _tell_small(model: str) -> str:
+    return "none" if model == NO_SMALL_MODEL else model or "newest small one"
+
+
+def _spell_rate(rate: str) -> str | None:
+    figure = read_usd(rate)
+    return None if figure is None else f"{figure.normalize():f}"
+
+
+def _save(row: SummarizerSettings, *, by: User | None) -> None:
+    row.changed_by, row.changed_at = by, timezone.now()
+    row.save()
