@@ -1,11 +1,10 @@
 """What a team's summariser may use: sealed keys, defaults, prices, and changes that are checked and told."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 
 import pytest
 from django.utils import timezone
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django.fixtures import Settings
 
 from compaction.context.offered_models import find_small_model, list_offered_models
 from compaction.context.prices import price_of
@@ -30,7 +29,7 @@ KEY, OTHER_KEY = "sk-ant-api03-first-key-abcd", "sk-ant-api03-other-key-wxyz"
 
 
 @pytest.fixture
-def team() -> Iterator[Team]:
+def team() -> Team:
     return make_team("Harbour", owner="olga", admin="anna")
 
 
@@ -71,7 +70,7 @@ def test_small_model_on_record_is_the_newest_and_has_a_price() -> None:
     assert "claude-3-haiku" not in offered
 
 
-def test_operators_key_serves_teams_without_one_of_their_own(team: Team, anna: User, settings: SettingsWrapper) -> None:
+def test_operators_key_serves_teams_without_one_of_their_own(team: Team, anna: User, settings: Settings) -> None:
     settings.ANTHROPIC_API_KEY = OTHER_KEY
     settings.ANTHROPIC_BASE_URL = "https://gateway.example/claude"
     assert find_settings(team).key_origin is KeyOrigin.OPERATOR
@@ -86,7 +85,7 @@ def test_operators_key_serves_teams_without_one_of_their_own(team: Team, anna: U
 
 
 def test_key_sealed_under_another_secret_is_not_replaced_by_the_operators_in_silence(
-    team: Team, anna: User, settings: SettingsWrapper
+    team: Team, anna: User, settings: Settings
 ) -> None:
     set_key(team, KEY, by=anna)
     settings.ANTHROPIC_API_KEY = OTHER_KEY
