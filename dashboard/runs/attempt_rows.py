@@ -51,7 +51,7 @@ class AttemptBook:
     def _find_cost(self, report: AttemptReport) -> Decimal | None:
         if report.usage == Usage():
             return None
-        own = self._settings.own_prices.get(report.model)
+        own = self._settings.find_own_price(report.model)
         cost = cost_of(report.usage, report.model, report.at, team_price=own)
         return cost.total_usd if cost else None
 

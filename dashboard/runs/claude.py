@@ -36,6 +36,8 @@ _COUNTED = frozenset(
     {"messages", "model", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control", "speed"}
 )
 _NEWS_EVERY_SECONDS = 1.0
+# What an attempt is kept with when something that is no failure of the API ends it, such as a worker that must stop.
+_INTERRUPTED = SummarizerUnavailable("the work on it was interrupted", reason="interrupted")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +82,10 @@ class _Call:
     wait_seconds: float | None = None
 
 
-def open_access(team: Team) -> ClaudeAccess:
-    """The key in force for a team, and where it may be sent. Raises NoKey and KeyUnreadable, which end a run."""
-    return ClaudeAccess(key=find_key(team), base_url=settings.ANTHROPIC_BASE_URL)
+def open_claude(team: Team, note_attempt: NoteAttempt) -> "ClaudeSummarizer":
+    """With the key in force for a team. Raises NoKey and KeyUnreadable, which end a run."""
+    access = ClaudeAccess(key=find_key(team), base_url=settings.ANTHROPIC_BASE_URL)
+    return ClaudeSummarizer(access, note_attempt)
 
 
 class ClaudeSummarizer:
@@ -108,7 +111,7 @@ class ClaudeSummarizer:
         call = self._prepare(request)
         self._wait_turn(monitor)
         started_at, started = timezone.now(), time.monotonic()
-        failure: RunError | None = None
+        failure: RunError | None = _INTERRUPTED
         try:
             self._perform(call, self._stream(call), monitor, limit_seconds=self._limits.try_seconds)
             answer = _make_answer(call, time.monotonic() - started)
@@ -126,7 +129,7 @@ class ClaudeSummarizer:
         call = _Call(COUNT_TOKENS_PATH, _write_json(_spell_model(kept)), str(kept.get("model") or ""), {})
         self._wait_turn(monitor or SilentMonitor())
         started_at, started = timezone.now(), time.monotonic()
-        failure: RunError | None = None
+        failure: RunError | None = _INTERRUPTED
         try:
             limit = self._limits.count_seconds
             self._perform(call, self._count(call), monitor or SilentMonitor(), limit_seconds=limit)
@@ -134,6 +137,7 @@ class ClaudeSummarizer:
                 raise SummarizerUnavailable(
                     "the API's answer holds no count of tokens", is_retryable=False, reason="bad_answer"
                 )
+            failure = None
         except RunError as error:
             failure = error
             raise

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
+from pytest_django import Settings
 
 from compaction.compactors.summary_prompt import SECTIONS, write_prompt
 from compaction.errors import (
@@ -20,7 +21,9 @@ from compaction.ports import Monitor, Path, SilentMonitor, SummaryRequest, Varia
 from dashboard.runs.answer_stream import LARGEST_ANSWER_CHARACTERS
 from dashboard.runs.api_failures import read_wait_seconds
 from dashboard.runs.attempts import AttemptReport
-from dashboard.runs.claude import ClaudeAccess, ClaudeSummarizer, ForkTerms, Limits
+from dashboard.runs.claude import ClaudeAccess, ClaudeSummarizer, ForkTerms, Limits, open_claude
+from dashboard.runs.settings_changes import set_key
+from tests.builders import make_team
 from tests.fakes import replies
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.replies import Ending, Reply
@@ -119,6 +122,27 @@ def test_request_that_is_no_json_is_refused_before_it_is_sent(messages_api: Mess
     assert isinstance(failure, SummarizerUnavailable)
     assert (failure.reason, failure.is_retryable) == ("bad_request", False)
     assert messages_api.requests == []
+
+
+@pytest.mark.django_db
+def test_team_is_asked_for_with_its_key_at_the_operators_address(messages_api: MessagesApi, settings: Settings) -> None:
+    team = make_team("Harbour", owner="olga")
+    set_key(team, KEY, by=None)
+    messages_api.known_key, settings.ANTHROPIC_BASE_URL = KEY, f"{messages_api.url}/"
+    attempts: list[AttemptReport] = []
+    assert open_claude(team, attempts.append).summarize(plain(), SilentMonitor()).stop_reason == "end_turn"
+    assert [attempt.failure_code for attempt in attempts] == [""]
+
+
+def test_attempt_that_something_else_ends_is_not_told_as_a_success(messages_api: MessagesApi, ask: Ask) -> None:
+    class Stopping(SilentMonitor):
+        def keep_alive(self, output_tokens: int) -> None:
+            raise KeyboardInterrupt(output_tokens)
+
+    asked = ask()
+    with pytest.raises(KeyboardInterrupt):
+        asked.claude.summarize(plain(), Stopping())
+    assert [attempt.failure_code for attempt in asked.attempts] == ["interrupted"]
 
 
 # --- every failure is told apart -------------------------------------------------------------------------------------
