@@ -30,7 +30,7 @@ def _figure_field(label: str) -> forms.CharField:
     return forms.CharField(label=label, required=False, max_length=40, widget=widget)
 
 
-class _DescribedForm(forms.Form):
+class DescribedForm(forms.Form):
     """Help and errors of every field have fixed ids: a preview fills the errors in while the form is being typed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -41,7 +41,7 @@ class _DescribedForm(forms.Form):
             field.widget.attrs["aria-describedby"] = f"{helped}{target}_errors"
 
 
-class ValuesForm(_DescribedForm):
+class ValuesForm(DescribedForm):
     """What can be set for all models and for one."""
 
     warning_margin_tokens = _figure_field("Warning")
@@ -90,7 +90,7 @@ class ModelForm(ValuesForm):
     remove = forms.BooleanField(label="Remove", required=False)
 
 
-class PatternForm(_DescribedForm):
+class PatternForm(DescribedForm):
     name = forms.CharField(label="Name", required=False, max_length=40)
     pattern = forms.CharField(
         label="Pattern",
@@ -101,7 +101,7 @@ class PatternForm(_DescribedForm):
     remove = forms.BooleanField(label="Remove", required=False)
 
 
-class StorageForm(_DescribedForm):
+class StorageForm(DescribedForm):
     stores_content = forms.ChoiceField(label="Content", choices=[("no", "no"), ("yes", "yes")])
     sample = forms.CharField(
         label="A line to try",

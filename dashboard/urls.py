@@ -19,6 +19,7 @@ from dashboard.views.sessions import sessions
 from dashboard.views.sign_in import sign_in, sign_in_link, sign_out
 from dashboard.views.storage import storage
 from dashboard.views.styleguide import styleguide
+from dashboard.views.summarizer import summarizer
 from dashboard.views.teams import change_content_grant, change_role, new_team, remove_member, team, team_settings
 from dashboard.views.theme import theme
 from dashboard.views.thresholds import thresholds, undo_policy_change
@@ -45,6 +46,7 @@ urlpatterns = [
     path("teams/<slug:slug>/keys/<int:key_id>/revoke/", revoke_key, name="revoke_key"),
     path("teams/<slug:slug>/thresholds/", thresholds, name="thresholds"),
     path("teams/<slug:slug>/storage/", storage, name="storage"),
+    path("teams/<slug:slug>/summarizer/", summarizer, name="summarizer"),
     path("teams/<slug:slug>/policy/<int:version>/undo/", undo_policy_change, name="undo_policy_change"),
     path("teams/<slug:slug>/audit/", audit_log, name="audit_log"),
     path("upload/", upload, name="upload"),

@@ -20,10 +20,12 @@ from dashboard.api import (
     policies,
     session,
     sessions,
+    summarizer,
     teams,
 )
 from dashboard.api.auth import KeyAuth, SessionAuth
 from dashboard.ingest.record import TooBusy
+from dashboard.runs.settings_changes import BadChoice
 
 api = NinjaAPI(
     title="Plimsoll",
@@ -41,6 +43,7 @@ for router in (
     members.router,
     keys.router,
     policies.router,
+    summarizer.router,
     ingest.router,
     sessions.router,
     session.router,
@@ -65,6 +68,11 @@ def refuse_act(request: HttpRequest, error: Refused) -> HttpResponse:
 @api.exception_handler(BadPolicy)
 def refuse_values(request: HttpRequest, error: BadPolicy) -> HttpResponse:
     return api.create_response(request, {"detail": error.sentence}, status=422)
+
+
+@api.exception_handler(BadChoice)
+def refuse_choices(request: HttpRequest, error: BadChoice) -> HttpResponse:
+    return api.create_response(request, {"detail": str(error)}, status=422)
 
 
 @api.exception_handler(TooBusy)

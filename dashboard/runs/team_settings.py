@@ -49,6 +49,7 @@ class SummarizerChoice:
     allows_fork: bool = True
     daily_cap_usd: Decimal = Decimal(5)
     own_prices: Mapping[str, Price] = field(default_factory=dict)
+    small_model_as_set: str = ""  # empty: the newest small one on record; NO_SMALL_MODEL: none
     key_origin: KeyOrigin = KeyOrigin.NONE
     key_hint: str = ""
     key_problem: str = ""
@@ -77,6 +78,7 @@ def find_settings(team: Team) -> SummarizerChoice:
         allows_fork=stored.allows_fork,
         daily_cap_usd=Decimal(stored.daily_cap_usd),
         own_prices={model: _read_price(model, rates) for model, rates in stored.own_prices.items()},
+        small_model_as_set=stored.small_model,
         key_origin=origin,
         key_hint=hint,
         key_problem=problem,

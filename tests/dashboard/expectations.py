@@ -66,6 +66,8 @@ PAGES: dict[str, Row] = {
     "POST thresholds": Row(302, 403, 403, 302, 302, 404),
     "GET storage": Row(302, 403, 403, 200, 200, 404),
     "POST storage": Row(302, 403, 403, 302, 302, 404),
+    "GET summarizer": Row(302, 403, 403, 200, 200, 404),
+    "POST summarizer": Row(302, 403, 403, 302, 302, 404),
     "POST undo_policy_change": Row(302, 403, 403, 302, 302, 404),
     "GET audit_log": Row(302, 403, 403, 403, 200, 404),
     "GET upload": Row(302, 403, 200, 200, 200),
@@ -122,6 +124,8 @@ API: dict[str, ApiRow] = {
     "GET /api/v1/teams/{slug}/policy/history": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "GET /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
     "PUT /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
+    "GET /api/v1/teams/{slug}/summarizer": ApiRow(403, 403, 200, 200, keys={}, other=404),
+    "PATCH /api/v1/teams/{slug}/summarizer": ApiRow(403, 403, 200, 200, keys={}, other=404),
     "GET /api/v1/sessions/{session_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "GET /api/v1/sessions/{session_id}/calls": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "GET /api/v1/sessions/{session_id}/breaks": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
@@ -137,7 +141,9 @@ API: dict[str, ApiRow] = {
     "GET /api/v1/overview": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
 }
 
-NO_ROWS = {name: {f"{name}-TOTAL_FORMS": "0", f"{name}-INITIAL_FORMS": "0"} for name in ("models", "patterns")}
+NO_ROWS = {
+    name: {f"{name}-TOTAL_FORMS": "0", f"{name}-INITIAL_FORMS": "0"} for name in ("models", "patterns", "prices")
+}
 
 # What a row's request carries; the rest carries nothing.
 BODIES: dict[str, dict[str, object]] = {
@@ -149,6 +155,7 @@ BODIES: dict[str, dict[str, object]] = {
     "POST keys": {"name": "laptop", "scopes": ["read"], "expires": "30"},
     "POST thresholds": {"act": "save", "base_version": "1", "auto_percent": "80", **NO_ROWS["models"]},
     "POST storage": {"act": "save", "base_version": "1", "stores_content": "yes", **NO_ROWS["patterns"]},
+    "POST summarizer": {"act": "save", "daily_cap_usd": "7", **NO_ROWS["prices"]},
     "POST password": {"new_password1": "short", "new_password2": "shorter"},
     "POST sign_in": {"username": "nobody", "password": "wrong"},
     "POST /api/v1/ingest/transcripts": {"type": "user", "uuid": "u1", "sessionId": "s1", "message": {"content": "hi"}},
@@ -159,4 +166,5 @@ BODIES: dict[str, dict[str, object]] = {
     "PUT /api/v1/teams/{slug}/policy": {"base_version": 1, "thresholds": {"auto_percent": 80}},
     "POST /api/v1/teams/{slug}/policy/preview": {"thresholds": {"auto_percent": 80}},
     "PUT /api/v1/teams/{slug}/storage": {"base_version": 1, "stores_content": True, "own_patterns": {}},
+    "PATCH /api/v1/teams/{slug}/summarizer": {"daily_cap_usd": "7"},
 }

@@ -1,0 +1,115 @@
+"""What a team's own compactions may use and spend. The API key goes in and never comes out."""
+
+from datetime import date, datetime
+from decimal import Decimal
+
+from django.db import transaction
+from django.utils import timezone
+from ninja import Field, Router, Schema
+
+from compaction.context.prices import Price
+from dashboard import access
+from dashboard.access import Act
+from dashboard.api.request import ApiRequest, acting_user
+from dashboard.api.schemas import PERSON_ONLY, Input, Problem
+from dashboard.models import Team
+from dashboard.runs.settings_changes import SettingsChange, change_settings, forget_key, set_key
+from dashboard.runs.spend import read_spend
+from dashboard.runs.team_settings import KeyOrigin, find_settings
+
+router = Router(tags=["compaction"])
+REFUSALS = {403: Problem, 404: Problem}
+
+
+class RatesInOut(Input):
+    """Dollars per million tokens. Without a price for a bucket, calls that use it have no cost."""
+
+    input: Decimal
+    output: Decimal
+    write_5m: Decimal | None = None
+    write_1h: Decimal | None = None
+    read: Decimal | None = None
+
+
+class SpendOut(Schema):
+    day: date = Field(description="A UTC day.")
+    spent_usd: Decimal
+    reserved_usd: Decimal = Field(description="Held back for runs under way.")
+
+
+class SummarizerOut(Schema):
+    has_key: bool
+    key_origin: KeyOrigin
+    key_hint: str = Field(description="The last characters, to tell keys apart.")
+    key_problem: str = Field(description="Why a stored key cannot be used; empty when it can.")
+    model: str = Field(description="Empty: the session's own.")
+    small_model: str = Field(description="Asked first while its window holds the conversation. Empty: none is.")
+    allows_fork: bool
+    daily_cap_usd: Decimal
+    own_prices: dict[str, RatesInOut]
+    today: SpendOut
+    changed_at: datetime | None
+    changed_by: str = Field(alias="changed_by_name")
+
+
+class SummarizerIn(Input):
+    """What is left out stays as it is."""
+
+    key: str | None = Field(None, description="Sets or replaces the API key. An empty text removes the team's key.")
+    model: str | None = Field(None, description="Empty: the session's own.", examples=["claude-opus-5-5"])
+    small_model: str | None = Field(None, description="Empty: the newest small one. `none`: never one.")
+    allows_fork: bool | None = None
+    daily_cap_usd: Decimal | None = Field(None, description="Per UTC day; 0 allows no paid runs.", examples=["5"])
+    own_prices: dict[str, RatesInOut] | None = Field(None, description="All of them; what is left out is forgotten.")
+
+
+@router.get("/teams/{slug}/summarizer", response={200: SummarizerOut, **REFUSALS}, openapi_extra=PERSON_ONLY)
+def read_summarizer(request: ApiRequest, slug: str) -> dict[str, object]:
+    """What summaries are written with, and what today took of the cap."""
+    return _describe(access.require_team(request.auth, slug, Act.MANAGE))
+
+
+@router.patch(
+    "/teams/{slug}/summarizer",
+    response={200: SummarizerOut, **REFUSALS, 409: Problem, 422: Problem},
+    openapi_extra=PERSON_ONLY,
+)
+def change_summarizer(request: ApiRequest, slug: str, body: SummarizerIn) -> dict[str, object]:
+    """Holds for compactions that start from then on."""
+    team, who = access.require_team(request.auth, slug, Act.MANAGE), acting_user(request)
+    change = SettingsChange(
+        model=body.model,
+        small_model=body.small_model,
+        allows_fork=body.allows_fork,
+        daily_cap_usd=None if body.daily_cap_usd is None else str(body.daily_cap_usd),
+        own_prices=None if body.own_prices is None else {name: _spell(each) for name, each in body.own_prices.items()},
+    )
+    with transaction.atomic():
+        change_settings(team, change, by=who)
+        if body.key == "":
+            forget_key(team, by=who)
+        elif body.key is not None:
+            set_key(team, body.key, by=who)
+    return _describe(team)
+
+
+def _describe(team: Team) -> dict[str, object]:
+    choice = find_settings(team)
+    prices = {model: _read_rates(price) for model, price in choice.own_prices.items()}
+    return {**vars(choice), "own_prices": prices, "today": read_spend(team, timezone.now())}
+
+
+def _read_rates(price: Price) -> dict[str, Decimal | None]:
+    rates = price.rates
+    return {
+        "input": rates.input_mtok_usd,
+        "output": rates.output_mtok_usd,
+        "write_5m": rates.write_5m_mtok_usd,
+        "write_1h": rates.write_1h_mtok_usd,
+        "read": rates.read_mtok_usd,
+    }
+
+
+def _spell(rates: RatesInOut) -> tuple[str, ...]:
+    given = (rates.input, rates.output, rates.write_5m, rates.write_1h, rates.read)
+    return tuple("" if rate is None else str(rate) for rate in given)
