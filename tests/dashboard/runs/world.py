@@ -10,6 +10,8 @@ from dashboard.jobs.perform import perform_due
 from dashboard.models import AgentSession, CompactionRun, SummarizerSettings, Team
 from dashboard.runs.choices import RunChoices
 from dashboard.runs.start import start_run
+from dashboard.runs.team_key import seal_key
+from dashboard.runs.team_settings import NO_SMALL_MODEL
 from tests.builders import make_team, make_user
 from tests.recorded_talk import RecordedTalk, record_talk
 
@@ -39,8 +41,15 @@ def record_session(team: Team, talk: RecordedTalk | None = None, *, owner: str =
 
 
 def give_key(team: Team, **columns: object) -> SummarizerSettings:
-    """A key that opens nothing: the summariser is scripted."""
-    given = {"key_sealed": b"sealed", "model": MODEL, "daily_cap_usd": Decimal(5), **columns}
+    """A key that opens nothing: the summariser is scripted. Without a small model before it, MODEL writes."""
+    sealed = seal_key(team, "sk-ant-that-opens-nothing")
+    given = {
+        "key_sealed": sealed,
+        "model": MODEL,
+        "small_model": NO_SMALL_MODEL,
+        "daily_cap_usd": Decimal(5),
+        **columns,
+    }
     return SummarizerSettings.objects.create(team=team, **given)
 
 
