@@ -4,6 +4,7 @@ import os
 
 from celery import Celery
 from django.conf import settings
+from kombu.exceptions import OperationalError
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
@@ -46,6 +47,14 @@ def transport_options() -> dict[str, object]:
         "store_processed": False,
         "polling_interval": 0.2,
     }
+
+
+def send_wake_up(job_id: int) -> None:
+    """Raises OSError when the broker cannot be reached."""
+    try:
+        app.send_task(WAKE_TASK, args=[job_id], ignore_result=True, retry=False)
+    except OperationalError as error:
+        raise ConnectionError(str(error)) from error
 
 
 app = make_app()

@@ -110,7 +110,6 @@ INSTALLED_APPS = [
     "django.forms",
     "axes",
     "django_htmx",
-    "ninja",
     "dashboard.apps.DashboardConfig",
 ]
 

@@ -19,7 +19,8 @@ from typing import TypeVar
 
 import msgspec
 
-from dashboard.ingest.decoding import PIECE_BYTES, Decoded, NextLook, decode_files, decode_piece
+from dashboard.ingest.decoding import Decoded, decode_files, decode_piece
+from dashboard.ingest.looks import PIECE_BYTES, NextLook
 from dashboard.ingest.observed import Piece, Rules
 
 MOST_PROCESSES = 8  # one writer cannot keep up with more

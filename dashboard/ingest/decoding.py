@@ -12,39 +12,13 @@ from dataclasses import dataclass, replace
 from compaction.errors import AgentMetaUnreadable
 from compaction.transcripts.agents import read_agent_meta
 from dashboard.ingest.file_tail import Limits, Place, read_half_line, take_look
+from dashboard.ingest.looks import PIECE_BYTES, FileLook, NextLook
 from dashboard.ingest.observed import LineProblem, ObservedSession, Piece, Prepared, Rules
 from dashboard.ingest.transcript_folders import FoundFile, NotPlain, opened_file
 from dashboard.ingest.transcripts import TOO_LONG, name_session, prepare, prepare_agent_meta
 
-# Half of what others cut: memory is this much, times what decoding makes of it, times the processes.
-PIECE_BYTES = 4 * 1024 * 1024
 LARGEST_META_BYTES = 64 * 1024
 _LIMITS = Limits(piece_bytes=PIECE_BYTES)
-
-
-@dataclass(frozen=True, slots=True)
-class NextLook:
-    """Which file to read on, and from where."""
-
-    file: FoundFile
-    known: Place
-
-    @property
-    def waiting_bytes(self) -> int:
-        return min(PIECE_BYTES, max(0, self.file.size_bytes - self.known.offset))
-
-
-@dataclass(frozen=True, slots=True)
-class FileLook:
-    """What came of a look; `refusal` says why the file could not be read."""
-
-    file: FoundFile
-    place: Place
-    size_bytes: int = 0
-    has_more: bool = False
-    is_cut: bool = False  # the file ends in the middle of a line
-    problem_count: int = 0
-    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Sum
 
-from dashboard.ingest.observed import LineProblem
+from dashboard.ingest.looks import FileLook
 from dashboard.models import AgentSession
 
-if TYPE_CHECKING:
-    from dashboard.ingest.decoding import Decoded, FileLook
+if TYPE_CHECKING:  # loaded only when there is something to count
+    from dashboard.ingest.decoding import Decoded
     from dashboard.ingest.intake import Taken
+    from dashboard.ingest.observed import LineProblem
 
 PROBLEMS_SHOWN = 20
 _PKS_AT_ONCE = 500  # SQLite takes some thousand variables in one statement
@@ -33,7 +34,7 @@ class Tally:
     call_count: int = 0
     break_count: int = 0
     problem_count: int = 0
-    problems: list[LineProblem] = field(default_factory=list)  # the first of them
+    problems: "list[LineProblem]" = field(default_factory=list)  # the first of them
     cut_files: list[str] = field(default_factory=list)
     drops: Counter[str] = field(default_factory=Counter)
     redactions: Counter[str] = field(default_factory=Counter)
@@ -60,7 +61,7 @@ class Tally:
         self.drops.update(decoded.prepared.drops)
         self.redactions.update(decoded.prepared.redactions)
 
-    def add_file(self, look: "FileLook") -> None:
+    def add_file(self, look: FileLook) -> None:
         """A transcript that was read to its end, or could not be."""
         if look.refusal:
             self.failures.append(look.refusal)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from django.utils import timezone
 
-from dashboard.ingest.decoding import FileLook, NextLook
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.followed_files import LONGEST_PATH, NAMED_AT_ONCE, digest_path, show_path
+from dashboard.ingest.looks import FileLook, NextLook
 from dashboard.ingest.transcript_folders import FoundFile
 from dashboard.models import FollowedFile, Team
 

@@ -3,21 +3,20 @@
 import contextlib
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from django.db import OperationalError
 
 from dashboard.ingest.decoders import Decoders, Underway
-from dashboard.ingest.decoding import PIECE_BYTES, Decoded, FileLook, NextLook
-from dashboard.ingest.file_tail import Place
+from dashboard.ingest.decoding import Decoded
 from dashboard.ingest.import_progress import Progress
 from dashboard.ingest.import_tally import Tally
-from dashboard.ingest.imported_files import find_unread, keep_looks
+from dashboard.ingest.imported_files import keep_looks
 from dashboard.ingest.intake import Origin, store
+from dashboard.ingest.looks import PIECE_BYTES, FileLook, NextLook
 from dashboard.ingest.observed import Piece, Prepared
 from dashboard.ingest.record import TooBusy
-from dashboard.ingest.transcript_folders import FoundFile
 from dashboard.ingest.transcripts import name_session
 from dashboard.policies.in_force import TeamSettings
 
@@ -136,15 +135,6 @@ def _explain(error: Exception) -> str:
     if isinstance(error, TooBusy):
         return f"Another process keeps writing the session {error}. The same command reads the rest."
     return f"The database cannot be written ({str(error).strip()}). The same command reads the rest."
-
-
-def plan_looks(origin: Origin, files: Sequence[FoundFile], tally: Tally, *, reread: bool) -> list[NextLook]:
-    """A first look for every file that is new or has changed."""
-    looks = [NextLook(file, Place()) for file in files] if reread else find_unread(origin.team, files)
-    if len(looks) < len(files):
-        read_count = sum(not look.file.is_meta for look in looks)
-        tally.unchanged_count += sum(not file.is_meta for file in files) - read_count
-    return looks
 
 
 def group_looks(looks: Iterable[NextLook]) -> list[tuple[NextLook, ...]]:

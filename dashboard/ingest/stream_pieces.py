@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from compaction.transcripts.lines import Line, LineSplitter
-from dashboard.ingest.decoding import PIECE_BYTES, tell_too_long
+from dashboard.ingest.decoding import tell_too_long
+from dashboard.ingest.looks import PIECE_BYTES
 from dashboard.ingest.observed import Piece, Prepared
 
 CHUNK_BYTES = 1024 * 1024

@@ -2,11 +2,13 @@
 
 import logging
 import time
+from collections.abc import Callable
+from functools import cache
 
-from kombu.exceptions import OperationalError
+from django.utils.module_loading import import_string
 
-from dashboard.celery import WAKE_TASK, app
-
+# By its path: Celery takes longer to load than most commands run, and few of them post a job.
+SENDER = "dashboard.celery.send_wake_up"
 # While the broker is away, requests do not wait for it again and again.
 SILENT_AFTER_FAILURE_SECONDS = 5.0
 
@@ -20,9 +22,15 @@ def wake_workers(job_id: int) -> bool:
     if time.monotonic() < _silent_until:
         return False
     try:
-        app.send_task(WAKE_TASK, args=[job_id], ignore_result=True, retry=False)
-    except (OperationalError, OSError) as error:
+        _load_sender()(job_id)
+    except OSError as error:
         _silent_until = time.monotonic() + SILENT_AFTER_FAILURE_SECONDS
         log.warning("broker cannot be reached", extra={"job": job_id, "error": type(error).__name__})
         return False
     return True
+
+
+@cache
+def _load_sender() -> Callable[[int], None]:
+    sender: Callable[[int], None] = import_string(SENDER)
+    return sender

@@ -22,12 +22,13 @@ from hypothesis import strategies as st
 from bench.corpus import Truth, write_family
 from dashboard.ingest import importing
 from dashboard.ingest.decoders import Decoders
-from dashboard.ingest.decoding import PIECE_BYTES, NextLook, merge_prepared
+from dashboard.ingest.decoding import merge_prepared
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.import_paths import find_paths
 from dashboard.ingest.import_progress import Progress, format_seconds
 from dashboard.ingest.import_tally import Tally
 from dashboard.ingest.importing import group_looks
+from dashboard.ingest.looks import PIECE_BYTES, NextLook
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules
 from dashboard.ingest.stream_pieces import cut_stream
 from dashboard.ingest.transcript_folders import FoundFile
@@ -194,7 +195,7 @@ def test_last_line_without_an_ending(tmp_path: Path, end: bytes, calls: int, cut
 def test_standard_input_sorts_lines_by_their_own_session(monkeypatch: pytest.MonkeyPatch) -> None:
     data = make_calls(1, 2) + BROKEN + make_calls(1, session=OTHER)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-    monkeypatch.setattr("dashboard.management.commands.import.count_processes", lambda _: 0)
+    monkeypatch.setattr("dashboard.management.import_run.count_processes", lambda _: 0)
     told = run_import("-")
     assert (told["sessions_new"], told["calls_new"]) == (2, 3)
     assert [(found["file"], found["line"]) for found in told["malformed"]] == [("-", 3)]
