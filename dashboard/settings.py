@@ -2,7 +2,6 @@
 
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 import dj_database_url
 import platformdirs
 
+from dashboard import version
 from dashboard.environment import (
     BadSetting,
     is_loopback,
@@ -28,10 +28,7 @@ PACKAGE = Path(__file__).parent
 # In the wheel templates and static files lie inside the package, in a checkout beside it.
 ASSETS = PACKAGE if (PACKAGE / "templates").is_dir() else PACKAGE.parent
 
-try:
-    VERSION = version("plimsoll")
-except PackageNotFoundError:  # a checkout that was never installed
-    VERSION = "0+checkout"
+VERSION = version.VERSION
 
 # --- where it lives and who reaches it -------------------------------------------------------------------------------
 

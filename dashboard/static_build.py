@@ -14,7 +14,7 @@ from django.core.files.storage import Storage
 from servestatic.compress import Compressor
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
-IGNORED = ["CVS", ".*", "*~", "ninja/*"]  # what collectstatic ignores, and pages of django-ninja that we do not show
+IGNORED = ["CVS", ".*", "*~"]  # what collectstatic ignores
 
 
 class BuiltStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # servestatic ships no types

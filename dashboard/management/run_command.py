@@ -16,11 +16,14 @@ class CommandFailed(Exception):
         self.exit_code = exit_code
 
 
-def run_command(name: str, arguments: list[str]) -> None:
+def load_command(name: str) -> BaseCommand:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     django.setup()
     found = get_commands()[name]
-    command = found if isinstance(found, BaseCommand) else load_command_class(found, name)
+    return found if isinstance(found, BaseCommand) else load_command_class(found, name)
+
+
+def run_command(command: BaseCommand, name: str, arguments: list[str]) -> None:
     parser = command.create_parser("plimsoll", name)
     parser.called_from_command_line = True  # a wrong option prints the usage
     options = vars(parser.parse_args(arguments))

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from dashboard.cli import COMMANDS
 from dashboard.management.plain_command import read_new_password
-from dashboard.management.run_command import run_command
+from dashboard.management.run_command import load_command, run_command
 from dashboard.models import User
 from tests.dashboard.running import run_plimsoll
 
@@ -45,7 +45,7 @@ finally:
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"version"}))
 def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], name: str) -> None:
     with pytest.raises(SystemExit) as ended:
-        run_command(name, ["--help"])
+        run_command(load_command(name), name, ["--help"])
     assert ended.value.code == 0
     shown = capsys.readouterr().out
     assert shown.startswith(f"usage: plimsoll {name}")
