@@ -1,12 +1,12 @@
 """The console script `plimsoll`: one list of commands, errors as one sentence. Imports Django only when needed."""
 
 import difflib
-import gc
 import os
 import sys
 from typing import NoReturn
 
 from dashboard.environment import BadSetting
+from dashboard.loading import loading
 from dashboard.version import VERSION
 
 COMMANDS = {
@@ -62,14 +62,13 @@ def main() -> NoReturn:
 
 def run(name: str, arguments: list[str]) -> NoReturn:
     os.umask(0o077)  # the database, its log and every other file of ours is for this user alone
-    gc.disable()  # loading leaves no garbage, and looking for some again and again takes a tenth of the time
     # A quarter of a second that `plimsoll --help` and a mistyped command need not wait for.
-    from dashboard.management.run_command import CommandFailed, load_command, run_command  # noqa: PLC0415
+    with loading():
+        from dashboard.management.run_command import CommandFailed, load_command, run_command  # noqa: PLC0415
 
     try:
-        command = load_command(name)
-        gc.freeze()
-        gc.enable()
+        with loading():
+            command = load_command(name)
         run_command(command, name, arguments)
     except BadSetting as error:
         fail(str(error), 2)

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from dashboard.accounts import sign_in_links
 from dashboard.api import api
 from dashboard.api.description import api_docs, openapi
 from dashboard.views import errors
@@ -28,7 +29,7 @@ from dashboard.views.upload import upload, upload_part
 urlpatterns = [
     path("", overview, name="overview"),
     path("sign-in/", sign_in, name="sign_in"),
-    path("sign-in/link/<str:token>/", sign_in_link, name="sign_in_link"),
+    path(f"{sign_in_links.PATH}<str:token>/", sign_in_link, name="sign_in_link"),
     path("sign-out/", sign_out, name="sign_out"),
     path("theme/", theme, name="theme"),
     path("account/", account, name="account"),

@@ -3,12 +3,14 @@
 import errno
 import socket
 import time
+from importlib import import_module
 
 import uvicorn
 from django.conf import settings
 from django.utils.module_loading import import_string
 
 from dashboard.accounts.passwords import has_password_protected_owner
+from dashboard.loading import loading
 
 BACKLOG = 2048
 GRACEFUL_STOP_SECONDS = 8
@@ -84,8 +86,11 @@ def refuse_open_door() -> str | None:
 
 def serve(listening: socket.socket) -> None:
     """Returns when the process was told to stop and every request in flight is answered."""
+    with loading():
+        application = import_string(settings.ASGI_APPLICATION)
+        import_module(settings.ROOT_URLCONF)  # Django would leave every page of it to the first visitor
     config = uvicorn.Config(
-        import_string(settings.ASGI_APPLICATION),
+        application,
         loop="uvloop",
         http="httptools",
         ws="none",
