@@ -8,6 +8,7 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from dashboard.jobs.sweep import sweep
+from dashboard.jobs.wake import load_sender
 
 ROUND_EVERY_SECONDS = 1.0
 
@@ -15,6 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def run_sweeper() -> None:
+    load_sender()  # not while it wakes: a broker's folder that went away meanwhile must be missed, not made anew
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopping.set())

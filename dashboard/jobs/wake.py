@@ -22,7 +22,7 @@ def wake_workers(job_id: int) -> bool:
     if time.monotonic() < _silent_until:
         return False
     try:
-        _load_sender()(job_id)
+        load_sender()(job_id)
     except OSError as error:
         _silent_until = time.monotonic() + SILENT_AFTER_FAILURE_SECONDS
         log.warning("broker cannot be reached", extra={"job": job_id, "error": type(error).__name__})
@@ -31,6 +31,7 @@ def wake_workers(job_id: int) -> bool:
 
 
 @cache
-def _load_sender() -> Callable[[int], None]:
+def load_sender() -> Callable[[int], None]:
+    """Makes the folders of a broker without a server, too."""
     sender: Callable[[int], None] = import_string(SENDER)
     return sender
