@@ -48,7 +48,7 @@ class Limits:
     try_seconds: float = 600
     idle_seconds: float = 180
     connect_seconds: float = 10
-    count_seconds: float = 30
+    count_seconds: float = 15
     wait_seconds: float = 2  # before a second try where the API does not say how long
     poll_seconds: float = 0.25
 

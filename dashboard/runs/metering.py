@@ -1,6 +1,7 @@
 """A summariser whose requests are paid for: each is held against the day's cap before it is sent, and written down."""
 
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 
 from django.utils import timezone
@@ -11,6 +12,7 @@ from dashboard.runs.attempt_rows import AttemptBook
 from dashboard.runs.attempts import AttemptReport
 from dashboard.runs.basis import Basis
 from dashboard.runs.costs import count_request_tokens, expect_cost
+from dashboard.runs.counting import TokenCounter
 from dashboard.runs.spend import CapReached
 from dashboard.runs.team_settings import SummarizerChoice
 
@@ -55,6 +57,10 @@ class MeteredSummarizer:
             )
         )
         return answer
+
+    def count_tokens(self, body: Mapping[str, object], monitor: Monitor) -> int | None:
+        """Free of charge, so nothing is held back; None where the summariser inside cannot count."""
+        return self._inner.count_tokens(body, monitor) if isinstance(self._inner, TokenCounter) else None
 
     def _hold_back(self, request: SummaryRequest) -> None:
         model = request.model or ""

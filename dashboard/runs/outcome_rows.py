@@ -13,21 +13,26 @@ from compaction.transcripts.entries import Entry
 from compaction.transcripts.writer import write_items
 from dashboard.ingest.segments import compress
 from dashboard.models import CompactionRun, RunRevision, RunState
-from dashboard.runs.basis import ESTIMATE, Basis
+from dashboard.runs.basis import COUNTED, ESTIMATE, Basis
 
 MOST_FINDINGS = 200  # kept of one audit; the score counts all
 
 
-def keep_outcome(run: CompactionRun, outcome: Outcome, report: LossReport, *, now: datetime) -> None:
-    """Row and first revision. To be called inside the transaction that ends the job."""
+def keep_outcome(
+    run: CompactionRun, outcome: Outcome, report: LossReport, *, now: datetime, counted_tokens: int | None = None
+) -> None:
+    """Row and first revision. To be called inside the transaction that ends the job.
+
+    `counted_tokens` is the size after as the API counted it; revisions keep estimates, which can be compared.
+    """
     counts = {fate: len(outcome.list_uuids(fate)) for fate in Fate}
     _end_run(
         run,
         now=now,
         outcome=pack_lines(outcome.entries),
         details=pack_details(_describe_outcome(outcome)),
-        after_tokens=outcome.expected_tokens,
-        after_origin=ESTIMATE,
+        after_tokens=outcome.expected_tokens if counted_tokens is None else counted_tokens,
+        after_origin=ESTIMATE if counted_tokens is None else COUNTED,
         kept_count=counts[Fate.KEPT],
         summarised_count=counts[Fate.SUMMARISED],
         dropped_count=counts[Fate.DROPPED],

@@ -22,6 +22,7 @@ from dashboard.runs.basis import Basis, read_basis
 from dashboard.runs.breakers import note_failure, note_success
 from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.costs import choose_models
+from dashboard.runs.counting import count_entries
 from dashboard.runs.endings import OPEN_STATES, close_run, settle_run
 from dashboard.runs.kinds import clear_results, compact, make_request
 from dashboard.runs.monitor import RunMonitor
@@ -78,12 +79,12 @@ def _compact(job: JobRun, run: CompactionRun, monitor: RunMonitor) -> None:
     if choices.kind.is_micro:
         _clear(job, run, basis, monitor, now=now)
         return
-    outcome = _summarise(job, run, basis, choices, monitor, now=now)
+    outcome, counted_tokens = _summarise(job, run, basis, choices, monitor, now=now)
     report = find_losses(basis.context.entries, outcome.entries)
     if monitor.is_cancelled():
         raise CompactionCancelled
     with job.finishing() as told:
-        keep_outcome(run, outcome, report, now=timezone.now())
+        keep_outcome(run, outcome, report, now=timezone.now(), counted_tokens=counted_tokens)
         settle_run(run.pk)
         events = note_success(run)
         told |= {"run": run.pk, "after_tokens": outcome.expected_tokens}
@@ -92,14 +93,19 @@ def _compact(job: JobRun, run: CompactionRun, monitor: RunMonitor) -> None:
 
 def _summarise(
     job: JobRun, run: CompactionRun, basis: Basis, choices: RunChoices, monitor: RunMonitor, *, now: datetime
-) -> Outcome:
+) -> tuple[Outcome, int | None]:
+    """What came of it, and its size where the API has counted it."""
     settings = find_settings(run.team)
     book = AttemptBook(job, run.pk, settings)
     basis = allow_fork(basis, choices, settings)
     models, position = choose_models(basis, choices, settings), _find_position(run, basis)
     request = make_request(basis, choices, models, now=now, position=position)
     summarizer = open_summarizer(choices.summarizer, basis, book, settings)
-    return compact(basis, choices, request, Outside(summarizer, restore=ContextRestorer(), monitor=monitor))
+    outcome = compact(basis, choices, request, Outside(summarizer, restore=ContextRestorer(), monitor=monitor))
+    counted_tokens = count_entries(
+        summarizer, outcome.entries, model=basis.model, prefix_tokens=basis.prefix_tokens, monitor=monitor
+    )
+    return outcome, counted_tokens
 
 
 def _clear(job: JobRun, run: CompactionRun, basis: Basis, monitor: RunMonitor, *, now: datetime) -> None:

@@ -16,6 +16,7 @@ from dashboard.environment import (
     read_origin,
     read_places,
     read_secret,
+    read_service,
     read_text,
 )
 
@@ -151,3 +152,43 @@ def test_bad_places_are_refused(put: Callable[[str], None], text: str) -> None:
     put(text)
     with pytest.raises(BadSetting, match=f"{NAME}=.*expected folders"):
         read_places(NAME, [])
+
+
+API = "https://api.example"
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("", API),
+        ("https://gateway.example/claude/", "https://gateway.example/claude"),
+        ("http://127.0.0.1:9000", "http://127.0.0.1:9000"),
+        ("http://[::1]:9000/x", "http://[::1]:9000/x"),
+        ("http://localhost", "http://localhost"),
+    ],
+)
+def test_service_that_is_sent_secrets_is_https_or_on_this_machine(
+    put: Callable[[str], None], text: str, read: str
+) -> None:
+    put(text)
+    assert read_service(NAME, API) == read
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://gateway.example",
+        "http://127.0.0.1.example",
+        "ftp://127.0.0.1",
+        "https://",
+        "https://user:word@gateway.example",
+        "https://gateway.example/?x=1",
+        "https://gateway.example/#x",
+        "https://gateway.example:99999",
+        "gateway.example",
+    ],
+)
+def test_service_that_could_be_listened_to_is_refused_by_name(put: Callable[[str], None], text: str) -> None:
+    put(text)
+    with pytest.raises(BadSetting, match=NAME):
+        read_service(NAME, API)
