@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from dashboard.models import AgentSession, CacheBreak, ObservedCompaction
+from dashboard.models import AgentSession, CacheBreak, CompactionRun, ObservedCompaction
 
 START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
 
@@ -58,3 +58,18 @@ def make_compactions(session: AgentSession, count: int, **columns: object) -> li
         )
         for number in range(1, count + 1)
     )
+
+
+def make_run(session: AgentSession, **columns: object) -> CompactionRun:
+    """A compaction of our own that is done; without a stored result, unless told otherwise."""
+    given: dict[str, object] = {
+        "kind": "full",
+        "summarizer": "extractive",
+        "source": "page",
+        "state": "done",
+        "stage": "done",
+        "before_tokens": 150_000,
+        "after_tokens": 21_000,
+        **columns,
+    }
+    return CompactionRun.objects.create(team=session.team, session=session, **given)

@@ -18,6 +18,7 @@ from dashboard.api import (
     me,
     members,
     policies,
+    runs,
     session,
     sessions,
     summarizer,
@@ -25,6 +26,7 @@ from dashboard.api import (
 )
 from dashboard.api.auth import KeyAuth, SessionAuth
 from dashboard.ingest.record import TooBusy
+from dashboard.runs.choices import RunRefused
 from dashboard.runs.settings_changes import BadChoice
 
 api = NinjaAPI(
@@ -51,6 +53,7 @@ for router in (
     entries.router,
     breaks.router,
     compactions.router,
+    runs.router,
 ):
     api.add_router("", router)
 
@@ -63,6 +66,11 @@ def refuse_low_role(request: HttpRequest, error: PermissionDenied) -> HttpRespon
 @api.exception_handler(Refused)
 def refuse_act(request: HttpRequest, error: Refused) -> HttpResponse:
     return api.create_response(request, {"detail": str(error)}, status=409)
+
+
+@api.exception_handler(RunRefused)
+def refuse_run(request: HttpRequest, error: RunRefused) -> HttpResponse:
+    return api.create_response(request, runs.tell_refusal(error), status=409)
 
 
 @api.exception_handler(BadPolicy)

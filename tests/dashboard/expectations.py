@@ -104,6 +104,7 @@ class ApiRow:
 
 EVERY_KEY = dict.fromkeys(KEY_SCOPES, 200)
 READ_KEYS = {"key read": 200, "key content": 200}
+RUN_KEYS = {**READ_KEYS, "key compact": 200}
 
 API: dict[str, ApiRow] = {
     "GET /api/v1/me": ApiRow(200, 200, 200, 200, keys=EVERY_KEY),
@@ -137,6 +138,14 @@ API: dict[str, ApiRow] = {
     "GET /api/v1/breaks/{break_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "GET /api/v1/compactions": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
     "GET /api/v1/compactions/{compaction_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    # Nobody's own: members run theirs, admins all. No content is stored, so a start is refused with a sentence (409).
+    "POST /api/v1/sessions/{session_id}/runs/preview": ApiRow(403, 403, 200, 200, keys={"key compact": 200}, other=404),
+    "POST /api/v1/sessions/{session_id}/runs": ApiRow(403, 403, 409, 409, keys={"key compact": 409}, other=404),
+    "GET /api/v1/sessions/{session_id}/runs": ApiRow(200, 200, 200, 200, keys=RUN_KEYS, other=404),
+    "GET /api/v1/runs/{run_id}": ApiRow(200, 200, 200, 200, keys=RUN_KEYS, other=404),
+    # The run has ended, and it has no summary.
+    "POST /api/v1/runs/{run_id}/cancel": ApiRow(403, 403, 409, 409, keys={"key compact": 409}, other=404),
+    "POST /api/v1/runs/{run_id}/revisions": ApiRow(403, 403, 409, 409, keys={"key compact": 409}, other=404),
     "GET /api/v1/sessions": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
     "GET /api/v1/overview": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
 }
@@ -161,6 +170,9 @@ BODIES: dict[str, dict[str, object]] = {
     "POST /api/v1/ingest/transcripts": {"type": "user", "uuid": "u1", "sessionId": "s1", "message": {"content": "hi"}},
     "POST /api/v1/teams": {"name": "Quay"},
     "PATCH /api/v1/teams/{slug}": {"name": "Quay"},
+    "POST /api/v1/sessions/{session_id}/runs": {"kind": "full"},
+    "POST /api/v1/sessions/{session_id}/runs/preview": {"kind": "full"},
+    "POST /api/v1/runs/{run_id}/revisions": {"text": "Shorter."},
     "PATCH /api/v1/teams/{slug}/members/{member_id}": {"role": "member", "content_grant": True},
     "POST /api/v1/teams/{slug}/keys": {"name": "laptop", "scopes": ["read"]},
     "PUT /api/v1/teams/{slug}/policy": {"base_version": 1, "thresholds": {"auto_percent": 80}},

@@ -19,7 +19,7 @@ from dashboard.middleware import security_headers
 from dashboard.models import Beat, Job, JobState, Membership, Role, Scope, Team, TeamPolicy, User
 from tests.builders import make_key, make_session, make_team, make_user
 from tests.dashboard.expectations import API, BODIES, KEY_SCOPES, PAGES, ROLES
-from tests.session_rows import make_breaks, make_compactions
+from tests.session_rows import make_breaks, make_compactions, make_run
 
 pytestmark = pytest.mark.django_db
 
@@ -67,6 +67,7 @@ def furnish(team: Team) -> dict[str, object]:
         "session_id": session.pk,
         "break_id": loss.pk,
         "compaction_id": compaction.pk,
+        "run_id": make_run(session).pk,
         "tab": "settings",
     }
 

@@ -1,0 +1,207 @@
+"""What the endpoints of runs take and give."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any
+
+from ninja import Field, Schema
+from pydantic import ConfigDict, StringConstraints
+
+from dashboard.api.schemas import Input
+from dashboard.models import RunKind, RunState, SummarizerName
+from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices
+from dashboard.runs.revisions import LONGEST_SUMMARY
+
+# A NUL would reach PostgreSQL, which takes none.
+Line = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+PIVOT = "6f0c3a52-6d0b-4a57-9f0e-2a3f0c7c8a11"
+CHOICES: dict[str, Any] = {
+    "kind": "up_to",
+    "summarizer": "claude",
+    "pivot_uuid": PIVOT,
+    "instructions": "Keep every file path.",
+    "model": "claude-haiku-4-5",
+}
+
+
+class RunIn(Input):
+    """What is left out: a full compaction of the main conversation, without a model."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [CHOICES]})
+
+    kind: RunKind = RunKind.FULL
+    summarizer: SummarizerName = SummarizerName.EXTRACTIVE
+    agent_id: Line = Field("", description="Empty: the main conversation.")
+    pivot_uuid: Line = Field("", description="An entry of the conversation; for `from` and `up_to`.")
+    instructions: str = Field("", max_length=LONGEST_INSTRUCTIONS)
+    model: Line = Field("", description="Empty: the team's choice, then the session's own.")
+
+    def to_choices(self) -> RunChoices:
+        return RunChoices(**self.model_dump())
+
+
+class RunRevisionIn(Input):
+    text: str = Field(min_length=1, max_length=LONGEST_SUMMARY, examples=["1. Primary Request and Intent: …"])
+    base_number: int | None = Field(
+        None, ge=1, description="The revision you looked at. A newer one is not overwritten (409)."
+    )
+
+
+class RunNoticeOut(Schema):
+    code: str
+    sentence: str
+    figures: dict[str, Any]
+
+
+class RunRefusal(Schema):
+    """Why a run cannot be started or changed as asked, with the figures behind it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "detail": "This may cost up to $1.20. The team's cap is $5.00 a day (UTC), $4.10 are spent.",
+                    "code": "cap_reached",
+                    "figures": {"cap_usd": "5.00", "spent_usd": "4.10", "reserved_usd": "0.00", "wanted_usd": "1.20"},
+                }
+            ]
+        }
+    )
+
+    detail: str
+    code: str
+    figures: dict[str, Any]
+
+
+class RunCostOut(Schema):
+    model: str
+    hit_usd: Decimal | None = Field(description="Null where there is no cache to hit, or no price is known.")
+    miss_usd: Decimal | None
+    most_usd: Decimal | None = Field(description="Held back for the first request; every further one holds its own.")
+    source: str
+
+
+class RunPreviewOut(Schema):
+    kind: RunKind
+    summarizer: SummarizerName
+    model: str = Field(description="The model that would be asked; empty without one.")
+    path: str = Field(description="fork: on the session's prompt cache; plain: a request of its own.")
+    fork_refusal: str
+    messages_sent: int
+    sent_tokens: int
+    kept_tokens: int
+    summarised_count: int
+    kept_count: int
+    dropped_count: int
+    cleared_count: int
+    cleared_tokens: int
+    before_tokens: int
+    before_origin: str
+    line_tokens: int | None = Field(description="The auto-compact line in force.")
+    expected_after_tokens: list[int] | None = Field(description="From and to; equal where it is known.")
+    costs: list[RunCostOut] = Field(description="By model, the one that would be asked first.")
+    prompt: str | None = Field(description="Null where content is not granted.")
+    refusals: list[RunNoticeOut] = Field(description="What is in the way; a start with these choices is refused.")
+    warnings: list[RunNoticeOut]
+
+
+class RunAttemptOut(Schema):
+    number: int
+    path: str
+    model: str
+    message_id: str
+    request_id: str
+    at: datetime
+    duration_seconds: float
+    input_tokens: int
+    read_tokens: int
+    write_5m_tokens: int
+    write_1h_tokens: int
+    output_tokens: int
+    hit_percent: int | None
+    cost_usd: Decimal | None
+    failure_code: str
+    failure_sentence: str
+
+
+class RunPartOut(Schema):
+    name: str
+    weight: int
+    found: int
+    present: int
+
+
+class RunRevisionOut(Schema):
+    number: int
+    created_at: datetime
+    edited_by: str = Field(description="Empty: as the summariser wrote it.")
+    summary_tokens: int
+    after_tokens: int
+    missing_sections: list[str]
+    loss_score: Decimal | None
+    parts: list[RunPartOut]
+    lost: list[dict[str, Any]] | None = Field(description="Null where content is not granted; so is the text.")
+    text: str | None
+
+
+class RunRestoredOut(Schema):
+    kind: str
+    name: str = Field(description="Empty where content is not granted.")
+    tokens: int
+    state: str
+    reason: str
+    entry_uuid: str | None
+
+
+class RunFailureOut(Schema):
+    code: str
+    sentence: str
+    kept: str
+    advice: str
+
+
+class RunOut(Schema):
+    id: int
+    session_id: int
+    agent_id: str
+    kind: RunKind
+    summarizer: SummarizerName
+    model: str
+    state: RunState
+    stage: str
+    stage_at: datetime
+    written_tokens: int = Field(description="Of the summary so far, while it is being written.")
+    source: str
+    started_by: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    before_tokens: int | None
+    before_origin: str
+    after_tokens: int | None
+    after_origin: str
+    line_tokens: int | None
+    kept_count: int
+    summarised_count: int
+    dropped_count: int
+    cleared_count: int
+    reserved_usd: Decimal
+    spent_usd: Decimal
+    again_of: int | None
+    failure: RunFailureOut | None
+
+
+class RunDetailOut(RunOut):
+    content: str = Field(description="shown, not granted or not stored.")
+    pivot_uuid: str
+    instructions: str | None = Field(description="Null where content is not granted.")
+    fork_refusal: str
+    attempts: list[RunAttemptOut]
+    revisions: list[RunRevisionOut] = Field(description="Oldest first; none for a micro-compaction.")
+    restored: list[RunRestoredOut]
+
+
+class RunsOut(Schema):
+    items: list[RunOut]
+    next: str | None = Field(description="For `before`, to go on; null on the last page.")

@@ -1,0 +1,195 @@
+"""Compactions that Plimsoll does: looked at first, started, watched, cancelled, their summaries edited."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from ninja import Field, Query, Router, Schema
+
+from dashboard import access
+from dashboard.access import Act, Actor
+from dashboard.api.listing import MOST_ROWS
+from dashboard.api.request import ApiRequest, acting_user
+from dashboard.api.run_schemas import (
+    RunDetailOut,
+    RunIn,
+    RunPreviewOut,
+    RunRefusal,
+    RunRevisionIn,
+    RunRevisionOut,
+    RunsOut,
+)
+from dashboard.api.schemas import Problem
+from dashboard.content_state import find_content_state
+from dashboard.ledger import PAGE_SIZE
+from dashboard.models import AgentSession, CompactionRun, RunRevision, RunState
+from dashboard.runs.choices import RunRefused
+from dashboard.runs.endings import close_stranded, list_stranded
+from dashboard.runs.failures import describe_failure
+from dashboard.runs.outcomes import read_outcome
+from dashboard.runs.preview import Preview, preview_run
+from dashboard.runs.revisions import revise_summary
+from dashboard.runs.start import cancel_run, start_run
+
+router = Router(tags=["runs"])
+MAY_RUN = {403: Problem, 404: Problem, 409: RunRefusal, 422: Problem}
+
+_SAME = (
+    "id", "session_id", "agent_id", "kind", "summarizer", "model", "state", "stage", "stage_at", "written_tokens",
+    "source", "created_at", "started_at", "finished_at", "before_tokens", "before_origin", "after_tokens",
+    "after_origin", "line_tokens", "kept_count", "summarised_count", "dropped_count", "cleared_count", "reserved_usd",
+    "spent_usd",
+)  # fmt: skip
+
+
+class RunsAsked(Schema):
+    before: int | None = Field(None, ge=1, description="The `next` of the page before.")
+    limit: int = Field(PAGE_SIZE, ge=1, le=MOST_ROWS)
+
+
+@router.post("/sessions/{int:session_id}/runs/preview", response={200: RunPreviewOut, **MAY_RUN})
+def preview_session_run(request: ApiRequest, session_id: int, body: RunIn) -> dict[str, object]:
+    """What a run would send, what it may cost, how small the context would get. Nothing is started or paid."""
+    session = _find_session(request, session_id, is_act=True)
+    access.require_run(request.auth, session)
+    preview = preview_run(session, body.to_choices(), now=timezone.now())
+    return _describe_preview(preview, reads_content=access.reads_content(request.auth, session))
+
+
+@router.post("/sessions/{int:session_id}/runs", response={201: RunDetailOut, **MAY_RUN})
+def start_session_run(request: ApiRequest, session_id: int, body: RunIn) -> tuple[int, dict[str, object]]:
+    """A worker takes it within a second; ask for the run until its state is done, failed or cancelled."""
+    session = _find_session(request, session_id, is_act=True)
+    run = start_run(request.auth, session, body.to_choices(), source="api", now=timezone.now())
+    return 201, _describe_run(request.auth, run)
+
+
+@router.get("/sessions/{int:session_id}/runs", response={200: RunsOut, 403: Problem, 404: Problem, 422: Problem})
+def list_session_runs(request: ApiRequest, session_id: int, asked: Query[RunsAsked]) -> dict[str, object]:
+    """Newest first."""
+    session = _find_session(request, session_id)
+    close_stranded(list_stranded().filter(session=session), now=timezone.now())
+    runs = CompactionRun.objects.filter(session=session).defer("outcome", "details").order_by("-pk")
+    if asked.before is not None:
+        runs = runs.filter(pk__lt=asked.before)
+    found = list(runs[: asked.limit + 1])
+    shown = found[: asked.limit]
+    following = str(shown[-1].pk) if len(found) > asked.limit else None
+    return {"items": [_describe_row(run) for run in shown], "next": following}
+
+
+@router.get("/runs/{int:run_id}", response={200: RunDetailOut, 403: Problem, 404: Problem})
+def read_run(request: ApiRequest, run_id: int) -> dict[str, object]:
+    """Where it stands, what it paid for, what came of it; text where you may read it."""
+    return _describe_run(request.auth, _find_run(request, run_id))
+
+
+@router.post("/runs/{int:run_id}/cancel", response={200: RunDetailOut, **MAY_RUN})
+def cancel_one_run(request: ApiRequest, run_id: int) -> dict[str, object]:
+    """A waiting run ends at once, a running one within seconds."""
+    run = _find_run(request, run_id, is_act=True)
+    if not cancel_run(request.auth, run, now=timezone.now()):
+        raise RunRefused("run_ended", "This run has ended already.")
+    return _describe_run(request.auth, _find_run(request, run_id))
+
+
+@router.post("/runs/{int:run_id}/revisions", response={201: RunRevisionOut, **MAY_RUN})
+def revise_run_summary(request: ApiRequest, run_id: int, body: RunRevisionIn) -> tuple[int, dict[str, object]]:
+    """The summary in other words, kept beside the earlier ones; what it loses is worked out anew."""
+    run = _find_run(request, run_id, is_act=True)
+    access.require_run(request.auth, run.session)
+    revision = revise_summary(run, body.text, by=acting_user(request), now=timezone.now(), base_number=body.base_number)
+    return 201, _describe_revision(revision, reads_content=access.reads_content(request.auth, run.session))
+
+
+def tell_refusal(refusal: RunRefused) -> dict[str, object]:
+    return {"detail": refusal.sentence, "code": refusal.code, "figures": refusal.figures}
+
+
+def _find_session(request: ApiRequest, session_id: int, *, is_act: bool = False) -> AgentSession:
+    return get_object_or_404(_list_sessions(request.auth, is_act=is_act).select_related("team"), pk=session_id)
+
+
+def _find_run(request: ApiRequest, run_id: int, *, is_act: bool = False) -> CompactionRun:
+    runs = CompactionRun.objects.filter(pk=run_id, session__in=_list_sessions(request.auth, is_act=is_act))
+    close_stranded(list_stranded().filter(pk__in=runs), now=timezone.now())
+    return get_object_or_404(runs.select_related("session", "session__team", "team", "job"))
+
+
+def _list_sessions(actor: Actor, *, is_act: bool) -> QuerySet[AgentSession]:
+    """What the actor sees. A key that may only run compactions sees what it may run, and one that may not is refused
+    whatever the session."""
+    act = Act.SEE
+    if actor.key is not None and (is_act or not actor.may_anywhere(Act.SEE)):
+        act = Act.RUN_OWN
+    access.require_anywhere(actor, act)
+    return access.sessions(actor, act)
+
+
+def _describe_preview(preview: Preview, *, reads_content: bool) -> dict[str, object]:
+    plain = {name: getattr(preview, name) for name in RunPreviewOut.model_fields if hasattr(preview, name)}
+    return plain | {
+        "kind": preview.choices.kind,
+        "summarizer": preview.choices.summarizer,
+        "expected_after_tokens": list(preview.expected_after_tokens) if preview.expected_after_tokens else None,
+        "prompt": preview.prompt if reads_content else None,
+    }
+
+
+def _describe_row(run: CompactionRun) -> dict[str, object]:
+    failure = describe_failure(run) if run.state == RunState.FAILED else None
+    return {name: getattr(run, name) for name in _SAME} | {
+        "started_by": run.started_by_name,
+        "again_of": run.again_of_id,
+        "failure": failure
+        and {
+            "code": run.failure_code,
+            "sentence": failure.sentence,
+            "kept": failure.kept,
+            "advice": failure.advice,
+        },
+    }
+
+
+def _describe_run(actor: Actor, run: CompactionRun) -> dict[str, object]:
+    reads_content = access.reads_content(actor, run.session)
+    stored = read_outcome(run) if run.state == RunState.DONE and run.outcome is not None else None
+    return _describe_row(run) | {
+        "content": find_content_state(actor, run.session).value,
+        "pivot_uuid": run.pivot_uuid,
+        "instructions": run.instructions if reads_content else None,
+        "fork_refusal": run.fork_refusal,
+        "attempts": list(run.attempts.order_by("number")),
+        "revisions": [
+            _describe_revision(revision, reads_content=reads_content) for revision in run.revisions.order_by("number")
+        ],
+        "restored": [
+            {
+                "kind": item.kind,
+                "name": item.name if reads_content else "",
+                "tokens": item.tokens,
+                "state": item.state,
+                "reason": item.reason if reads_content else "",
+                "entry_uuid": item.entry_uuid,
+            }
+            for item in (stored.restored if stored else ())
+        ],
+    }
+
+
+def _describe_revision(revision: RunRevision, *, reads_content: bool) -> dict[str, object]:
+    losses: dict[str, Any] = revision.losses or {}
+    parts = losses.get("parts", ())
+    return {
+        "number": revision.number,
+        "created_at": revision.created_at,
+        "edited_by": revision.edited_by_name,
+        "summary_tokens": revision.summary_tokens,
+        "after_tokens": revision.after_tokens,
+        "missing_sections": revision.missing_sections,
+        "loss_score": revision.loss_score,
+        "parts": [dict(zip(("name", "weight", "found", "present"), part, strict=True)) for part in parts],
+        "lost": losses.get("lost", []) if reads_content else None,
+        "text": revision.text if reads_content else None,
+    }
