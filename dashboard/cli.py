@@ -12,6 +12,7 @@ from dashboard.version import VERSION
 COMMANDS = {
     "up": "start Plimsoll and keep it running",
     "import": "read transcripts of coding agents: files, folders, a .claude home",
+    "compact": "compact a stored session, or say what that would do",
     "signinlink": "print a link that signs in once",
     "createowner": "make an account with a password and a team",
     "resetpassword": "set an account's password",

@@ -12,6 +12,8 @@ from dashboard.settings import DATA
 KINDS = ("plain", "gated", "gated_inside", "patient", "kill_worker", "raise_error", "tick")
 _unknown = os.environ.get("PLIMSOLL_TEST_UNKNOWN_KINDS", "").split()
 JOB_KINDS = {name: (f"tests.faults.kinds.{name}", name) for name in KINDS if name not in _unknown}
+JOB_KINDS["compact"] = ("tests.faults.runs.perform_run", "compact")
+PAID_SUMMARIZER = "tests.faults.runs.open_summarizer"
 JOB_BACKOFF_LIMIT_SECONDS = 1
 RECURRING_JOBS = {"tick": 1} if os.environ.get("PLIMSOLL_TEST_TICKS") else {}
 BROKER_FOLDER = DATA / os.environ.get("PLIMSOLL_TEST_BROKER_FOLDER", "broker")

@@ -1,0 +1,180 @@
+"""`plimsoll compact SESSION`: what a compaction would do, or the compaction itself with its progress and its result."""
+
+import json
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.core.management.base import CommandError, CommandParser
+from django.db import connection
+from django.utils import timezone
+
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.accounts.local import ensure_local_owner
+from dashboard.jobs.claim import claim_next
+from dashboard.jobs.perform import perform, worker_name
+from dashboard.management.plain_command import PlainCommand, find_user
+from dashboard.models import AgentSession, CompactionRun, RunKind, RunState, SummarizerName
+from dashboard.runs.choices import RunChoices, RunRefused
+from dashboard.runs.endings import close_stranded, list_stranded
+from dashboard.runs.failures import describe_failure
+from dashboard.runs.preview import Preview, preview_run
+from dashboard.runs.start import JOB_KIND, cancel_run, start_run
+from dashboard.runs.told import describe_preview, describe_run, tell_preview, tell_run
+
+KINDS = {kind.value.replace("_", "-"): kind for kind in RunKind}
+SUMMARIZERS = [SummarizerName.EXTRACTIVE.value, SummarizerName.CLAUDE.value]
+LOOK_EVERY_SECONDS = 0.2
+TAKE_AFTER_SECONDS = 3.0  # no worker has come: Plimsoll is not running, so this process does the work
+SHORTEST_PREFIX = 6
+INTERRUPTED = 130  # as a shell tells it
+
+
+class Command(PlainCommand):
+    help = (
+        "Compacts a stored session and keeps the result beside it; the session itself is never changed. "
+        "Without a model unless --summarizer claude is given."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("session", metavar="SESSION", help="its id, the beginning of it, or its number")
+        parser.add_argument("--kind", choices=KINDS, default="full")
+        parser.add_argument("--pivot", metavar="UUID", default="", help="the message to compact from or up to")
+        parser.add_argument("--agent", metavar="ID", default="", help="a sub-agent (default: the main conversation)")
+        parser.add_argument("--instructions", metavar="TEXT", default="", help="what the summary must not leave out")
+        parser.add_argument("--summarizer", choices=SUMMARIZERS, default=SUMMARIZERS[0])
+        parser.add_argument("--model", metavar="NAME", default="", help="default: the team's, then the session's own")
+        parser.add_argument("--as", dest="person", metavar="NAME", help="who starts it (on your own machine: you)")
+        parser.add_argument("--preview", action="store_true", help="say what it would do and cost, and stop there")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+    def handle(self, *args: object, session: str, **options: Any) -> None:
+        actor = _find_actor(options["person"])
+        found = _find_session(actor, session)
+        choices = RunChoices(
+            kind=KINDS[options["kind"]],
+            summarizer=SummarizerName(options["summarizer"]),
+            agent_id=options["agent"],
+            pivot_uuid=options["pivot"],
+            instructions=options["instructions"],
+            model=options["model"],
+        )
+        if options["preview"]:
+            self._tell_preview(preview_run(found, choices, now=timezone.now()), as_json=options["json"])
+            return
+        try:
+            run = start_run(actor, found, choices, source="cli", now=timezone.now())
+        except (RunRefused, PermissionDenied) as refusal:
+            raise CommandError(str(refusal)) from None
+        logging.getLogger("dashboard").setLevel(logging.WARNING)  # it would stand between the lines of the progress
+        run, is_interrupted = _wait_for(actor, run, progress=_Progress(sys.stderr))
+        self.say(json.dumps(describe_run(run), default=str) if options["json"] else tell_run(run))
+        if run.state != RunState.DONE:
+            failure = describe_failure(run)
+            told = f"{failure.sentence} {failure.kept} {failure.advice}" if failure else "The run was cancelled."
+            raise CommandError(told, returncode=INTERRUPTED if is_interrupted else 1)
+
+    def _tell_preview(self, preview: Preview, *, as_json: bool) -> None:
+        self.say(json.dumps(describe_preview(preview), default=str) if as_json else tell_preview(preview))
+        if preview.refusals:
+            raise CommandError("\n".join(refusal.sentence for refusal in preview.refusals))
+
+
+def _find_actor(name: str | None) -> Actor:
+    if name:
+        return access.person(find_user(name))
+    if settings.LOCAL_MODE:
+        return access.person(ensure_local_owner())
+    raise CommandError("Say who starts it: --as NAME")
+
+
+def _find_session(actor: Actor, text: str) -> AgentSession:
+    visible = access.sessions(actor).select_related("team").order_by("-last_at")
+    exact = visible.filter(external_id=text).first()
+    if exact is None and text.isascii() and text.isdigit() and len(text) < 18:
+        exact = visible.filter(pk=int(text)).first()
+    if exact is not None:
+        return exact
+    near = list(visible.filter(external_id__startswith=text)[:2]) if len(text) >= SHORTEST_PREFIX else []
+    if len(near) == 1:
+        return near[0]
+    if near:
+        raise CommandError(f"More than one session begins with {text}: give more of its id.")
+    raise CommandError(f"There is no session {text}.")
+
+
+def _wait_for(actor: Actor, run: CompactionRun, *, progress: "_Progress") -> tuple[CompactionRun, bool]:
+    """The run as it ended, and whether Ctrl-C ended it. It is performed here when no worker comes for it."""
+    began, helper = time.monotonic(), None
+    with _interrupts_noted(lambda: cancel_run(actor, run, now=timezone.now())) as interrupts:
+        while True:
+            close_stranded(list_stranded().filter(pk=run.pk), now=timezone.now())
+            run = CompactionRun.objects.select_related("session", "session__team", "team", "job").get(pk=run.pk)
+            progress.show(run)
+            if not RunState(run.state).is_open:
+                break
+            if helper is None and run.state == RunState.QUEUED and time.monotonic() - began > TAKE_AFTER_SECONDS:
+                helper = threading.Thread(target=_perform_waiting, name="run performed here")
+                helper.start()
+            time.sleep(LOOK_EVERY_SECONDS)
+    if helper is not None:
+        helper.join()
+    progress.close()
+    return run, bool(interrupts)
+
+
+def _perform_waiting() -> None:
+    try:
+        while claim := claim_next(worker=worker_name(), kinds=[JOB_KIND], now=timezone.now()):
+            perform(claim)
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _interrupts_noted(cancel: Callable[[], object]) -> Iterator[list[int]]:
+    """The first Ctrl-C cancels the run, and its end is waited for; the second ends this command at once."""
+    seen: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        seen.append(number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        cancel()
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Progress:
+    """One line that is drawn over on a terminal, a line for every stage anywhere else."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out, self._is_terminal = out, out.isatty()
+        self._began, self._told = time.monotonic(), ""
+
+    def show(self, run: CompactionRun) -> None:
+        words = run.stage if not run.written_tokens else f"{run.stage}, {run.written_tokens:,} tokens so far"
+        if self._is_terminal:
+            self._out.write(f"\r{time.monotonic() - self._began:5.1f} s  {words}\x1b[K")
+        elif run.stage != self._told:
+            self._out.write(f"{time.monotonic() - self._began:5.1f} s  {run.stage}\n")
+        self._told = run.stage
+        self._out.flush()
+
+    def close(self) -> None:
+        """Leaves a clean line behind."""
+        if self._is_terminal:
+            self._out.write("\r\x1b[K")
+            self._out.flush()

@@ -1,0 +1,74 @@
+"""Previews and runs in words and as plain values, for the terminal. The pages have their own."""
+
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any
+
+from dashboard.models import CompactionRun, RunKind, RunState
+from dashboard.runs.kinds import KIND_WORDS
+from dashboard.runs.preview import Preview
+
+_SAME = (
+    "id", "kind", "summarizer", "model", "state", "stage", "before_tokens", "before_origin", "after_tokens",
+    "after_origin", "kept_count", "summarised_count", "dropped_count", "cleared_count", "spent_usd", "failure_code",
+    "failure_sentence", "created_at", "finished_at",
+)  # fmt: skip
+
+
+def describe_run(run: CompactionRun) -> dict[str, Any]:
+    """Words of the summary included: who types the command may read the database anyway."""
+    revision = run.revisions.order_by("-number").first()
+    return {name: getattr(run, name) for name in _SAME} | {
+        "session": run.session.external_id,
+        "summary": revision.text if revision else None,
+        "loss_score": revision.loss_score if revision else None,
+        "losses": revision.losses if revision else None,
+    }
+
+
+def tell_run(run: CompactionRun) -> str:
+    title = f"Run {run.pk}, {KIND_WORDS[RunKind(run.kind)]} of {run.session.external_id}: {run.state}."
+    if run.state != RunState.DONE:
+        return title
+    lines = [title, f"{run.before_tokens or 0:,} -> {run.after_tokens or 0:,} tokens ({run.after_origin})."]
+    if run.cleared_count:
+        lines.append(f"{run.cleared_count} old tool results and attachments cleared, everything else kept.")
+    else:
+        lines.append(f"{run.summarised_count} messages summarised, {run.kept_count} kept, {run.dropped_count} dropped.")
+    revision = run.revisions.order_by("-number").first()
+    if revision is not None:
+        score = "nothing to lose" if revision.loss_score is None else f"{revision.loss_score} of 100 kept"
+        lines += [f"What matters: {score}. Spent: ${run.spent_usd:.4f}.", "", revision.text]
+    return "\n".join(lines)
+
+
+def describe_preview(preview: Preview) -> dict[str, Any]:
+    return asdict(preview)
+
+
+def tell_preview(preview: Preview) -> str:
+    lines = [f"{KIND_WORDS[preview.choices.kind].capitalize()} with {preview.choices.summarizer.value}:"]
+    if preview.before_tokens:
+        lines.append(f"  now            {preview.before_tokens:,} tokens ({preview.before_origin})")
+    if preview.expected_after_tokens:
+        low, high = preview.expected_after_tokens
+        lines.append(
+            f"  expected after {low:,} tokens" if low == high else f"  expected after {low:,} to {high:,} tokens"
+        )
+    if preview.cleared_count:
+        lines.append(f"  cleared        {preview.cleared_count} results, {preview.cleared_tokens:,} tokens")
+    elif preview.path:
+        lines += [
+            f"  messages       {preview.summarised_count} summarised, {preview.kept_count} kept, "
+            f"{preview.dropped_count} dropped",
+            f"  sent           {preview.messages_sent} messages, {preview.sent_tokens:,} tokens ({preview.path})",
+        ]
+    lines += [f"  {cost.model:<14} {_tell_cost(cost.miss_usd, cost.most_usd)}" for cost in preview.costs]
+    lines += [f"  note: {notice.sentence}" for notice in preview.warnings]
+    return "\n".join(lines)
+
+
+def _tell_cost(expected_usd: Decimal | None, most_usd: Decimal | None) -> str:
+    if expected_usd is None or most_usd is None:
+        return "price not known"
+    return f"about ${expected_usd:.4f}, at most ${most_usd:.4f} a request"
