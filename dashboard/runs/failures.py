@@ -7,6 +7,7 @@ from dashboard.models import CompactionRun, RunState
 
 UNTOUCHED = "The session is as it was: a run never changes it."
 _AGAIN = "Run it again in a minute."
+_CHECK_KEY = "Have an admin check the API key, or use the summary without a model."
 
 # By the codes of compaction.errors, of the API's failures, and of runs themselves.
 _ADVICE: Mapping[str, str] = {
@@ -20,8 +21,20 @@ _ADVICE: Mapping[str, str] = {
     "no_stop_reason": _AGAIN,
     "no_summary": "Run it again, or choose another model.",
     "api_error": f"{_AGAIN} If it fails the same way, look at the attempts below.",
-    "authentication": "Have an admin check the API key.",
+    "authentication": _CHECK_KEY,
+    "permission": _CHECK_KEY,
+    "key_unreadable": _CHECK_KEY,
+    "billing": "Have an admin pay in with the provider, or use the summary without a model.",
     "no_key": "Have an admin enter an API key, or use the summary without a model.",
+    "model_not_found": "Choose another model.",
+    "model_unknown": "Choose the model that is to write the summary.",
+    "rate_limited": "Wait some minutes, then run it again; other work uses the same key.",
+    "overloaded": "Wait some minutes, then run it again, or choose another model.",
+    "timeout": _AGAIN,
+    "connection": "See whether this machine reaches the API, then run it again.",
+    "bad_answer": "Have the operator check the address of the API.",
+    "bad_request": "Choose another model; the attempts below tell what the API did not take.",
+    "too_large": "Compact up to an earlier message.",
     "cap_reached": "Wait for the next day (UTC), choose a smaller model, or have an admin raise the cap.",
     "price_unknown": "Have an admin enter the price of the model.",
     "no_content": "Nothing can be done for this session; an admin can let the team store content from now on.",

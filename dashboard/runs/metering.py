@@ -17,18 +17,6 @@ from dashboard.runs.spend import CapReached
 from dashboard.runs.team_settings import SummarizerChoice
 
 
-class SpendRefused(SummarizerUnavailable):
-    """The next request may cost more than the day's cap leaves. What was answered before it still counts."""
-
-    reason = "cap_reached"
-
-
-class PriceUnknown(SummarizerUnavailable):
-    """The model that would have to be asked has no price, so no cap could hold it."""
-
-    reason = "price_unknown"
-
-
 class MeteredSummarizer:
     """Around any Summarizer. One that tells of its requests itself is given `book.note`; for others it is done here."""
 
@@ -67,11 +55,13 @@ class MeteredSummarizer:
         sent_tokens = count_request_tokens(request, self._basis)
         cost = expect_cost(request, model, sent_tokens, settings=self._settings, now=timezone.now())
         if cost.most_usd is None:
-            raise PriceUnknown(f"the price of {model or 'the model'} is not known", is_retryable=False)
+            what = f"the price of {model or 'the model'} is not known, so no cap could hold it"
+            raise SummarizerUnavailable(what, is_retryable=False, reason="price_unknown")
         try:
             self._book.open(path=request.path.value, model=model, most_usd=cost.most_usd)
         except CapReached as refusal:
-            raise SpendRefused(refusal.sentence, is_retryable=False) from refusal
+            # What was answered before it still counts: to the engine it is a summariser that cannot be had.
+            raise SummarizerUnavailable(refusal.sentence, is_retryable=False, reason=refusal.code) from refusal
 
     def _note_failure(self, request: SummaryRequest, error: RunError | OSError, *, seconds: float) -> None:
         self._book.note(

@@ -245,7 +245,7 @@ def _list_refusals(preview: Preview, basis: Basis, settings: SummarizerChoice, *
     """Everything in the way of a paid run."""
     found: list[Notice] = []
     if not settings.has_key:
-        sentence = (
+        sentence = settings.key_problem or (
             "No API key is configured for this team. An admin can enter one; the summary without a model needs none."
         )
         found.append(Notice("no_key", sentence))
@@ -269,7 +269,7 @@ def _refuse_model(model: str, settings: SummarizerChoice) -> Notice | None:
     if not model:
         return Notice("model_unknown", "The session's model is not known: choose the one that is to write the summary.")
     is_known = len(model) <= LONGEST_NAME and read_model_name(model).version is not None
-    if is_known or model in settings.own_prices:
+    if is_known or settings.find_own_price(model):
         return None
     sentence = f"{model[:LONGEST_NAME]} is not a Claude model, and the team has entered no price for it."
     return Notice("model_not_allowed", sentence, {"model": model[:LONGEST_NAME]})

@@ -41,8 +41,8 @@ def record_session(team: Team, talk: RecordedTalk | None = None, *, owner: str =
 
 
 def give_key(team: Team, **columns: object) -> SummarizerSettings:
-    """A key that opens nothing: the summariser is scripted. Without a small model before it, MODEL writes."""
-    sealed = seal_key(team, "sk-ant-that-opens-nothing")
+    """A key that opens nothing: the summariser is scripted. One model, unless told otherwise."""
+    sealed = seal_key(team, "sk-ant-nothing")
     given = {
         "key_sealed": sealed,
         "model": MODEL,
