@@ -1,5 +1,7 @@
 """The prompt for a summary: nine sections, in three variants, and the second ask for sections that were missing."""
 
+import re
+
 from compaction.ports import Variant
 
 # The names of the nine sections are the client's: summaries of both kinds are read with the same eyes.
@@ -71,6 +73,9 @@ _SHAPE_TEXT = (
 )
 
 
+_START_TAG = re.compile(r"<\s*(/?\s*start)\s*>", re.IGNORECASE)
+
+
 def list_sections(variant: Variant) -> tuple[str, ...]:
     """The sections a summary of this variant must have, in order."""
     return UP_TO_SECTIONS if variant is Variant.UP_TO else SECTIONS
@@ -85,7 +90,9 @@ def write_prompt(variant: Variant, *, custom_instructions: str | None = None, st
     )
     parts = [TEXT_ONLY_TEXT, _TASKS[variant]]
     if starts_at:
-        parts.append(f"The part to summarise starts with the message that begins:\n<start>\n{starts_at}\n</start>")
+        # The quotation is a stranger's text: it must not end itself and go on as if it were ours.
+        quoted = _START_TAG.sub(r"< \1>", starts_at)
+        parts.append(f"The part to summarise starts with the message that begins:\n<start>\n{quoted}\n</start>")
     parts += [_ANALYSIS_TEXT, f"{_SHAPE_TEXT}\n{sections}", "A section with nothing to report says so in one line."]
     if custom_instructions and custom_instructions.strip():
         parts.append(f"Additional Instructions:\n{custom_instructions.strip()}")

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
-from ninja import Field, Query, Router, Schema
+from ninja import Field, Query, Router, Schema, Status
 
 from dashboard import access
 from dashboard.access import Act, Actor
@@ -58,11 +58,11 @@ def preview_session_run(request: ApiRequest, session_id: int, body: RunIn) -> di
 
 
 @router.post("/sessions/{int:session_id}/runs", response={201: RunDetailOut, **MAY_RUN})
-def start_session_run(request: ApiRequest, session_id: int, body: RunIn) -> tuple[int, dict[str, object]]:
+def start_session_run(request: ApiRequest, session_id: int, body: RunIn) -> Status[dict[str, object]]:
     """A worker takes it within a second; ask for the run until its state is done, failed or cancelled."""
     session = _find_session(request, session_id, is_act=True)
     run = start_run(request.auth, session, body.to_choices(), source="api", now=timezone.now())
-    return 201, _describe_run(request.auth, run)
+    return Status(201, _describe_run(request.auth, run))
 
 
 @router.get("/sessions/{int:session_id}/runs", response={200: RunsOut, 403: Problem, 404: Problem, 422: Problem})
@@ -95,12 +95,12 @@ def cancel_one_run(request: ApiRequest, run_id: int) -> dict[str, object]:
 
 
 @router.post("/runs/{int:run_id}/revisions", response={201: RunRevisionOut, **MAY_RUN})
-def revise_run_summary(request: ApiRequest, run_id: int, body: RunRevisionIn) -> tuple[int, dict[str, object]]:
+def revise_run_summary(request: ApiRequest, run_id: int, body: RunRevisionIn) -> Status[dict[str, object]]:
     """The summary in other words, kept beside the earlier ones; what it loses is worked out anew."""
     run = _find_run(request, run_id, is_act=True)
     access.require_run(request.auth, run.session)
     revision = revise_summary(run, body.text, by=acting_user(request), now=timezone.now(), base_number=body.base_number)
-    return 201, _describe_revision(revision, reads_content=access.reads_content(request.auth, run.session))
+    return Status(201, _describe_revision(revision, reads_content=access.reads_content(request.auth, run.session)))
 
 
 def tell_refusal(refusal: RunRefused) -> dict[str, object]:

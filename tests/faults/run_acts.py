@@ -26,7 +26,8 @@ def start(*instructions: str) -> dict[str, int]:
     """One run each, of a session of its own; their ids."""
     team = make_harbour()
     give_key(team)
-    return {told: _start(record_session(team, write_talk(told)), told).pk for told in instructions}
+    sessions = {told: record_session(team, write_talk(told)) for told in instructions}
+    return {told: _start(session, told).pk for told, session in sessions.items()}
 
 
 def _start(session: AgentSession, instructions: str = "") -> CompactionRun:

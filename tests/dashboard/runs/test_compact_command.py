@@ -1,0 +1,92 @@
+"""`plimsoll compact`: previewed, run and told in the terminal, also where no worker runs."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from dashboard.management.commands import compact
+from dashboard.models import AgentSession, CompactionRun, RunState
+from tests.dashboard.runs.world import give_key, make_harbour, record_session
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def session(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AgentSession:
+    settings.LOCAL_MODE = False
+    monkeypatch.setattr(compact, "TAKE_AFTER_SECONDS", 0.0)
+    return record_session(make_harbour())
+
+
+def type_command(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    call_command("compact", *arguments, "--as", "alice")
+    return capsys.readouterr().out
+
+
+def test_run_is_performed_here_when_nobody_else_does(session: AgentSession, capsys: pytest.CaptureFixture[str]) -> None:
+    told = type_command(capsys, session.external_id[:8])
+    run = CompactionRun.objects.get()
+    assert (run.state, run.source, run.started_by_name) == (RunState.DONE, "cli", "alice")
+    assert f"full compaction of {session.external_id}: done." in told
+    assert "24 messages summarised, 0 kept, 0 dropped." in told
+    assert "6. All User Messages:" in told
+
+
+def test_json_is_one_object(session: AgentSession, capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(type_command(capsys, str(session.pk), "--json"))
+    assert (told["state"], told["session"], told["loss_score"]) == ("done", session.external_id, "100.0")
+
+
+def test_preview_starts_nothing(session: AgentSession, capsys: pytest.CaptureFixture[str]) -> None:
+    give_key(session.team)
+    told = type_command(capsys, session.external_id, "--summarizer", "claude", "--preview")
+    assert "24 summarised, 0 kept, 0 dropped" in told
+    assert "claude-haiku-4-5 about $0.0" in told
+    as_json = json.loads(type_command(capsys, session.external_id, "--preview", "--json"))
+    assert as_json["before_tokens"] == 11_943
+    assert not CompactionRun.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nothing-like-this"], "There is no session nothing-like-this."),
+        (["SESSION", "--kind", "from"], "Choose the message to compact from or up to."),
+        (["SESSION", "--kind", "micro-size"], "nothing would be saved"),
+        (["SESSION", "--summarizer", "claude"], "No API key is configured"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(session: AgentSession, arguments: list[str], sentence: str) -> None:
+    typed = [session.external_id if word == "SESSION" else word for word in arguments]
+    with pytest.raises(CommandError) as refused:
+        call_command("compact", *typed, "--as", "alice")
+    assert sentence in str(refused.value)
+
+
+def test_on_a_server_somebody_must_be_named(session: AgentSession) -> None:
+    with pytest.raises(CommandError, match="--as NAME"):
+        call_command("compact", session.external_id)
+    with pytest.raises(CommandError, match="There is no session"):
+        call_command("compact", session.external_id, "--as", "charlie")
+    with pytest.raises(CommandError, match="right to run compactions"):
+        call_command("compact", session.external_id, "--as", "vera")
+
+
+def test_failure_tells_what_was_kept_and_what_to_do(session: AgentSession, capsys: pytest.CaptureFixture[str]) -> None:
+    give_key(session.team, daily_cap_usd=Decimal(5))
+    AgentSession.objects.update(has_content=True)
+    run_script_that_refuses()
+    with pytest.raises(CommandError) as failed:
+        type_command(capsys, session.external_id, "--summarizer", "claude")
+    assert "refused to summarise" in str(failed.value)
+    assert "The session is as it was" in str(failed.value)
+    assert "Choose another model" in str(failed.value)
+
+
+def run_script_that_refuses() -> None:
+    from tests.dashboard.runs import scripted
+
+    scripted.script.steps = [scripted.answer(stop="refusal")]
