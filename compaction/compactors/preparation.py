@@ -52,13 +52,13 @@ def prepare_plain(variant: Variant, sent: Sequence[Entry], prompt: str, models: 
     model = models.choose(estimate_tokens(stripped))
     if model is not None:
         body["model"] = model
-    tools = _name_tools(messages)
+    tools = name_tools(messages)
     if tools:
         body |= {"tools": tools, "tool_choice": {"type": "none"}}
     return SummaryRequest(variant=variant, path=Path.PLAIN, entries=tuple(sent), prompt=prompt, body=body)
 
 
-def _name_tools(messages: Sequence[ApiMessage]) -> list[dict[str, object]]:
+def name_tools(messages: Sequence[ApiMessage]) -> list[dict[str, object]]:
     """The tools that the messages mention: the API wants them defined wherever requests and results appear."""
     names = {block.name for message in messages for block in message.content if isinstance(block, ToolUseBlock)}
     return [{"name": name, "description": _TOOL_TEXT, "input_schema": {"type": "object"}} for name in sorted(names)]

@@ -6,6 +6,7 @@ A conversation is never sent for the sake of a count alone: where no model write
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+from compaction.compactors.preparation import name_tools
 from compaction.errors import CompactionCancelled, RunError
 from compaction.ports import Monitor, Summarizer
 from compaction.transcripts.entries import Entry
@@ -25,11 +26,14 @@ def count_entries(
     summarizer: Summarizer, entries: Sequence[Entry], *, model: str, prefix_tokens: int, monitor: Monitor
 ) -> int | None:
     """Messages as counted, with system and tools as they are known. A failed count is no reason to lose a summary."""
-    messages = [message.to_api() for message in flatten(entries)]
+    messages = flatten(entries)
     if not isinstance(summarizer, TokenCounter) or not model or not messages:
         return None
+    body: dict[str, object] = {"model": spell_model(model), "messages": [message.to_api() for message in messages]}
+    if tools := name_tools(messages):
+        body["tools"] = tools
     try:
-        counted = summarizer.count_tokens({"model": spell_model(model), "messages": messages}, monitor)
+        counted = summarizer.count_tokens(body, monitor)
     except CompactionCancelled:
         raise
     except RunError:

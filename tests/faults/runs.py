@@ -78,8 +78,10 @@ class MortalBook(AttemptBook):
         meet(self._run_id, "after the answer")
 
 
-def keep_or_die(run: CompactionRun, outcome: Outcome, report: LossReport, *, now: datetime) -> None:
-    keep_outcome(run, outcome, report, now=now)
+def keep_or_die(
+    run: CompactionRun, outcome: Outcome, report: LossReport, *, now: datetime, counted_tokens: int | None
+) -> None:
+    keep_outcome(run, outcome, report, now=now, counted_tokens=counted_tokens)
     meet(run.pk, "in the last transaction")
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 from django.db import connection
 from django.utils import timezone
+from pytest_django import Settings
 
 from compaction.errors import PromptTooLong, RunError, SummarizerUnavailable, SummaryRefused
 from compaction.ports import Monitor, SummaryAnswer, SummaryRequest
@@ -35,6 +36,8 @@ from dashboard.runs.outcomes import read_outcome
 from dashboard.runs.start import cancel_run, start_run
 from tests.dashboard.runs.scripted import Script, answer
 from tests.dashboard.runs.world import give_key, make_harbour, person, record_session, run_now, write_talk
+from tests.fakes import replies
+from tests.fakes.messages_api import MessagesApi
 from tests.recorded_talk import RecordedTalk
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -364,3 +367,50 @@ def test_success_closes_the_breaker_and_a_manual_failure_does_not_count(
     assert run_now(session, CLAUDE).state == RunState.DONE
     breaker.refresh_from_db()
     assert (breaker.failures, breaker.opened_at) == (0, None)
+
+
+def test_cap_that_is_reached_in_the_middle_ends_the_run_before_the_next_request(
+    team: Team, session: AgentSession, script: Script
+) -> None:
+    settings = give_key(team)
+    run = start(session)
+    settings.daily_cap_usd = run.reserved_usd + Decimal("0.0001")
+    settings.save()
+    partly = "<summary>\n1. Primary Request and Intent:\n   Draw.\n</summary>"
+    script.steps = [answer(partly), answer()]
+    perform_due()
+    run.refresh_from_db()
+    # The first answer is usable; the second ask would have been above the cap and was never sent.
+    assert (run.state, len(script.requests), run.attempts.count()) == (RunState.DONE, 1, 1)
+    assert len(run.revisions.get().missing_sections) == 8
+    day = DaySpend.objects.get()
+    assert day.reserved_usd == 0
+    assert day.spent_usd < settings.daily_cap_usd
+
+
+def test_context_after_it_is_counted_by_the_api_where_a_key_is_there(
+    team: Team, session: AgentSession, messages_api: MessagesApi, settings: Settings
+) -> None:
+    """The whole way: settings of the team, the real SDK, a Messages API on the loopback."""
+    give_key(team)
+    settings.PAID_SUMMARIZER = "dashboard.runs.claude.open_claude"
+    settings.ANTHROPIC_BASE_URL = messages_api.url
+    run = run_now(session, CLAUDE)
+    assert (run.state, run.failure_sentence) == (RunState.DONE, "")
+    assert run.after_origin == "counted"
+    written, counted = run.attempts.order_by("number")
+    assert (written.path, written.failure_code, counted.path, counted.failure_code) == ("plain", "", "count", "")
+    assert written.cost_usd == run.spent_usd == DaySpend.objects.get().spent_usd > 0
+    assert [request.path for request in messages_api.requests] == ["/v1/messages", "/v1/messages/count_tokens"]
+
+
+def test_estimate_stands_where_counting_fails(
+    team: Team, session: AgentSession, messages_api: MessagesApi, settings: Settings
+) -> None:
+    give_key(team)
+    settings.PAID_SUMMARIZER = "dashboard.runs.claude.open_claude"
+    settings.ANTHROPIC_BASE_URL = messages_api.url
+    messages_api.script(replies.GOOD, replies.NOT_ALLOWED)
+    run = run_now(session, CLAUDE)
+    assert (run.state, run.after_origin) == (RunState.DONE, "estimate")
+    assert run.attempts.get(path="count").failure_code == "permission"
