@@ -147,7 +147,20 @@ def _look_ahead(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
     models = choose_models(basis, choices, settings)
     request, outcome = _try_out(basis, choices, models, now=now)
     preview = _describe_outcome(replace(measured, prompt=request.prompt), basis, request, outcome)
+    preview = replace(preview, warnings=_warn_of_no_saving(preview))
     return _add_costs(preview, basis, request, models, settings, now=now) if is_paid else preview
+
+
+def _warn_of_no_saving(preview: Preview) -> tuple[Notice, ...]:
+    """A short conversation: summary and files that come back take more than they replace."""
+    low, _ = preview.expected_after_tokens or (0, 0)
+    if low < preview.before_tokens:
+        return ()
+    sentence = (
+        f"The context would not get smaller: it holds {preview.before_tokens:,} tokens now and is expected to hold "
+        f"{low:,} with the summary and the files that come back."
+    )
+    return (Notice("no_saving", sentence, {"before_tokens": preview.before_tokens, "after_tokens": low}),)
 
 
 def allow_fork(basis: Basis, choices: RunChoices, settings: SummarizerChoice) -> Basis:
