@@ -226,7 +226,7 @@ RECURRING_JOBS = {
     "forget_old_jobs": 3600,
     "tend_database": 6 * 3600,
     "keep_backup": 24 * 3600,
-    "end_stranded_runs": 600,
+    "end_stranded_runs": 300,
 }  # seconds
 DAILY_BACKUPS = read_int("PLIMSOLL_DAILY_BACKUPS", 1, low=0, high=100)  # how many are kept; SQLite only
 

@@ -71,6 +71,7 @@ def list_session_runs(request: ApiRequest, session_id: int, asked: Query[RunsAsk
     session = _find_session(request, session_id)
     close_stranded(list_stranded().filter(session=session), now=timezone.now())
     runs = CompactionRun.objects.filter(session=session).defer("outcome", "details").order_by("-pk")
+    runs = runs.prefetch_related("attempts")  # for what was kept of those that failed
     if asked.before is not None:
         runs = runs.filter(pk__lt=asked.before)
     found = list(runs[: asked.limit + 1])

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dashboard.models import CompactionRun, RunState
+from dashboard.runs.attempts import COUNT_PATH
 
 UNTOUCHED = "The session is as it was: a run never changes it."
 _AGAIN = "Run it again in a minute."
@@ -62,7 +63,7 @@ def describe_failure(run: CompactionRun) -> Failure | None:
 
 
 def _tell_kept(run: CompactionRun) -> str:
-    count = run.attempts.exclude(path="count").count()
+    count = sum(1 for attempt in run.attempts.all() if attempt.path != COUNT_PATH)
     if not count:
         return UNTOUCHED
     requests = "One request to a model was" if count == 1 else f"{count} requests to a model were"

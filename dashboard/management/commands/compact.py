@@ -28,7 +28,7 @@ from dashboard.runs.endings import close_stranded, list_stranded
 from dashboard.runs.failures import describe_failure
 from dashboard.runs.preview import Preview, preview_run
 from dashboard.runs.start import JOB_KIND, cancel_run, start_run
-from dashboard.runs.told import describe_preview, describe_run, tell_preview, tell_run
+from dashboard.runs.terminal_words import describe_preview, describe_run, tell_preview, tell_run
 
 KINDS = {kind.value.replace("_", "-"): kind for kind in RunKind}
 SUMMARIZERS = [SummarizerName.EXTRACTIVE.value, SummarizerName.CLAUDE.value]

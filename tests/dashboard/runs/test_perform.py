@@ -9,12 +9,12 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from compaction.errors import PromptTooLong, RunError, SummarizerUnavailable, SummaryRefused
+from compaction.errors import CompactionCancelled, PromptTooLong, RunError, SummarizerUnavailable, SummaryRefused
 from compaction.ports import Monitor, SummaryAnswer, SummaryRequest
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import ToolResultBlock
 from dashboard.jobs.claim import claim_next
-from dashboard.jobs.perform import perform, perform_due
+from dashboard.jobs.perform import perform, perform_due, worker_stopping
 from dashboard.jobs.sweep import sweep
 from dashboard.models import (
     AgentSession,
@@ -414,3 +414,34 @@ def test_estimate_stands_where_counting_fails(
     run = run_now(session, CLAUDE)
     assert (run.state, run.after_origin) == (RunState.DONE, "estimate")
     assert run.attempts.get(path="count").failure_code == "permission"
+
+
+def test_worker_that_is_told_to_end_gives_the_run_back(team: Team, session: AgentSession, script: Script) -> None:
+    give_key(team)
+
+    def stop_meanwhile(_request: SummaryRequest, monitor: Monitor) -> SummaryAnswer:
+        worker_stopping.set()
+        assert monitor.is_cancelled()
+        raise CompactionCancelled
+
+    script.steps = [stop_meanwhile]
+    run = start(session)
+    try:
+        perform_due()
+    finally:
+        worker_stopping.clear()
+    run.refresh_from_db()
+    job = Job.objects.get(kind="compact")
+    assert (run.state, run.stage, job.state, job.attempts) == (RunState.QUEUED, "queued", JobState.QUEUED, 0)
+    assert run.reserved_usd > 0
+    perform_due()
+    run.refresh_from_db()
+    assert (run.state, run.revisions.count(), run.attempts.count()) == (RunState.DONE, 1, 2)
+    assert DaySpend.objects.get().reserved_usd == 0
+
+
+def test_session_that_is_deleted_while_its_run_waits_takes_the_run_along(session: AgentSession) -> None:
+    start(session, RunChoices())
+    session.delete()
+    assert perform_due() == 1
+    assert Job.objects.get(kind="compact").state == JobState.DONE
