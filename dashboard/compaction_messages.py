@@ -1,7 +1,7 @@
 """What a compaction did to each message: kept word for word, told by the summary, put back beside it, or dropped."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -33,8 +33,8 @@ FATE_MEANINGS = {
 
 
 @dataclass(frozen=True)
-class MessageFate:
-    """One line of the conversation before a compaction. `words` is content, all else is structure."""
+class SeenMessage:
+    """One line of the conversation as the model sees it. `words` is content, all else is structure."""
 
     number: int
     entry_uuid: str
@@ -42,8 +42,14 @@ class MessageFate:
     who: str
     tools: tuple[str, ...]
     tokens: int
-    fate: Fate
     words: str
+
+
+@dataclass(frozen=True)
+class MessageFate(SeenMessage):
+    """One line of the conversation before a compaction, and where it went."""
+
+    fate: Fate
 
 
 @dataclass(frozen=True)
@@ -70,20 +76,32 @@ def trace_messages(sides: Sides) -> tuple[MessageFate, ...]:
     """Everything the model saw before, in order, with where it went."""
     stayed = {entry.uuid for entry in sides.after}
     put_back = {entry.payload.kind for entry in sides.after if isinstance(entry.payload, Attachment)}
-    names = dict(_list_requests(sides.before))
-    seen = (entry for entry in sides.before if entry.message is not None or render_attachment(entry))
+    seen = tuple(entry for entry in sides.before if entry.message is not None or render_attachment(entry))
+    return tell_fates(seen, lambda entry: _find_fate(entry, stayed, put_back))
+
+
+def tell_fates(entries: Sequence[Entry], find_fate: Callable[[Entry], Fate]) -> tuple[MessageFate, ...]:
+    """These entries in order, each with where it went."""
     return tuple(
-        MessageFate(
+        MessageFate(**vars(message), fate=find_fate(entry))
+        for entry, message in zip(entries, tell_messages(entries), strict=True)
+    )
+
+
+def tell_messages(entries: Sequence[Entry]) -> tuple[SeenMessage, ...]:
+    """These entries as lines of a list, numbered from one."""
+    names = dict(_list_requests(entries))
+    return tuple(
+        SeenMessage(
             number=number,
             entry_uuid=entry.uuid or "",
             at=entry.at,
             who=_name_speaker(entry),
             tools=tuple(_list_tools(entry, names)),
             tokens=count_entry_tokens(entry),
-            fate=_find_fate(entry, stayed, put_back),
             words=quote_entry(entry),
         )
-        for number, entry in enumerate(seen, 1)
+        for number, entry in enumerate(entries, 1)
     )
 
 

@@ -1,7 +1,7 @@
 """One compaction with everything that is known of it: summary, what came back, every message's way, losses, chain."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -151,8 +151,8 @@ def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_messa
         content_state=state,
         summary=_read_summary(entries, compaction) if is_shown else None,
         restored=_list_restored(compaction, entries if is_shown else (), sides),
-        messages=None if traced is None else _cut_messages(traced, first_message, shows_words=is_shown),
-        losses=_read_losses(compaction.losses, traced or (), shows_quotes=reads_content),
+        messages=None if traced is None else cut_messages(traced, first_message, shows_words=is_shown),
+        losses=read_losses(compaction.losses, traced or (), shows_quotes=reads_content),
         previous_id=previous_id,
         next_id=next_id,
         before=before,
@@ -228,11 +228,12 @@ def _find_ages(sides: Sides, at: datetime | None) -> dict[str, timedelta]:
     return {file.path: at - file.seen_at for file in known if file.seen_at is not None}
 
 
-def _cut_messages(messages: Sequence[MessageFate], first: int, *, shows_words: bool) -> MessageList:
+def cut_messages(messages: Sequence[MessageFate], first: int, *, shows_words: bool) -> MessageList:
+    """The stretch that begins with this number; without the right to words only structure is left."""
     start = max(1, min(first, len(messages))) - 1
     rows = tuple(messages[start : start + MESSAGES_SHOWN])
     if not shows_words:
-        rows = tuple(MessageFate(m.number, "", m.at, m.who, m.tools, m.tokens, m.fate, "") for m in rows)
+        rows = tuple(replace(message, entry_uuid="", words="") for message in rows)
     return MessageList(
         rows=rows,
         total=len(messages),
@@ -243,9 +244,10 @@ def _cut_messages(messages: Sequence[MessageFate], first: int, *, shows_words: b
     )
 
 
-def _read_losses(
+def read_losses(
     told: Mapping[str, Any] | None, traced: Sequence[MessageFate], *, shows_quotes: bool
 ) -> LossView | None:
+    """Stored findings with the page each cited message is on; None: nothing was compared."""
     if told is None:
         return None
     parts = tuple(

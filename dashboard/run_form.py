@@ -1,0 +1,100 @@
+"""The form before a compaction: kind, thread, range, instructions, summariser, model. It collects; runs judges."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django import forms
+
+from dashboard.models import CompactionRun, RunKind, SummarizerName
+from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices
+
+KIND_SENTENCES = {
+    RunKind.FULL: (
+        "Full",
+        "Everything the model sees becomes one summary. Files, todos and plans come back beside it.",
+    ),
+    RunKind.FROM: (
+        "From a message on",
+        "What comes before it stays word for word; the message and all after it become a summary.",
+    ),
+    RunKind.UP_TO: (
+        "Up to a message",
+        "All before it becomes a summary; the message and what follows stays word for word.",
+    ),
+    RunKind.MICRO_SIZE: (
+        "Micro, by size",
+        "The oldest tool results are replaced by one line until the rest is small. No summary, no model, no cost.",
+    ),
+    RunKind.MICRO_IDLE: (
+        "Micro, after a pause",
+        "All tool results but the newest five go, as the cache is cold anyway. No summary, no model, no cost.",
+    ),
+}
+SUMMARIZER_SENTENCES = {
+    SummarizerName.EXTRACTIVE: (
+        "Extractive",
+        "Picks sentences, files, errors and todos out of the conversation here. No model, no cost, nothing leaves.",
+    ),
+    SummarizerName.CLAUDE: (
+        "Claude",
+        "A model writes the summary. The conversation is sent to the Anthropic API and costs what the preview says.",
+    ),
+}
+
+
+class RunForm(forms.Form):
+    """`threads` are agent ids and their names. The pivot's radio buttons are drawn by the page."""
+
+    kind = forms.ChoiceField(choices=RunKind.choices)
+    agent_id = forms.ChoiceField(label="Conversation", required=False)
+    pivot_uuid = forms.CharField(required=False, max_length=200)
+    instructions = forms.CharField(
+        label="Instructions",
+        required=False,
+        max_length=LONGEST_INSTRUCTIONS,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="What the summary must keep or may leave out, such as “keep the API decisions”.",
+    )
+    summarizer = forms.ChoiceField(
+        required=False, choices=[(name.value, name.label) for name in SUMMARIZER_SENTENCES]
+    )
+    model = forms.CharField(
+        label="Model",
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"list": "models", "autocomplete": "off", "spellcheck": "false"}),
+        help_text="Empty: the team's choice, then the model of the session.",
+    )
+
+    def __init__(self, *args: Any, threads: Sequence[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["agent_id"].choices = list(threads)  # type: ignore[attr-defined]
+
+    def read_choices(self) -> RunChoices | None:
+        """None while something is not filled in as it should be."""
+        if not self.is_valid():
+            return None
+        given: Mapping[str, str] = self.cleaned_data
+        kind = RunKind(given["kind"])
+        summarizer = SummarizerName(given["summarizer"] or SummarizerName.EXTRACTIVE)
+        return RunChoices(
+            kind=kind,
+            summarizer=SummarizerName.NONE if kind.is_micro else summarizer,
+            agent_id=given["agent_id"],
+            pivot_uuid=given["pivot_uuid"] if kind.needs_pivot else "",
+            instructions="" if kind.is_micro else given["instructions"].strip(),
+            model=given["model"].strip() if summarizer is SummarizerName.CLAUDE and not kind.is_micro else "",
+        )
+
+
+def choose_as_before(run: CompactionRun, *, reads_content: bool) -> dict[str, str]:
+    """The choices of an earlier run; its instructions are content."""
+    summarizer = SummarizerName.EXTRACTIVE if run.summarizer == SummarizerName.NONE else run.summarizer
+    return {
+        "kind": run.kind,
+        "agent_id": run.agent_id,
+        "pivot_uuid": run.pivot_uuid,
+        "instructions": run.instructions if reads_content else "",
+        "summarizer": summarizer,
+        "model": run.model,
+    }
