@@ -17,7 +17,7 @@ from dashboard import access
 from dashboard.access import Actor
 from dashboard.chart_data import DaySpend
 from dashboard.gauges import SessionRow, list_sessions, name_session
-from dashboard.models import LEVELS, AgentSession, CompactionKind, LossKind, Team
+from dashboard.models import LEVELS, AgentSession, CompactionKind, LossKind, RunState, Team
 from dashboard.session_filters import ABOVE, ActiveWithin, SessionFilters, SortName, find_start
 
 CHART_DAYS = 14
@@ -67,6 +67,7 @@ class NewCompaction:
     is_mid_task: bool
     session_name: str
     at: datetime
+    is_own: bool = False  # by Plimsoll, not by the client
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def look_at_fleet(actor: Actor, team: Team, *, now: datetime) -> Fleet | None:
         sessions=last,
         is_recent=bool(risky),
         breaks=_list_breaks(actor, team),
-        compactions=_list_compactions(actor, team),
+        compactions=_list_newest(actor, team),
     )
 
 
@@ -173,6 +174,32 @@ def _list_breaks(actor: Actor, team: Team) -> tuple[NewBreak, ...]:
             at=row.at,
         )
         for row in rows[:NEWEST_ROWS]
+    )
+
+
+def _list_newest(actor: Actor, team: Team) -> tuple[NewCompaction, ...]:
+    """The client's and our own together."""
+    both = (*_list_compactions(actor, team), *_list_runs(actor, team))
+    return tuple(sorted(both, key=lambda each: each.at, reverse=True)[:NEWEST_ROWS])
+
+
+def _list_runs(actor: Actor, team: Team) -> tuple[NewCompaction, ...]:
+    done = access.runs(actor).filter(team=team, state=RunState.DONE, finished_at__isnull=False).order_by("-id")
+    rows = done.select_related("session").only("before_tokens", "after_tokens", "kind", "finished_at", *_name_columns())
+    return tuple(
+        NewCompaction(
+            pk=row.pk,
+            url=reverse("run", args=[row.pk]),
+            before_tokens=row.before_tokens,
+            after_tokens=row.after_tokens,
+            trigger="by Plimsoll",
+            is_mid_task=False,
+            session_name=name_session(actor, row.session, team),
+            at=row.finished_at,
+            is_own=True,
+        )
+        for row in rows[:NEWEST_ROWS]
+        if row.finished_at is not None
     )
 
 

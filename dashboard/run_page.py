@@ -1,19 +1,28 @@
 """One run with everything that is known of it: progress while it is open, what came of it when it is done."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.compaction_page import LossView, MessageList, SummaryView, cut_messages, read_losses, take_apart
 from dashboard.content_state import ContentState
-from dashboard.models import AgentSession, CompactionRun, RunAttempt, RunRevision
-from dashboard.run_failures import advise
+from dashboard.models import AgentSession, CompactionRun, RunAttempt, RunRevision, RunState
 from dashboard.run_progress import RunProgress, tell_progress
-from dashboard.run_result import ClearedResult, RestoredThing, list_cleared, list_restored, read_result, trace_fates
+from dashboard.run_result import (
+    ClearedView,
+    RestoredThing,
+    RunResult,
+    list_cleared,
+    list_restored,
+    read_result,
+    trace_fates,
+)
 from dashboard.run_rows import RunRow, find_scale, make_run_row, read_runs
+from dashboard.runs.failures import Failure, describe_failure
 from dashboard.thread_names import UNNAMED, name_threads
 
 MOST_OTHERS = 20
@@ -64,7 +73,7 @@ class RunPage:
     content_state: ContentState
     may_run: bool
     progress: RunProgress | None
-    advice: str
+    failure: Failure | None
     attempts: tuple[AttemptRow, ...]
     revisions: tuple[RevisionRow, ...]
     shown_number: int
@@ -72,7 +81,7 @@ class RunPage:
     analysis: str
     summary: SummaryView | None
     restored: tuple[RestoredThing, ...] | None
-    cleared: tuple[ClearedResult, ...] | None
+    cleared: tuple[ClearedView, ...] | None
     messages: MessageList | None
     losses: LossView | None
     others: tuple[RunRow, ...]
@@ -102,8 +111,8 @@ def read_run(
     reads_content = access.reads_content(actor, session)
     revisions = list(run.revisions.order_by("number").defer("analysis"))
     shown = next((each for each in revisions if each.number == revision_number), revisions[-1] if revisions else None)
-    if shown is not None:
-        vars(run)["revised_tokens"], vars(run)["revised_score"] = shown.after_tokens, shown.loss_score
+    result = read_result(run, shown.number if shown else None) if run.state == RunState.DONE else None
+    _note_shown(run, shown, result)
     threads = name_threads(session.pk, reads_content=reads_content)
     row = make_run_row(
         run,
@@ -114,7 +123,6 @@ def read_run(
     )
     state = _find_state(run, shown, reads_content=reads_content)
     shows_content = state is ContentState.SHOWN
-    result = read_result(run) if row.is_done else None
     traced = trace_fates(result) if result else ()
     return RunPage(
         row=row,
@@ -123,17 +131,17 @@ def read_run(
         content_state=state,
         may_run=access.may_run(actor, session),
         progress=tell_progress(run, now=now) if row.is_open else None,
-        advice="" if row.is_open or row.is_done else advise(run.failure_code or run.state),
+        failure=describe_failure(run),
         attempts=tuple(_make_attempt(each) for each in run.attempts.order_by("number")),
         revisions=tuple(_make_revision(each, is_shown=each is shown) for each in revisions),
         shown_number=shown.number if shown else 0,
         summary_text=shown.text if shown and shows_content else "",
         analysis=shown.analysis if shown and shows_content else "",
         summary=_take_apart(shown) if shown and shows_content else None,
-        restored=list_restored(result, shows_content=shows_content) if result else None,
+        restored=list_restored(result, shows_content=shows_content) if result and not row.is_micro else None,
         cleared=list_cleared(result, shows_content=shows_content) if result and row.is_micro else None,
         messages=cut_messages(traced, first_message, shows_words=shows_content) if traced else None,
-        losses=read_losses(shown.losses, traced, shows_quotes=shows_content) if shown else None,
+        losses=read_losses(_find_losses(shown, result), traced, shows_quotes=shows_content),
         others=_list_others(actor, run, reads_content=reads_content) if row.is_done else (),
     )
 
@@ -142,6 +150,21 @@ def _find_state(run: CompactionRun, shown: RunRevision | None, *, reads_content:
     if not reads_content:
         return ContentState.NOT_GRANTED
     return ContentState.SHOWN if shown is not None or run.details is not None else ContentState.NOT_STORED
+
+
+def _note_shown(run: CompactionRun, shown: RunRevision | None, result: RunResult | None) -> None:
+    """The row is drawn with the figures of what is shown."""
+    told = vars(run)
+    if shown is not None:
+        told["revised_tokens"], told["revised_score"] = shown.after_tokens, shown.loss_score
+    elif result is not None and result.outcome.loss_score is not None:
+        told["revised_score"] = Decimal(result.outcome.loss_score)
+
+
+def _find_losses(shown: RunRevision | None, result: RunResult | None) -> Mapping[str, Any] | None:
+    if shown is not None:
+        return shown.losses  # type: ignore[no-any-return]
+    return result.outcome.losses if result else None
 
 
 def _take_apart(revision: RunRevision) -> SummaryView:

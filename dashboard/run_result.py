@@ -1,29 +1,25 @@
-"""What a finished run left behind, read back: what came back beside the summary, what was cleared, every message's
-way."""
+"""What a finished run left behind, for its page: what came back, what was cleared, every message's way."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from compaction.compactors.outcome import Fate as EngineFate
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.entries import Entry, ToolUseBlock
-from compaction.transcripts.transcript import read_transcript
 from dashboard.compaction_messages import Fate, MessageFate, quote_entry, tell_fates
 from dashboard.compaction_page import LONGEST_ATTACHMENT
-from dashboard.ingest.segments import expand
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import CompactionRun
+from dashboard.runs.outcomes import StoredItem, StoredOutcome, read_outcome
 
 _GONE = "not stored any more"
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """`details` as perform wrote them, the lines of the outcome and of the conversation it was made of."""
+    """The outcome, and the conversation it was made of as far as it is still stored."""
 
-    details: Mapping[str, Any]
-    outcome: tuple[Entry, ...]
+    outcome: StoredOutcome
     entries: tuple[Entry, ...]
 
 
@@ -31,7 +27,7 @@ class RunResult:
 class RestoredThing:
     """One thing that came back beside the summary, or did not. Name and text are content, a reason is not."""
 
-    kind: str
+    kind_words: str
     name: str
     state: str
     tokens: int
@@ -41,7 +37,7 @@ class RestoredThing:
 
 
 @dataclass(frozen=True)
-class ClearedResult:
+class ClearedView:
     """One tool result that a micro-compaction replaced by a line. What was asked of the tool is content."""
 
     tool: str
@@ -49,41 +45,38 @@ class ClearedResult:
     asked: str
 
 
-def read_result(run: CompactionRun) -> RunResult | None:
+def read_result(run: CompactionRun, revision_number: int | None) -> RunResult | None:
     """None where nothing is kept of it. The conversation is unpacked once."""
-    if run.details is None:
+    if run.outcome is None or run.details is None:
         return None
-    outcome = read_transcript(expand(run.outcome)).entries if run.outcome is not None else ()
     entries = read_thread(run.session, run.agent_id).entries if run.session.has_content else ()
-    return RunResult(json.loads(expand(run.details)), outcome, entries)
+    return RunResult(read_outcome(run, revision_number), entries)
 
 
 def list_restored(result: RunResult, *, shows_content: bool) -> tuple[RestoredThing, ...]:
     """In the order in which it was put after the summary; skipped things with what they would have brought."""
-    lines = {entry.uuid: entry for entry in result.outcome}
-    return tuple(_view_restored(told, lines, shows_content=shows_content) for told in result.details["restored"])
+    lines = {entry.uuid: entry for entry in result.outcome.entries} if shows_content else {}
+    return tuple(_view_item(item, lines, shows_content=shows_content) for item in result.outcome.restored)
 
 
-def _view_restored(
-    told: Mapping[str, Any], lines: Mapping[str | None, Entry], *, shows_content: bool
-) -> RestoredThing:
-    entry = lines.get(told["entry"]) if told["entry"] and shows_content else None
+def _view_item(item: StoredItem, lines: Mapping[str | None, Entry], *, shows_content: bool) -> RestoredThing:
+    entry = lines.get(item.entry_uuid) if item.entry_uuid else None
     text = render_attachment(entry) if entry is not None else ""
     return RestoredThing(
-        kind=told["kind"],
-        name=told["name"] if shows_content else "",
-        state=told["state"],
-        tokens=told["tokens"],
-        reason=told["reason"],
+        kind_words=item.kind.replace("_", " "),
+        name=item.name if shows_content else "",
+        state=item.state,
+        tokens=item.tokens,
+        reason=item.reason,
         text=text[:LONGEST_ATTACHMENT],
         is_cut=len(text) > LONGEST_ATTACHMENT,
     )
 
 
-def list_cleared(result: RunResult, *, shows_content: bool) -> tuple[ClearedResult, ...]:
+def list_cleared(result: RunResult, *, shows_content: bool) -> tuple[ClearedView, ...]:
     asked = dict(_list_asked(result.entries)) if shows_content else {}
     return tuple(
-        ClearedResult(tool, tokens, asked.get(tool_use_id, "")) for tool_use_id, tool, tokens in result.details["cleared"]
+        ClearedView(each.tool, each.tokens, asked.get(each.tool_use_id, "")) for each in result.outcome.cleared
     )
 
 
@@ -96,20 +89,20 @@ def _list_asked(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
 
 def trace_fates(result: RunResult) -> tuple[MessageFate, ...]:
     """Every message of the conversation that was compacted, in order, with where it went."""
-    told = {uuid: (Fate(fate), tokens) for uuid, fate, tokens in result.details.get("fates", ()) if fate != "added"}
-    found = {entry.uuid: entry for entry in result.entries if entry.uuid in told}
-    kept = [found[uuid] for uuid in told if uuid in found]
-    rows = {row.entry_uuid: row for row in tell_fates(kept, lambda entry: told[entry.uuid or ""][0])}
+    told = {each.uuid: each for each in result.outcome.fates if each.fate is not EngineFate.ADDED}
+    stored = {entry.uuid: entry for entry in result.entries if entry.uuid in told}
+    found = [stored[uuid] for uuid in told if uuid in stored]
+    rows = {row.entry_uuid: row for row in tell_fates(found, lambda entry: Fate(told[entry.uuid or ""].fate))}
     return tuple(
         MessageFate(
             number=number,
-            entry_uuid=uuid,
-            at=rows[uuid].at if uuid in rows else None,
-            who=rows[uuid].who if uuid in rows else _GONE,
-            tools=rows[uuid].tools if uuid in rows else (),
-            tokens=tokens,
-            words=rows[uuid].words if uuid in rows else "",
-            fate=fate,
+            entry_uuid=each.uuid,
+            at=rows[each.uuid].at if each.uuid in rows else None,
+            who=rows[each.uuid].who if each.uuid in rows else _GONE,
+            tools=rows[each.uuid].tools if each.uuid in rows else (),
+            tokens=each.tokens,
+            words=rows[each.uuid].words if each.uuid in rows else "",
+            fate=Fate(each.fate),
         )
-        for number, (uuid, (fate, tokens)) in enumerate(told.items(), 1)
+        for number, each in enumerate(told.values(), 1)
     )

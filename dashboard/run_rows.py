@@ -17,7 +17,7 @@ from dashboard.words import say_tokens
 
 PAGE_SIZE = 25
 
-KIND_WORDS = {
+KIND_NAMES = {
     RunKind.FULL: "full",
     RunKind.FROM: "from a message on",
     RunKind.UP_TO: "up to a message",
@@ -90,7 +90,7 @@ class RunRow:
 
     @property
     def kind_words(self) -> str:
-        return KIND_WORDS[self.kind]
+        return KIND_NAMES[self.kind]
 
     @property
     def state_style(self) -> str:

@@ -14,7 +14,9 @@ from dashboard.views.health import health, health_live, health_ready
 from dashboard.views.invitations import invitation, invitations, revoke_invitation
 from dashboard.views.jobs import cancel_job, jobs, retry_job
 from dashboard.views.keys import keys, revoke_key
+from dashboard.views.new_run import new_run
 from dashboard.views.overview import overview
+from dashboard.views.runs import cancel_run, compare_runs, reset_breaker, revise_run, run, run_progress
 from dashboard.views.session import session, session_tab
 from dashboard.views.sessions import sessions
 from dashboard.views.sign_in import sign_in, sign_in_link, sign_out
@@ -54,7 +56,14 @@ urlpatterns = [
     path("upload/part/", upload_part, name="upload_part"),
     path("sessions/", sessions, name="sessions"),
     path("sessions/<int:session_id>/", session, name="session"),
+    path("sessions/<int:session_id>/compact/", new_run, name="new_run"),
+    path("sessions/<int:session_id>/breaker/reset/", reset_breaker, name="reset_breaker"),
     path("sessions/<int:session_id>/<slug:tab>/", session_tab, name="session_tab"),
+    path("runs/<int:run_id>/", run, name="run"),
+    path("runs/<int:run_id>/progress/", run_progress, name="run_progress"),
+    path("runs/<int:run_id>/cancel/", cancel_run, name="cancel_run"),
+    path("runs/<int:run_id>/revisions/", revise_run, name="revise_run"),
+    path("runs/<int:run_id>/compare/<int:other_id>/", compare_runs, name="compare_runs"),
     path("breaks/<int:break_id>/", cache_break, name="cache_break"),
     path("compactions/<int:compaction_id>/", compaction, name="compaction"),
     path("jobs/", jobs, name="jobs"),

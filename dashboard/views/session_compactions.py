@@ -1,4 +1,4 @@
-"""The compactions tab of a session: full ones with what they freed and lost, micro-compactions apart."""
+"""The compactions tab of a session: Plimsoll's own runs, the client's full compactions, its micro-compactions."""
 
 from django.http import HttpResponse
 
@@ -7,6 +7,8 @@ from dashboard.compaction_rows import list_session_compactions
 from dashboard.keyset import read_place
 from dashboard.models import AgentSession, CompactionKind
 from dashboard.page_request import PageRequest
+from dashboard.run_rows import list_session_runs
+from dashboard.views.new_run import read_number
 from dashboard.views.session_frame import render_tab
 
 
@@ -19,6 +21,9 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponse:
         ),
         "micro": list_session_compactions(
             session, CompactionKind.MICRO, reads_content=reads_content, before=places["micro_before"]
+        ),
+        "runs": list_session_runs(
+            request.actor, session, before=read_number(request.GET.get("runs_before", ""))
         ),
         "is_first_page": not any(places.values()),
     }

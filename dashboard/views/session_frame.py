@@ -12,6 +12,7 @@ from dashboard.models import AgentSession
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
 from dashboard.session_page import SessionHeader, read_header
+from dashboard.session_runs import look_at_runs
 
 FIRST_TAB = "timeline"
 
@@ -41,6 +42,7 @@ def render_tab(
     shared = {
         "session": session,
         "header": header,
+        "own_runs": None if request.htmx else look_at_runs(request.actor, session),
         "tabs": list_tabs(session, tab),
         "reads_content": header.reads_content,
         "indicator": draw_indicator("gauge", standing.lines, standing.reading) if standing.lines else None,
