@@ -79,7 +79,8 @@ def compare_runs(first: RunPage, second: RunPage) -> Comparison:
 
 def _list_numbers(first: RunPage, second: RunPage) -> Iterable[ComparedNumber]:
     one, two = first.row, second.row
-    summaries = [page.shown_revision.summary_tokens if page.shown_revision else None for page in (first, second)]
+    written = [f"~{say_tokens(page.shown_revision.summary_tokens)}" for page in (first, second) if page.shown_revision]
+    restored = [f"~{say_tokens(page.restored_tokens)}" for page in (first, second)]
     lost = [page.losses.lost_count if page.losses else None for page in (first, second)]
     yield ComparedNumber("Kind", one.kind_words, two.kind_words)
     yield ComparedNumber("Summariser", _name_summarizer(first), _name_summarizer(second))
@@ -88,8 +89,9 @@ def _list_numbers(first: RunPage, second: RunPage) -> Iterable[ComparedNumber]:
     yield ComparedNumber("After", one.after_words, two.after_words, after)
     freed = _find_better(one.saved_tokens, two.saved_tokens)
     yield ComparedNumber("Freed", say_tokens(one.saved_tokens), say_tokens(two.saved_tokens), freed)
-    yield ComparedNumber("Summary", *(f"~{say_tokens(tokens)}" if tokens is not None else _NONE for tokens in summaries))
-    yield ComparedNumber("Brought back", f"~{say_tokens(first.restored_tokens)}", f"~{say_tokens(second.restored_tokens)}")
+    if len(written) == 2:
+        yield ComparedNumber("Summary", written[0], written[1])
+    yield ComparedNumber("Brought back", restored[0], restored[1])
     score = _find_better(one.loss_score, two.loss_score)
     yield ComparedNumber("Loss score, of 100", _say(one.loss_score), _say(two.loss_score), score)
     fewer = _find_better(lost[0], lost[1], is_less_better=True)

@@ -55,9 +55,7 @@ class RunForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text="What the summary must keep or may leave out, such as “keep the API decisions”.",
     )
-    summarizer = forms.ChoiceField(
-        required=False, choices=[(name.value, name.label) for name in SUMMARIZER_SENTENCES]
-    )
+    summarizer = forms.ChoiceField(required=False, choices=[(name.value, name.label) for name in SUMMARIZER_SENTENCES])
     model = forms.CharField(
         label="Model",
         required=False,

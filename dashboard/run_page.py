@@ -99,8 +99,16 @@ class RunPage:
         return next((revision for revision in self.revisions if revision.is_shown), None)
 
     @property
+    def brought_back(self) -> tuple[RestoredThing, ...]:
+        return tuple(thing for thing in self.restored or () if not thing.is_skipped)
+
+    @property
+    def skipped(self) -> tuple[RestoredThing, ...]:
+        return tuple(thing for thing in self.restored or () if thing.is_skipped)
+
+    @property
     def restored_tokens(self) -> int:
-        return sum(thing.tokens for thing in self.restored or () if thing.state != "skipped")
+        return sum(thing.tokens for thing in self.brought_back)
 
 
 def read_run(
@@ -163,7 +171,7 @@ def _note_shown(run: CompactionRun, shown: RunRevision | None, result: RunResult
 
 def _find_losses(shown: RunRevision | None, result: RunResult | None) -> Mapping[str, Any] | None:
     if shown is not None:
-        return shown.losses  # type: ignore[no-any-return]
+        return shown.losses
     return result.outcome.losses if result else None
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.compactors.outcome import Fate as EngineFate
+from compaction.compactors.outcome import RestoredState
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.entries import Entry, ToolUseBlock
 from dashboard.compaction_messages import Fate, MessageFate, quote_entry, tell_fates
@@ -34,6 +35,10 @@ class RestoredThing:
     reason: str
     text: str
     is_cut: bool
+
+    @property
+    def is_skipped(self) -> bool:
+        return self.state == RestoredState.SKIPPED
 
 
 @dataclass(frozen=True)

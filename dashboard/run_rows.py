@@ -16,6 +16,7 @@ from dashboard.thread_names import UNNAMED, name_threads
 from dashboard.words import say_tokens
 
 PAGE_SIZE = 25
+_TENTH = Decimal("0.1")
 
 KIND_NAMES = {
     RunKind.FULL: "full",
@@ -120,9 +121,9 @@ class RunRow:
 
     @property
     def sentence(self) -> str:
-        """167.0k -> ~51.0k, ~116.0k freed; before it is done, what is being done."""
+        """167.0k -> ~51.0k, ~116.0k freed; without a result what became of it."""
         if not self.is_done:
-            return f"Compaction, {self.kind_words}: {self.state}"
+            return "Compaction under way" if self.is_open else f"Compaction {self.state}"
         if self.saved_tokens == 0:
             freed = "nothing freed"
         else:
@@ -210,7 +211,7 @@ def make_run_row(
         cleared_count=run.cleared_count,
         is_recompaction=run.is_recompaction,
         spent_usd=run.spent_usd,
-        loss_score=getattr(run, "revised_score", None),
+        loss_score=_round(getattr(run, "revised_score", None)),
         revision_count=getattr(run, "revision_count", None) or 0,
         duration_seconds=_measure_seconds(run),
         failure_sentence=run.failure_sentence,
@@ -223,6 +224,11 @@ def _measure_seconds(run: CompactionRun) -> float | None:
     if run.started_at is None or run.finished_at is None:
         return None
     return max(0.0, (run.finished_at - run.started_at).total_seconds())
+
+
+def _round(score: Decimal | None) -> Decimal | None:
+    """SQLite forgets the zero behind the point."""
+    return None if score is None else score.quantize(_TENTH)
 
 
 def _say_known(tokens: int | None, origin: str) -> str:

@@ -4,7 +4,6 @@ from http import HTTPStatus
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
@@ -59,8 +58,7 @@ def _render(request: PageRequest, draft: RunDraft, status: HTTPStatus) -> HttpRe
         listed = request.POST.get("listed", "")
         context["brings_pivots"] = draft.pivots is not None and (draft.pivots.agent_id or MAIN) != listed
         return render(request, "runs/_preview.html", context)
-    manages = request.actor.may(Act.MANAGE, draft.session.team)
-    context["key_url"] = reverse("summarizer", args=[draft.session.team.slug]) if manages else ""
+    context["may_manage"] = request.actor.may(Act.MANAGE, draft.session.team)
     context["open_run"] = _find_open(request, draft)
     return render(request, "runs/new.html", context, status=status)
 

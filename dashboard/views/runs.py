@@ -38,9 +38,7 @@ def run(request: PageRequest, run_id: int) -> HttpResponse:
 @require_safe
 def run_progress(request: PageRequest, run_id: int) -> HttpResponse:
     """The stages alone, asked for every second; once the run has ended, the whole page is loaded instead."""
-    found = get_object_or_404(
-        access.runs(request.actor).select_related("job").defer("outcome", "details"), pk=run_id
-    )
+    found = get_object_or_404(access.runs(request.actor).select_related("job").defer("outcome", "details"), pk=run_id)
     if not RunState(found.state).is_open:
         return HttpResponseClientRefresh() if request.htmx else redirect("run", run_id)
     progress = tell_progress(found, now=timezone.now())
@@ -90,8 +88,8 @@ def compare_runs(request: PageRequest, run_id: int, other_id: int) -> HttpRespon
         raise Http404("Only finished runs can be compared.")
     remember_team(request, first.team)
     pages = [read_run(request.actor, each, now=timezone.now()) for each in (first, second)]
-    compared = compare(*pages)
-    return render(request, "runs/compare.html", {"compared": compared, "first": pages[0], "second": pages[1], "pages": pages})
+    context = {"compared": compare(*pages), "first": pages[0], "second": pages[1], "pages": pages}
+    return render(request, "runs/compare.html", context)
 
 
 @require_POST

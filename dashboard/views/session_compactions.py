@@ -22,9 +22,7 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponse:
         "micro": list_session_compactions(
             session, CompactionKind.MICRO, reads_content=reads_content, before=places["micro_before"]
         ),
-        "runs": list_session_runs(
-            request.actor, session, before=read_number(request.GET.get("runs_before", ""))
-        ),
+        "runs": list_session_runs(request.actor, session, before=read_number(request.GET.get("runs_before", ""))),
         "is_first_page": not any(places.values()),
     }
     return render_tab(request, session, "compactions", context)
