@@ -187,9 +187,10 @@ def take_apart(text: str) -> SummaryView:
 
 
 def _drop_heading(body: str) -> str:
-    """The text below the heading line, or what stands behind the colon of a section of one line."""
+    """What stands behind the colon of the heading, and the text below it."""
     heading, _, rest = body.partition("\n")
-    return rest.strip() or heading.partition(":")[2].strip(" *") or heading
+    said = (heading.partition(":")[2].strip(" *"), rest.strip())
+    return "\n".join(part for part in said if part) or heading
 
 
 def _list_restored(

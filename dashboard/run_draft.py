@@ -172,7 +172,8 @@ def _choose_usual(
 
 
 def _offer_summarizers(chosen: str, settings: SummarizerChoice) -> tuple[Option, ...]:
-    refusals = {} if settings.has_key else {SummarizerName.CLAUDE: "No API key is set for this team."}
+    missing = settings.key_problem or "No API key is set for this team."
+    refusals = {} if settings.has_key else {SummarizerName.CLAUDE: missing}
     return tuple(
         Option(name, *words, is_chosen=name == chosen, refusal=refusals.get(name, ""))
         for name, words in SUMMARIZER_SENTENCES.items()

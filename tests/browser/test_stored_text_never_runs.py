@@ -6,18 +6,25 @@ import pytest
 from django.urls import get_resolver, reverse
 from playwright.sync_api import Page
 
+from dashboard import access
 from dashboard.ingest.intake import Origin, take_in
 from dashboard.ingest.observed import Piece
+from dashboard.jobs.perform import perform_due
 from dashboard.models import (
     AgentSession,
     ApiCall,
     CacheBreak,
+    CompactionRun,
     EntrySegment,
     ObservedCompaction,
+    RunAttempt,
+    RunRevision,
     Team,
     Thread,
     User,
 )
+from dashboard.runs.choices import RunChoices
+from dashboard.runs.start import start_run
 from dashboard.views.session import TABS
 from dashboard.views.session_frame import tab_url
 from tests.browser.conftest import SignIn
@@ -71,7 +78,32 @@ def plant(team: Team, owner: User, text: str) -> AgentSession:
     agent.reply(f"planted-{number}-agent-2", read=0, written=31_000)
     take_in(Origin(team, owner, "import"), Piece(agent.data, "agent", agent.session_id, "a1"))
     plant_columns(session, text, number)
+    plant_runs(session, owner, text)
     return session
+
+
+def plant_runs(session: AgentSession, owner: User, text: str) -> None:
+    """Two of them, so that they can be compared, with this text in every word that people and models write."""
+    text = text.replace("\x00", "")
+    for words in ("first", "second"):
+        choices = RunChoices(instructions=f"{text} {words}")
+        start_run(access.person(owner), session, choices, source="page", now=START)
+        perform_due()
+    runs = CompactionRun.objects.filter(session=session)
+    assert {run.state for run in runs} == {"done"}
+    runs.update(started_by_name=text[:150], model=text[:200], fork_refusal=text[:300])
+    for run in runs:
+        told = run.revisions.get()
+        RunRevision.objects.create(
+            run=run,
+            number=2,
+            text=f"1. Pending Tasks:\n{text} {told.text}",
+            analysis=text,
+            missing_sections=[text],
+            edited_by_name=text[:150],
+            losses=told.losses,
+        )
+        RunAttempt.objects.create(run=run, number=1, path="plain", model=text[:200], failure_sentence=text[:500])
 
 
 def plant_columns(session: AgentSession, text: str, number: int) -> None:
@@ -99,13 +131,26 @@ def list_urls(session: AgentSession) -> Iterator[str]:
         yield reverse("cache_break", args=[loss.pk])
     for compaction in session.compactions.all():
         yield reverse("compaction", args=[compaction.pk])
+    one, two = session.runs.order_by("id")
+    yield reverse("new_run", args=[session.pk]) + f"?again={one.pk}"
+    yield reverse("run", args=[one.pk])
+    yield reverse("compare_runs", args=[one.pk, two.pk])
     yield from (f"{reverse('session', args=[session.pk])}?call={call.pk}" for call in session.calls.all()[:1])
 
 
 def list_team_urls(team: Team) -> Iterator[str]:
     """All other pages that everybody's texts may come together on. A page with an argument that is not known here
     fails the test, so that nobody forgets it."""
-    about_one = {"session", "session_tab", "cache_break", "compaction"}
+    about_one = {
+        "session",
+        "session_tab",
+        "cache_break",
+        "compaction",
+        "new_run",
+        "run",
+        "run_progress",
+        "compare_runs",
+    }
     known = {"slug": team.slug}
     for row in PAGES:
         name = row.removeprefix("GET ")

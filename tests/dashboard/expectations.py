@@ -87,6 +87,14 @@ PAGES: dict[str, Row] = {
     "GET cache_break": everybody(200, other=404),
     "GET compaction": everybody(200, other=404),
     "GET sessions": everybody(200),
+    "GET new_run": Row(302, 403, 403, 200, 200, 404),  # the session in question is nobody's own
+    "POST new_run": Row(302, 403, 403, 422, 422, 404),  # without a kind
+    "GET run": everybody(200, other=404),
+    "GET run_progress": everybody(302, other=404),  # it has ended
+    "POST cancel_run": Row(302, 403, 403, 302, 302, 404),
+    "POST revise_run": Row(302, 403, 403, 403, 403, 404),  # its words are for none of them
+    "GET compare_runs": everybody(200, other=404),
+    "POST reset_breaker": Row(302, 403, 403, 302, 302, 404),
 }
 
 

@@ -113,6 +113,11 @@ def test_section_of_one_line_keeps_its_words() -> None:
     assert told.sections == (("Primary Request and Intent", "draw a chart"), ("Pending Tasks", "- ink"))
 
 
+def test_words_behind_a_heading_are_kept_with_those_below_it() -> None:
+    told = take_apart("1. **Pending Tasks:** ink\n- paper")
+    assert told.sections == (("Pending Tasks", "ink\n- paper"),)
+
+
 def test_what_came_back_has_name_age_and_text(recorded: AgentSession) -> None:
     compaction = recorded.compactions.get()
     (restored,) = ask(sign_in("alice"), f"compactions/{compaction.pk}")["restored"]

@@ -31,6 +31,7 @@ from tests.builders import make_user
 from tests.dashboard.runs import scripted
 from tests.dashboard.runs.scripted import Script, answer, write_summary
 from tests.dashboard.runs.world import give_key, make_harbour, person, record_session, run_now, write_talk
+from tests.session_rows import make_run
 from tests.visitors import count_queries, read, sign_in
 
 pytestmark = pytest.mark.django_db
@@ -476,7 +477,9 @@ def test_texts_of_people_and_models_are_escaped(session: AgentSession) -> None:
     hostile = "<script>hacked()</script>"
     run = run_now(session, RunChoices(instructions=hostile), by="mia")
     RunRevision.objects.update(text=f"1. Pending Tasks:\n{hostile}", analysis=hostile, missing_sections=[hostile])
-    RunAttempt.objects.create(run=run, number=9, path="plain", model=hostile, failure_code="x", failure_sentence=hostile)
+    RunAttempt.objects.create(
+        run=run, number=9, path="plain", model=hostile, failure_code="x", failure_sentence=hostile
+    )
     CompactionRun.objects.update(started_by_name=hostile, fork_refusal=hostile, model=hostile)
     second = run_now(session, by="mia")
     client = sign_in("mia")
@@ -496,19 +499,7 @@ def test_queries_do_not_grow_with_runs_and_requests(session: AgentSession) -> No
     run = run_now(session, by="mia")
     tab, page = f"/sessions/{session.pk}/compactions/", run_url(run)
     few = [count_queries(client, url) for url in (tab, page)]
-    copies = CompactionRun.objects.bulk_create(
-        CompactionRun(
-            team=session.team,
-            session=session,
-            kind="full",
-            summarizer="extractive",
-            source="page",
-            state="done",
-            before_tokens=9,
-            after_tokens=5,
-        )
-        for _ in range(12)
-    )
+    copies = [make_run(session) for _ in range(12)]
     RunRevision.objects.bulk_create(RunRevision(run=copy, number=1, text="x", loss_score=50) for copy in copies)
     RunAttempt.objects.bulk_create(RunAttempt(run=run, number=number, path="plain") for number in range(9))
     assert [count_queries(client, url) for url in (tab, page)] == few
