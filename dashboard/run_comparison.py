@@ -102,7 +102,7 @@ def _list_numbers(first: RunPage, second: RunPage) -> Iterable[ComparedNumber]:
 
 
 def _name_summarizer(page: RunPage) -> str:
-    return f"{page.row.summarizer}, {page.row.model}" if page.row.model else page.row.summarizer
+    return f"{page.row.summarizer}, {page.model}" if page.model else page.row.summarizer
 
 
 def _say(figure: object) -> str:

@@ -99,6 +99,12 @@ class RunPage:
         return next((revision for revision in self.revisions if revision.is_shown), None)
 
     @property
+    def model(self) -> str:
+        """The one that answered; before that the one that was chosen, if any."""
+        answered = (each.model for each in reversed(self.attempts) if each.model and not each.failure_code)
+        return next(answered, self.row.model)
+
+    @property
     def brought_back(self) -> tuple[RestoredThing, ...]:
         return tuple(thing for thing in self.restored or () if not thing.is_skipped)
 

@@ -56,6 +56,7 @@ def _render(request: PageRequest, draft: RunDraft, status: HTTPStatus) -> HttpRe
             return render(request, "runs/_pivots.html", context)
         # The list of messages comes along only when another conversation is to be listed.
         listed = request.POST.get("listed", "")
+        context["is_fragment"] = True
         context["brings_pivots"] = draft.pivots is not None and (draft.pivots.agent_id or MAIN) != listed
         return render(request, "runs/_preview.html", context)
     context["may_manage"] = request.actor.may(Act.MANAGE, draft.session.team)
