@@ -14,6 +14,7 @@ from dashboard.words import say_seconds, say_tokens, say_usd
 MOST_WORDS = 1500
 MOST_LINES = 1500
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
+_WORDS = re.compile(r"\w")
 _OPENING = "Before the sections"
 _NONE = "–"  # noqa: RUF001 (the sign for nothing to say)
 
@@ -140,7 +141,20 @@ def mark_words(first: str, second: str) -> tuple[MarkedText, MarkedText]:
         for side, piece in zip(marked, ("".join(one[one_from:one_to]), "".join(two[two_from:two_to])), strict=True):
             if piece:
                 side.append((mark, piece))
-    return tuple(marked[0]), tuple(marked[1])
+    return _smooth(marked[0]), _smooth(marked[1])
+
+
+def _smooth(pieces: Sequence[tuple[Mark, str]]) -> MarkedText:
+    """Spaces and signs between two words that differ belong to them: a sentence is marked as one."""
+    smoothed: list[tuple[Mark, str]] = []
+    for index, (mark, text) in enumerate(pieces):
+        is_between = 0 < index < len(pieces) - 1 and _WORDS.search(text) is None
+        mark = Mark.OTHER if is_between else mark
+        if smoothed and smoothed[-1][0] is mark:
+            smoothed[-1] = (mark, smoothed[-1][1] + text)
+        else:
+            smoothed.append((mark, text))
+    return tuple(smoothed)
 
 
 def _cut(first: str, second: str) -> tuple[Sequence[str], Sequence[str]]:

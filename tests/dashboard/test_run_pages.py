@@ -311,7 +311,9 @@ def test_run_that_is_asked_to_stop_says_so(session: AgentSession) -> None:
     assert claim_next(worker="w", kinds=["compact"], now=timezone.now())
     client = sign_in("mia")
     post(client, f"{run_url(run)}cancel/", {})
-    assert "It is asked to stop and ends at the next step." in read(client, run_url(run))
+    page = read(client, run_url(run))
+    assert "It is asked to stop and ends at the next step." in page
+    assert "Cancel</button>" not in page
 
 
 # --- ends ------------------------------------------------------------------------------------------------------------
@@ -444,6 +446,8 @@ def test_words_are_marked_on_both_sides() -> None:
     assert left == ((Mark.SAME, "a "), (Mark.OTHER, "red"), (Mark.SAME, " boat"))
     assert right == ((Mark.SAME, "a "), (Mark.OTHER, "blue"), (Mark.SAME, " boat"))
     assert mark_words("", "new") == ((), ((Mark.OTHER, "new"),))
+    left, _ = mark_words("a red old boat", "a blue new boat")
+    assert left == ((Mark.SAME, "a "), (Mark.OTHER, "red old"), (Mark.SAME, " boat"))
 
 
 def test_long_texts_are_compared_by_lines_and_endless_ones_not_at_all() -> None:
