@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
+from itertools import groupby
+from operator import itemgetter
 
 from dashboard.compaction_page import LostView, SummaryView
 from dashboard.run_page import RunPage
@@ -146,15 +148,19 @@ def mark_words(first: str, second: str) -> tuple[MarkedText, MarkedText]:
 
 def _smooth(pieces: Sequence[tuple[Mark, str]]) -> MarkedText:
     """Spaces and signs between two words that differ belong to them: a sentence is marked as one."""
-    smoothed: list[tuple[Mark, str]] = []
-    for index, (mark, text) in enumerate(pieces):
-        is_between = 0 < index < len(pieces) - 1 and _WORDS.search(text) is None
-        mark = Mark.OTHER if is_between else mark
-        if smoothed and smoothed[-1][0] is mark:
-            smoothed[-1] = (mark, smoothed[-1][1] + text)
-        else:
-            smoothed.append((mark, text))
-    return tuple(smoothed)
+    joined = _join(pieces)
+    last = len(joined) - 1
+    return _join(
+        [
+            (Mark.OTHER if 0 < index < last and _WORDS.search(text) is None else mark, text)
+            for index, (mark, text) in enumerate(joined)
+        ]
+    )
+
+
+def _join(pieces: Sequence[tuple[Mark, str]]) -> MarkedText:
+    """Neighbours of one mark as one piece, so that marks alternate."""
+    return tuple((mark, "".join(text for _, text in group)) for mark, group in groupby(pieces, key=itemgetter(0)))
 
 
 def _cut(first: str, second: str) -> tuple[Sequence[str], Sequence[str]]:

@@ -142,7 +142,8 @@ def test_page_previews_the_usual_choice_and_names_the_client_command(session: Ag
     words = say(read(sign_in("mia"), new_url(session)))
     assert "nothing leaves this machine" in words
     assert f"cd /home/ann/harbour && claude -p --resume {session.external_id} /compact" in words
-    assert "No API key is set for this team." in words
+    assert "No API key is set for this team. An admin can enter one." in words
+    assert 'href="/teams/harbour/summarizer/"' in read(sign_in("anna"), new_url(session))
     for title in ("Full", "From a message on", "Up to a message", "Micro, by size", "Micro, after a pause"):
         assert title in words
 
@@ -159,11 +160,11 @@ def test_fragment_holds_the_preview_and_brings_messages_once(session: AgentSessi
     data = {"act": "preview", "kind": "up_to", "agent_id": "", "listed": "-"}
     fragment = post(client, new_url(session), data, status=200, **HTMX)
     assert "<html" not in fragment
-    assert 'hx-swap-oob="true"' in fragment
+    assert 'id="pivots"' in fragment
     assert "Choose the message to compact from or up to." in fragment
     picked = {**data, "listed": "main", "pivot_uuid": pick(fragment, 9)}
     fragment = post(client, new_url(session), picked, status=200, **HTMX)
-    assert "hx-swap-oob" not in fragment
+    assert 'id="pivots"' not in fragment
     assert "messages word for word" in say(fragment)
 
 
