@@ -32,8 +32,6 @@ STATE_STYLES = {
     RunState.FAILED: "lv-error",
     RunState.CANCELLED: "outline",
 }
-# How a number of tokens came about, and the grade of the glossary it belongs to.
-ORIGIN_GRADES = {"measured": "measured", "counted": "measured", "estimate": "estimated"}
 
 
 @dataclass(frozen=True)
@@ -110,14 +108,6 @@ class RunRow:
     @property
     def after_words(self) -> str:
         return _say_known(self.after_tokens, self.after_origin)
-
-    @property
-    def before_grade(self) -> str:
-        return ORIGIN_GRADES.get(self.before_origin, "")
-
-    @property
-    def after_grade(self) -> str:
-        return ORIGIN_GRADES.get(self.after_origin, "")
 
     @property
     def sentence(self) -> str:

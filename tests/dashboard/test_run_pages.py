@@ -347,6 +347,15 @@ def test_paid_run_lists_its_requests(team: Team, session: AgentSession) -> None:
     assert "What the model thought before it wrote" in words
 
 
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [("measured", "167.0k tokens measured"), ("counted", "counted"), ("estimate", "~167.0k tokens")],
+)
+def test_figures_tell_where_they_come_from(session: AgentSession, origin: str, words: str) -> None:
+    run = make_run(session, before_tokens=167_000, before_origin=origin)
+    assert words in say(read(sign_in("vera"), run_url(run)))
+
+
 def test_micro_run_lists_what_it_cleared(session: AgentSession) -> None:
     run = run_now(session, RunChoices(kind=RunKind.MICRO_IDLE), by="mia")
     assert run.state == RunState.DONE
