@@ -13,6 +13,7 @@ from decimal import Decimal
 from django.db import connection
 from django.db.models import Q, QuerySet
 
+from dashboard.listed_session import ListedSession, list_columns
 from dashboard.models import AgentSession
 from dashboard.session_filters import SessionFilters, SortName
 from dashboard.session_search import TextSearch
@@ -96,7 +97,7 @@ class Cursor:
 class Page:
     """`before` and `after` are places as text, empty where the list ends. `total` is known of few matches."""
 
-    sessions: tuple[AgentSession, ...]
+    sessions: tuple[ListedSession, ...]
     before: str
     after: str
     total: int | None = None
@@ -146,7 +147,7 @@ class SessionList:
 
     def _pick(
         self, columns: Sequence[Column], size: int, cursor: Cursor | None, candidates: list[int]
-    ) -> tuple[list[AgentSession], int]:
+    ) -> tuple[list[ListedSession], int]:
         """Sorted here: the database would rather walk the sort's index and test every session in it."""
         names = [column.name for column in columns]
         matching = self.visible.filter(self.matching, pk__in=candidates).order_by()
@@ -158,10 +159,11 @@ class SessionList:
             sign = 1 if cursor.forwards else -1
             places = [p for p in places if (sign > 0) is (_sort_key(columns, p) > limit) and p != cursor.place]
         wanted = [pk for *_, pk in places[:size] if pk is not None]
-        rows = {session.pk: session for session in self.visible.filter(pk__in=wanted)}
+        found = map(ListedSession._make, list_columns(self.visible.filter(pk__in=wanted)))
+        rows = {session.id: session for session in found}
         return [rows[pk] for pk in wanted if pk in rows], total
 
-    def _walk(self, columns: Sequence[Column], size: int, cursor: Cursor | None) -> list[AgentSession]:
+    def _walk(self, columns: Sequence[Column], size: int, cursor: Cursor | None) -> list[ListedSession]:
         forwards = cursor is None or cursor.forwards
         order = [f"{'-' if column.is_falling is forwards else ''}{column.name}" for column in columns]
         # One stretch of one team at a time is a stretch of the sort's index.
@@ -173,19 +175,19 @@ class SessionList:
         if not stretches:
             return []
         if len(stretches) == 1:
-            return list(stretches[0])
+            return list(map(ListedSession._make, list_columns(stretches[0])))
         # SQLite takes no LIMIT in a part of a UNION, but takes it in a subquery of a part.
-        parts = [self.visible.filter(pk__in=stretch.values("pk")).order_by() for stretch in stretches]
-        found = list(parts[0].union(*parts[1:], all=True))
+        parts = [list_columns(self.visible.filter(pk__in=stretch.values("pk")).order_by()) for stretch in stretches]
+        found = list(map(ListedSession._make, parts[0].union(*parts[1:], all=True)))
         found.sort(key=lambda session: _sort_key(columns, find_place(columns, session)), reverse=not forwards)
         return found[:size]
 
 
-def find_place(columns: Sequence[Column], session: AgentSession) -> Place:
+def find_place(columns: Sequence[Column], session: AgentSession | ListedSession) -> Place:
     return _encode(columns, [getattr(session, column.name) for column in columns])
 
 
-def spell_place(columns: Sequence[Column], session: AgentSession) -> str:
+def spell_place(columns: Sequence[Column], session: AgentSession | ListedSession) -> str:
     return ".".join("n" if number is None else str(number) for number in find_place(columns, session))
 
 

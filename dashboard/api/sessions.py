@@ -174,7 +174,7 @@ def _session_out(row: gauges.SessionRow) -> SessionOut:
     session = row.session
     return SessionOut(
         **{name: getattr(session, name) for name in _SAME_NAMES},
-        team=session.team.slug,
+        team=row.team.slug,
         title=row.title or None,
         state=row.state,
         window_tokens=row.bar.window_tokens,
