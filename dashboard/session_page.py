@@ -168,7 +168,9 @@ def _count_warm(session: AgentSession, now: datetime) -> int | None:
 
 
 def _read_lineage(actor: Actor, session: AgentSession) -> Lineage:
-    family = Q(forked_from=session.external_id)
+    # As a range: nearly all sessions have the same empty value here, and SQLite, which keeps averages, would read every
+    # session of the team rather than look for an equal one in the index.
+    family = Q(forked_from__range=(session.external_id, session.external_id))
     if session.forked_from:
         family |= Q(external_id=session.forked_from)
     found = access.sessions(actor).filter(family, team=session.team).exclude(pk=session.pk)

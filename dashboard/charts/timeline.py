@@ -31,7 +31,9 @@ _LEAST_LABEL_GAP = 0.1
 _COLUMNS = ("Call", "Time", "Agent", "Context", *(name.capitalize() for name, _, _ in KINDS), "Event")
 
 
-def draw_timeline(chart_id: str, timeline: Timeline, *, axis: TimelineAxis = TimelineAxis.CALL) -> Chart:
+def draw_timeline(
+    chart_id: str, timeline: Timeline, *, axis: TimelineAxis = TimelineAxis.CALL, has_table: bool = True
+) -> Chart:
     """Everything on one x axis. By time, calls whose time is not known are left out of the figure."""
     shown = [call for call in timeline.calls if axis is TimelineAxis.CALL or call.at is not None]
     main = [call for call in shown if call.agent is None]
@@ -48,7 +50,7 @@ def draw_timeline(chart_id: str, timeline: Timeline, *, axis: TimelineAxis = Tim
     layout = _lay_out(axis, top, _label_lanes(lanes))
     verticals = _draw_verticals(timeline.compactions, places, edge=0.5 if axis is TimelineAxis.CALL else 0.0)
     layout["shapes"] = [*draw_thresholds(timeline.lines, top), *verticals]
-    listed = timeline.calls[-MOST_TABLE_ROWS:]
+    listed = timeline.calls[-MOST_TABLE_ROWS:] if has_table else ()
     return Chart(
         chart_id,
         f"Context per call, in tokens: {len(timeline.calls):,} calls",
@@ -58,7 +60,7 @@ def draw_timeline(chart_id: str, timeline: Timeline, *, axis: TimelineAxis = Tim
             height=_MAIN_PIXELS + _FRAME_PIXELS + _LANE_PIXELS * lane_count,
             shared={"x": [places[call.number] for call in main]},
         ),
-        _COLUMNS,
+        _COLUMNS if has_table else (),
         _list_rows(listed, timeline),
         keys=tuple(call.key for call in listed),
         note=_say_left_out(timeline.calls, shown),

@@ -1,14 +1,17 @@
-"""Tags that draw on the server: gauges and sparklines. A row is put together here, as a list draws fifty of them."""
+"""Tags that draw: gauges and sparklines on the server, figures for the script in the page. A row is put together here,
+as a list draws fifty of them."""
 
 import secrets
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from html import escape
 
+import orjson
 from django import template
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
+from dashboard.charts import Chart
 from dashboard.gauge_bar import GaugeBar, GaugeScale
 from dashboard.sparkline import draw_sparkline
 
@@ -17,6 +20,8 @@ register = template.Library()
 # (height of the drawing, height of the bar in its middle), in pixels
 _SIZES = {"row": (14, 8), "card": (20, 12), "header": (26, 16)}
 _LEAST_FILL_PIXELS = 3
+# What would end a script, or begin one, inside the page: the same in other letters.
+_HARMLESS = {ord(letter): f"\\u{ord(letter):04X}" for letter in "<>&"}
 
 
 @register.simple_tag
@@ -34,6 +39,13 @@ def gauge(bar: GaugeBar, size: str = "row") -> SafeString:
 def sparkline(shares: Sequence[float | None], name: str = "hit rate") -> SafeString:
     """Shares over time, oldest first."""
     return draw_sparkline(shares, name)
+
+
+@register.simple_tag
+def figure(chart: Chart) -> SafeString:
+    """The values for static/js/charts.js, as json_script writes them in twenty times the time."""
+    values = orjson.dumps(chart.figure).decode().translate(_HARMLESS)
+    return SafeString(f'<script id="{escape(chart.figure_id)}" type="application/json">{values}</script>')
 
 
 def _draw_row(bar: GaugeBar, drawing: SafeString) -> SafeString:
