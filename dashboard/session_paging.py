@@ -13,7 +13,7 @@ from functools import reduce
 from operator import or_
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from dashboard.listed_session import ListedSession, list_columns
@@ -25,6 +25,8 @@ FEW = 1000  # matches that are found first and then sorted
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _USD_DIGITS = 8
 _PLACE = re.compile(r"(-?[0-9]{1,18}|n)(\.(-?[0-9]{1,18}|n))*", re.ASCII)
+
+_FIELDS = {field.name: field for field in AgentSession._meta.concrete_fields}
 
 Place = tuple[int | None, ...]
 
@@ -200,15 +202,33 @@ def spell_place(columns: Sequence[Column], session: AgentSession | ListedSession
 
 
 def _cut_stretches(columns: Sequence[Column], cursor: Cursor | None) -> Iterator[Q]:
-    """Everything beyond the place, nearest first: the same but for the last column, but for the last two, …"""
+    """Everything beyond the place, nearest first: the same but for the last column, but for the last two, …
+
+    Columns that run the same way are compared at once, which is one stretch.
+    """
     if cursor is None:
         yield Q()
+        return
+    if len({column.is_falling for column in columns}) == 1 and None not in cursor.place:
+        yield Q(_compare_rows(columns, cursor))
         return
     for count in reversed(range(len(columns))):
         beyond = columns[count].beyond(cursor.place[count], forwards=cursor.forwards)
         if beyond is not None:
             same = [column.same(number) for column, number in zip(columns[:count], cursor.place, strict=False)]
             yield Q(*same, beyond)
+
+
+def _compare_rows(columns: Sequence[Column], cursor: Cursor) -> Func:
+    """(last_at, id) < (…, …), which both databases look up in an index."""
+    values = [
+        Value(column.decode(number), output_field=_FIELDS[column.name])
+        for column, number in zip(columns, cursor.place, strict=True)
+    ]
+    sign = "<" if columns[0].is_falling is cursor.forwards else ">"
+    left = Func(*(F(column.name) for column in columns), template="(%(expressions)s)")
+    right = Func(*values, template="(%(expressions)s)")
+    return Func(left, right, template="%(expressions)s", arg_joiner=f" {sign} ", output_field=BooleanField())
 
 
 def _encode(columns: Sequence[Column], values: Sequence[object]) -> Place:
