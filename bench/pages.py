@@ -255,7 +255,7 @@ def main() -> None:
         print_ratios(medians)
         if not (arguments.only or "DATABASE_URL" in os.environ):
             run_on_postgresql(arguments)
-            compare_with_phoenix(data, cookies, scratch, arguments.rounds)
+            compare_with_phoenix(data, cookies, scratch / "phoenix", arguments.rounds)
 
 
 if __name__ == "__main__":

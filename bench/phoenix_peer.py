@@ -55,7 +55,7 @@ def started_phoenix(folder: Path) -> Iterator[Peer]:
     port = free_port()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DJANGO", "PHOENIX"))}
     data = folder / "data"
-    data.mkdir()
+    data.mkdir(parents=True)
     told = {"WORKING_DIR": data, "PORT": port, "GRPC_PORT": free_port(), "TELEMETRY_ENABLED": "false"}
     environment = kept | {f"PHOENIX_{name}": str(value) for name, value in told.items()}
     with (folder / "log").open("wb") as log:

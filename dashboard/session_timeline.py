@@ -6,7 +6,7 @@ from dashboard.chart_data import Timeline, TimelineAxis, TimelineBreak, Timeline
 from dashboard.charts import Chart
 from dashboard.charts.copied_calls import shade_copies
 from dashboard.charts.threshold_marks import list_lines
-from dashboard.charts.timeline import draw_timeline
+from dashboard.charts.timeline import draw_timeline, mark_picked
 from dashboard.models import CompactionKind
 from dashboard.session_calls import CompactionAt, SessionCalls, name_thread
 from dashboard.session_page import SessionHeader
@@ -14,12 +14,15 @@ from dashboard.session_page import SessionHeader
 CHART_ID = "timeline"
 
 
-def draw_session(header: SessionHeader, calls: SessionCalls, *, axis: TimelineAxis) -> Chart:
-    """No queries. The table behind the figure is the page's own, with all calls."""
+def draw_session(header: SessionHeader, calls: SessionCalls, *, axis: TimelineAxis, picked: int | None = None) -> Chart:
+    """No queries. The table behind the figure is the page's own, with all calls. `picked`: the call that is marked."""
     timeline = _collect(header, calls)
     chart = draw_timeline(CHART_ID, timeline, axis=axis, has_table=False)
     copies = [call for call, own in zip(timeline.calls, calls.calls, strict=True) if not own.is_counted]
     figure = shade_copies(chart.figure, copies, axis)
+    index = None if picked is None else calls.find_index(picked)
+    if index is not None:
+        figure = mark_picked(figure, timeline.calls[index], axis)
     return replace(chart, figure=figure, note=_say_left_out(timeline, calls, axis))
 
 

@@ -174,7 +174,10 @@ def test_figure_places_all_threads_on_one_axis(session: AgentSession, axis: Time
     add_break(calls[4], lost_usd=None)
     session.refresh_from_db()
     header = read_header(viewer(), session, now=START)
-    chart = draw_session(header, read_calls(viewer(), session, is_timed=True), axis=axis)
+    found = read_calls(viewer(), session, is_timed=True)
+    chart = draw_session(header, found, axis=axis, picked=calls[1].pk)
+    mark = chart.figure["layout"]["shapes"][-1]
+    assert (mark["name"], mark["x0"]) == ("picked", chart.figure["shared"]["x"][1])
     main, lanes = chart.figure["data"][0], chart.figure["data"][-1]
     assert main["customdata"] == [str(call.pk) for call in calls]
     assert len(lanes["x"]) == 2
