@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,12 +24,12 @@ GOAL_REST, GOAL_GRAPHQL = 5.0, 25.0
 START_SECONDS = 60
 
 
-@dataclass
+@dataclass(frozen=True)
 class Client:
-    """One kept connection, as a browser has it."""
+    """A request, asked on a connection that is open already: a server may close one that waits for its next turn."""
 
     name: str
-    connection: http.client.HTTPConnection
+    port: int
     method: str
     path: str
     headers: dict[str, str]
@@ -37,13 +37,16 @@ class Client:
 
     def ask(self) -> tuple[float, int]:
         """Milliseconds, and the size of the answer."""
-        began = time.perf_counter()
-        self.connection.request(self.method, self.path, self.body, self.headers)
-        answer = self.connection.getresponse()
-        size = len(answer.read())
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            connection.connect()
+            began = time.perf_counter()
+            connection.request(self.method, self.path, self.body, self.headers)
+            answer = connection.getresponse()
+            size = len(answer.read())
+            milliseconds = (time.perf_counter() - began) * 1000
         if answer.status != 200:
             sys.exit(f"{self.name} answers {answer.status}")
-        return (time.perf_counter() - began) * 1000, size
+        return milliseconds, size
 
 
 def compare_with_phoenix(data: Path, cookies: str, scratch: Path, rounds: int) -> None:
@@ -52,12 +55,12 @@ def compare_with_phoenix(data: Path, cookies: str, scratch: Path, rounds: int) -
         with started_phoenix(scratch) as peer, started_plimsoll(data) as port:
             ours = {"host": f"127.0.0.1:{port}", "cookie": cookies, "accept-encoding": "identity"}
             clients = [
-                Client("our list page", _connect(port), "GET", "/sessions/", ours),
-                Client("our API, 50 sessions", _connect(port), "GET", "/api/v1/sessions", ours),
-                Client("Phoenix REST, 50 spans", _connect(peer.port), "GET", REST_PATH, {}),
+                Client("our list page", port, "GET", "/sessions/", ours),
+                Client("our API, 50 sessions", port, "GET", "/api/v1/sessions", ours),
+                Client("Phoenix REST, 50 spans", peer.port, "GET", REST_PATH, {}),
                 Client(
                     "Phoenix GraphQL, 50 spans",
-                    _connect(peer.port),
+                    peer.port,
                     "POST",
                     "/graphql",
                     {"content-type": "application/json"},
@@ -97,10 +100,6 @@ def _answers(port: int) -> bool:
         return False
 
 
-def _connect(port: int) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-
-
 def _measure(clients: list[Client], rounds: int) -> dict[str, float]:
     """Interleaved; the first two answers warm caches up and do not count."""
     times: dict[str, list[float]] = {client.name: [] for client in clients}
@@ -110,7 +109,7 @@ def _measure(clients: list[Client], rounds: int) -> dict[str, float]:
             milliseconds, sizes[client.name] = client.ask()
             if number >= 2:
                 times[client.name].append(milliseconds)
-    print(f"\nover HTTP, one connection each; Phoenix has {SPANS:,} spans")
+    print(f"\nover HTTP, one request after the other; Phoenix has {SPANS:,} spans")
     for name, found in times.items():
         p50, p95 = statistics.median(found), sorted(found)[int(rounds * 0.95)]
         print(f"{name:44} {p50:7.1f}ms {p95:6.1f}ms {sizes[name] / 1024:26.0f}kB")
