@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,37 +30,56 @@ class Client:
 
     name: str
     port: int
+    pid: int  # of the server
     method: str
     path: str
     headers: dict[str, str]
     body: bytes | None = None
 
-    def ask(self) -> tuple[float, int]:
-        """Milliseconds, and the size of the answer."""
+    def ask(self) -> "Answer":
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
             connection.connect()
-            began = time.perf_counter()
+            began, worked_ms = time.perf_counter(), read_cpu_ms(self.pid)
             connection.request(self.method, self.path, self.body, self.headers)
             answer = connection.getresponse()
             size = len(answer.read())
             milliseconds = (time.perf_counter() - began) * 1000
         if answer.status != 200:
             sys.exit(f"{self.name} answers {answer.status}")
-        return milliseconds, size
+        return Answer(milliseconds, read_cpu_ms(self.pid) - worked_ms, size)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`cpu_ms` is the server's own: on a machine that does other things too it says more than the time."""
+
+    milliseconds: float
+    cpu_ms: float
+    size_bytes: int
+
+
+def read_cpu_ms(pid: int) -> float:
+    """Of all threads of a process so far."""
+    spent = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError):  # a thread that ended meanwhile
+            spent += int((thread / "schedstat").read_text().split()[0])
+    return spent / 1e6
 
 
 def compare_with_phoenix(data: Path, cookies: str, scratch: Path, rounds: int) -> None:
     """Our server over the database that is there; without Phoenix, a sentence."""
     try:
-        with started_phoenix(scratch) as peer, started_plimsoll(data) as port:
+        with started_phoenix(scratch) as peer, started_plimsoll(data) as (port, pid):
             ours = {"host": f"127.0.0.1:{port}", "cookie": cookies, "accept-encoding": "identity"}
             clients = [
-                Client("our list page", port, "GET", "/sessions/", ours),
-                Client("our API, 50 sessions", port, "GET", "/api/v1/sessions", ours),
-                Client("Phoenix REST, 50 spans", peer.port, "GET", REST_PATH, {}),
+                Client("our list page", port, pid, "GET", "/sessions/", ours),
+                Client("our API, 50 sessions", port, pid, "GET", "/api/v1/sessions", ours),
+                Client("Phoenix REST, 50 spans", peer.port, peer.pid, "GET", REST_PATH, {}),
                 Client(
                     "Phoenix GraphQL, 50 spans",
                     peer.port,
+                    peer.pid,
                     "POST",
                     "/graphql",
                     {"content-type": "application/json"},
@@ -73,8 +92,8 @@ def compare_with_phoenix(data: Path, cookies: str, scratch: Path, rounds: int) -
 
 
 @contextmanager
-def started_plimsoll(data: Path) -> Iterator[int]:
-    """`plimsoll web`, with its own compiled files."""
+def started_plimsoll(data: Path) -> Iterator[tuple[int, int]]:
+    """`plimsoll web`, with its own compiled files; its port and process id."""
     port = free_port()
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     root = str(Path(__file__).resolve().parents[1])
@@ -86,7 +105,7 @@ def started_plimsoll(data: Path) -> Iterator[int]:
             if process.poll() is not None or time.monotonic() > give_up_at:
                 sys.exit("plimsoll web does not start")
             time.sleep(0.2)
-        yield port
+        yield port, process.pid
     finally:
         process.terminate()
         process.wait(30)
@@ -100,25 +119,29 @@ def _answers(port: int) -> bool:
         return False
 
 
-def _measure(clients: list[Client], rounds: int) -> dict[str, float]:
-    """Interleaved; the first two answers warm caches up and do not count."""
-    times: dict[str, list[float]] = {client.name: [] for client in clients}
-    sizes: dict[str, int] = {}
-    for number in range(rounds + 2):
+def _measure(clients: list[Client], rounds: int) -> dict[str, tuple[float, float]]:
+    """Medians of time and of the server's CPU. Interleaved; the first two answers warm caches up and do not count."""
+    answers: dict[str, list[Answer]] = {client.name: [] for client in clients}
+    for _ in range(rounds + 2):
         for client in clients:
-            milliseconds, sizes[client.name] = client.ask()
-            if number >= 2:
-                times[client.name].append(milliseconds)
+            answers[client.name].append(client.ask())
     print(f"\nover HTTP, one request after the other; Phoenix has {SPANS:,} spans")
-    for name, found in times.items():
-        p50, p95 = statistics.median(found), sorted(found)[int(rounds * 0.95)]
-        print(f"{name:44} {p50:7.1f}ms {p95:6.1f}ms {sizes[name] / 1024:26.0f}kB")
-    return {name: statistics.median(found) for name, found in times.items()}
+    print(f"{'':44} {'p50':>9} {'p95':>8} {'its CPU':>8}             size")
+    medians = {}
+    for name, found in answers.items():
+        times = sorted(answer.milliseconds for answer in found[2:])
+        p50, cpu = statistics.median(times), statistics.median(answer.cpu_ms for answer in found[2:])
+        size = found[-1].size_bytes / 1024
+        print(f"{name:44} {p50:7.1f}ms {times[int(rounds * 0.95)]:6.1f}ms {cpu:6.1f}ms {size:14.0f}kB")
+        medians[name] = (p50, cpu)
+    return medians
 
 
-def _print_ratios(medians: dict[str, float]) -> None:
+def _print_ratios(medians: dict[str, tuple[float, float]]) -> None:
     for ours in ("our list page", "our API, 50 sessions"):
         for theirs, goal in (("Phoenix REST, 50 spans", GOAL_REST), ("Phoenix GraphQL, 50 spans", GOAL_GRAPHQL)):
-            ratio = medians[theirs] / medians[ours]
+            ratio, of_cpu = (their / own for their, own in zip(medians[theirs], medians[ours], strict=True))
             verdict = "ok" if ratio >= goal else "MISSED"
-            print(f"  {ours} beside {theirs:<28} {ratio:6.1f}x  goal {goal:g}x  {verdict}")
+            print(
+                f"  {ours} beside {theirs}".ljust(56), f"{ratio:6.1f}x, CPU {of_cpu:6.1f}x  goal {goal:g}x  {verdict}"
+            )

@@ -45,6 +45,7 @@ class PhoenixMissing(Exception):
 @dataclass(frozen=True)
 class Peer:
     port: int
+    pid: int
     graphql_body: bytes = json.dumps({"query": QUERY}).encode()
 
 
@@ -65,7 +66,7 @@ def started_phoenix(folder: Path) -> Iterator[Peer]:
     try:
         _await(process, f"http://127.0.0.1:{port}/healthz", folder / "log")
         _fill(data / "phoenix.db")
-        yield Peer(port)
+        yield Peer(port, process.pid)
     finally:
         process.terminate()
         process.wait(30)
@@ -116,7 +117,6 @@ def _fill(database: Path) -> None:
             " VALUES (?, ?, ?, ?, 'messages', 'LLM', ?, ?, ?, '[]', 'OK', '', 0, ?, ?, ?, ?)",
             _make_spans(),
         )
-        connection.execute("ANALYZE")
     connection.close()
 
 
