@@ -1,8 +1,9 @@
 """Pages over a full database: sessions list at any depth, every sort and filter, text search, overview, session page.
 
 Server time inside one process through Django's test client (middleware, view, queries, template; no HTTP, no thread
-hop); `asgi` rows go through the ASGI handler as `plimsoll web` does. SQLite in a scratch folder, or PostgreSQL when
-DATABASE_URL names an EMPTY database. `python bench/pages.py --sessions 20000 --calls 1000000`.
+hop); `asgi` rows go through the ASGI handler as `plimsoll web` does. SQLite and PostgreSQL, each in a scratch folder,
+then our list beside Phoenix's (bench/page_peers.py says where that work is not equal). `python -m bench.pages` seeds
+100,000 sessions and 5,000,000 calls, a few minutes for each database; `--sessions 20000 --calls 1000000` is quicker.
 """
 
 # ruff: noqa: PLC0415 (Django is set up when the scratch folder is known)
@@ -10,13 +11,18 @@ import argparse
 import asyncio
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from bench.page_peers import compare_with_phoenix
+from tests.services import find_postgresql, started_postgresql
 
 ROOT = Path(__file__).resolve().parents[1]
 GOAL_LIST_MS, GOAL_SESSION_MS, GOAL_FRAGMENT_MS = 15, 60, 5
@@ -27,11 +33,11 @@ class Ask:
     name: str
     url: str
     goal_ms: int | None = GOAL_LIST_MS
-    is_fragment: bool = False
+    target: str = ""  # the place in the page that htmx fills; empty for a whole page
 
     @property
     def headers(self) -> dict[str, str]:
-        return {"hx-request": "true", "hx-target": "session-list"} if self.is_fragment else {}
+        return {"hx-request": "true", "hx-target": self.target} if self.target else {}
 
 
 FLOOR = Ask("account page (the floor: frame, no content)", "/account/", None)
@@ -53,7 +59,6 @@ def prepare(data: Path) -> None:
         "DJANGO_SETTINGS_MODULE": "dashboard.settings",
         "PLIMSOLL_LOG_LEVEL": "ERROR",
     }
-    sys.path.insert(0, str(ROOT))
     import django
 
     django.setup()
@@ -85,11 +90,13 @@ def list_asks(sessions: int, big_session_pk: int) -> Iterator[Ask]:
     ):
         yield Ask(f"{name}, by activity", f"/sessions/?{query}")
         yield Ask(f"{name}, by spend", f"/sessions/?{query}&sort=spend")
-    yield Ask("list fragment", "/sessions/", GOAL_LIST_MS, is_fragment=True)
+    yield Ask("list fragment", "/sessions/", GOAL_FRAGMENT_MS, target="session-list")
     yield Ask("API, 50 sessions", "/api/v1/sessions")
     yield Ask("overview", "/", None)
-    yield Ask("session page, 2,000 calls", f"/sessions/{big_session_pk}/", GOAL_SESSION_MS)
-    yield Ask("session fragment: settings tab", f"/sessions/{big_session_pk}/settings/", None, is_fragment=True)
+    session_url = f"/sessions/{big_session_pk}/"
+    yield Ask("session page, 2,000 calls", session_url, GOAL_SESSION_MS)
+    yield Ask("session fragment: page of calls", session_url, GOAL_FRAGMENT_MS, target="calls-table")
+    yield Ask("session fragment: settings tab", f"{session_url}settings/", GOAL_FRAGMENT_MS, target="tab-content")
 
 
 def deep_url(sort: str, depth: int) -> str:
@@ -178,22 +185,26 @@ def measure_asgi(url: str, cookies: str, rounds: int) -> float:
     return asyncio.run(ask_all())
 
 
-def run(sessions: int, calls: int, rounds: int) -> dict[str, float]:
-    """Seed unless the folder holds a database already, measure, print; the median of every ask by its name."""
+def run(sessions: int, calls: int, rounds: int) -> tuple[dict[str, float], str]:
+    """Seed unless the folder holds a database already, measure, print; the median of every ask by its name, and the
+    cookies of who asked."""
     from django.core.management import call_command
     from django.db import connection
     from django.test import Client
 
     from bench.seeded_pages import find_place, seed
     from dashboard.static_build import build_static_files
+    from dashboard.web_server import set_garbage_aside
 
     call_command("migrate", verbosity=0)
     build_static_files()
-    print(f"\n{connection.vendor}: {sessions:,} sessions, {calls:,} calls", flush=True)
+    load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
+    print(f"\n{connection.vendor}: {sessions:,} sessions, {calls:,} calls; load average {load}", flush=True)
     place = find_place() or seed(sessions, calls)
     client = Client(headers={"host": "localhost"})
     client.force_login(place.owner, backend="django.contrib.auth.backends.ModelBackend")
     asks = [FLOOR, *list_asks(sessions, place.big_session_pk)]
+    set_garbage_aside()  # as `plimsoll web` does
     results = measure_all(asks, client.get, rounds)
     print(f"{'':44} {'p50':>9} {'p95':>8} {'own CPU':>8}  queries     size")
     for result in results:
@@ -203,7 +214,7 @@ def run(sessions: int, calls: int, rounds: int) -> dict[str, float]:
         print(f"{result.ask.name:44} {figures} {result.queries:8} {result.size_bytes / 1024:6.0f}kB{mark}")
     cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items())
     print(f"{'asgi: sessions list':44} {measure_asgi('/sessions/', cookies, rounds):7.1f}ms")
-    return {result.ask.name: result.p50_ms for result in results}
+    return {result.ask.name: result.p50_ms for result in results}, cookies
 
 
 def print_ratios(medians: dict[str, float]) -> None:
@@ -215,18 +226,36 @@ def print_ratios(medians: dict[str, float]) -> None:
     print(f"  slowest list to the floor     {max(lists) / medians[FLOOR.name]:5.2f}x")
 
 
+def run_on_postgresql(arguments: argparse.Namespace) -> None:
+    """In a process of its own: Django knows one database for as long as it lives."""
+    if find_postgresql() is None:
+        print("\nPostgreSQL is not installed: left out.")
+        return
+    sizes = {name: getattr(arguments, name) for name in ("sessions", "calls", "rounds")}
+    command = [sys.executable, "-m", "bench.pages", "--only", *(f"--{name}={size}" for name, size in sizes.items())]
+    with started_postgresql() as url:
+        kept = {name: value for name, value in os.environ.items() if name != "PLIMSOLL_DATA"}
+        subprocess.run(command, env={**kept, "DATABASE_URL": url}, cwd=ROOT, check=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, default=100_000)
     parser.add_argument("--calls", type=int, default=5_000_000)
     parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--small", action="store_true", help="1,000 sessions: run it beside, and compare")
-    parser.add_argument("--data", type=Path, help="keep the database in this folder and use it again")
+    parser.add_argument("--data", type=Path, help="keep the SQLite database in this folder and use it again")
+    parser.add_argument("--only", action="store_true", help="this database alone: SQLite, or an empty DATABASE_URL")
     arguments = parser.parse_args()
-    sessions, calls = (1000, 50_000) if arguments.small else (arguments.sessions, arguments.calls)
-    with tempfile.TemporaryDirectory(prefix="plimsoll-bench-") as folder:
-        prepare(arguments.data or Path(folder))
-        print_ratios(run(sessions, calls, arguments.rounds))
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plimsoll-bench-")))
+        data = arguments.data or scratch / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        prepare(data)
+        medians, cookies = run(arguments.sessions, arguments.calls, arguments.rounds)
+        print_ratios(medians)
+        if not (arguments.only or "DATABASE_URL" in os.environ):
+            run_on_postgresql(arguments)
+            compare_with_phoenix(data, cookies, scratch / "phoenix", arguments.rounds)
 
 
 if __name__ == "__main__":

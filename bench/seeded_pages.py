@@ -13,7 +13,17 @@ from django.utils import timezone
 
 from compaction.context.policy import Policy
 from compaction.context.windows import ModelInUse
-from dashboard.models import AgentSession, CacheBreak, Membership, ObservedCompaction, Role, SessionHour, Team, User
+from dashboard.models import (
+    AgentSession,
+    CacheBreak,
+    Membership,
+    ObservedCompaction,
+    Role,
+    SessionHour,
+    Team,
+    Thread,
+    User,
+)
 from dashboard.session_levels import work_out_level
 
 DAYS = 90
@@ -62,6 +72,7 @@ def seed(sessions: int, calls: int) -> Place:
     _insert(AgentSession, (_make_session(chance, now, team, people, per_session) for _ in range(sessions)))
     big = AgentSession.objects.order_by("pk")[0]
     AgentSession.objects.filter(pk=big.pk).update(call_count=BIG_SESSION_CALLS)
+    _insert(Thread, _make_threads())
     _insert(SessionHour, _make_hours(chance))
     _insert(CacheBreak, _make_breaks(chance))
     _insert(ObservedCompaction, _make_compactions(chance))
@@ -131,6 +142,11 @@ def _make_session(
     )
 
 
+def _make_threads() -> Iterator[Thread]:
+    for session in _seeded_sessions():
+        yield Thread(session_id=session.pk, model=session.model, call_count=session.call_count)
+
+
 def _make_hours(chance: random.Random) -> Iterator[SessionHour]:
     for session in _seeded_sessions():
         hour_at = session.last_at.replace(minute=0, second=0, microsecond=0)
@@ -181,7 +197,7 @@ def _make_compactions(chance: random.Random) -> Iterator[ObservedCompaction]:
 
 
 def _seeded_sessions() -> Iterator[AgentSession]:
-    columns = ("team_id", "last_at", "model", "spent_usd", "lost_usd", "break_count", "compaction_count")
+    columns = ("team_id", "last_at", "model", "spent_usd", "lost_usd", "break_count", "compaction_count", "call_count")
     return AgentSession.objects.only(*columns).order_by("pk").iterator(chunk_size=BATCH)
 
 

@@ -252,10 +252,14 @@ def require_run(actor: Actor, session: AgentSession) -> None:
 
 def reads_content(actor: Actor, session: AgentSession) -> bool:
     """One's own sessions, or everybody's with the grant. Whether there is content to read is another question."""
-    if actor.may(Act.READ_TEAM_CONTENT, session.team):
+    return reads_content_of(actor, session.team, session.owner_id)
+
+
+def reads_content_of(actor: Actor, team: Team, owner_id: int | None) -> bool:
+    if actor.may(Act.READ_TEAM_CONTENT, team):
         return True
-    is_own = actor.user is not None and session.owner_id == actor.user.pk
-    return is_own and actor.may(Act.READ_OWN_CONTENT, session.team)
+    is_own = actor.user is not None and owner_id == actor.user.pk
+    return is_own and actor.may(Act.READ_OWN_CONTENT, team)
 
 
 # --- who may give what -----------------------------------------------------------------------------------------------

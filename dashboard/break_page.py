@@ -1,8 +1,6 @@
 """One cache break or expected rebuild with everything that explains it: numbers, evidence, both calls, the diff."""
 
 from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
 
 from django.db.models import Q
 
@@ -37,25 +35,6 @@ class Further:
 
 
 @dataclass(frozen=True)
-class CallSide:
-    """The call before or after, side by side."""
-
-    id: int
-    number: int
-    at: datetime | None
-    model: str
-    client_version: str
-    input_tokens: int
-    read_tokens: int
-    write_5m_tokens: int
-    write_1h_tokens: int
-    output_tokens: int
-    context_tokens: int
-    cost_usd: Decimal | None
-    query_source: str
-
-
-@dataclass(frozen=True)
 class BreakPage:
     """All of one loss."""
 
@@ -66,8 +45,8 @@ class BreakPage:
     predicted: str
     further: tuple[Further, ...]
     conflicts: tuple[str, ...]
-    before: CallSide | None
-    after: CallSide | None
+    before: ApiCall | None
+    after: ApiCall | None
     diff: PrefixView | None
     missing: Missing | None
     content_state: ContentState
@@ -113,30 +92,12 @@ def _find_compaction(loss: CacheBreak) -> int | None:
     return found.order_by("-at", "-id").values_list("pk", flat=True).first()
 
 
-def _read_sides(loss: CacheBreak) -> tuple[CallSide | None, CallSide | None]:
+def _read_sides(loss: CacheBreak) -> tuple[ApiCall | None, ApiCall | None]:
     rows = ApiCall.objects.filter(
         Q(call_id=loss.call_id) | Q(call_id=loss.previous_call_id), session_id=loss.session_id
     )
-    sides = {row.call_id: _make_side(row) for row in rows}
+    sides = {row.call_id: row for row in rows}
     return sides.get(loss.previous_call_id), sides.get(loss.call_id)
-
-
-def _make_side(call: ApiCall) -> CallSide:
-    return CallSide(
-        id=call.pk,
-        number=call.number,
-        at=call.at,
-        model=call.model,
-        client_version=call.client_version,
-        input_tokens=call.input_tokens,
-        read_tokens=call.read_tokens,
-        write_5m_tokens=call.write_5m_tokens,
-        write_1h_tokens=call.write_1h_tokens,
-        output_tokens=call.output_tokens,
-        context_tokens=call.context_tokens,
-        cost_usd=call.cost_usd,
-        query_source=call.query_source,
-    )
 
 
 def _draw_bar(loss: CacheBreak) -> PrefixBar:

@@ -5,6 +5,7 @@ Pure: lines, reading and forecast of the engine come in. The marks are made in d
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from compaction.context.forecast import Forecast, NotEnoughData
 from compaction.context.thresholds import NOT_SEEN_REMARK, Level, Line, Lines, LineState, Reading
@@ -44,7 +45,6 @@ class Tick:
     tokens: int
     percent: float
     chain: tuple[Line, ...]
-    is_reached: bool = False
     is_dashed: bool = False
     remarks: tuple[str, ...] = ()
 
@@ -69,6 +69,24 @@ class Tick:
         return (first, *(Step(line.formula, _say_origin(line)) for line in self.chain))
 
 
+@dataclass(frozen=True, eq=False)
+class GaugeScale:
+    """The marks of some lines on a bar that is so many tokens long. All gauges of a list with the same lines share it,
+    and with it everything that is drawn or said of the marks alone."""
+
+    lines: Lines
+    tokens: int
+    ticks: tuple[Tick, ...]
+
+    @cached_property
+    def labels(self) -> str:
+        return " · ".join(tick.label for tick in self.ticks)
+
+    @cached_property
+    def sentence(self) -> str:
+        return f"Lines: {', '.join(f'{tick.name} at {tick.tokens:,}' for tick in self.ticks)}."
+
+
 @dataclass(frozen=True, slots=True)
 class GaugeBar:
     """Everything a gauge shows. Percents are of its scale: the window, or all that is used where that is more."""
@@ -79,7 +97,7 @@ class GaugeBar:
     fill_percent: float = 0.0
     window_percent: float = 100.0
     percent_left: int | None = None
-    ticks: tuple[Tick, ...] = ()
+    scale: GaugeScale | None = None
     peak_tokens: int | None = None
     peak_percent: float | None = None
     forecast_words: str = ""
@@ -89,6 +107,10 @@ class GaugeBar:
     @property
     def style(self) -> str:
         return STYLES[self.level]
+
+    @property
+    def ticks(self) -> tuple[Tick, ...]:
+        return self.scale.ticks if self.scale else ()
 
     @property
     def is_known(self) -> bool:
@@ -134,7 +156,8 @@ class GaugeBar:
         if self.is_over_full:
             parts.append(f"{self.used_tokens - self.window_tokens:,} tokens over the window.")
         parts.append(f"Level: {self.level}.")
-        parts.append(f"Lines: {', '.join(f'{tick.name} at {tick.tokens:,}' for tick in self.ticks)}.")
+        if self.scale:
+            parts.append(self.scale.sentence)
         if self.notice:
             parts.append(self.notice)
         if self.peak_tokens is not None:
@@ -150,30 +173,42 @@ def draw_gauge(
     *,
     forecast: Forecast | NotEnoughData | None = None,
     peak_tokens: int | None = None,
+    scale: GaugeScale | None = None,
 ) -> GaugeBar:
-    """Place a reading, its peak and the lines on one bar. Without lines there is no bar, only the tokens."""
+    """Place a reading, its peak and the lines on one bar. Without lines there is no bar, only the tokens.
+
+    `scale`: one of these lines that is drawn already, taken where it is long enough.
+    """
     if lines is None:
         return GaugeBar(reading.level, reading.used_tokens, None, peak_tokens=peak_tokens, notice=WINDOW_NOT_KNOWN)
     used, window = max(0, reading.used_tokens), lines.window.tokens
-    scale = max(used, window, peak_tokens or 0, 1)
+    length = max(used, window, peak_tokens or 0, 1)
+    if scale is None or scale.tokens != length:
+        scale = draw_scale(lines, length)
     words, reason = _say_forecast(forecast, reading)
     return GaugeBar(
         level=reading.level,
         used_tokens=reading.used_tokens,
         window_tokens=window,
-        fill_percent=_share(used, scale),
-        window_percent=_share(window, scale),
+        fill_percent=_share(used, length),
+        window_percent=_share(window, length),
         percent_left=reading.percent_left,
-        ticks=tuple(_draw_ticks(lines, used, scale)),
+        scale=scale,
         peak_tokens=peak_tokens,
-        peak_percent=None if peak_tokens is None else _share(peak_tokens, scale),
+        peak_percent=None if peak_tokens is None else _share(peak_tokens, length),
         forecast_words=words,
         forecast_reason=reason,
         notice=_NOTICES[lines.auto_state],
     )
 
 
-def _draw_ticks(lines: Lines, used_tokens: int, scale_tokens: int) -> Iterator[Tick]:
+def draw_scale(lines: Lines, tokens: int | None = None) -> GaugeScale:
+    """As long as the window, unless told otherwise."""
+    length = max(1, lines.window.tokens) if tokens is None else tokens
+    return GaugeScale(lines, length, tuple(_draw_ticks(lines, length)))
+
+
+def _draw_ticks(lines: Lines, scale_tokens: int) -> Iterator[Tick]:
     limits = (lines.available, lines.auto) if lines.is_auto_on else (lines.available,)
     marks: list[tuple[Level, Line, tuple[Line, ...]]] = [
         (Level.WARNING, lines.warning, limits),
@@ -193,7 +228,6 @@ def _draw_ticks(lines: Lines, used_tokens: int, scale_tokens: int) -> Iterator[T
             tokens=tokens,
             percent=_share(tokens, scale_tokens),
             chain=tuple({line.name: line for _, own, before in group for line in (*before, own)}.values()),
-            is_reached=used_tokens >= tokens,
             is_dashed=is_auto and lines.auto_state is LineState.NOT_SEEN,
             remarks=lines.remarks if is_auto else (),
         )

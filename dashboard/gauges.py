@@ -4,14 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 
 from django.urls import reverse
 
-from compaction.context.thresholds import Lines, draw_lines, read_level
+from compaction.context.policy import Policy
+from compaction.context.thresholds import draw_lines, read_level
 from compaction.context.windows import ModelInUse
 from dashboard import access
 from dashboard.access import Act, Actor
-from dashboard.gauge_bar import NOW, GaugeBar, draw_gauge
+from dashboard.gauge_bar import NOW, GaugeBar, GaugeScale, draw_gauge, draw_scale
+from dashboard.listed_session import ListedSession
 from dashboard.live_state import LiveState, find_live_state
 from dashboard.models import AgentSession, Team
 from dashboard.policies.in_force import TeamSettings, find_policy
@@ -22,26 +25,20 @@ from dashboard.words import say_range
 
 PAGE_SIZE = 50
 _SHORT_ID = 8
-_COLUMNS = (
-    "team_id", "external_id", "owner_id", "developer", "title", "project", "branch", "model", "client_version",
-    "started_at", "reported_window_tokens", "last_at", "ended_at", "warm_until", "context_tokens", "level",
-    "level_rank", "percent_left", "forecast", "recent_hits", "spent_usd", "lost_usd", "call_count", "unpriced_count",
-    "turn_count", "break_count", "compaction_count", "mid_task_count",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
     """One line of a list. The title is empty for who may not read it."""
 
-    session: AgentSession
+    session: ListedSession
+    team: Team
     url: str
     title: str
     state: LiveState
     bar: GaugeBar
     forecast_words: str
     warm_seconds: int | None  # left of the cache's time, 0 when it is over, None when it is not known
-    hits: tuple[float, ...]
 
     @property
     def name(self) -> str:
@@ -49,7 +46,8 @@ class SessionRow:
 
     @property
     def last_hit(self) -> float | None:
-        return self.hits[-1] if self.hits else None
+        hits = self.session.recent_hits
+        return hits[-1] / 100 if hits else None
 
     @property
     def warm_words(self) -> str:
@@ -100,7 +98,7 @@ def find_sessions(
     size: int = PAGE_SIZE,
 ) -> Page:
     team_ids = [team.pk for team in teams]
-    visible = access.sessions(actor).only(*_COLUMNS)
+    visible = access.sessions(actor)
     if filters.team:
         visible = visible.filter(team_id__in=team_ids)
     listed = SessionList(visible, team_ids, filters, search_for(actor, filters.text), now)
@@ -108,61 +106,67 @@ def find_sessions(
 
 
 def draw_rows(
-    actor: Actor, sessions: Sequence[AgentSession], teams: Sequence[Team], *, now: datetime
+    actor: Actor, sessions: Sequence[ListedSession], teams: Sequence[Team], *, now: datetime
 ) -> tuple[SessionRow, ...]:
     """One query for each team that has a session here."""
     shown = {session.team_id for session in sessions}
     teams_by_id = {team.pk: team for team in teams if team.pk in shown}
-    drawn = LineMemo({pk: find_policy(team) for pk, team in teams_by_id.items()})
+    scales = _Scales({pk: find_policy(team) for pk, team in teams_by_id.items()})
     # One look into the URL table for a whole page.
     pattern = reverse("session", args=[0])
     rows = []
     for session in sessions:
-        title = find_title(actor, session, teams_by_id[session.team_id])
-        lines = drawn.find_lines(session)
-        bar = draw_gauge(lines, read_level(lines, session.context_tokens))
+        team = teams_by_id[session.team_id]
+        scale = scales.find_scale(session)
+        lines = scale.lines if scale else None
+        bar = draw_gauge(lines, read_level(lines, session.context_tokens), scale=scale)
         rows.append(
             SessionRow(
                 session=session,
+                team=team,
                 url=pattern.replace("0", str(session.pk), 1),
-                title=title,
+                title=find_title(actor, session, team),
                 state=find_live_state(session, now=now),
                 bar=bar,
                 forecast_words=say_forecast(session, bar),
                 warm_seconds=_count_warm(session, now),
-                hits=tuple(percent / 100 for percent in session.recent_hits),
             )
         )
     return tuple(rows)
 
 
-def find_title(actor: Actor, session: AgentSession, team: Team) -> str:
+def find_title(actor: Actor, session: AgentSession | ListedSession, team: Team) -> str:
     """A title quotes the conversation: empty for who may not read it."""
-    session.team = team
-    return session.title if access.reads_content(actor, session) else ""
+    return session.title if access.reads_content_of(actor, team, session.owner_id) else ""
 
 
-def name_session(actor: Actor, session: AgentSession, team: Team) -> str:
+def name_session(actor: Actor, session: AgentSession | ListedSession, team: Team) -> str:
     return find_title(actor, session, team) or session.external_id[:_SHORT_ID]
 
 
-class LineMemo:
-    """Lines by team, model, client and window: a page of sessions has few different ones."""
+class _Scales:
+    """Lines on their scale by team, model, client and window: a page of sessions has few different ones."""
 
     def __init__(self, settings: dict[int, TeamSettings]) -> None:
         self._settings = settings
-        self._drawn: dict[tuple[int, str, str, int | None], Lines | None] = {}
+        self._found: dict[tuple[int, str, str, int | None], GaugeScale | None] = {}
 
-    def find_lines(self, session: AgentSession) -> Lines | None:
+    def find_scale(self, session: ListedSession) -> GaugeScale | None:
         key = (session.team_id, session.model, session.client_version, session.reported_window_tokens)
-        if key not in self._drawn:
+        if key not in self._found:
             _, model, version, window = key
             in_use = ModelInUse(model, client_version=version or None, reported_window_tokens=window)
-            self._drawn[key] = draw_lines(self._settings[session.team_id].lines_policy, in_use)
-        return self._drawn[key]
+            self._found[key] = _draw_scale(self._settings[session.team_id].lines_policy, in_use)
+        return self._found[key]
 
 
-def say_forecast(session: AgentSession, bar: GaugeBar) -> str:
+@lru_cache(maxsize=512)
+def _draw_scale(policy: Policy, in_use: ModelInUse) -> GaugeScale | None:
+    lines = draw_lines(policy, in_use)
+    return draw_scale(lines) if lines else None
+
+
+def say_forecast(session: ListedSession, bar: GaugeBar) -> str:
     """Turns to the auto-compact line, calls where turns cannot be told; empty without a forecast."""
     if bar.percent_left == 0:
         return NOW
@@ -174,7 +178,7 @@ def say_forecast(session: AgentSession, bar: GaugeBar) -> str:
     return ""
 
 
-def _count_warm(session: AgentSession, now: datetime) -> int | None:
+def _count_warm(session: ListedSession, now: datetime) -> int | None:
     if session.warm_until is None:
         return None
     return max(0, int((session.warm_until - now).total_seconds()))

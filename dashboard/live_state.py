@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from dashboard.listed_session import ListedSession
 from dashboard.models import AgentSession
 
 LIVE_FOR = timedelta(minutes=5)
@@ -16,7 +17,7 @@ class LiveState(StrEnum):
     ENDED = "ended"
 
 
-def find_live_state(session: AgentSession, *, now: datetime) -> LiveState:
+def find_live_state(session: AgentSession | ListedSession, *, now: datetime) -> LiveState:
     """Ended when the client said so and nothing came after it: a resumed session is at work again."""
     if session.ended_at is not None and session.ended_at >= session.last_at:
         return LiveState.ENDED

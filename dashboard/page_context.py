@@ -6,6 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 
 from dashboard import access
 from dashboard.access import Act, Actor
@@ -40,11 +41,16 @@ class PageContext:
     may_create_team: bool
 
 
-def page_context(request: HttpRequest) -> dict[str, PageContext]:
-    """A template context processor. Lazy at heart: an anonymous request asks the database nothing."""
+def page_context(request: HttpRequest) -> dict[str, object]:
+    """A template context processor. Put together when a template asks: fragments do not."""
+    return {"page": SimpleLazyObject(lambda: _describe_page(request))}
+
+
+def _describe_page(request: HttpRequest) -> PageContext:
+    """An anonymous request asks the database nothing."""
     actor: Actor = getattr(request, "actor", access.NOBODY)
     team = current_team(request, actor)
-    page = PageContext(
+    return PageContext(
         version=settings.VERSION,
         theme=chosen_theme(request),
         path=request.get_full_path(),
@@ -57,7 +63,6 @@ def page_context(request: HttpRequest) -> dict[str, PageContext]:
         may_see_styleguide=actor.may_anywhere(Act.GOVERN),
         may_create_team=access.may_create_team(actor, local_mode=settings.LOCAL_MODE),
     )
-    return {"page": page}
 
 
 def chosen_theme(request: HttpRequest) -> str:

@@ -48,12 +48,18 @@ class Neighbours:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where the context stands: the lines in force, the reading, the forecast to the limit, and all of it drawn."""
+class LinesInForce:
+    """The lines of a session's window as the team's policy of today draws them."""
 
     settings: TeamSettings
     in_use: ModelInUse
     lines: Lines | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing(LinesInForce):
+    """Where the context stands: the lines in force, the reading, the forecast to the limit, and all of it drawn."""
+
     reading: Reading
     forecast: Forecast | NotEnoughData
     bar: GaugeBar
@@ -168,7 +174,9 @@ def _count_warm(session: AgentSession, now: datetime) -> int | None:
 
 
 def _read_lineage(actor: Actor, session: AgentSession) -> Lineage:
-    family = Q(forked_from=session.external_id)
+    # As a range: nearly all sessions have the same empty value here, and SQLite, which keeps averages, would read every
+    # session of the team rather than look for an equal one in the index.
+    family = Q(forked_from__range=(session.external_id, session.external_id))
     if session.forked_from:
         family |= Q(external_id=session.forked_from)
     found = access.sessions(actor).filter(family, team=session.team).exclude(pk=session.pk)
@@ -192,7 +200,8 @@ def _find_neighbours(actor: Actor, session: AgentSession) -> Neighbours:
     )
 
 
-def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -> Standing:
+def read_lines(session: AgentSession, thread: Thread | None) -> LinesInForce:
+    """One query."""
     settings = find_policy(session.team)
     in_use = ModelInUse(
         session.model,
@@ -200,11 +209,16 @@ def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -
         reported_window_tokens=session.reported_window_tokens,
         responses=thread.call_count if thread else None,
     )
-    lines = draw_lines(settings.lines_policy, in_use)
+    return LinesInForce(settings, in_use, draw_lines(settings.lines_policy, in_use))
+
+
+def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -> Standing:
+    in_force = read_lines(session, thread)
+    lines = in_force.lines
     reading = read_level(lines, session.context_tokens)
     forecast = _read_forecast(actor, session, thread, lines)
     bar = draw_gauge(lines, reading, forecast=forecast, peak_tokens=session.peak_tokens or None)
-    return Standing(settings, in_use, lines, reading, forecast, bar)
+    return Standing(in_force.settings, in_force.in_use, lines, reading, forecast, bar)
 
 
 def _read_forecast(

@@ -1,7 +1,7 @@
 """Pages of sessions by place instead of number: as quick at any depth, and steady while sessions come and change.
 
-A place is the values a session is sorted by. Few matches are fetched and sorted here; many are walked in the order of
-the sort's index, of which only as much is read as a page takes.
+A place is the values a session is sorted by. Few matches are found first and then sorted; many are walked in the order
+of the sort's index, of which only as much is read as a page takes.
 """
 
 import re
@@ -9,18 +9,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import reduce
+from operator import or_
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 
+from dashboard.listed_session import ListedSession, list_columns
 from dashboard.models import AgentSession
 from dashboard.session_filters import SessionFilters, SortName
 from dashboard.session_search import TextSearch
 
-FEW = 1000  # matches that are fetched and sorted here
+FEW = 1000  # matches that are found first and then sorted
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _USD_DIGITS = 8
 _PLACE = re.compile(r"(-?[0-9]{1,18}|n)(\.(-?[0-9]{1,18}|n))*", re.ASCII)
+
+_FIELDS = {field.name: field for field in AgentSession._meta.concrete_fields}
 
 Place = tuple[int | None, ...]
 
@@ -96,7 +102,7 @@ class Cursor:
 class Page:
     """`before` and `after` are places as text, empty where the list ends. `total` is known of few matches."""
 
-    sessions: tuple[AgentSession, ...]
+    sessions: tuple[ListedSession, ...]
     before: str
     after: str
     total: int | None = None
@@ -114,11 +120,11 @@ class SessionList:
 
     def find_page(self, size: int, cursor: Cursor | None = None) -> Page:
         columns = SORTS[self.filters.sort]
-        candidates = self._find_candidates()
-        if candidates is None:
-            found, total = self._walk(columns, size + 1, cursor), None
+        few, total = self._find_few()
+        if few is None:
+            found = self._walk(columns, size + 1, cursor)
         else:
-            found, total = self._pick(columns, size + 1, cursor, candidates)
+            found = self._pick(columns, size + 1, cursor, few) if total else []
         has_more, kept = len(found) > size, found[:size]
         forwards = cursor is None or cursor.forwards
         if not forwards:
@@ -133,35 +139,38 @@ class SessionList:
         columns = self.filters.match_columns(self.now)
         return columns & self.search.matching if self.search else columns
 
-    def _find_candidates(self) -> list[int] | None:
-        """Ids of few sessions among which all matches are; None when there are many, or nothing is filtered."""
+    def _find_few(self) -> tuple[QuerySet[AgentSession] | None, int | None]:
+        """All matches and their number; None when there are many, or nothing is filtered."""
         if self.search and (ids := self.search.find_candidates(FEW)) is not None:
-            return ids
+            found = self.visible.filter(self.matching, pk__in=ids).order_by().values_list("pk", flat=True)
+            matches = list(found)
+            return self.visible.filter(pk__in=matches), len(matches)
         # SQLite would read row after row for a text; PostgreSQL has its index in the plan.
         narrowing = self.matching if connection.vendor == "postgresql" else self.filters.match_columns(self.now)
         if not narrowing:
-            return None
-        ids = list(self.visible.filter(narrowing).order_by().values_list("pk", flat=True)[: FEW + 1])
-        return ids if len(ids) <= FEW else None
+            return None, None
+        narrowed = self.visible.filter(narrowing).order_by()
+        count = narrowed[: FEW + 1].count()
+        if count > FEW:
+            return None, None
+        # By their ids: those an index tells without touching a row.
+        few = self.visible.filter(pk__in=narrowed.values("pk"))
+        if self.search is None:
+            return few, count
+        few = few.filter(self.search.matching)
+        return few, few.count()
 
     def _pick(
-        self, columns: Sequence[Column], size: int, cursor: Cursor | None, candidates: list[int]
-    ) -> tuple[list[AgentSession], int]:
-        """Sorted here: the database would rather walk the sort's index and test every session in it."""
-        names = [column.name for column in columns]
-        matching = self.visible.filter(self.matching, pk__in=candidates).order_by()
-        places = [_encode(columns, values) for values in matching.values_list(*names)]
-        total = len(places)
-        places.sort(key=lambda place: _sort_key(columns, place), reverse=cursor is not None and not cursor.forwards)
-        if cursor is not None:
-            limit = _sort_key(columns, cursor.place)
-            sign = 1 if cursor.forwards else -1
-            places = [p for p in places if (sign > 0) is (_sort_key(columns, p) > limit) and p != cursor.place]
-        wanted = [pk for *_, pk in places[:size] if pk is not None]
-        rows = {session.pk: session for session in self.visible.filter(pk__in=wanted)}
-        return [rows[pk] for pk in wanted if pk in rows], total
+        self, columns: Sequence[Column], size: int, cursor: Cursor | None, few: QuerySet[AgentSession]
+    ) -> list[ListedSession]:
+        forwards = cursor is None or cursor.forwards
+        # Said so that no index has this order: the database would walk it and test every session of the team.
+        unindexed = [(column, Coalesce(column.name, column.name)) for column in columns]
+        order = [value.desc() if column.is_falling is forwards else value.asc() for column, value in unindexed]
+        chosen = few.filter(reduce(or_, _cut_stretches(columns, cursor))) if cursor else few
+        return self._read(columns, [chosen.order_by(*order)[:size]], forwards=forwards)
 
-    def _walk(self, columns: Sequence[Column], size: int, cursor: Cursor | None) -> list[AgentSession]:
+    def _walk(self, columns: Sequence[Column], size: int, cursor: Cursor | None) -> list[ListedSession]:
         forwards = cursor is None or cursor.forwards
         order = [f"{'-' if column.is_falling is forwards else ''}{column.name}" for column in columns]
         # One stretch of one team at a time is a stretch of the sort's index.
@@ -170,35 +179,56 @@ class SessionList:
             for team_id in self.team_ids
             for stretch in _cut_stretches(columns, cursor)
         ]
-        if not stretches:
-            return []
         if len(stretches) == 1:
-            return list(stretches[0])
-        # SQLite takes no LIMIT in a part of a UNION, but takes it in a subquery of a part.
-        parts = [self.visible.filter(pk__in=stretch.values("pk")).order_by() for stretch in stretches]
-        found = list(parts[0].union(*parts[1:], all=True))
+            return list(map(ListedSession._make, list_columns(stretches[0])))
+        return self._read(columns, stretches, forwards=forwards)[:size] if stretches else []
+
+    def _read(
+        self, columns: Sequence[Column], chosen: Sequence[QuerySet[AgentSession]], *, forwards: bool
+    ) -> list[ListedSession]:
+        """By their ids: SQLite takes no LIMIT in a part of a UNION, and sorts a few columns sooner than all of them."""
+        parts = [list_columns(self.visible.filter(pk__in=few.values("pk")).order_by()) for few in chosen]
+        found = list(map(ListedSession._make, parts[0].union(*parts[1:], all=True) if parts[1:] else parts[0]))
         found.sort(key=lambda session: _sort_key(columns, find_place(columns, session)), reverse=not forwards)
-        return found[:size]
+        return found
 
 
-def find_place(columns: Sequence[Column], session: AgentSession) -> Place:
+def find_place(columns: Sequence[Column], session: AgentSession | ListedSession) -> Place:
     return _encode(columns, [getattr(session, column.name) for column in columns])
 
 
-def spell_place(columns: Sequence[Column], session: AgentSession) -> str:
+def spell_place(columns: Sequence[Column], session: AgentSession | ListedSession) -> str:
     return ".".join("n" if number is None else str(number) for number in find_place(columns, session))
 
 
 def _cut_stretches(columns: Sequence[Column], cursor: Cursor | None) -> Iterator[Q]:
-    """Everything beyond the place, nearest first: the same but for the last column, but for the last two, …"""
+    """Everything beyond the place, nearest first: the same but for the last column, but for the last two, …
+
+    Columns that run the same way are compared at once, which is one stretch.
+    """
     if cursor is None:
         yield Q()
+        return
+    if len({column.is_falling for column in columns}) == 1 and None not in cursor.place:
+        yield Q(_compare_rows(columns, cursor))
         return
     for count in reversed(range(len(columns))):
         beyond = columns[count].beyond(cursor.place[count], forwards=cursor.forwards)
         if beyond is not None:
             same = [column.same(number) for column, number in zip(columns[:count], cursor.place, strict=False)]
             yield Q(*same, beyond)
+
+
+def _compare_rows(columns: Sequence[Column], cursor: Cursor) -> Func:
+    """(last_at, id) < (…, …), which both databases look up in an index."""
+    values = [
+        Value(column.decode(number), output_field=_FIELDS[column.name])
+        for column, number in zip(columns, cursor.place, strict=True)
+    ]
+    sign = "<" if columns[0].is_falling is cursor.forwards else ">"
+    left = Func(*(F(column.name) for column in columns), template="(%(expressions)s)")
+    right = Func(*values, template="(%(expressions)s)")
+    return Func(left, right, template="%(expressions)s", arg_joiner=f" {sign} ", output_field=BooleanField())
 
 
 def _encode(columns: Sequence[Column], values: Sequence[object]) -> Place:

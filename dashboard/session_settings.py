@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max, Q
+from django.db.models import BooleanField, Count, ExpressionWrapper, Max, Q
 
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Line, Lines, LineState
 from compaction.context.windows import Term
 from dashboard import access
 from dashboard.access import Act, Actor
-from dashboard.models import AgentSession
-from dashboard.session_page import SessionHeader
+from dashboard.gauge_bar import WINDOW_NOT_KNOWN
+from dashboard.models import AgentSession, Team
+from dashboard.session_page import LinesInForce
 
 STATE_WORDS = {
     LineState.IN_FORCE: "In force: the client compacts when its context reaches the auto-compact line.",
@@ -93,21 +94,20 @@ class SettingsInForce:
     may_tune: bool
 
 
-def read_settings(actor: Actor, header: SessionHeader) -> SettingsInForce:
-    standing, session = header.standing, header.session
-    policy = standing.settings.lines_policy.for_model(session.model)
-    lines = standing.lines
+def read_settings(actor: Actor, session: AgentSession, in_force: LinesInForce) -> SettingsInForce:
+    policy = in_force.settings.lines_policy.for_model(session.model)
+    lines = in_force.lines
     return SettingsInForce(
         lines=tuple(list_line_settings(lines)) if lines else (),
         state=str(lines.auto_state) if lines else "not known",
-        state_words=STATE_WORDS[lines.auto_state] if lines else standing.bar.notice,
+        state_words=STATE_WORDS[lines.auto_state] if lines else WINDOW_NOT_KNOWN,
         remarks=lines.remarks if lines else (),
         switches=tuple(_list_switches(policy)),
         notes=policy.notes,
         lifetimes=tuple(_read_lifetimes(actor, session)),
         chosen_ttl=str(policy.cache_ttl) if policy.cache_ttl else "",
-        policy=_read_policy_version(actor, header),
-        is_behind=session.policy_version != standing.settings.version,
+        policy=_read_policy_version(actor, session.team, in_force.settings.version),
+        is_behind=session.policy_version != in_force.settings.version,
         may_tune=actor.may(Act.TUNE, session.team),
     )
 
@@ -144,20 +144,17 @@ def _list_switches(policy: Policy) -> Iterator[Switch]:
 def _read_lifetimes(actor: Actor, session: AgentSession) -> Iterator[SeenLifetime]:
     """The main conversation and all sub-agents together: they may have been given different lifetimes."""
     short, long = Q(write_5m_tokens__gt=0), Q(write_1h_tokens__gt=0)
-    for name, whose in (("main conversation", Q(agent_id="")), ("sub-agents", ~Q(agent_id=""))):
-        seen = (
-            access.calls(actor)
-            .filter(whose, session=session)
-            .aggregate(
-                calls=Count("pk"),
-                short=Count("pk", filter=short),
-                long=Count("pk", filter=long),
-                short_at=Max("at", filter=short),
-                long_at=Max("at", filter=long),
-            )
-        )
-        if seen["calls"]:
-            yield SeenLifetime(name, seen["short"], seen["long"], _choose_newest(seen))
+    is_main = ExpressionWrapper(Q(agent_id=""), output_field=BooleanField())
+    found = access.calls(actor).filter(session=session).order_by().values(is_main=is_main)
+    seen = found.annotate(
+        short=Count("pk", filter=short),
+        long=Count("pk", filter=long),
+        short_at=Max("at", filter=short),
+        long_at=Max("at", filter=long),
+    )
+    for one in sorted(seen, key=lambda told: not told["is_main"]):
+        name = "main conversation" if one["is_main"] else "sub-agents"
+        yield SeenLifetime(name, one["short"], one["long"], _choose_newest(one))
 
 
 def _choose_newest(seen: Mapping[str, Any]) -> str:
@@ -168,11 +165,10 @@ def _choose_newest(seen: Mapping[str, Any]) -> str:
     return "1 hour" if seen["long"] and is_long_newer else "5 minutes"
 
 
-def _read_policy_version(actor: Actor, header: SessionHeader) -> PolicyVersion:
-    version = header.standing.settings.version
+def _read_policy_version(actor: Actor, team: Team, version: int) -> PolicyVersion:
     if version == 0:
         return PolicyVersion(0)
-    row = access.policies(actor, header.session.team.slug).filter(version=version).first()
+    row = access.policies(actor, team.slug).filter(version=version).first()
     if row is None:
         return PolicyVersion(version)
     return PolicyVersion(version, row.changed_by_name, row.created_at, row.note)

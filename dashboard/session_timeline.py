@@ -6,7 +6,7 @@ from dashboard.chart_data import Timeline, TimelineAxis, TimelineBreak, Timeline
 from dashboard.charts import Chart
 from dashboard.charts.copied_calls import shade_copies
 from dashboard.charts.threshold_marks import list_lines
-from dashboard.charts.timeline import draw_timeline
+from dashboard.charts.timeline import draw_timeline, mark_picked
 from dashboard.models import CompactionKind
 from dashboard.session_calls import CompactionAt, SessionCalls, name_thread
 from dashboard.session_page import SessionHeader
@@ -14,31 +14,35 @@ from dashboard.session_page import SessionHeader
 CHART_ID = "timeline"
 
 
-def draw_session(header: SessionHeader, calls: SessionCalls, *, axis: TimelineAxis) -> Chart:
-    """No queries. The table behind the figure is the page's own, with all calls."""
+def draw_session(header: SessionHeader, calls: SessionCalls, *, axis: TimelineAxis, picked: int | None = None) -> Chart:
+    """No queries. The table behind the figure is the page's own, with all calls. `picked`: the call that is marked."""
     timeline = _collect(header, calls)
-    chart = draw_timeline(CHART_ID, timeline, axis=axis)
+    chart = draw_timeline(CHART_ID, timeline, axis=axis, has_table=False)
     copies = [call for call, own in zip(timeline.calls, calls.calls, strict=True) if not own.is_counted]
     figure = shade_copies(chart.figure, copies, axis)
-    return replace(chart, figure=figure, columns=(), rows=(), keys=(), note=_say_left_out(timeline, calls, axis))
+    index = None if picked is None else calls.find_index(picked)
+    if index is not None:
+        figure = mark_picked(figure, timeline.calls[index], axis)
+    return replace(chart, figure=figure, note=_say_left_out(timeline, calls, axis))
 
 
 def _collect(header: SessionHeader, calls: SessionCalls) -> Timeline:
     shown = header.shown_thread
     own = shown.agent_id if shown else ""
     names = {thread.agent_id: name_thread(thread) for thread in header.threads}
+    lanes = {agent_id: names.get(agent_id, agent_id) for agent_id in {call.agent_id for call in calls.calls}}
     drawn = tuple(
         TimelineCall(
-            number=place,
-            at=call.at,
-            context_tokens=call.context_tokens,
-            read_tokens=call.read_tokens,
-            write_5m_tokens=call.write_5m_tokens,
-            write_1h_tokens=call.write_1h_tokens,
-            uncached_tokens=call.input_tokens,
-            output_tokens=call.output_tokens,
-            agent=None if call.agent_id == own else names.get(call.agent_id, call.agent_id),
-            key=str(call.pk),
+            place,
+            call.at,
+            call.context_tokens,
+            call.read_tokens,
+            call.write_5m_tokens,
+            call.write_1h_tokens,
+            call.input_tokens,
+            call.output_tokens,
+            None if call.agent_id == own else lanes[call.agent_id],
+            str(call.pk),
         )
         for place, call in enumerate(calls.calls, 1)
     )

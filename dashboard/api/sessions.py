@@ -4,12 +4,14 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal
 
+from django.http import HttpResponse
 from django.utils import timezone
 from ninja import Field, Query, Router, Schema
 from ninja.errors import HttpError
 
 from dashboard import access, gauges
 from dashboard.access import Act
+from dashboard.api.answers import answer_json
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
 from dashboard.fleet import count_fleet
@@ -102,7 +104,7 @@ class OverviewOut(Schema):
 
 
 @router.get("/sessions", response={200: SessionsOut, 403: Problem, 404: Problem, 422: Problem})
-def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> SessionsOut:
+def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> HttpResponse:
     """Sessions of your teams. Pages go by place: as quick at any depth, and steady while sessions change."""
     access.require_anywhere(request.auth, Act.SEE)
     _refuse_unknown(request, SessionQuery)
@@ -119,9 +121,8 @@ def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> SessionsOu
     found = gauges.list_sessions(
         request.auth, filters, now=timezone.now(), cursor=_read_cursor(query), size=query.limit
     )
-    return SessionsOut(
-        sessions=[_session_out(row) for row in found.rows], after=found.after or None, before=found.before or None
-    )
+    rows = [_describe_row(row) for row in found.rows]
+    return answer_json({"sessions": rows, "after": found.after or None, "before": found.before or None})
 
 
 @router.get("/overview", response={200: OverviewOut, 403: Problem, 404: Problem, 422: Problem})
@@ -170,23 +171,24 @@ def _read_cursor(query: SessionQuery) -> Cursor | None:
         raise HttpError(422, "after, before: not a place in a list with this sort.") from error
 
 
-def _session_out(row: gauges.SessionRow) -> SessionOut:
+def _describe_row(row: gauges.SessionRow) -> dict[str, object]:
+    """As SessionOut says."""
     session = row.session
-    return SessionOut(
+    return {
         **{name: getattr(session, name) for name in _SAME_NAMES},
-        team=session.team.slug,
-        title=row.title or None,
-        state=row.state,
-        window_tokens=row.bar.window_tokens,
-        level=row.bar.level.value,
-        percent_left=row.bar.percent_left,
-        spent_usd=row.spent_usd,
-        lost_usd=row.lost_usd,
-        calls=session.call_count,
-        breaks=session.break_count,
-        compactions=session.compaction_count,
-        mid_task_compactions=session.mid_task_count,
-    )
+        "team": row.team.slug,
+        "title": row.title or None,
+        "state": row.state,
+        "window_tokens": row.bar.window_tokens,
+        "level": row.bar.level,
+        "percent_left": row.bar.percent_left,
+        "spent_usd": row.spent_usd,
+        "lost_usd": row.lost_usd,
+        "calls": session.call_count,
+        "breaks": session.break_count,
+        "compactions": session.compaction_count,
+        "mid_task_compactions": session.mid_task_count,
+    }
 
 
 _SAME_NAMES = (

@@ -13,6 +13,8 @@ _HEADROOM = 1.18
 _LEAST_SHARE_OF_LINE = 0.4
 # Labels of lines closer than this share of the figure's height would lie on each other.
 _LEAST_DISTANCE = 0.06
+# Of the figure's width, for labels at its right end.
+_LABEL_SHARE = 0.2
 
 
 def list_lines(lines: Lines | None) -> tuple[TimelineLine, ...]:
@@ -29,6 +31,18 @@ def choose_top(highest_tokens: int, lines: Sequence[TimelineLine]) -> int:
     if not tokens or highest_tokens < min(tokens) * _LEAST_SHARE_OF_LINE:
         return max(1, round(highest_tokens * _HEADROOM))
     return round(max(highest_tokens, *tokens) * _HEADROOM)
+
+
+def find_label_room(lines: Sequence[TimelineLine], top_tokens: int, heights: Sequence[int]) -> float:
+    """How many calls' width to leave free at the right, so that labels do not lie on the last calls; 0 when these are
+    lower than the labels."""
+    if not lines or not heights:
+        return 0.0
+    lowest = min(line.tokens for line in lines)
+    # Labels stand on their line, or hang from the top in as many rows as there are lines and one more.
+    foot = lowest if lowest <= top_tokens else top_tokens * (1 - _LEAST_DISTANCE * (len(lines) + 1))
+    last = heights[-max(1, round(len(heights) * _LABEL_SHARE)) :]
+    return len(heights) * _LABEL_SHARE / (1 - _LABEL_SHARE) if max(last) > foot else 0.0
 
 
 def draw_thresholds(lines: Sequence[TimelineLine], top_tokens: int) -> list[dict[str, Any]]:

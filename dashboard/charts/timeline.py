@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from dashboard.chart_data import Timeline, TimelineAxis, TimelineBreak, TimelineCall, TimelineCompaction
 from dashboard.charts import Chart, Series, build_figure, escape_markup
-from dashboard.charts.threshold_marks import choose_top, draw_thresholds
+from dashboard.charts.threshold_marks import choose_top, draw_thresholds, find_label_room
 from dashboard.words import say_size, say_tokens, say_usd
 
 # (name, colour token, field of a call), from the bottom of the stack to its top
@@ -31,7 +31,9 @@ _LEAST_LABEL_GAP = 0.1
 _COLUMNS = ("Call", "Time", "Agent", "Context", *(name.capitalize() for name, _, _ in KINDS), "Event")
 
 
-def draw_timeline(chart_id: str, timeline: Timeline, *, axis: TimelineAxis = TimelineAxis.CALL) -> Chart:
+def draw_timeline(
+    chart_id: str, timeline: Timeline, *, axis: TimelineAxis = TimelineAxis.CALL, has_table: bool = True
+) -> Chart:
     """Everything on one x axis. By time, calls whose time is not known are left out of the figure."""
     shown = [call for call in timeline.calls if axis is TimelineAxis.CALL or call.at is not None]
     main = [call for call in shown if call.agent is None]
@@ -46,9 +48,12 @@ def draw_timeline(chart_id: str, timeline: Timeline, *, axis: TimelineAxis = Tim
     top = choose_top(max((call.context_tokens for call in main), default=0), timeline.lines)
     lane_count = min(len(lanes), MOST_LANES)
     layout = _lay_out(axis, top, _label_lanes(lanes))
+    room = find_label_room(timeline.lines, top, [call.context_tokens if call.agent is None else 0 for call in shown])
+    if room and axis is TimelineAxis.CALL:
+        layout["xaxis"]["range"] = [shown[0].number - 0.5, shown[-1].number + 0.5 + room]
     verticals = _draw_verticals(timeline.compactions, places, edge=0.5 if axis is TimelineAxis.CALL else 0.0)
     layout["shapes"] = [*draw_thresholds(timeline.lines, top), *verticals]
-    listed = timeline.calls[-MOST_TABLE_ROWS:]
+    listed = timeline.calls[-MOST_TABLE_ROWS:] if has_table else ()
     return Chart(
         chart_id,
         f"Context per call, in tokens: {len(timeline.calls):,} calls",
@@ -58,12 +63,22 @@ def draw_timeline(chart_id: str, timeline: Timeline, *, axis: TimelineAxis = Tim
             height=_MAIN_PIXELS + _FRAME_PIXELS + _LANE_PIXELS * lane_count,
             shared={"x": [places[call.number] for call in main]},
         ),
-        _COLUMNS,
+        _COLUMNS if has_table else (),
         _list_rows(listed, timeline),
         keys=tuple(call.key for call in listed),
         note=_say_left_out(timeline.calls, shown),
         legend=_list_legend(timeline),
     )
+
+
+def mark_picked(figure: dict[str, Any], call: TimelineCall, axis: TimelineAxis) -> dict[str, Any]:
+    """The same figure with a line through the call, as static/js/charts.js draws it where one is clicked."""
+    if axis is TimelineAxis.TIME and call.at is None:
+        return figure
+    place, layout = _place(call, axis), figure["layout"]
+    line = {"color": "var(--ink)", "width": 1}
+    mark = {"type": "line", "name": "picked", "x0": place, "x1": place, "y0": 0, "y1": 1, "yref": "paper", "line": line}
+    return {**figure, "layout": {**layout, "shapes": [*layout.get("shapes", ()), mark]}}
 
 
 def _place(call: TimelineCall, axis: TimelineAxis) -> int:

@@ -1,14 +1,18 @@
-"""Tags that draw on the server: gauges and sparklines. A row is put together here, as a list draws fifty of them."""
+"""Tags that draw: gauges and sparklines on the server, figures for the script in the page. A row is put together here,
+as a list draws fifty of them."""
 
 import secrets
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from html import escape
 
+import orjson
 from django import template
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from dashboard.gauge_bar import GaugeBar
+from dashboard.charts import Chart
+from dashboard.gauge_bar import GaugeBar, GaugeScale
 from dashboard.sparkline import draw_sparkline
 
 register = template.Library()
@@ -16,6 +20,8 @@ register = template.Library()
 # (height of the drawing, height of the bar in its middle), in pixels
 _SIZES = {"row": (14, 8), "card": (20, 12), "header": (26, 16)}
 _LEAST_FILL_PIXELS = 3
+# What would end a script, or begin one, inside the page: the same in other letters.
+_HARMLESS = {ord(letter): f"\\u{ord(letter):04X}" for letter in "<>&"}
 
 
 @register.simple_tag
@@ -35,8 +41,16 @@ def sparkline(shares: Sequence[float | None], name: str = "hit rate") -> SafeStr
     return draw_sparkline(shares, name)
 
 
+@register.simple_tag
+def figure(chart: Chart) -> SafeString:
+    """The values for static/js/charts.js, as json_script writes them in twenty times the time."""
+    values = orjson.dumps(chart.figure).decode().translate(_HARMLESS)
+    return SafeString(f'<script id="{escape(chart.figure_id)}" type="application/json">{values}</script>')
+
+
 def _draw_row(bar: GaugeBar, drawing: SafeString) -> SafeString:
-    words = " · ".join(part for part in (bar.left_words, *(tick.label for tick in bar.ticks), bar.notice) if part)
+    labels = bar.scale.labels if bar.scale else ""
+    words = " · ".join(part for part in (bar.left_words, labels, bar.notice) if part)
     return SafeString(
         f'<div class="gauge gauge-row" title="{escape(words)}">{drawing}<div class="gauge-says">'
         f"<b>{bar.used_words}</b> <span>{bar.window_words}</span> "
@@ -46,11 +60,12 @@ def _draw_row(bar: GaugeBar, drawing: SafeString) -> SafeString:
 
 def _draw_svg(bar: GaugeBar, size: str) -> SafeString:
     height, thickness = _SIZES[size]
-    shapes = [*_draw_fill(bar, (height - thickness) // 2, thickness), *_draw_ticks(bar, height)]
+    fill = "".join(_draw_fill(bar, (height - thickness) // 2, thickness))
+    ticks = _draw_ticks(bar.scale, height) if bar.scale else ""
     # format_html for every shape takes half of the time a list page has; here are numbers and our own names only.
     return SafeString(
         f'<svg class="gauge-bar gauge-{bar.style}" role="img" aria-label="{escape(bar.sentence)}" '
-        f'width="100%" height="{height}">{"".join(shapes)}</svg>'
+        f'width="100%" height="{height}">{fill}{ticks}</svg>'
     )
 
 
@@ -73,10 +88,13 @@ def _draw_fill(bar: GaugeBar, top: int, thickness: int) -> Iterator[str]:
         yield f'<line class="gauge-peak" {x} y1="{top}" y2="{top + thickness}"/>'
 
 
-def _draw_ticks(bar: GaugeBar, height: int) -> Iterator[str]:
+@lru_cache(maxsize=256)
+def _draw_ticks(scale: GaugeScale, height: int) -> str:
     # All halos first: in a long window the ticks lie so close that a halo would cover its neighbour.
-    for tick in bar.ticks:
-        yield f'<line class="gauge-halo" x1="{tick.percent}%" x2="{tick.percent}%" y2="{height}"/>'
-    for tick in bar.ticks:
+    halos, marks = [], []
+    for tick in scale.ticks:
+        place = f'x1="{tick.percent}%" x2="{tick.percent}%" y2="{height}"'
         name = f"tick-{tick.style} dashed" if tick.is_dashed else f"tick-{tick.style}"
-        yield f'<line class="{name}" x1="{tick.percent}%" x2="{tick.percent}%" y2="{height}"/>'
+        halos.append(f'<line class="gauge-halo" {place}/>')
+        marks.append(f'<line class="{name}" {place}/>')
+    return "".join(halos + marks)

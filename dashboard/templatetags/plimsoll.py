@@ -2,7 +2,7 @@
 
 import math
 import secrets
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 from django import template
@@ -36,20 +36,25 @@ register.filter("seconds", say_seconds)
 @register.filter
 def ago(at: datetime | None, absent: str = "never") -> SafeString | str:
     """The distance to now in words, before or after it; the exact time on hover."""
-    if at is None:
-        return absent
-    seconds = (timezone.now() - at).total_seconds()
+    return absent if at is None else say_ago(at, timezone.now(), timezone.get_current_timezone())
+
+
+def say_ago(at: datetime, now: datetime, zone: tzinfo) -> SafeString:
+    seconds = (now - at).total_seconds()
     # A key made to last 90 days has a little less left when its page is drawn; it still says 90.
     words = _distance(seconds if seconds > 0 else math.ceil(-seconds))
     if words != "just now":
         words = f"{words} ago" if seconds > 0 else f"in {words}"
-    return _time(at, words)
+    return _time(at, words, zone)
 
 
 @register.filter
 def moment(at: datetime | None, absent: str = "never") -> SafeString | str:
     """The exact time, to the minute; seconds and zone on hover."""
-    return absent if at is None else _time(at, f"{timezone.localtime(at):%Y-%m-%d %H:%M}")
+    if at is None:
+        return absent
+    zone = timezone.get_current_timezone()
+    return _time(at, f"{at.astimezone(zone):%Y-%m-%d %H:%M}", zone)
 
 
 def _distance(seconds: float) -> str:
@@ -66,8 +71,9 @@ def _counted(count: int, unit: str) -> str:
     return f"{count} {unit}{plural}"
 
 
-def _time(at: datetime, words: str) -> SafeString:
-    exact = f"{timezone.localtime(at):%Y-%m-%d %H:%M:%S %Z}"
+def _time(at: datetime, words: str, zone: tzinfo) -> SafeString:
+    local = at.astimezone(zone)
+    exact = f"{local.isoformat(' ', 'seconds')[:19]} {local.tzname()}"
     # Numbers and our own words: nothing to escape, and a list says it fifty times.
     return SafeString(f'<time datetime="{at.isoformat(timespec="seconds")}" title="{exact}">{words}</time>')
 

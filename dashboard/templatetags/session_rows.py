@@ -3,14 +3,17 @@ the template engine takes longer for them than everything else together. Text of
 """
 
 from collections.abc import Iterable
+from datetime import datetime, tzinfo
 from html import escape
 
 from django import template
+from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from dashboard.gauges import SessionRow
-from dashboard.templatetags.drawings import gauge, sparkline
-from dashboard.templatetags.plimsoll import ago
+from dashboard.sparkline import draw_hits
+from dashboard.templatetags.drawings import gauge
+from dashboard.templatetags.plimsoll import say_ago
 from dashboard.words import say_percent, say_usd
 
 register = template.Library()
@@ -18,7 +21,8 @@ register = template.Library()
 
 @register.simple_tag
 def session_rows(rows: Iterable[SessionRow]) -> SafeString:
-    return SafeString("".join(_draw_row(row) for row in rows))
+    now, zone = timezone.now(), timezone.get_current_timezone()
+    return SafeString("".join([_draw_row(row, now, zone) for row in rows]))
 
 
 @register.simple_tag
@@ -32,7 +36,7 @@ def choice_options(offered: Iterable[str], chosen: str) -> SafeString:
     )
 
 
-def _draw_row(row: SessionRow) -> str:
+def _draw_row(row: SessionRow, now: datetime, zone: tzinfo) -> str:
     session = row.session
     name, model = escape(row.name), escape(session.model)
     place = escape(f"{session.project} · {session.branch}" if session.branch else session.project or "no project")
@@ -45,12 +49,12 @@ def _draw_row(row: SessionRow) -> str:
         f"<td>{gauge(row.bar)}</td>",
         f'<td class="num two">{_split_range(row.forecast_words)}</td>',
         f'<td class="num two">{session.compaction_count}{_below(session.mid_task_count, "mid-task")}</td>',
-        f'<td class="num">{sparkline(row.hits)}{_after(row.last_hit)}</td>',
+        f'<td class="num">{draw_hits(session.recent_hits)}{_after(row.last_hit)}</td>',
         f'<td class="num two">{session.break_count}'
         f"{_small(f'{say_usd(row.lost_usd)} lost') if session.break_count else ''}</td>",
         f'<td class="num">{say_usd(row.spent_usd)}</td>',
         f'<td class="num"{left}>{row.warm_words}</td>',
-        f'<td class="num dim">{ago(session.last_at)}</td>',
+        f'<td class="num dim">{say_ago(session.last_at, now, zone)}</td>',
     )
     return f"<tr>{''.join(cells)}</tr>"
 

@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
+from dashboard import access
 from dashboard.charts.context import draw_indicator
 from dashboard.models import AgentSession
 from dashboard.page_context import remember_team
@@ -37,17 +38,20 @@ def render_tab(
     """The whole page, or for htmx the tab's content alone, from session/<tab>.html. A tab that has read the header
     already hands it over."""
     remember_team(request, session.team)
-    header = header or read_header(request.actor, session, now=timezone.now())
-    standing = header.standing
-    shared = {
+    shared: dict[str, object] = {
         "session": session,
-        "header": header,
-        "own_runs": None if request.htmx else look_at_runs(request.actor, session),
-        "tabs": list_tabs(session, tab),
-        "reads_content": header.reads_content,
-        "indicator": draw_indicator("gauge", standing.lines, standing.reading) if standing.lines else None,
+        "reads_content": access.reads_content(request.actor, session),
         "frame": "session/_fragment.html" if request.htmx else "base.html",
     }
+    if not request.htmx:
+        header = header or read_header(request.actor, session, now=timezone.now())
+        standing = header.standing
+        shared |= {
+            "header": header,
+            "own_runs": look_at_runs(request.actor, session),
+            "tabs": list_tabs(session, tab),
+            "indicator": draw_indicator("gauge", standing.lines, standing.reading) if standing.lines else None,
+        }
     return render(request, f"session/{tab}.html", shared | context)
 
 

@@ -31,7 +31,7 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponse:
     calls = read_calls(request.actor, session, is_timed=axis is TimelineAxis.TIME)
     picked = _read_picked(request)
     context: dict[str, object] = {
-        "chart": draw_session(header, calls, axis=axis) if calls.calls else None,
+        "chart": draw_session(header, calls, axis=axis, picked=picked) if calls.calls else None,
         "calls_page": read_page(request.actor, calls, header.threads, before=_read_id(request, "before")),
         "picked": picked,
         "details": read_call(request.actor, calls, header.threads, picked) if picked else None,

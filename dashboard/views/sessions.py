@@ -14,7 +14,7 @@ from dashboard.session_choices import list_choices
 from dashboard.session_filters import ACTIVE_WORDS, LEVEL_CHOICES, LEVEL_WORDS, SORT_WORDS, SessionFilters
 from dashboard.session_paging import BadPlace, Cursor
 
-LIST_ID = "session-list"
+LIST_ID, LIST_TEMPLATE = "session-list", "sessions/_list.html"
 
 
 @require_safe
@@ -22,15 +22,17 @@ def sessions(request: PageRequest) -> HttpResponse:
     filters = SessionFilters.read(request.GET.dict())
     cursor = _read_cursor(request, filters)
     found = gauges.list_sessions(request.actor, filters, now=timezone.now(), cursor=cursor)
-    context = {
+    context: dict[str, object] = {
         "found": found,
         "filters": filters,
         "is_first": cursor is None,
         "may_upload": request.actor.may_anywhere(access.Act.INGEST),
         "sorts": [(name, words, filters.sort_query(name)) for name, words in SORT_WORDS.items()],
-        **_offer_choices(request, filters),
     }
-    response = render(request, _choose_template(request), context)
+    template = _choose_template(request)
+    if template != LIST_TEMPLATE:
+        context |= _offer_choices(request)
+    response = render(request, template, context)
     # The same address is a page and a part of it: whoever keeps one must not show it as the other.
     patch_vary_headers(response, ["HX-Request", "HX-Target"])
     if request.htmx:
@@ -42,10 +44,10 @@ def sessions(request: PageRequest) -> HttpResponse:
 def _choose_template(request: PageRequest) -> str:
     if not request.htmx or request.htmx.history_restore_request:
         return "sessions/page.html"
-    return "sessions/_list.html" if request.htmx.target == LIST_ID else "sessions/_content.html"
+    return LIST_TEMPLATE if request.htmx.target == LIST_ID else "sessions/_content.html"
 
 
-def _offer_choices(request: PageRequest, filters: SessionFilters) -> dict[str, object]:
+def _offer_choices(request: PageRequest) -> dict[str, object]:
     teams = access.teams(request.actor)
     return {
         "choices": list_choices(teams),

@@ -43,6 +43,11 @@
     }
   }
 
+  function mark(area, x) {
+    const line = { color: getComputedStyle(area).color, width: 1 };
+    return { type: "line", name: "picked", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", line };
+  }
+
   // A click on a call asks for its details: ?call=KEY, and &break=KEY where a cache break lies at the same place.
   function pick(area, points) {
     const url = new URL(area.dataset.pickUrl, location.href);
@@ -53,9 +58,8 @@
     for (const point of points) {
       if (point.data.meta && point.x === x) url.searchParams.set(point.data.meta, point.customdata);
     }
-    const line = { color: getComputedStyle(area).color, width: 1 };
-    const mark = { type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", line };
-    Plotly.relayout(area, { shapes: [...area.shapesAtRest, mark] });
+    area.pickedAt = x;
+    Plotly.relayout(area, { shapes: [...area.shapesAtRest, mark(area, x)] });
     htmx.ajax("GET", url.pathname + url.search, { source: area, target: area.dataset.pickTarget, swap: "innerHTML" });
   }
 
@@ -77,7 +81,10 @@
     if (narrow.matches) {
       for (const shape of figure.layout.shapes ?? []) if (shape.name === "compaction") delete shape.label;
     }
-    area.shapesAtRest = figure.layout.shapes ?? [];
+    // The page marks the call of its address; one that was clicked since then goes before it.
+    const shapes = figure.layout.shapes ?? [];
+    area.shapesAtRest = shapes.filter((shape) => shape.name !== "picked");
+    if (area.pickedAt !== undefined) figure.layout.shapes = [...area.shapesAtRest, mark(area, area.pickedAt)];
     await Plotly.react(area, figure.data, figure.layout, CONFIG);
     listen(area);
     area.classList.add("drawn");

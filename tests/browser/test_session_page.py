@@ -36,6 +36,14 @@ def opened(page: Page, session: AgentSession, owner: User, sign_in: SignIn) -> P
     return page
 
 
+def list_marks(page: Page) -> list[int]:
+    """Where the figure marks a call as picked."""
+    found: list[int] = page.locator("[data-pick-url]").evaluate(
+        "area => area.layout.shapes.filter((shape) => shape.name === 'picked').map((shape) => shape.x0)"
+    )
+    return found
+
+
 def test_click_on_a_call_shows_its_details_beside_the_chart(opened: Page, session: AgentSession) -> None:
     wait_for_charts(opened)
     area = opened.locator("[data-pick-url]")
@@ -54,11 +62,14 @@ def test_click_on_a_call_shows_its_details_beside_the_chart(opened: Page, sessio
     expect(details).to_contain_text("main, number 20 there")
     expect(details).to_contain_text("cache break")
     expect(details).to_contain_text("$0.06 at list price")
+    assert list_marks(opened) == [24]
     expect(opened).to_have_url(re.compile(r"/sessions/\d+/\?call=\d+"))
     details.get_by_role("link", name="Next call").click()
     expect(details).to_contain_text("Call 25")
     opened.reload()
     expect(details).to_contain_text("Call 25")
+    wait_for_charts(opened)
+    assert list_marks(opened) == [25]
 
 
 def test_table_is_walked_by_keyboard_alone(opened: Page) -> None:

@@ -32,7 +32,15 @@ from dashboard.charts import Chart
 from dashboard.charts.context import draw_composition, draw_indicator
 from dashboard.charts.money import draw_spend_by_cause, draw_spend_per_day
 from dashboard.charts.threshold_marks import choose_top, draw_thresholds, list_lines
-from dashboard.charts.timeline import KINDS, MOST_BAR_CALLS, MOST_LANES, MOST_TABLE_ROWS, draw_timeline
+from dashboard.charts.timeline import (
+    KINDS,
+    MOST_BAR_CALLS,
+    MOST_LANES,
+    MOST_TABLE_ROWS,
+    draw_timeline,
+    mark_picked,
+)
+from dashboard.templatetags.drawings import figure
 
 TOKENS = (Path(__file__).parents[2] / "static" / "css" / "tokens.css").read_text()
 STARTED_AT = datetime(2026, 3, 14, 9, 0, tzinfo=UTC)
@@ -279,3 +287,40 @@ def test_text_of_people_is_no_markup_in_a_figure() -> None:
         assert "&lt;a" in drawn
         assert "<a" not in drawn
         assert "&amp;lt;" in drawn or "…" in drawn
+
+
+def test_figure_in_the_page_reads_as_written_and_cannot_end_its_script() -> None:
+    chart = Chart('a"b', "Title", {"data": [{"text": ["</script><b>&amp;"]}], "layout": {"height": 1}}, (), ())
+    drawn = figure(chart)
+    opening, _, rest = drawn.partition(">")
+    assert opening == '<script id="a&quot;b-figure" type="application/json"'
+    assert json.loads(rest.removesuffix("</script>")) == chart.figure
+    assert not set("<>&") & set(rest.removesuffix("</script>"))
+
+
+@pytest.mark.parametrize(
+    ("heights", "room"),
+    [
+        ([20_000, 171_000], 0.5),  # a short session whose last call is above its lines
+        ([20_000] * 8 + [171_000] * 2, 2.5),
+        ([171_000] * 8 + [20_000] * 2, None),  # compacted: the labels stand over low calls
+        ([20_000, 30_000], 0.5),  # far below: the names hang from the top of a figure that these calls fill
+    ],
+)
+def test_labels_of_lines_have_room_beside_high_calls(heights: list[int], room: float | None) -> None:
+    calls = tuple(make_call(number, height) for number, height in enumerate(heights, 1))
+    timeline = Timeline(calls, list_lines(SHORT))
+    axis = draw_timeline("calls", timeline).figure["layout"]["xaxis"]
+    assert axis.get("range") == (None if room is None else [0.5, len(heights) + 0.5 + room])
+    assert "range" not in draw_timeline("times", timeline, axis=TimelineAxis.TIME).figure["layout"]["xaxis"]
+
+
+def test_picked_call_is_marked_where_it_lies() -> None:
+    bare = CHARTS[0].figure
+    mark = mark_picked(bare, TIMELINE.calls[1], TimelineAxis.CALL)["layout"]["shapes"][-1]
+    assert (mark["name"], mark["x0"], mark["x1"]) == ("picked", 2, 2)
+    assert all(shape.get("name") != "picked" for shape in bare["layout"]["shapes"])
+    by_time = mark_picked(CHARTS[1].figure, TIMELINE.calls[1], TimelineAxis.TIME)["layout"]["shapes"][-1]
+    assert by_time["x0"] == CHARTS[1].figure["shared"]["x"][1]
+    assert mark_picked(CHARTS[1].figure, make_call(9, at=None), TimelineAxis.TIME) is CHARTS[1].figure
+    assert go.Figure(layout=mark_picked({"layout": {}}, TIMELINE.calls[0], TimelineAxis.CALL)["layout"]).layout.shapes

@@ -1,5 +1,6 @@
 """The sessions page, the overview and their endpoints: page and fragment, people, days, numbers of queries."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -9,9 +10,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from ninja.responses import NinjaJSONEncoder
 from pytest_django import Settings
 
 from dashboard import access
+from dashboard.api.sessions import SessionOut
 from dashboard.fleet import count_fleet
 from dashboard.models import AgentSession, CacheBreak, Membership, ObservedCompaction, Scope, SessionHour, Team
 from dashboard.person_zone import find_zone
@@ -245,6 +248,19 @@ def test_api_lists_what_the_page_lists(team: Team) -> None:
     one = client.get("/api/v1/sessions?limit=1").json()["sessions"][0]
     assert (one["title"], one["team"], one["state"], one["project"]) == ("Fix login", "harbour", "live", "web")
     assert enter("vera").get("/api/v1/sessions?limit=1").json()["sessions"][0]["title"] is None
+
+
+def test_api_list_holds_exactly_what_its_schema_says(team: Team) -> None:
+    fill(team, 3)
+    make_session(team, "bare")
+    response = enter("alice").get("/api/v1/sessions")
+    assert response["content-type"] == "application/json; charset=utf-8"
+    sessions = response.json()["sessions"]
+    assert len(sessions) == 4
+    for session in sessions:
+        assert session.keys() == SessionOut.model_fields.keys()
+        written = json.dumps(SessionOut.model_validate(session).model_dump(), cls=NinjaJSONEncoder)
+        assert json.loads(written) == session
 
 
 @pytest.mark.parametrize(

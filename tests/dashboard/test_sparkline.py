@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dashboard.sparkline import draw_sparkline
+from dashboard.sparkline import draw_hits, draw_sparkline
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,8 @@ def test_nothing_known_is_said(shares: list[float | None]) -> None:
 
 def test_name_is_escaped() -> None:
     assert "<b>" not in draw_sparkline([0.5], "<b>")
+
+
+@pytest.mark.parametrize("percents", [[], [0], [100, 0, 50], list(range(101)), [29, 57, 99], [-5, 120]])
+def test_whole_percents_are_drawn_as_their_shares(percents: list[int]) -> None:
+    assert draw_hits(percents) == draw_sparkline([percent / 100 for percent in percents])

@@ -16,6 +16,7 @@ from dashboard.session_call import read_call
 from dashboard.session_calls import PAGE_SIZE, PlacedCall, read_calls, read_page, weave_threads
 from dashboard.session_page import read_header, read_threads
 from dashboard.session_timeline import draw_session
+from dashboard.templatetags.call_rows import call_rows
 from tests.builders import make_session, make_team, make_user
 from tests.session_builders import START, add_break, add_compaction, make_calls
 
@@ -98,6 +99,23 @@ def test_rows_tell_what_happened(session: AgentSession) -> None:
     assert events[2] == events[4] == ""
 
 
+@pytest.mark.django_db
+def test_row_of_the_table_is_drawn_with_everything_and_no_markup_of_others(session: AgentSession) -> None:
+    calls = make_calls(session, 2)
+    make_calls(session, 1, agent_id="<b>", at=None)
+    calls[1].is_counted, calls[1].is_output_estimated, calls[1].cost_usd = False, True, None
+    calls[1].save()
+    page = read_page(viewer(), read_calls(viewer(), session), read_threads(session), before=None)
+    drawn = call_rows(page, "?x=time&call=")
+    assert f'<a href="?x=time&amp;call={calls[1].pk}" hx-get="?x=time&amp;call={calls[1].pk}"' in drawn
+    copy = drawn[: drawn.index("</tr>")]
+    assert copy.startswith('<tr class="dim"><td class="num">')
+    assert f'<td class="num">~{calls[1].output_tokens}</td><td class="num">unknown</td>' in copy
+    assert copy.endswith("<td>copy, not counted</td>")
+    assert '<td class="nowrap">unknown</td>' in drawn
+    assert "<b>" not in drawn
+
+
 # --- one call --------------------------------------------------------------------------------------------------------
 
 
@@ -174,7 +192,10 @@ def test_figure_places_all_threads_on_one_axis(session: AgentSession, axis: Time
     add_break(calls[4], lost_usd=None)
     session.refresh_from_db()
     header = read_header(viewer(), session, now=START)
-    chart = draw_session(header, read_calls(viewer(), session, is_timed=True), axis=axis)
+    found = read_calls(viewer(), session, is_timed=True)
+    chart = draw_session(header, found, axis=axis, picked=calls[1].pk)
+    mark = chart.figure["layout"]["shapes"][-1]
+    assert (mark["name"], mark["x0"]) == ("picked", chart.figure["shared"]["x"][1])
     main, lanes = chart.figure["data"][0], chart.figure["data"][-1]
     assert main["customdata"] == [str(call.pk) for call in calls]
     assert len(lanes["x"]) == 2

@@ -8,13 +8,17 @@ from decimal import Decimal
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from dashboard import access
 from dashboard.live_state import LiveState, find_live_state
 from dashboard.models import AgentSession, Membership, Team, Thread
-from tests.builders import make_session, make_team, make_user
+from dashboard.session_page import read_header
+from tests.builders import make_many_sessions, make_session, make_team, make_user
 from tests.session_builders import add_break, add_compaction, make_calls
 
 pytestmark = pytest.mark.django_db
@@ -318,3 +322,33 @@ def test_live_state_goes_by_silence_and_by_the_client(case: str) -> None:
     silence, ended, expected = LIVE[case]
     session = AgentSession(last_at=NOW - silence, ended_at=None if ended is None else NOW - ended)
     assert find_live_state(session, now=NOW) is expected
+
+
+def test_fragment_asks_less_than_the_page(session: AgentSession) -> None:
+    """The header is not in it: neither its neighbours nor its forecast are read."""
+    make_calls(session, 3)
+    client, counts = sign_in("mia"), {}
+    for name, headers in (("page", {}), ("fragment", {"hx-request": "true", "hx-target": "tab-content"})):
+        url = f"/sessions/{session.pk}/settings/"
+        client.get(url, headers=headers)
+        with CaptureQueriesContext(connection) as asked:
+            answer = client.get(url, headers=headers)
+        assert b"auto = available - 13,000 = 167,000" in answer.content
+        counts[name] = len(asked)
+    assert counts["fragment"] <= 7 < counts["page"]
+
+
+def test_forks_are_found_without_reading_every_session(team: Team, session: AgentSession) -> None:
+    """Nearly all sessions have no origin: averages kept by the database must not talk it out of the index."""
+    make_many_sessions(team, 300)
+    fork = make_session(team, "s-fork", forked_from=session.external_id)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    with CaptureQueriesContext(connection) as asked:
+        lineage = read_header(access.person(make_user("mia")), session, now=timezone.now()).lineage
+    assert [one.pk for one in lineage.forks] == [fork.pk]
+    if connection.vendor == "sqlite":
+        query = next(one["sql"] for one in asked.captured_queries if "BETWEEN" in one["sql"])
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {query}")
+            assert "session_forks" in str(cursor.fetchall())

@@ -27,7 +27,7 @@ def session(team: Team) -> AgentSession:
 
 def read(session: AgentSession, name: str = "vera") -> SettingsInForce:
     actor = access.person(make_user(name))
-    return read_settings(actor, read_header(actor, session, now=START))
+    return read_settings(actor, session, read_header(actor, session, now=START).standing)
 
 
 def test_without_a_decision_the_lines_are_the_clients(session: AgentSession) -> None:
