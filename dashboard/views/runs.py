@@ -22,6 +22,7 @@ from dashboard.run_progress import tell_progress
 from dashboard.run_rows import read_runs
 from dashboard.runs.breakers import reset_breaker as reset
 from dashboard.runs.choices import RunRefused
+from dashboard.runs.endings import close_stranded, list_stranded
 from dashboard.runs.revisions import revise_summary
 from dashboard.runs.start import cancel_run as cancel
 from dashboard.views.new_run import read_number
@@ -32,12 +33,14 @@ _MEANINGS = [(fate, FATE_MEANINGS[fate]) for fate in (Fate.KEPT, Fate.SUMMARISED
 
 @require_safe
 def run(request: PageRequest, run_id: int) -> HttpResponse:
+    _close_if_stranded(request, run_id)
     return _show(request, _find_run(request, run_id))
 
 
 @require_safe
 def run_progress(request: PageRequest, run_id: int) -> HttpResponse:
     """The stages alone, asked for every second; once the run has ended, the whole page is loaded instead."""
+    _close_if_stranded(request, run_id)
     found = get_object_or_404(access.runs(request.actor).select_related("job").defer("outcome", "details"), pk=run_id)
     if not RunState(found.state).is_open:
         return HttpResponseClientRefresh() if request.htmx else redirect("run", run_id)
@@ -100,6 +103,12 @@ def reset_breaker(request: PageRequest, session_id: int) -> HttpResponse:
     else:
         messages.info(request, "Automatic compactions of this conversation were not paused.")
     return redirect("session", session_id)
+
+
+def _close_if_stranded(request: PageRequest, run_id: int) -> None:
+    """A run whose job is dead must not be shown as going on."""
+    stranded = list_stranded().filter(pk__in=access.runs(request.actor).filter(pk=run_id).values("pk"))
+    close_stranded(stranded, now=timezone.now())
 
 
 def _find_run(request: PageRequest, run_id: int) -> CompactionRun:

@@ -15,6 +15,8 @@ from dashboard.jobs.perform import perform_due
 from dashboard.models import (
     AgentSession,
     CompactionRun,
+    Job,
+    JobState,
     RunAttempt,
     RunKind,
     RunRevision,
@@ -526,3 +528,13 @@ def test_run_of_somebody_who_left_keeps_their_name(session: AgentSession) -> Non
     AgentSession.objects.update(owner=None)
     make_user("mia").delete()
     assert "started by mia" in read(sign_in("alice"), run_url(run))
+
+
+def test_run_whose_job_died_is_not_shown_as_going_on(session: AgentSession) -> None:
+    run = start(session)
+    Job.objects.filter(run=run).update(state=JobState.DEAD, finished_at=timezone.now())
+    client = sign_in("mia")
+    assert client.get(f"{run_url(run)}progress/").status_code == 302
+    assert "The run was given up" in say(read(client, run_url(run)))
+    run.refresh_from_db()
+    assert run.state == RunState.FAILED
