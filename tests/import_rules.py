@@ -12,10 +12,10 @@ from pathlib import Path
 PACKAGES = ("dashboard", "compaction")
 DECODERS = tuple(
     f"dashboard.ingest.{name}"
-    for name in ("otlp", "transcripts", "client_hooks", "observed", "redaction", "segments", "picture")
+    for name in ("otlp", "transcripts", "client_hooks", "observed", "redaction", "segments", "picture", "drawn")
 )
 # The writer of sessions, and the parts it is made of.
-RECORD = tuple(f"dashboard.ingest.{name}" for name in ("record", "counting", "rows", "stored_lines"))
+RECORD = tuple(f"dashboard.ingest.{name}" for name in ("record", "new_sessions", "counting", "rows", "stored_lines"))
 
 
 @dataclass(frozen=True)

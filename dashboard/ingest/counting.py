@@ -43,6 +43,16 @@ def decide_counting(session: AgentSession, started_at: datetime | None, calls: M
     return Counted(frozenset(uncounted), beaten)
 
 
+def find_counted(team_pk: int, call_ids: Iterable[str]) -> set[str]:
+    """Those of the calls of which a copy counts."""
+    counted = ApiCall.objects.filter(team_id=team_pk, is_counted=True)
+    return {
+        call_id
+        for batch in _cut(call_ids)
+        for call_id in counted.filter(call_id__in=batch).values_list("call_id", flat=True)
+    }
+
+
 def hand_over(team_pk: int, call_ids: Iterable[str]) -> set[int]:
     """These calls are gone where they counted: the best copy that is left counts from now on. Returns whose totals
     changed."""

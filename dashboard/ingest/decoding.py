@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from compaction.context.policy import Policy
 from compaction.errors import AgentMetaUnreadable
 from compaction.transcripts.agents import read_agent_meta
+from dashboard.ingest.drawn import DrawnSession, draw_session
 from dashboard.ingest.file_tail import Limits, Place, read_half_line, take_look
 from dashboard.ingest.looks import PIECE_BYTES, FileLook, NextLook
 from dashboard.ingest.observed import LineProblem, ObservedSession, Piece, Prepared, Rules
@@ -23,20 +25,34 @@ _LIMITS = Limits(piece_bytes=PIECE_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """One writing's worth."""
+    """One writing's worth; sessions that are drawn stand apart from those that are not."""
 
     prepared: Prepared
     looks: tuple[FileLook, ...] = ()
     size_bytes: int = 0
+    drawn: tuple[DrawnSession, ...] = ()
 
 
 def decode_files(looks: tuple[NextLook, ...], rules: Rules) -> Decoded:
     done = [_decode_meta(look.file, rules) if look.file.is_meta else _decode_transcript(look, rules) for look in looks]
-    return Decoded(
-        merge_prepared([prepared for prepared, _ in done]),
-        tuple(look for _, look in done),
-        sum(look.size_bytes for _, look in done),
-    )
+    prepared = merge_prepared([prepared for prepared, _ in done])
+    told, drawn = tuple(look for _, look in done), list[DrawnSession]()
+    # What continues, or is continued, is drawn when it is written: only then all of it is there.
+    is_whole = not any(look.known.offset for look in looks) and not any(look.has_more for look in told)
+    if rules.lines_policy is not None and is_whole:
+        prepared, drawn = _draw_sessions(prepared, rules.lines_policy)
+    return Decoded(prepared, told, sum(look.size_bytes for look in told), tuple(drawn))
+
+
+def _draw_sessions(prepared: Prepared, policy: Policy) -> tuple[Prepared, list[DrawnSession]]:
+    rest, drawn = [], []
+    for observed in prepared.sessions:
+        session = draw_session(observed, policy)
+        if session is None:
+            rest.append(observed)
+        else:
+            drawn.append(session)
+    return replace(prepared, sessions=tuple(rest)), drawn
 
 
 def decode_piece(piece: Piece, rules: Rules) -> Decoded:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # loaded only when there is something to count
     from dashboard.ingest.decoding import Decoded
     from dashboard.ingest.intake import Taken
     from dashboard.ingest.observed import LineProblem
+    from dashboard.ingest.record import Recorded
 
 PROBLEMS_SHOWN = 20
 _PKS_AT_ONCE = 500  # SQLite takes some thousand variables in one statement
@@ -48,18 +49,21 @@ class Tally:
         """What was stored of one piece of work."""
         self.byte_count += decoded.size_bytes
         self.line_count += taken.line_count
-        self.new_line_count += taken.new_line_count
-        for session in taken.sessions:
+        self.add_sessions(taken.sessions)
+        self.problem_count += len(taken.problems)
+        self.problems += taken.problems[: PROBLEMS_SHOWN - len(self.problems)]
+        self.drops.update(decoded.prepared.drops)
+        self.redactions.update(decoded.prepared.redactions)
+
+    def add_sessions(self, sessions: "Iterable[Recorded]") -> None:
+        for session in sessions:
+            self.new_line_count += session.new_line_count
             if session.is_new:
                 self.new_sessions.add(session.session_pk)
             elif session.new_line_count and session.session_pk not in self.new_sessions:
                 self.changed_sessions.add(session.session_pk)
             self.call_count += len(session.new_calls)
             self.break_count += len(session.new_breaks)
-        self.problem_count += len(taken.problems)
-        self.problems += taken.problems[: PROBLEMS_SHOWN - len(self.problems)]
-        self.drops.update(decoded.prepared.drops)
-        self.redactions.update(decoded.prepared.redactions)
 
     def add_file(self, look: FileLook) -> None:
         """A transcript that was read to its end, or could not be."""

@@ -5,15 +5,18 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
-from django.db import OperationalError
+from django.db import DatabaseError, OperationalError
 
 from dashboard.ingest.decoders import Decoders, Underway
 from dashboard.ingest.decoding import Decoded
+from dashboard.ingest.drawn import DrawnSession
 from dashboard.ingest.import_progress import Progress
 from dashboard.ingest.import_tally import Tally
 from dashboard.ingest.imported_files import keep_looks
-from dashboard.ingest.intake import Origin, store
+from dashboard.ingest.intake import Origin, store, store_drawn, store_new
 from dashboard.ingest.looks import PIECE_BYTES, FileLook, NextLook
 from dashboard.ingest.observed import Piece, Prepared
 from dashboard.ingest.record import TooBusy
@@ -23,8 +26,13 @@ from dashboard.policies.in_force import TeamSettings
 # Decoded or waiting to be: with what decoding makes of it, everything together stays below 250 MB.
 IN_FLIGHT_BYTES = 4 * PIECE_BYTES
 IN_FLIGHT_WORKS = 32
+# One transaction holds the database for well below 100 ms.
+ROWS_AT_ONCE = 1_000
+STORED_BYTES_AT_ONCE = 4 * 1024 * 1024
 LOOKS_KEPT_AT_ONCE = 200
 RETRY_AFTER_SECONDS = (0.5, 1.0, 2.0, 4.0)
+
+_T = TypeVar("_T")
 
 
 class CannotStore(Exception):
@@ -43,6 +51,9 @@ class Importer:
     should_stop: Callable[[], bool]
     _underway: "deque[tuple[Underway, int]]" = field(default_factory=deque)
     _in_flight_bytes: int = 0
+    _gathered: list[Decoded] = field(default_factory=list)  # decoded, to be written together
+    _gathered_rows: int = 0
+    _gathered_bytes: int = 0
     _ended: list[FileLook] = field(default_factory=list)
 
     def import_files(self, works: Iterable[tuple[NextLook, ...]]) -> None:
@@ -54,6 +65,8 @@ class Importer:
                 if not self._underway:
                     break
                 self._finish_first()
+            if not self._stops():
+                self._store_gathered()
         finally:
             self._keep_ended()
 
@@ -61,7 +74,7 @@ class Importer:
         """What comes through a pipe, in its order."""
         for piece in pieces:
             if isinstance(piece, Prepared):
-                self._store(Decoded(piece))
+                self._take(Decoded(piece))
             else:
                 self._submit(self.decoders.take(piece), len(piece.data))
             while self._is_full() and not self._stops():
@@ -99,25 +112,57 @@ class Importer:
         unread = tuple(NextLook(look.file, look.place) for look in decoded.looks if look.has_more)
         if unread:
             self._read_on(unread)  # decoded meanwhile, written in its turn: lines of a file stay in order
-        self._store(decoded)
-        for look in decoded.looks:
-            if not look.has_more:
-                self._end_file(look)
+        self._take(decoded)
 
-    def _store(self, decoded: Decoded) -> None:
-        for wait_seconds in (*RETRY_AFTER_SECONDS, None):
+    def _take(self, decoded: Decoded) -> None:
+        self._gathered.append(decoded)
+        self._gathered_rows += sum(session.row_count for session in decoded.drawn)
+        self._gathered_bytes += sum(session.stored_bytes for session in decoded.drawn)
+        is_full = self._gathered_rows >= ROWS_AT_ONCE or self._gathered_bytes >= STORED_BYTES_AT_ONCE
+        if is_full or not decoded.drawn:
+            self._store_gathered()
+
+    def _store_gathered(self) -> None:
+        """What is drawn first, most of it in one transaction; then what continues sessions that are stored by now."""
+        gathered, self._gathered = self._gathered, []
+        self._gathered_rows = self._gathered_bytes = 0
+        drawn = [session for decoded in gathered for session in decoded.drawn]
+        failed: set[str] = set()
+        if drawn:
+            recorded, others = self._insist(partial(store_new, self.origin, drawn, self.policy))
+            self.tally.add_sessions(recorded)
+            failed = {session.external_id for session in others if not self._store_drawn(session)}
+        for decoded in gathered:
+            self.tally.add(decoded, self._insist(partial(store, self.origin, decoded.prepared, self.policy)))
+            self.progress.add(size_bytes=decoded.size_bytes)
+            if failed.isdisjoint(session.external_id for session in decoded.drawn):
+                for look in decoded.looks:
+                    self._end_file(look)
+
+    def _store_drawn(self, session: DrawnSession) -> bool:
+        """One that no database takes is told, and takes no other along."""
+        try:
+            self.tally.add_sessions([self._insist(partial(store_drawn, self.origin, session, self.policy))])
+        except (DatabaseError, OverflowError) as error:
+            self.tally.failures.append(f"The session {session.external_id} cannot be stored ({str(error).strip()}).")
+            return False
+        return True
+
+    def _insist(self, write: Callable[[], _T]) -> _T:
+        """Writes, again after a while when the database or the session is busy."""
+        for wait_seconds in (*RETRY_AFTER_SECONDS, 0.0):
             try:
-                taken = store(self.origin, decoded.prepared, self.policy)
+                return write()
             except (OperationalError, TooBusy) as error:
-                if wait_seconds is None or self._stops():
-                    raise CannotStore(_explain(error)) from error
-                time.sleep(wait_seconds)
-            else:
-                self.tally.add(decoded, taken)
-                self.progress.add(size_bytes=decoded.size_bytes)
-                return
+                refusal = error
+            if self._stops():
+                break
+            time.sleep(wait_seconds)
+        raise CannotStore(_explain(refusal)) from refusal
 
     def _end_file(self, look: FileLook) -> None:
+        if look.has_more:
+            return
         self.tally.add_file(look)
         self.progress.add(files=0 if look.file.is_meta else 1)
         if not look.refusal:

@@ -2,8 +2,9 @@
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from django.conf import settings
 from django.db import transaction
@@ -11,8 +12,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from compaction.transcripts.agents import AgentMeta
+from dashboard.ingest.drawn import DrawnSession
+from dashboard.ingest.new_sessions import record_new
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules
-from dashboard.ingest.record import Recorded, Source, record
+from dashboard.ingest.record import FollowUp, Recorded, Source, record
 from dashboard.ingest.transcripts import prepare, prepare_agent_meta
 from dashboard.jobs.post import BACKGROUND, post_job
 from dashboard.models import Drop, Team, User
@@ -55,15 +58,18 @@ def take_in_agent_meta(origin: Origin, session_id: str, agent_id: str, meta: Age
 def make_rules(team: Team, policy: TeamSettings) -> Rules:
     """The digest key is the team's own: equal prompts of two teams cannot be told to be equal."""
     key = hmac.digest(settings.SECRET_KEY.encode(), f"prompt digests of team {team.pk}".encode(), hashlib.sha256)
-    return Rules(keeps_content=policy.stores_content, digest_key=key, own_patterns=dict(policy.own_patterns))
+    return Rules(
+        keeps_content=policy.stores_content,
+        digest_key=key,
+        own_patterns=dict(policy.own_patterns),
+        lines_policy=policy.lines_policy,
+    )
 
 
 def store(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
     """One short transaction per session of the piece."""
-    source = Source(origin.team, origin.owner, origin.source, policy.lines_policy, policy.version)
-    recorded = tuple(record(source, observed) for observed in prepared.sessions)
-    for each in recorded:
-        _follow_up(origin.team, each, has_content=policy.stores_content)
+    source, follow_up = _make_source(origin, policy), _find_follow_up(origin.team, policy)
+    recorded = tuple(record(source, observed, follow_up) for observed in prepared.sessions)
     count_drops(origin, prepared.drops, detail=prepared.name)
     return Taken(
         sessions=recorded,
@@ -75,17 +81,37 @@ def store(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
     )
 
 
-def _follow_up(team: Team, recorded: Recorded, *, has_content: bool) -> None:
+def store_new(
+    origin: Origin, drawn: Sequence[DrawnSession], policy: TeamSettings
+) -> tuple[list[Recorded], list[DrawnSession]]:
+    """One transaction for all that nobody knows; what it did not write is handed back, for `store_drawn`."""
+    return record_new(_make_source(origin, policy), drawn, _find_follow_up(origin.team, policy))
+
+
+def store_drawn(origin: Origin, drawn: DrawnSession, policy: TeamSettings) -> Recorded:
+    """A session that is known by now, or shares calls with another."""
+    return record(_make_source(origin, policy), drawn.observe_again(), _find_follow_up(origin.team, policy))
+
+
+def _make_source(origin: Origin, policy: TeamSettings) -> Source:
+    return Source(origin.team, origin.owner, origin.source, policy.lines_policy, policy.version)
+
+
+def _find_follow_up(team: Team, policy: TeamSettings) -> FollowUp | None:
+    """What a compaction lost can be found only where content is stored."""
+    return partial(_post_audit, team) if policy.stores_content else None
+
+
+def _post_audit(team: Team, recorded: Recorded) -> None:
     """What a new compaction lost is found by a job: it reads the whole conversation before it."""
-    if not has_content or not (recorded.new_compactions or recorded.changed_compactions):
-        return
-    post_job(
-        "audit_compactions",
-        key=f"audit compactions of session {recorded.session_pk} at version {recorded.version}",
-        team=team,
-        payload={"session": recorded.session_pk},
-        priority=BACKGROUND,
-    )
+    if recorded.new_compactions or recorded.changed_compactions:
+        post_job(
+            "audit_compactions",
+            key=f"audit compactions of session {recorded.session_pk} at version {recorded.version}",
+            team=team,
+            payload={"session": recorded.session_pk},
+            priority=BACKGROUND,
+        )
 
 
 def count_drops(origin: Origin, drops: Mapping[str, int], *, detail: str) -> None:

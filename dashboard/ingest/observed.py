@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from compaction.cache.facts import LineFact
+from compaction.context.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Rules:
     keeps_content: bool
     digest_key: bytes
     own_patterns: Mapping[str, str] = field(default_factory=dict)
+    lines_policy: Policy | None = None  # None: sessions are not drawn before they are written
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ order changes what it affects. The picture is worked out before the transaction,
 wrote the session meanwhile, it is worked out again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from django.db import IntegrityError, transaction
@@ -15,7 +15,7 @@ from compaction.cache.facts import LineFact
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.context.policy import Policy
 from dashboard.ingest.counting import Counted, decide_counting, hand_over, total_again
-from dashboard.ingest.observed import ObservedLine, ObservedSession
+from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import SessionPicture, Totals, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
 from dashboard.ingest.rows import RowChanges, sync_rows
@@ -65,6 +65,9 @@ class Recorded:
     also_changed: tuple[int, ...] = ()  # sessions whose totals changed with it
 
 
+FollowUp = Callable[[Recorded], None]  # called inside the transaction: what it writes stands or falls with the session
+
+
 class TooBusy(Exception):
     """Others kept writing the same session; nothing of this batch was written."""
 
@@ -98,7 +101,7 @@ class _Written:
     also_changed: set[int] = field(default_factory=set)
 
 
-def record(source: Source, observed: ObservedSession) -> Recorded:
+def record(source: Source, observed: ObservedSession, follow_up: FollowUp | None = None) -> Recorded:
     """Write one session's lines. Raises OperationalError when the database cannot be written, TooBusy when it is
     fought over; either way nothing of the batch was kept."""
     for _ in range(ATTEMPTS):
@@ -110,6 +113,8 @@ def record(source: Source, observed: ObservedSession) -> Recorded:
         try:
             with transaction.atomic():
                 recorded = _write(source, observed, draft)
+                if recorded is not None and follow_up is not None:
+                    follow_up(recorded)
         except IntegrityError:
             continue  # another process made the same session, segment or call first: look again
         if recorded is not None:
@@ -161,7 +166,7 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
     if session is None:
         return None
     before_rank = session.level_rank
-    _keep_shapes(source.team, observed)
+    keep_shapes(source.team, observed.shapes)
     counted = decide_counting(session, draft.picture.session["started_at"], draft.picture.calls)
     totals = add_totals(draft.picture, counted.uncounted)
     _write_session(session, source, draft, totals[0])
@@ -196,7 +201,7 @@ def _hold_session(source: Source, observed: ObservedSession, draft: _Draft) -> A
     return held if held.version == draft.session.version else None
 
 
-def _keep_shapes(team: Team, observed: ObservedSession) -> None:
+def keep_shapes(team: Team, shapes: Iterable[ObservedShape]) -> None:
     rows = [
         PromptShape(
             team=team,
@@ -205,7 +210,7 @@ def _keep_shapes(team: Team, observed: ObservedSession) -> None:
             content=None if shape.content is None else compress(shape.content),
             is_redacted=shape.is_redacted,
         )
-        for shape in observed.shapes
+        for shape in shapes
     ]
     if rows:
         PromptShape.objects.bulk_create(rows, ignore_conflicts=True)

@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -29,6 +29,7 @@ class ImportRun:
     tally: Tally
     interrupts: Sequence[int]
     out: TextIO | None = field(kw_only=True)
+    is_rereading: bool = field(default=False, kw_only=True)
 
     def read_all(self, looks: Sequence[NextLook], streams: Sequence[str]) -> None:
         """What fails is told by the tally."""
@@ -48,7 +49,10 @@ class ImportRun:
         if processes:
             spare_collector()
             release_database()  # a fork must not inherit connections, nor PostgreSQL's pool its threads
-        with Decoders(make_rules(self.team, policy), processes=processes) as decoders:
+        rules = make_rules(self.team, policy)
+        if self.is_rereading:
+            rules = replace(rules, lines_policy=None)  # most sessions are known: drawing them ahead would be in vain
+        with Decoders(rules, processes=processes) as decoders:
             importer = Importer(
                 origin, policy, decoders, self.tally, progress, should_stop=lambda: bool(self.interrupts)
             )

@@ -57,7 +57,9 @@ class Command(PlainCommand):
         if looks or finds.streams:
             out = None if options["quiet"] else sys.stderr
             with _interrupts_noted() as interrupts:
-                run: ImportRun = import_string(RUN)(team, owner, tally, interrupts, out=out)
+                run: ImportRun = import_string(RUN)(
+                    team, owner, tally, interrupts, out=out, is_rereading=options["reread"]
+                )
                 run.read_all(looks, finds.streams)
         tally.close()
         self._tell(tally, **options)

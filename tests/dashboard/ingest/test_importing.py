@@ -379,10 +379,10 @@ def test_summary_counts_every_loss() -> None:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
-    """A dozen sessions with sub-agents and forks, large enough that all cores decode."""
+    """Sessions with sub-agents and forks, large enough that all cores decode and several batches are written."""
     folder = tmp_path_factory.mktemp("corpus")
     truth = Truth()
-    for index in range(12):
+    for index in range(30):
         truth.add(write_family(folder, 5, index))
     return folder, truth
 

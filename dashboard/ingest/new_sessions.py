@@ -1,0 +1,151 @@
+"""Writing many new sessions at once: one statement per table instead of some for every session.
+
+Only sessions that nobody knows and whose calls nobody else has; the others go to `record` one by one. Should another
+process write one of them meanwhile, a unique constraint says so and nothing of the batch is kept.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from django.db import DatabaseError, OperationalError, transaction
+from django.db.models import Model
+from django.utils import timezone
+
+from dashboard.ingest.counting import find_counted
+from dashboard.ingest.drawn import DrawnSession, Table
+from dashboard.ingest.picture.columns import Row
+from dashboard.ingest.picture.spelling import spell_json, spell_time
+from dashboard.ingest.record import FollowUp, Recorded, Source, keep_shapes
+from dashboard.ingest.rows import insert_rows
+from dashboard.models import (
+    LEVELS,
+    AgentSession,
+    ApiCall,
+    CacheBreak,
+    EntrySegment,
+    ObservedCompaction,
+    SessionHour,
+    Team,
+    Thread,
+)
+
+FIRST_VERSION = 1
+
+
+def record_new(
+    source: Source, drawn: Sequence[DrawnSession], follow_up: FollowUp | None = None
+) -> tuple[list[Recorded], list[DrawnSession]]:
+    """Write what is new in one transaction; what was not written is handed back, to be recorded one by one.
+
+    Raises OperationalError when the database cannot be written; then nothing of it was kept."""
+    new, others = _find_new(source.team, drawn)
+    if not new:
+        return [], others
+    try:
+        with transaction.atomic():
+            recorded = _write(source, new)
+            if follow_up is not None:
+                for each in recorded:
+                    follow_up(each)
+    except OperationalError:
+        raise
+    except (DatabaseError, OverflowError):
+        return [], list(drawn)  # another process was faster, or one of them cannot be written: not all suffer
+    return recorded, others
+
+
+def _find_new(team: Team, drawn: Sequence[DrawnSession]) -> tuple[list[DrawnSession], list[DrawnSession]]:
+    names = [session.external_id for session in drawn]
+    known = set(AgentSession.objects.filter(team=team, external_id__in=names).values_list("external_id", flat=True))
+    taken = find_counted(team.pk, chain.from_iterable(session.calls.keys for session in drawn))
+    new, others = [], []
+    for session in drawn:
+        call_ids = session.calls.keys
+        if session.external_id in known or not taken.isdisjoint(call_ids):
+            others.append(session)
+        else:
+            new.append(session)
+        known.add(session.external_id)
+        taken.update(call_ids)
+    return new, others
+
+
+def _write(source: Source, new: Sequence[DrawnSession]) -> list[Recorded]:
+    keep_shapes(source.team, [shape for session in new for shape in session.shapes])
+    pks = _insert_sessions(source, new)
+    owned = [(pks[session.external_id], session) for session in new]
+    team: Row = {"team_id": source.team.pk}
+    counted = team | {"is_counted": True}
+    _insert_tables(ApiCall, [(pk, session.calls) for pk, session in owned], counted)
+    _insert_tables(CacheBreak, [(pk, session.losses) for pk, session in owned], counted)
+    _insert_tables(ObservedCompaction, [(pk, session.compactions) for pk, session in owned], team)
+    _insert_tables(Thread, [(pk, session.threads) for pk, session in owned], {})
+    _insert_tables(SessionHour, [(pk, session.hours) for pk, session in owned], team)
+    insert_rows(EntrySegment, _SEGMENT_COLUMNS, list(_list_segments(owned)))
+    return [_tell(pk, session) for pk, session in owned]
+
+
+def _insert_tables(model: type[Model], tables: Iterable[tuple[int, Table]], fixed: Row) -> None:
+    """`fixed`: columns that are the same for all."""
+    filled = [(pk, table) for pk, table in tables if table.rows]
+    if filled:
+        values = tuple(fixed.values())
+        rows = [(pk, *values, *row) for pk, table in filled for row in table.rows]
+        insert_rows(model, ("session_id", *fixed, *filled[0][1].columns), rows)
+
+
+_SEGMENT_COLUMNS = (
+    "session_id", "number", "facts", "content", "entry_count", "raw_bytes", "redacted_count", "last_at",
+)  # fmt: skip
+
+
+def _insert_sessions(source: Source, new: Sequence[DrawnSession]) -> dict[str, int]:
+    """Their keys by external id."""
+    columns = new[0].session.columns
+    now = spell_time(timezone.now())
+    fixed: Row = {
+        "team_id": source.team.pk,
+        "owner_id": source.owner.pk if source.owner else None,
+        "developer": source.owner.username if source.owner else "",
+        "sources": spell_json([source.name]),
+        "version": FIRST_VERSION,
+        "policy_version": source.policy_version,
+    }
+    rows = [[*fixed.values(), session.has_content, *session.session.rows[0]] for session in new]
+    last_at = len(fixed) + 1 + columns.index("last_at")
+    for row in rows:
+        row[last_at] = row[last_at] or now  # lines without any time: as old as their arrival
+    insert_rows(AgentSession, (*fixed, "has_content", *columns), rows)
+    names = [session.external_id for session in new]
+    return dict(AgentSession.objects.filter(team=source.team, external_id__in=names).values_list("external_id", "pk"))
+
+
+def _list_segments(owned: Iterable[tuple[int, DrawnSession]]) -> Iterator[tuple[Any, ...]]:
+    for pk, session in owned:
+        for number, segment in enumerate(session.segments, 1):
+            yield (
+                pk,
+                number,
+                segment.facts,
+                segment.content,
+                segment.entry_count,
+                segment.raw_bytes,
+                segment.redacted_count,
+                None if segment.last_at is None else spell_time(segment.last_at),
+            )
+
+
+def _tell(pk: int, session: DrawnSession) -> Recorded:
+    losses = zip(session.losses.keys, session.losses.list_column("kind"), strict=True)
+    return Recorded(
+        session_pk=pk,
+        external_id=session.external_id,
+        version=FIRST_VERSION,
+        is_new=True,
+        new_line_count=session.line_count,
+        new_calls=tuple(session.calls.keys),
+        new_breaks=tuple(call_id for call_id, kind in losses if kind == "break"),
+        new_compactions=tuple(session.compactions.keys),
+        lines_crossed=tuple(LEVELS[2 : session.session.list_column("level_rank")[0] + 1]),
+    )
