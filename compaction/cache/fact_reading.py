@@ -10,8 +10,15 @@ from compaction.cache.request_lines import convert_marker, read_shape
 from compaction.context.tokens import count_entry_tokens, count_text_tokens
 from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
-from compaction.transcripts.entries import Entry, TextBlock
-from compaction.transcripts.glance import Glance, glance
+from compaction.transcripts.entries import SYNTHETIC_MODEL, Entry, TextBlock
+from compaction.transcripts.glance import (
+    Glance,
+    PlainLine,
+    PlainMessage,
+    glance,
+    glance_at_blocks,
+    read_plain_line,
+)
 from compaction.transcripts.payloads import (
     ApiError,
     ApiRequest,
@@ -24,6 +31,7 @@ from compaction.transcripts.payloads import (
     Title,
     TurnDuration,
 )
+from compaction.transcripts.reader import make_usage
 from compaction.transcripts.skipped import SkippedLine
 from compaction.transcripts.values import get_fields, get_text, get_texts
 
@@ -33,6 +41,7 @@ _RESUME_HOOK = b'"SessionStart:resume"'
 _LONGEST_NAME = 1000
 _LONGEST_TITLE = 120
 _NOTHING_SEEN = Glance()
+_ONLY_WORDS = Glance(has_words=True)
 
 
 def hash_line(raw: bytes) -> str:
@@ -65,6 +74,47 @@ def read_fact(entry: Entry, digest: Digest | None = None, *, keeps_words: bool =
     if kind in _PLAIN_KINDS or (kind is LineKind.PROMPT and not keeps_words):
         return fact
     return _add_payload(fact, entry, digest, keeps_words=keeps_words)
+
+
+def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
+    """What `read_fact` makes of a line's entry, without making the entry; None where that takes one."""
+    plain = read_plain_line(raw)
+    if plain is None:
+        return None
+    line, message = plain
+    content, words, answer = message.content, None, None
+    if isinstance(content, str) or content is None:
+        seen = _ONLY_WORDS
+    else:
+        seen = glance_at_blocks(content, is_open=message.stop_reason is None and line.type == "assistant")
+    if line.type == "assistant":
+        answer = _read_plain_answer(line, message, seen)
+        kind = LineKind.OTHER if answer is None else LineKind.ANSWER
+    elif line.is_compact_summary:
+        return None
+    else:
+        kind = LineKind.COMMAND if line.is_meta else LineKind.RESULT if seen.has_results else LineKind.PROMPT
+        if kind is LineKind.PROMPT and keeps_words:
+            if not isinstance(content, str):
+                return None
+            words = _begin_text(content)
+    return LineFact(
+        line.uuid or hash_line(raw),
+        kind,
+        line.type,
+        line.parent_uuid,
+        line.timestamp,
+        line.agent_id,
+        line.is_sidechain is True,
+        seen.has_words and line.type == "user",
+        line.session_id,
+        line.version,
+        line.cwd,
+        line.git_branch,
+        len(raw),
+        answer,
+        words=words,
+    )
 
 
 def read_problem(line: SkippedLine) -> LineFact:
@@ -141,6 +191,24 @@ def _read_answer(entry: Entry, seen: Glance) -> Answer | None:
     )
 
 
+def _read_plain_answer(line: PlainLine, message: PlainMessage, seen: Glance) -> Answer | None:
+    call_id = message.id or line.request_id or line.uuid
+    if message.usage is None or message.model == SYNTHETIC_MODEL or call_id is None:
+        return None
+    return Answer(
+        call_id,
+        make_usage(message.usage),
+        message.model,
+        message.stop_reason,
+        message.miss_reason,
+        line.request_id,
+        seen.written_characters,
+        seen.has_thinking,
+        line.request_ref,
+        line.prompt_cache_requested,
+    )
+
+
 def _add_payload(fact: LineFact, entry: Entry, digest: Digest | None, *, keeps_words: bool) -> LineFact:
     values: dict[str, object] = {}
     match entry.payload:
@@ -211,9 +279,14 @@ def _read_request(payload: ApiRequest, entry: Entry, digest: Digest | None) -> R
 def _begin_prompt(entry: Entry) -> str | None:
     """How a prompt begins, for a title; what the client wrapped in tags is not the person's own."""
     for block in entry.message.content if entry.message else ():
-        if isinstance(block, TextBlock) and (words := " ".join(block.text[:_LONGEST_NAME].split())):
-            return None if words.startswith("<") else words[:_LONGEST_TITLE]
+        if isinstance(block, TextBlock) and block.text[:_LONGEST_NAME].strip():
+            return _begin_text(block.text)
     return None
+
+
+def _begin_text(text: str) -> str | None:
+    words = " ".join(text[:_LONGEST_NAME].split())
+    return words[:_LONGEST_TITLE] if words and not words.startswith("<") else None
 
 
 def _name_attachment(entry: Entry) -> str | None:

@@ -1,4 +1,7 @@
-"""A glance at a message's content: which kinds of blocks it has and how much was written, without making the blocks."""
+"""A glance at a message's content: which kinds of blocks it has and how much was written, without making the blocks.
+
+And at a whole line: what metrics need of a plain one, in one pass.
+"""
 
 from dataclasses import dataclass
 
@@ -6,7 +9,13 @@ import msgspec
 
 from compaction.transcripts.calls import count_written_characters
 from compaction.transcripts.entries import Block, LazySequence, Message, ThinkingBlock, ToolResultBlock
-from compaction.transcripts.reader import Written, count_block_characters
+from compaction.transcripts.reader import (
+    MessageHead,
+    Time,
+    Written,
+    count_block_characters,
+    name_in_json,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +33,73 @@ class _Kind(msgspec.Struct, gc=False):
     tool_use_id: str = ""
 
 
+class PlainBlock(Written, gc=False):
+    """A block of a plain line, as far as metrics need it."""
+
+    tool_use_id: str = ""
+
+
+class PlainMessage(MessageHead, gc=False):
+    """`content` None: absent or null."""
+
+    content: list[PlainBlock] | str | None = None
+
+
+class PlainLine(msgspec.Struct, rename=name_in_json, gc=False):
+    """A line of a conversation whose every field is of the kind it should be: nearly all of a transcript."""
+
+    parent_uuid: str | None = None
+    is_sidechain: bool | None = None
+    cwd: str | None = None
+    session_id: str | None = None
+    version: str | None = None
+    git_branch: str | None = None
+    agent_id: str | None = None
+    type: str = ""
+    message: PlainMessage | None = None
+    request_id: str | None = None
+    uuid: str | None = None
+    timestamp: Time | None = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    request_ref: str | None = None
+    prompt_cache_requested: str | None = None
+
+
+_PLAIN = msgspec.json.Decoder(PlainLine)
 _KINDS = msgspec.json.Decoder(list[_Kind])
 _WRITTEN = msgspec.json.Decoder(list[Written])
 _WORDS = Glance(has_words=True)
 _RESULTS = Glance(has_results=True)
+
+
+def read_plain_line(raw: bytes) -> tuple[PlainLine, PlainMessage] | None:
+    """A user's or a model's line and its message; None for every other line, and for what is odd in any way."""
+    try:
+        line = _PLAIN.decode(raw)
+    except (ValueError, RecursionError):
+        return None
+    message = line.message
+    if message is None or message.content is None or (message.role is not None and message.role != line.type):
+        return None
+    is_plain = line.type == "assistant" and not isinstance(message.content, str)
+    return (line, message) if is_plain or line.type == "user" else None
+
+
+def glance_at_blocks(blocks: list[PlainBlock], *, is_open: bool) -> Glance:
+    """As `glance` at the same message. `is_open`: part of an answer without a stop reason."""
+    has_thinking = has_results = has_words = False
+    for block in blocks:
+        kind = block.type
+        if kind == "tool_result" and block.tool_use_id:
+            has_results = True
+        else:
+            has_words = True
+            has_thinking = has_thinking or kind == "thinking" or kind == "redacted_thinking"
+    characters = sum(map(count_block_characters, blocks)) if is_open else 0
+    if has_results and not has_words:
+        return _RESULTS
+    return Glance(has_thinking, has_results, has_words, characters)
 
 
 def glance(message: Message) -> Glance:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 # A request to the Messages API is at most 32 MB; a line holds a tool result twice (message and toolUseResult).
 LARGEST_LINE_BYTES = 128 * 1024 * 1024
+_LINE_FEED = ord("\n")
 
 
 class Line(NamedTuple):
@@ -53,17 +54,21 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> list[Line]:
         """The lines that this chunk completes."""
-        lines = []
+        lines: list[Line] = []
+        number, offset, largest = self._line_count, self._offset, self._largest
         for piece in BytesIO(chunk):
             size_bytes = len(piece)
-            if self._waiting_bytes or size_bytes > self._largest or not piece.endswith(b"\n"):
-                self._hold(piece)
-                if piece.endswith(b"\n"):
-                    lines.append(self._release())
+            if size_bytes <= largest and piece[-1] == _LINE_FEED and not self._waiting_bytes:
+                number += 1
+                lines.append(Line(number, offset, piece, size_bytes))
+                offset += size_bytes
                 continue
-            self._line_count += 1
-            lines.append(Line(self._line_count, self._offset, piece, size_bytes))
-            self._offset += size_bytes
+            self._line_count, self._offset = number, offset
+            self._hold(piece)
+            if piece[-1] == _LINE_FEED:
+                lines.append(self._release())
+            number, offset = self._line_count, self._offset
+        self._line_count, self._offset = number, offset
         return lines
 
     def finish(self) -> Line | None:

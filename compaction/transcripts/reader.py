@@ -34,7 +34,7 @@ from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.values import LARGEST_COUNT, get_fields, get_items, get_time
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
-_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _NO_JSON = msgspec.Raw(b"")
 _SPACE = re.compile(r"[ \t\r\n\x00\ufeff]*")  # JSON's own, plus the NULs of an interrupted write and a byte order mark
 _LENIENT = json.JSONDecoder(strict=False)
@@ -44,7 +44,7 @@ _SomeStruct = TypeVar("_SomeStruct", bound=msgspec.Struct)
 
 
 # The structs below hold no cycles, so the collector need not walk them: gc=False.
-def _name_in_json(name: str) -> str:
+def name_in_json(name: str) -> str:
     first, *rest = name.split("_")
     return (first + "".join(word.title() for word in rest)).replace("UseId", "UseID")
 
@@ -91,15 +91,26 @@ class _Diagnostics(msgspec.Struct, gc=False):
     cache_miss_reason: _Kind | None = None
 
 
-class _Message(msgspec.Struct, gc=False):
+class MessageHead(msgspec.Struct, gc=False):
+    """A message apart from its content."""
+
     model: str | None = None
     id: str | None = None
     type: str | None = None
     role: str | None = None
-    content: msgspec.Raw = _NO_JSON
     stop_reason: str | None = None
     usage: _Usage | None = None
     diagnostics: _Diagnostics | None = None
+
+    @property
+    def miss_reason(self) -> str | None:
+        """Why the API says it missed its cache."""
+        reason = self.diagnostics.cache_miss_reason if self.diagnostics else None
+        return reason.type if reason else None
+
+
+class _Message(MessageHead, gc=False):
+    content: msgspec.Raw = _NO_JSON
 
 
 class Written(msgspec.Struct, gc=False):
@@ -113,7 +124,7 @@ class Written(msgspec.Struct, gc=False):
     input: msgspec.Raw = _NO_JSON
 
 
-class LineHead(msgspec.Struct, rename=_name_in_json, gc=False):
+class LineHead(msgspec.Struct, rename=name_in_json, gc=False):
     """The part of a line that metrics need; content stays undecoded."""
 
     parent_uuid: str | None = None
@@ -134,7 +145,7 @@ class LineHead(msgspec.Struct, rename=_name_in_json, gc=False):
     parent_tool_use_id: str | None = None
     request_id: str | None = None
     uuid: str | None = None
-    timestamp: _Time | None = None
+    timestamp: Time | None = None
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
     is_api_error_message: bool | None = None
@@ -250,7 +261,6 @@ def _make_message(head: _Message, line_type: str, fields: Mapping[str, object]) 
     else:
         content = LazySequence(_decode_blocks, head.content)
         is_plain = memoryview(head.content)[0] == ord('"')
-    reason = head.diagnostics.cache_miss_reason if head.diagnostics else None
     return _fill_message(
         head.role or line_type,
         content,
@@ -259,7 +269,7 @@ def _make_message(head: _Message, line_type: str, fields: Mapping[str, object]) 
         make_usage(head.usage) if head.usage is not None else None,
         head.stop_reason,
         is_plain,
-        reason.type if reason else None,
+        head.miss_reason,
     )
 
 

@@ -141,7 +141,6 @@ def _make_call(call_id: str, found: _Found) -> Call:
     usage = make_usage(message.usage) if message and message.usage else Usage()
     stop_reason = message.stop_reason if message else None
     output_tokens = settle_output(usage, stop_reason, found.characters)
-    reason = message.diagnostics.cache_miss_reason if message and message.diagnostics else None
     return fill_call(
         call_id,
         usage,
@@ -152,7 +151,7 @@ def _make_call(call_id: str, found: _Found) -> Call:
         last.timestamp,
         found.line_count,
         stop_reason,
-        reason.type if reason else None,
+        message.miss_reason if message else None,
         last.request_id,
         last.session_id,
         last.agent_id,

@@ -77,9 +77,13 @@ class TranscriptReader:
     def feed(self, chunk: bytes) -> list[Item]:
         """What the lines completed by this chunk hold."""
         items: list[Item] = []
-        for line in self._splitter.feed(chunk):
+        for line in self.split(chunk):
             items += read_line(line, self._types)
         return items
+
+    def split(self, chunk: bytes) -> list[Line]:
+        """The lines completed by this chunk, for whoever reads them otherwise."""
+        return self._splitter.feed(chunk)
 
     def close(self) -> Sequence[Item]:
         """The last line when it lacks only its ending; else it becomes the tail and the position stays before it."""

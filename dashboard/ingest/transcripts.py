@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import PurePosixPath
 
-from compaction.cache.fact_reading import print_shape, read_fact, read_problem
+from compaction.cache.fact_reading import print_shape, read_fact, read_plain_fact, read_problem
 from compaction.cache.facts import LineFact, LineKind, change_fact
 from compaction.cache.fingerprint import Digest, Fingerprint
 from compaction.transcripts.agents import AgentMeta, find_agent_id
 from compaction.transcripts.entries import Entry
-from compaction.transcripts.lines import Position
+from compaction.transcripts.lines import Line, Position
+from compaction.transcripts.reader import read_line
 from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.transcript import TranscriptReader
 from dashboard.ingest.observed import (
@@ -46,10 +47,10 @@ def name_session(path: str) -> tuple[str | None, str | None]:
 def prepare(piece: Piece, rules: Rules) -> Prepared:
     """Everything that can be done without a database. Never raises for what the bytes hold."""
     reader = TranscriptReader(Position(line_count=piece.first_line_number - 1))
-    items: list[Item] = list(reader.feed(piece.data))
-    items.extend(reader.close())
     desk = _Desk(piece, rules)
-    for item in items:
+    for line in reader.split(piece.data):
+        desk.put_line(line)
+    for item in reader.close():
         desk.put(item)
     if reader.tail is not None:
         tail = reader.tail
@@ -126,19 +127,30 @@ class _Desk:
         self._problems: list[LineProblem] = []
         self._drops: Counter[str] = Counter()
 
+    def put_line(self, line: Line) -> None:
+        """Nearly all lines are plain; the others are read the long way."""
+        fact = None if line.is_dropped else read_plain_fact(line.raw, keeps_words=self._rules.keeps_content)
+        if fact is not None:
+            self._put_fact(fact, line.raw)
+            return
+        for item in read_line(line):
+            self.put(item)
+
     def put(self, item: Item) -> None:
         if isinstance(item, SkippedLine):
             self._put_skipped(item)
             return
-        self._line_count += 1
         fact = read_fact(item, self._digest, keeps_words=self._rules.keeps_content)
-        if self._piece.agent_id is not None and not fact.is_sidechain:
-            fact = _as_sidechain(fact, self._piece.agent_id)
-        name = self._piece.session_id or item.session_id or self._current
-        self._current = name
-        drawer = self._file(fact, _content_of(item))
+        drawer = self._put_fact(fact, item.raw or b"")
         if drawer is not None and fact.kind is LineKind.SHAPE:
             self._keep_shape(drawer, item)
+
+    def _put_fact(self, fact: LineFact, raw: bytes) -> _Drawer | None:
+        self._line_count += 1
+        if self._piece.agent_id is not None and not fact.is_sidechain:
+            fact = _as_sidechain(fact, self._piece.agent_id)
+        self._current = self._piece.session_id or fact.session_id or self._current
+        return self._file(fact, raw)
 
     def clear(self) -> Prepared:
         self._drops[NO_SESSION] += len(self._waiting)
@@ -171,11 +183,13 @@ class _Desk:
         if self._current is None:
             self._waiting.append((fact, raw))
             return None
-        drawer = self._drawers.setdefault(self._current, _Drawer())
-        for waiting_fact, waiting_raw in self._waiting:
-            drawer.facts.append(waiting_fact)
-            drawer.raws.append(waiting_raw)
-        self._waiting.clear()
+        drawer = self._drawers.get(self._current)
+        if drawer is None:
+            drawer = self._drawers[self._current] = _Drawer()
+        if self._waiting:
+            drawer.facts += [waiting for waiting, _ in self._waiting]
+            drawer.raws += [waiting for _, waiting in self._waiting]
+            self._waiting.clear()
         drawer.facts.append(fact)
         drawer.raws.append(raw)
         return drawer
@@ -186,7 +200,7 @@ class _Desk:
             return
         content, counts = None, Counter[str]()
         if self._rules.keeps_content:
-            content, counts = self._redaction.redact_one(_content_of(entry))
+            content, counts = self._redaction.redact_one(entry.raw or b"")
         prints = change_names(printed[1], self._redaction.clean).to_fields()
         drawer.shapes[printed[0]] = ObservedShape(printed[0], prints, content, bool(counts))
 
@@ -213,10 +227,6 @@ def change_names(prints: Fingerprint, clean: Callable[[str], str]) -> Fingerprin
     return replace(prints, tools=tuple(replace(tool, name=clean(tool.name)) for tool in prints.tools))
 
 
-def _content_of(entry: Entry) -> bytes:
-    return entry.raw or b""
-
-
 def _strip_ending(raw: bytes) -> bytes:
     """One line is one line: endings and stray breaks inside a broken line must not make two of it."""
     return raw.strip(b"\r\n").replace(b"\n", b" ")
@@ -226,13 +236,10 @@ def _as_sidechain(fact: LineFact, agent_id: str) -> LineFact:
     return change_fact(fact, agent_id=fact.agent_id or agent_id, is_sidechain=True)
 
 
-_TEXTS = ("cwd", "branch", "words")
-
-
 def _clean_fact(fact: LineFact, clean: Callable[[str], str]) -> LineFact:
     """The few texts of a fact go through redaction too; most lines repeat those of the line before."""
-    texts = {name: getattr(fact, name) for name in _TEXTS}
-    cleaned = {name: clean(text) for name, text in texts.items() if text}
-    if all(texts[name] == text for name, text in cleaned.items()):
+    cwd, branch, words = fact.cwd and clean(fact.cwd), fact.branch and clean(fact.branch), fact.words
+    words = words and clean(words)
+    if cwd == fact.cwd and branch == fact.branch and words == fact.words:
         return fact
-    return change_fact(fact, **cleaned)
+    return change_fact(fact, cwd=cwd, branch=branch, words=words)
