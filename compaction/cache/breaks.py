@@ -22,6 +22,7 @@ from compaction.cache.calls import (
 from compaction.cache.causes import Cause
 from compaction.cache.costs import find_excess_usd
 from compaction.cache.evidence import Explanation, Finding, explain_loss, find_gap_seconds
+from compaction.transcripts.frozen import make_filler
 
 DEFAULT_POLICY = CachePolicy()
 
@@ -77,6 +78,9 @@ class Verdict:
         return self.primary.cause if self.primary else self.rebuild
 
 
+_fill_verdict = make_filler(Verdict)
+
+
 def judge(previous: Baseline | None, call: CacheCall, policy: CachePolicy = DEFAULT_POLICY) -> Verdict:
     """Judge one call against its thread's baseline; the verdict carries the baseline for the next one."""
     if previous is not None and previous.call_id == call.call_id:
@@ -88,7 +92,7 @@ def judge(previous: Baseline | None, call: CacheCall, policy: CachePolicy = DEFA
         return Verdict(call.call_id, Outcome.EXPECTED, baseline, rebuild=Cause.FIRST_CALL)
     loss = find_loss(previous, call, policy)
     if loss is None:
-        return Verdict(call.call_id, Outcome.NOTHING, baseline)
+        return _fill_verdict(call.call_id, Outcome.NOTHING, baseline, None, None, None, None, None, None)
     rebuild = _find_announced(previous, call)
     return Verdict(
         call_id=call.call_id,
@@ -128,13 +132,15 @@ def order_calls(calls: Iterable[CacheCall]) -> tuple[CacheCall, ...]:
     reports: dict[str, list[CacheCall]] = {}
     for call in calls:
         reports.setdefault(call.call_id, []).append(call)
-    merged = [merge_calls(found) for found in reports.values()]
+    merged = [found[0] if len(found) == 1 else merge_calls(found) for found in reports.values()]
     return tuple(sorted(merged, key=lambda call: (call.at, call.position, call.call_id)))
 
 
 def find_loss(previous: Baseline, call: CacheCall, policy: CachePolicy = DEFAULT_POLICY) -> Loss | None:
     """The loss by either rule. The first alone misses a second miss right after a first: the read stays low."""
     read_tokens = call.usage.cache_read_tokens
+    if read_tokens >= previous.cached_tokens:
+        return None
     rules = []
     if _is_below(read_tokens, previous.read_tokens, policy):
         rules.append(LossRule.READ_FELL)

@@ -12,6 +12,7 @@ from compaction.cache.causes import Cause
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.context.prices import Price
 from compaction.transcripts.entries import Usage
+from compaction.transcripts.frozen import make_filler
 from compaction.transcripts.values import get_count, get_fields, get_text, get_texts, get_time
 
 # Both must be passed for a loss; the client's own figures.
@@ -52,9 +53,10 @@ class CachePolicy:
 
     def judges(self, model: str | None, source: str | None, usage: Usage) -> bool:
         """Whether a call is judged and becomes a baseline; empty usage (errors, placeholders) is neither."""
-        if usage.prompt_tokens == 0 or source in self.unjudged_sources or is_beside_conversation(source):
+        if source in self.unjudged_sources or is_beside_conversation(source) or usage.prompt_tokens == 0:
             return False
-        return not any(name in (model or "").lower() for name in self.unjudged_models)
+        name = (model or "").lower()
+        return not any([unjudged in name for unjudged in self.unjudged_models])  # noqa: C419 (half the time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +152,24 @@ def read_baseline(fields: Mapping[str, object]) -> Baseline | None:
     )
 
 
+fill_call, _fill_baseline = make_filler(CacheCall), make_filler(Baseline)
+
+
 def make_baseline(previous: Baseline | None, call: CacheCall) -> Baseline:
     """The baseline after a judged call. A call that wrote nothing leaves the lifetime in force as it was."""
     carried = previous.ttl if previous else None
-    return Baseline(
-        call_id=call.call_id,
-        at=call.at,
-        model=call.model,
-        read_tokens=call.usage.cache_read_tokens,
-        written_tokens=call.usage.cache_creation_tokens,
-        ttl=call.written_ttl or carried or call.requested_ttl,
-        client_version=call.client_version,
-        speed=call.usage.speed,
-        has_thinking=call.has_thinking or (previous is not None and previous.has_thinking and not call.starts_turn),
-        fingerprint=call.fingerprint,
+    return _fill_baseline(
+        call.call_id,
+        call.at,
+        call.model,
+        call.usage.cache_read_tokens,
+        call.usage.cache_creation_tokens,
+        call.written_ttl or carried or call.requested_ttl,
+        call.client_version,
+        call.usage.speed,
+        call.has_thinking or (previous is not None and previous.has_thinking and not call.starts_turn),
+        call.fingerprint,
+        (),  # announced
     )
 
 

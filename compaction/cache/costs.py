@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from compaction.context.prices import Price, cost_of
+from compaction.context.prices import Price, total_of
 from compaction.transcripts.entries import Usage
 
 NOTHING_USD = Decimal(0)
@@ -52,8 +52,7 @@ def find_cost_usd(
     usage: Usage, model: str | None, at: datetime | None, *, team_price: Price | None = None
 ) -> Decimal | None:
     """What a whole call cost; None when a price is unknown."""
-    cost = cost_of(usage, model or "", at, team_price=team_price)
-    return None if cost is None else cost.total_usd
+    return total_of(usage, model or "", at, team_price=team_price)
 
 
 def add_usd(amounts: Iterable[Decimal | None]) -> Decimal:

@@ -4,7 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from compaction.cache.calls import ANNOUNCED, CONVERSATION_START, CacheCall, CachePolicy, is_beside_conversation
+from compaction.cache.calls import (
+    ANNOUNCED,
+    CONVERSATION_START,
+    CacheCall,
+    CachePolicy,
+    fill_call,
+    is_beside_conversation,
+)
 from compaction.cache.causes import Cause
 from compaction.cache.fact_order import NO_TIME
 from compaction.cache.facts import LineFact, LineKind, Request
@@ -50,6 +57,9 @@ class FactCall:
     cache_call: CacheCall = field(default=CacheCall("", NO_TIME, None, Usage()), repr=False)
 
 
+_NOTHING_HAPPENED: frozenset[Cause] = frozenset()
+
+
 @dataclass(slots=True)
 class _Draft:
     """A call while its lines are gathered."""
@@ -58,7 +68,7 @@ class _Draft:
     reports: list[LineFact] = field(default_factory=list)
     turn: int = 0
     starts_turn: bool = False
-    happened: frozenset[Cause] = frozenset()
+    happened: frozenset[Cause] = _NOTHING_HAPPENED
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +109,9 @@ def _gather(facts: Sequence[LineFact]) -> dict[str, _Draft]:
     for fact in facts:
         turn += fact.kind is LineKind.PROMPT
         has_words = has_words or fact.has_words
-        happened = _HAPPENINGS.get(fact.kind)
-        if happened is not None:
-            pending.add(happened)
+        cause = _HAPPENINGS.get(fact.kind)
+        if cause is not None:
+            pending.add(cause)
         answer = fact.answer
         if answer is None:
             continue
@@ -116,7 +126,8 @@ def _gather(facts: Sequence[LineFact]) -> dict[str, _Draft]:
                 continue
         draft = drafts.get(call_id)
         if draft is None:
-            draft = drafts[call_id] = _Draft(turn=turn, starts_turn=has_words, happened=frozenset(pending))
+            happened = frozenset(pending) if pending else _NOTHING_HAPPENED
+            draft = drafts[call_id] = _Draft([], [], turn, has_words, happened)
             pending.clear()
         has_words = False
         if answer.source == TRANSCRIPT:
@@ -143,17 +154,18 @@ def _name_calls(facts: Sequence[LineFact]) -> tuple[dict[str, str], frozenset[st
 
 
 def _merge(call_id: str, draft: _Draft) -> FactCall:
-    lines, best = draft.lines, _order_reports(draft.reports)
+    lines, best = draft.lines, _order_reports(draft.reports) if draft.reports else []
     last = (lines or best)[-1 if lines else 0]
     answer = last.answer
     if answer is None:
         raise ValueError(call_id)  # drafts are made of answers alone
-    open_characters = sum(
-        line.answer.written_characters for line in lines if line.answer and line.answer.stop_reason is None
-    )
-    output_tokens = settle_output(answer.usage, answer.stop_reason, open_characters) if lines else 0
-    is_estimated = bool(lines) and output_tokens > answer.usage.output_tokens
-    usage = replace(answer.usage, output_tokens=output_tokens) if is_estimated else answer.usage
+    usage, is_estimated = answer.usage, False
+    if lines and answer.stop_reason is None:
+        open_answers = [line.answer for line in lines if line.answer and line.answer.stop_reason is None]
+        written_characters = sum([open_answer.written_characters for open_answer in open_answers])
+        output_tokens = settle_output(usage, None, written_characters)
+        if output_tokens > usage.output_tokens:
+            usage, is_estimated = replace(usage, output_tokens=output_tokens), True
     call = FactCall(
         call_id=call_id,
         usage=usage,
@@ -212,28 +224,32 @@ def _make_cache_call(
     requests: Mapping[str, _KnownRequest],
     parents: Mapping[str, str],
 ) -> CacheCall:
-    told = [fact.answer for fact in (*_order_reports(draft.reports), *draft.lines) if fact.answer]
-    known = (requests.get(answer.request_ref or "") for answer in told)
-    request = next((each for each in known if each is not None), _NO_REQUEST)
+    facts = [*_order_reports(draft.reports), *draft.lines] if draft.reports else draft.lines
+    told = [fact.answer for fact in facts if fact.answer]
+    request = _NO_REQUEST
+    if requests:
+        known = (requests.get(answer.request_ref or "") for answer in told)
+        request = next((each for each in known if each is not None), _NO_REQUEST)
     at = request.started_at or call.started_at or call.ended_at
     judges_thinking = not keeps_thinking(call.model)
-    return CacheCall(
-        call_id=call.call_id,
-        at=at or NO_TIME,
-        model=call.model,
-        usage=call.usage,
-        position=position,
-        client_version=call.version,
-        query_source=request.query_source or _find_told(answer.query_source for answer in told),
-        parent_call_id=parents.get(call.call_id),
-        announced=tuple(cause for cause in ANNOUNCED if cause in draft.happened),
-        noticed=tuple(sorted(draft.happened.difference(ANNOUNCED))),
-        fingerprint=request.fingerprint,
-        api_reason=_find_told(answer.miss_reason for answer in told),
-        client_reasons=next((answer.client_reasons for answer in told if answer.client_reasons), ()),
-        requested_ttl=_find_told(answer.requested_ttl for answer in told),
-        starts_turn=judges_thinking and draft.starts_turn,
-        has_thinking=judges_thinking and any(answer.has_thinking for answer in told),
+    happened = draft.happened
+    return fill_call(
+        call.call_id,
+        at or NO_TIME,
+        call.model,
+        call.usage,
+        position,
+        call.version,
+        request.query_source or _find_told([answer.query_source for answer in told]),
+        parents.get(call.call_id),
+        tuple([cause for cause in ANNOUNCED if cause in happened]) if happened else (),
+        tuple(sorted(happened.difference(ANNOUNCED))) if happened else (),
+        request.fingerprint,
+        _find_told([answer.miss_reason for answer in told]),
+        next((answer.client_reasons for answer in told if answer.client_reasons), ()),
+        _find_told([answer.requested_ttl for answer in told]),
+        judges_thinking and draft.starts_turn,
+        judges_thinking and any(answer.has_thinking for answer in told),
     )
 
 

@@ -4,36 +4,43 @@ Clients write some lines with a time before that of the line above them; copies,
 any order. Neither file nor arrival decides here, so the same lines always tell the same story.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from compaction.cache.facts import LineFact, pick_better
 
 NO_TIME = datetime.min.replace(tzinfo=UTC)
 _Place = tuple[datetime, int]
+_NO_PLACE: _Place = (NO_TIME, 0)
 
 
 def order_facts(facts: Iterable[LineFact]) -> list[LineFact]:
     """Each line no earlier than its parent; lines of one moment by their distance from the root, then by id."""
     by_id = {fact.id: fact for fact in facts}
     places = _find_places(by_id)
-    return sorted(by_id.values(), key=lambda fact: (*places[fact.id], fact.at or NO_TIME, fact.id))
+    keyed = [(*place, fact.at or NO_TIME, name) for (name, fact), place in zip(by_id.items(), places, strict=True)]
+    return [by_id[key[3]] for key in sorted(keyed)]
 
 
-def _find_places(by_id: Mapping[str, LineFact]) -> dict[str, _Place]:
+def _find_places(by_id: Mapping[str, LineFact]) -> Iterator[_Place]:
     """For every line the latest time among it and its ancestors, and how many ancestors are known."""
     places: dict[str, _Place] = {}
-    for fact in by_id.values():
+    for name, fact in by_id.items():
+        above = places.get(fact.parent) if fact.parent else _NO_PLACE
+        if above is not None and name not in places:  # nearly always: lines are written after their parents
+            at = fact.at or NO_TIME
+            places[name] = (max(above[0], at), above[1] + 1)
+            continue
         path: dict[str, LineFact] = {}
         walker: LineFact | None = fact
         while walker is not None and walker.id not in places and walker.id not in path:
             path[walker.id] = walker
             walker = by_id.get(walker.parent) if walker.parent else None
-        above = places.get(walker.id, (NO_TIME, 0)) if walker is not None else (NO_TIME, 0)
+        above = places.get(walker.id, _NO_PLACE) if walker is not None else _NO_PLACE
         for step in reversed(path.values()):
             above = (max(above[0], step.at or NO_TIME), above[1] + 1)
             places[step.id] = above
-    return places
+    return (places[name] for name in by_id)
 
 
 def split_facts(facts: Iterable[LineFact]) -> dict[str | None, list[LineFact]]:

@@ -157,6 +157,30 @@ def cost_of(usage: Usage, model: str, at: datetime | None, *, team_price: Price 
     return _add_searches(total, usage, main_price)
 
 
+def total_of(usage: Usage, model: str, at: datetime | None, *, team_price: Price | None = None) -> Decimal | None:
+    """What `cost_of` gives in all, without the buckets: for those who price every call of every session."""
+    if usage.iterations or usage.web_search_requests:
+        cost = cost_of(usage, model, at, team_price=team_price)
+        return None if cost is None else cost.total_usd
+    day = at.astimezone(UTC).date() if at else date.max
+    price = _find_billed_price(model, day, team_price, (usage.service_tier, usage.speed, usage.inference_geo))
+    written, long_tokens = usage.cache_creation_tokens, usage.cache_creation_1h_tokens
+    rates = price.find_rates(usage.input_tokens + written + usage.cache_read_tokens) if price is not None else None
+    if rates is None:
+        return None
+    total = usage.input_tokens * rates.input_mtok_usd + usage.output_tokens * rates.output_mtok_usd
+    for tokens, rate in (
+        (max(written - long_tokens, usage.cache_creation_5m_tokens), rates.write_5m_mtok_usd),
+        (long_tokens, rates.write_1h_mtok_usd),
+        (usage.cache_read_tokens, rates.read_mtok_usd),
+    ):
+        if tokens:
+            if rate is None:
+                return None
+            total += tokens * rate
+    return total / _MILLION
+
+
 def _list_samplings(usage: Usage, model: str) -> Iterator[tuple[str, Iteration | Usage]]:
     if not usage.iterations:
         yield model, usage

@@ -58,10 +58,11 @@ class Usage:
     @property
     def context_tokens(self) -> int:
         """What the window held after the response: the last `message` iteration when there are iterations."""
-        for iteration in reversed(self.iterations):
-            if iteration.type == "message":
-                return iteration.context_tokens
-        return self.prompt_tokens + self.output_tokens
+        if self.iterations:
+            for iteration in reversed(self.iterations):
+                if iteration.type == "message":
+                    return iteration.context_tokens
+        return self.input_tokens + self.cache_creation_tokens + self.cache_read_tokens + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)

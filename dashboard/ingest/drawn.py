@@ -13,7 +13,7 @@ from compaction.context.policy import Policy
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
-from dashboard.ingest.picture.spelling import spell_values
+from dashboard.ingest.picture.spelling import spell_rows
 from dashboard.ingest.segments import Segment, cut_lines, pack_segment, read_segment_lines
 
 
@@ -22,7 +22,7 @@ class Table:
     """Rows of one kind with the columns they have, the natural key first."""
 
     columns: tuple[str, ...] = ()
-    rows: list[list[Any]] = field(default_factory=list)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
 
     @property
     def keys(self) -> list[str]:
@@ -117,4 +117,4 @@ def _spell_rows(key: str, rows: Mapping[Any, Row]) -> Table:
     if not rows:
         return Table()
     columns = (key, *next(iter(rows.values())))
-    return Table(columns, [spell_values((name, *row.values())) for name, row in rows.items()])
+    return Table(columns, spell_rows([(name, *row.values()) for name, row in rows.items()]))

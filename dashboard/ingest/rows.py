@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import Model, QuerySet
 
 from dashboard.ingest.picture.columns import Row
-from dashboard.ingest.picture.spelling import spell_values
+from dashboard.ingest.picture.spelling import spell_rows
 
 
 @dataclass(frozen=True)
@@ -68,4 +68,4 @@ def _upsert(rows: QuerySet[Any], key: str, values: list[Row], updated: Iterable[
         f"ON CONFLICT ({quote('session_id')}, {quote(meta.get_field(key).column)}) DO UPDATE SET {changes}"
     )
     with connection.cursor() as cursor:
-        cursor.executemany(statement, [spell_values(row.values()) for row in values])
+        cursor.executemany(statement, spell_rows(row.values() for row in values))

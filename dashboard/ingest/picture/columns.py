@@ -12,7 +12,9 @@ _LARGEST_COUNT = 2**53 - 1
 
 def fit(text: str | None, length: int) -> str:
     """PostgreSQL refuses NUL in text; a longer text is cut."""
-    return (text or "").replace("\x00", "")[:length]
+    if text is None:
+        return ""
+    return text if len(text) <= length and "\x00" not in text else text.replace("\x00", "")[:length]
 
 
 def fit_id(text: str | None) -> str:
@@ -20,8 +22,10 @@ def fit_id(text: str | None) -> str:
 
 
 def fit_usd(amount: Decimal | None) -> Decimal | None:
-    return None if amount is None else min(amount, _LARGEST_USD).quantize(_USD)
+    if amount is None:
+        return None
+    return (min(_LARGEST_USD, amount)).quantize(_USD)
 
 
 def fit_count(number: int) -> int:
-    return min(number, _LARGEST_COUNT)
+    return min(_LARGEST_COUNT, number)

@@ -37,6 +37,8 @@ def draw_compactions(
 ) -> dict[str, Row]:
     """By the id of the boundary, in order."""
     rows: dict[str, Row] = {}
+    if _COMPACTIONS.isdisjoint([fact.kind for fact in facts]):
+        return rows
     walk = _Walk(frozenset(call.call_id for call in calls))
     for position, fact in enumerate(facts):
         if fact.kind in _COMPACTIONS and fact.compacted is not None:

@@ -7,18 +7,27 @@ from decimal import Decimal
 from typing import Any
 
 
-def spell_values(values: Iterable[Any]) -> list[Any]:
-    """Ready to be written, in the same order."""
+def spell_rows(rows: Iterable[Iterable[Any]]) -> list[tuple[Any, ...]]:
+    """Ready to be written. Column by column: most hold nothing to spell, and then take no look at every value."""
+    return list(zip(*map(_spell_column, zip(*rows, strict=True)), strict=True))
+
+
+def _spell_column(values: tuple[Any, ...]) -> Iterable[Any]:
+    if _SPELLINGS.keys().isdisjoint(map(type, values)):
+        return values
     return [value if (spell := _SPELLINGS.get(type(value))) is None else spell(value) for value in values]
 
 
 def spell_time(at: datetime) -> str:
     """In UTC, which is what a connection takes it for."""
-    return (at if at.tzinfo is UTC else at.astimezone(UTC)).replace(tzinfo=None).isoformat(" ")
+    return (at if at.tzinfo is UTC else at.astimezone(UTC)).isoformat(" ")[:_WITHOUT_OFFSET]
 
 
 def spell_json(value: Any) -> str:
     return json.dumps(value) if value else "{}" if isinstance(value, dict) else "[]"
+
+
+_WITHOUT_OFFSET = -len("+00:00")
 
 
 def _spell_usd(amount: Decimal) -> str:
