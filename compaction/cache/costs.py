@@ -4,7 +4,6 @@ Each figure is the difference of two bills at the same prompt length, so that ti
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -44,7 +43,7 @@ def find_premium_usd(
     if usage.cache_creation_1h_tokens == 0:
         return NOTHING_USD
     paid = _strip_prompt(usage)
-    short = replace(paid, cache_creation_5m_tokens=paid.cache_creation_tokens, cache_creation_1h_tokens=0)
+    short = paid.changed(cache_creation_5m_tokens=paid.cache_creation_tokens, cache_creation_1h_tokens=0)
     return _subtract(paid, short, model, at, team_price)
 
 
@@ -63,8 +62,7 @@ def add_usd(amounts: Iterable[Decimal | None]) -> Decimal:
 def _strip_prompt(usage: Usage) -> Usage:
     """The prompt side alone, with a split that adds up: creation without one is a 5-minute write."""
     from_1h = min(usage.cache_creation_1h_tokens, usage.cache_creation_tokens)
-    return replace(
-        usage,
+    return usage.changed(
         output_tokens=0,
         cache_creation_5m_tokens=usage.cache_creation_tokens - from_1h,
         cache_creation_1h_tokens=from_1h,

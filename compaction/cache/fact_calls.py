@@ -165,7 +165,7 @@ def _merge(call_id: str, draft: _Draft) -> FactCall:
         written_characters = sum([open_answer.written_characters for open_answer in open_answers])
         output_tokens = settle_output(usage, None, written_characters)
         if output_tokens > usage.output_tokens:
-            usage, is_estimated = replace(usage, output_tokens=output_tokens), True
+            usage, is_estimated = usage.changed(output_tokens=output_tokens), True
     call = FactCall(
         call_id=call_id,
         usage=usage,
@@ -212,7 +212,7 @@ def _believe(call: FactCall, report: LineFact) -> FactCall:
     told = {name: value for name, value in known.items() if value is not None}
     if call.line_count and answer.usage.cache_creation_1h_tokens == 0 < call.usage.cache_creation_1h_tokens:
         # Telemetry without the split counts all writes as short ones: the line's split stays.
-        told["usage"] = replace(call.usage, output_tokens=answer.usage.output_tokens)
+        told["usage"] = call.usage.changed(output_tokens=answer.usage.output_tokens)
     provenance = dict(call.provenance) | dict.fromkeys(told, answer.source)
     return replace(call, **told, is_output_estimated=False, provenance=tuple(sorted(provenance.items())))  # type: ignore[arg-type]
 

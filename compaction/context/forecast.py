@@ -147,7 +147,7 @@ def price_next_call(
     message = _find_last_message(last)
     cached = message.cache_read_tokens + message.cache_creation_tokens
     prompt = message.context_tokens + added_tokens
-    terms = replace(Usage(), service_tier=last.service_tier, speed=last.speed, inference_geo=last.inference_geo)
+    terms = Usage(service_tier=last.service_tier, speed=last.speed, inference_geo=last.inference_geo)
     if cached == 0:
         ttl = CacheTtl.OFF
         warm_usage = cold_usage = replace(terms, input_tokens=prompt)

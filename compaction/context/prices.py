@@ -162,7 +162,7 @@ def total_of(usage: Usage, model: str, at: datetime | None, *, team_price: Price
     if usage.iterations or usage.web_search_requests:
         cost = cost_of(usage, model, at, team_price=team_price)
         return None if cost is None else cost.total_usd
-    day = at.astimezone(UTC).date() if at else date.max
+    day = date.max if at is None else at.date() if at.tzinfo is UTC else at.astimezone(UTC).date()
     price = _find_billed_price(model, day, team_price, (usage.service_tier, usage.speed, usage.inference_geo))
     written, long_tokens = usage.cache_creation_tokens, usage.cache_creation_1h_tokens
     rates = price.find_rates(usage.input_tokens + written + usage.cache_read_tokens) if price is not None else None

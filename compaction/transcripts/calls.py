@@ -1,7 +1,7 @@
 """The API calls of a transcript: one per message id, the last line wins, doubtful output is estimated."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from compaction.transcripts.entries import Block, Entry, Message, TextBlock, ThinkingBlock, ToolUseBlock, Usage
@@ -36,7 +36,7 @@ class Call:
     @property
     def counted_usage(self) -> Usage:
         """The usage with the output to count with."""
-        return replace(self.usage, output_tokens=self.output_tokens) if self.is_output_estimated else self.usage
+        return self.usage.changed(output_tokens=self.output_tokens) if self.is_output_estimated else self.usage
 
 
 fill_call = make_filler(Call)

@@ -155,7 +155,7 @@ class LineHead(msgspec.Struct, rename=name_in_json, gc=False):
     is_snapshot_update: bool | None = None
 
 
-_fill_entry, _fill_message, _fill_usage = make_filler(Entry), make_filler(Message), make_filler(Usage)
+_fill_entry, _fill_message = make_filler(Entry), make_filler(Message)
 _HEAD = msgspec.json.Decoder(LineHead)
 _WRITTEN = msgspec.json.Decoder(list[Written])
 _NESTED: dict[str, type[msgspec.Struct]] = {
@@ -286,7 +286,7 @@ def make_usage(head: _Usage) -> Usage:
     """The usage of a line, from its head."""
     total, at_5m, at_1h = _split_creation(head)
     details, server = head.output_tokens_details, head.server_tool_use
-    return _fill_usage(
+    return Usage(
         head.input_tokens or 0,
         head.output_tokens or 0,
         total,

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from compaction.cache.facts import LineFact
 from compaction.context.policy import Policy
 
@@ -28,8 +30,7 @@ class Rules:
     lines_policy: Policy | None = None  # None: sessions are not drawn before they are written
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedLine:
+class ObservedLine(msgspec.Struct, frozen=True, gc=False):
     """A fact and, where content is kept, its redacted line without the ending."""
 
     fact: LineFact

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import PurePosixPath
@@ -48,8 +48,7 @@ def prepare(piece: Piece, rules: Rules) -> Prepared:
     """Everything that can be done without a database. Never raises for what the bytes hold."""
     reader = TranscriptReader(Position(line_count=piece.first_line_number - 1))
     desk = _Desk(piece, rules)
-    for line in reader.split(piece.data):
-        desk.put_line(line)
+    desk.put_lines(reader.split(piece.data))
     for item in reader.close():
         desk.put(item)
     if reader.tail is not None:
@@ -127,14 +126,17 @@ class _Desk:
         self._problems: list[LineProblem] = []
         self._drops: Counter[str] = Counter()
 
-    def put_line(self, line: Line) -> None:
-        """Nearly all lines are plain; the others are read the long way."""
-        fact = None if line.is_dropped else read_plain_fact(line.raw, keeps_words=self._rules.keeps_content)
-        if fact is not None:
-            self._put_fact(fact, line.raw)
-            return
-        for item in read_line(line):
-            self.put(item)
+    def put_lines(self, lines: Iterable[Line]) -> None:
+        """Nearly all are plain; the others are read the long way."""
+        keeps_words = self._rules.keeps_content
+        for line in lines:
+            raw = line.raw  # empty when the line is dropped, which is not plain either
+            fact = read_plain_fact(raw, keeps_words=keeps_words)
+            if fact is not None:
+                self._put_fact(fact, raw)
+                continue
+            for item in read_line(line):
+                self.put(item)
 
     def put(self, item: Item) -> None:
         if isinstance(item, SkippedLine):

@@ -15,7 +15,9 @@ def draw_calls(agent_id: str, calls: Sequence[FactCall]) -> dict[str, Row]:
 
 def draw_call(agent_id: str, number: int, call: FactCall) -> Row:
     usage = call.usage
-    long_tokens = min(usage.cache_creation_1h_tokens, usage.cache_creation_tokens)
+    written_tokens, long_tokens = usage.cache_creation_tokens, usage.cache_creation_1h_tokens
+    if long_tokens > written_tokens:
+        long_tokens = written_tokens
     return {
         "agent_id": agent_id,
         "number": number,
@@ -29,7 +31,7 @@ def draw_call(agent_id: str, number: int, call: FactCall) -> Row:
         "stop_reason": fit(call.stop_reason, 60),
         "input_tokens": fit_count(usage.input_tokens),
         "read_tokens": fit_count(usage.cache_read_tokens),
-        "write_5m_tokens": fit_count(usage.cache_creation_tokens - long_tokens),
+        "write_5m_tokens": fit_count(written_tokens - long_tokens),
         "write_1h_tokens": fit_count(long_tokens),
         "output_tokens": fit_count(usage.output_tokens),
         "is_output_estimated": call.is_output_estimated,

@@ -129,6 +129,7 @@ def _draw_session(ordered: Sequence[LineFact], main: _Thread, external_id: str) 
     times = [fact.at for fact in ordered if fact.at]
     told = [fact for fact in main.facts if fact.cwd] or [fact for fact in ordered if fact.cwd]
     path = told[0].cwd if told else ""
+    problem_count = [fact.kind for fact in ordered].count(LineKind.PROBLEM)
     return {
         "title": fit(_find_title(ordered), 300),
         "project_path": fit(path, 1000),
@@ -139,9 +140,9 @@ def _draw_session(ordered: Sequence[LineFact], main: _Thread, external_id: str) 
         "started_at": min(times, default=None),
         "last_at": max(times, default=None),
         "client_cost_usd": _find_client_cost(ordered),
-        "turn_count": sum(fact.kind is LineKind.PROMPT for fact in main.facts),
-        "entry_count": sum(fact.kind is not LineKind.PROBLEM for fact in ordered),
-        "problem_count": sum(fact.kind is LineKind.PROBLEM for fact in ordered),
+        "turn_count": [fact.kind for fact in main.facts].count(LineKind.PROMPT),
+        "entry_count": len(ordered) - problem_count,
+        "problem_count": problem_count,
     }
 
 

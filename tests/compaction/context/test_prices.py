@@ -230,7 +230,7 @@ def test_iterations_are_billed_by_their_sum() -> None:
     summary = Iteration("compaction", input_tokens=180_000, output_tokens=3_000)
     usage = Usage(input_tokens=1_000, output_tokens=100, cache_read_tokens=50_000, iterations=(summary, message))
     parts = (
-        total(replace(usage, iterations=()), "claude-opus-4-6"),
+        total(usage.changed(iterations=()), "claude-opus-4-6"),
         total(Usage(input_tokens=180_000, output_tokens=3_000), "claude-opus-4-6"),
     )
     assert total(usage, "claude-opus-4-6") == Decimal("0.0325") + Decimal("0.975")
