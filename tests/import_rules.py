@@ -46,6 +46,7 @@ DOORS = (
             "google.protobuf",
             "zstandard",
             "hyperscan",
+            "msgspec",
             "compaction",
             "dashboard.session_levels",
             *DECODERS,

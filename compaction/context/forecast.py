@@ -150,7 +150,7 @@ def price_next_call(
     terms = Usage(service_tier=last.service_tier, speed=last.speed, inference_geo=last.inference_geo)
     if cached == 0:
         ttl = CacheTtl.OFF
-        warm_usage = cold_usage = replace(terms, input_tokens=prompt)
+        warm_usage = cold_usage = terms.changed(input_tokens=prompt)
     else:
         has_long_writes = message.cache_creation_1h_tokens > message.cache_creation_tokens / 2
         ttl = CacheTtl.ONE_HOUR if has_long_writes else CacheTtl.FIVE_MINUTES
@@ -189,8 +189,7 @@ def _find_last_message(usage: Usage) -> Iteration | Usage:
 
 def _with_writes(terms: Usage, tokens: int, ttl: CacheTtl) -> Usage:
     long_tokens = tokens if ttl is CacheTtl.ONE_HOUR else 0
-    return replace(
-        terms,
+    return terms.changed(
         cache_creation_tokens=tokens,
         cache_creation_1h_tokens=long_tokens,
         cache_creation_5m_tokens=tokens - long_tokens,

@@ -34,7 +34,7 @@ class Iteration:
         return self.input_tokens + self.cache_creation_tokens + self.cache_read_tokens + self.output_tokens
 
 
-class Usage(msgspec.Struct, frozen=True, gc=False):
+class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens of one API call as reported. Creation without a 5m/1h split counts as 5m.
 
     Made for every line of an answer, so of the kind that is made in a quarter of the time.

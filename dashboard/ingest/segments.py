@@ -1,5 +1,6 @@
 """Segments: many lines packed into one row, facts and content apart, each compressed. No Django here."""
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,8 +28,18 @@ class Segment:
     last_at: datetime | None
 
 
+class _Compressors(threading.local):
+    """One per thread, which none can share: making one takes longer than compressing a segment's facts."""
+
+    def __init__(self) -> None:
+        self.own = zstandard.ZstdCompressor(level=_LEVEL)
+
+
+_COMPRESSORS = _Compressors()
+
+
 def compress(data: bytes) -> bytes:
-    return zstandard.compress(data, _LEVEL)
+    return _COMPRESSORS.own.compress(data)
 
 
 def expand(data: bytes | memoryview) -> bytes:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from compaction.cache.costs import find_cost_usd
 from compaction.cache.fact_calls import FactCall
-from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id, fit_usd
+from dashboard.ingest.picture.columns import LARGEST_COUNT, Row, fit, fit_count, fit_id, fit_usd
 
 
 def draw_calls(agent_id: str, calls: Sequence[FactCall]) -> dict[str, Row]:
@@ -15,9 +15,18 @@ def draw_calls(agent_id: str, calls: Sequence[FactCall]) -> dict[str, Row]:
 
 def draw_call(agent_id: str, number: int, call: FactCall) -> Row:
     usage = call.usage
-    written_tokens, long_tokens = usage.cache_creation_tokens, usage.cache_creation_1h_tokens
-    if long_tokens > written_tokens:
-        long_tokens = written_tokens
+    long_tokens = min(usage.cache_creation_1h_tokens, usage.cache_creation_tokens)
+    counts: tuple[int, ...] = (
+        usage.input_tokens,
+        usage.cache_read_tokens,
+        usage.cache_creation_tokens - long_tokens,
+        long_tokens,
+        usage.output_tokens,
+        usage.context_tokens,
+    )
+    if max(counts) > LARGEST_COUNT:
+        counts = tuple(map(fit_count, counts))
+    input_tokens, read_tokens, write_5m_tokens, write_1h_tokens, output_tokens, context_tokens = counts
     return {
         "agent_id": agent_id,
         "number": number,
@@ -29,13 +38,13 @@ def draw_call(agent_id: str, number: int, call: FactCall) -> Row:
         "client_version": fit(call.version, 60),
         "query_source": fit(call.cache_call.query_source, 80),
         "stop_reason": fit(call.stop_reason, 60),
-        "input_tokens": fit_count(usage.input_tokens),
-        "read_tokens": fit_count(usage.cache_read_tokens),
-        "write_5m_tokens": fit_count(written_tokens - long_tokens),
-        "write_1h_tokens": fit_count(long_tokens),
-        "output_tokens": fit_count(usage.output_tokens),
+        "input_tokens": input_tokens,
+        "read_tokens": read_tokens,
+        "write_5m_tokens": write_5m_tokens,
+        "write_1h_tokens": write_1h_tokens,
+        "output_tokens": output_tokens,
         "is_output_estimated": call.is_output_estimated,
-        "context_tokens": fit_count(usage.context_tokens),
+        "context_tokens": context_tokens,
         "cost_usd": price_call(call),
         "duration_seconds": call.duration_seconds,
         "ttft_seconds": call.ttft_seconds,

@@ -7,7 +7,7 @@ Row = dict[str, Any]  # column -> value
 
 _USD = Decimal("0.00000001")
 _LARGEST_USD = Decimal(10) ** 9
-_LARGEST_COUNT = 2**53 - 1
+LARGEST_COUNT = 2**53 - 1
 
 
 def fit(text: str | None, length: int) -> str:
@@ -28,4 +28,4 @@ def fit_usd(amount: Decimal | None) -> Decimal | None:
 
 
 def fit_count(number: int) -> int:
-    return min(_LARGEST_COUNT, number)
+    return min(LARGEST_COUNT, number)

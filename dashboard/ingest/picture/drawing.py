@@ -11,7 +11,7 @@ from compaction.cache.fact_calls import FactCall, answers_turn, collect_fact_cal
 from compaction.cache.fact_order import order_facts, split_facts
 from compaction.cache.facts import LineFact, LineKind
 from compaction.cache.fingerprint import Fingerprint
-from compaction.context.forecast import CallPoint, Forecast, Range, forecast_line
+from compaction.context.forecast import MEMORY_CALLS, CallPoint, Forecast, Range, forecast_line
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.windows import ModelInUse, find_window
@@ -218,11 +218,12 @@ def _find_warm_until(main: _Thread) -> datetime | None:
 
 
 def _list_recent_hits(calls: Sequence[FactCall]) -> list[int]:
-    usages = [call.usage for call in calls if call.usage.prompt_tokens]
-    return [round(100 * usage.cache_read_tokens / usage.prompt_tokens) for usage in usages[-RECENT_CALLS:]]
+    usages = [call.usage for call in calls if call.usage.prompt_tokens][-RECENT_CALLS:]
+    return [round(100 * usage.cache_read_tokens / usage.prompt_tokens) for usage in usages]
 
 
 def _spell_forecast(main: _Thread, line_tokens: int) -> Row | None:
+    remembered = [call for call in main.turns if call.usage.prompt_tokens][-(MEMORY_CALLS + 1) :]
     points = [
         CallPoint(
             call.usage.context_tokens,
@@ -230,8 +231,7 @@ def _spell_forecast(main: _Thread, line_tokens: int) -> Row | None:
             call.turn,
             is_first_after_compaction=call.is_after_compaction,
         )
-        for call in main.turns
-        if call.usage.prompt_tokens
+        for call in remembered
     ]
     found = forecast_line(points, line_tokens)
     if not isinstance(found, Forecast):

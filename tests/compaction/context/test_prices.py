@@ -202,7 +202,7 @@ def test_modifiers_stack_and_unknown_ones_have_no_price(model: str, terms: dict[
     plain = Usage(input_tokens=10_000, output_tokens=500, cache_read_tokens=40_000, cache_creation_tokens=2_000)
     base = total(plain, model)
     assert base is not None
-    modified = cost_of(replace(plain, **terms), model, NOW)  # type: ignore[arg-type]
+    modified = cost_of(plain.changed(**terms), model, NOW)
     assert (modified.total_usd if modified else None) == (None if factor is None else base * Decimal(factor))
 
 
