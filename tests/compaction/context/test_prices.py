@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.context.prices import Price, Rates, cost_of, price_of
+from compaction.context.prices import Price, Rates, cost_of, price_of, total_of
 from compaction.transcripts.entries import Iteration, Usage
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -56,8 +56,11 @@ BUCKETS = [
 
 
 def total(usage: Usage, model: str, at: datetime | None = NOW) -> Decimal | None:
+    """Both ways to it agree."""
     cost = cost_of(usage, model, at)
-    return cost.total_usd if cost else None
+    found = cost.total_usd if cost else None
+    assert total_of(usage, model, at) == found
+    return found
 
 
 @pytest.mark.parametrize("row", CLIENT_TABLE, ids=lambda row: row[0])

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.corpus import Truth, write_family
+from compaction.context.policy import Policy
 from dashboard.ingest import importing
 from dashboard.ingest.decoders import Decoders
 from dashboard.ingest.decoding import merge_prepared
@@ -304,7 +306,8 @@ def test_stream_pieces_are_numbered_on(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_processes_decode_as_this_one_does(tmp_path: Path) -> None:
     write_family(tmp_path, 3, 1)
     works = group_looks(NextLook(file, Place()) for file in find_paths([str(tmp_path)]).files.values())
-    with Decoders(RULES, processes=0) as here, Decoders(RULES, processes=2) as there:
+    rules = replace(RULES, lines_policy=Policy())
+    with Decoders(rules, processes=0) as here, Decoders(rules, processes=2) as there:
         asked = [there.read_on(work) for work in works]
         assert [underway.wait() for underway in asked] == [here.read_on(work).wait() for work in works]
 
@@ -472,6 +475,16 @@ def test_killed_import_run_again_gives_the_truth_and_leaves_no_process(
     finish_import(tmp_path, folder)
     check_against_truth(tmp_path, truth)
     assert finish_import(tmp_path, folder)["files_read"] == 0
+
+
+def test_two_imports_at_once_give_the_truth(corpus: tuple[Path, Truth], tmp_path: Path) -> None:
+    folder, truth = corpus
+    subprocess.run([*PLIMSOLL, "migrate", "-v", "0"], env=environment_for(tmp_path), cwd=tmp_path, check=True)
+    processes = [start_import(tmp_path, folder) for _ in range(2)]
+    told = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert sum(each["sessions_new"] for each in told) == truth.sessions
+    check_against_truth(tmp_path, truth)
 
 
 def test_interrupted_import_tells_what_it_kept_and_can_go_on(corpus: tuple[Path, Truth], tmp_path: Path) -> None:

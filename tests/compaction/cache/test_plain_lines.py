@@ -1,0 +1,133 @@
+"""Facts of plain lines: what is read in one pass is what the long way reads, and what is odd goes the long way."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.cache.fact_reading import read_fact, read_plain_fact
+from compaction.cache.facts import LineKind
+from compaction.transcripts.entries import Entry
+from compaction.transcripts.lines import Line
+from compaction.transcripts.reader import read_line
+
+USAGE = {"input_tokens": 3, "output_tokens": 9, "cache_creation_input_tokens": 7, "service_tier": "standard"}
+ANSWER: dict[str, Any] = {
+    "id": "msg_1",
+    "role": "assistant",
+    "model": "claude-opus-4-5",
+    "content": [{"type": "text", "text": "Well."}],
+    "usage": USAGE,
+}
+LINE: dict[str, Any] = {
+    "uuid": "u1",
+    "parentUuid": "u0",
+    "sessionId": "s1",
+    "timestamp": "2026-05-01T10:00:00.123Z",
+    "cwd": "/home/ann",
+    "gitBranch": "main",
+    "version": "2.1.126",
+    "isSidechain": False,
+}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "depth 12 m"}
+TOOL_USE = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"path": "a b", "limit": 3}}
+
+
+def write(line_type: str, message: object, **fields: object) -> bytes:
+    return json.dumps(LINE | {"type": line_type, "message": message} | fields).encode() + b"\n"
+
+
+def read_long_way(raw: bytes, *, keeps_words: bool) -> Any:
+    (entry,) = read_line(Line(1, 0, raw, len(raw)))
+    return read_fact(entry, keeps_words=keeps_words) if isinstance(entry, Entry) else None
+
+
+PLAIN = {
+    "open answer": write("assistant", ANSWER, requestId="req_1"),
+    "stopped answer": write("assistant", ANSWER | {"stop_reason": "end_turn"}),
+    "thinking": write("assistant", ANSWER | {"content": [{"type": "thinking", "thinking": "Hm", "signature": "x"}]}),
+    "hidden thinking": write("assistant", ANSWER | {"content": [{"type": "redacted_thinking", "data": "x"}]}),
+    "tool use": write("assistant", ANSWER | {"content": [TOOL_USE]}),
+    "request named": write("assistant", ANSWER, requestRef="r1", promptCacheRequested="1h"),
+    "miss told": write("assistant", ANSWER | {"diagnostics": {"cache_miss_reason": {"type": "model_changed"}}}),
+    "no message id": write("assistant", {name: ANSWER[name] for name in ("role", "content", "usage")}),
+    "made by the client": write("assistant", ANSWER | {"model": "<synthetic>"}),
+    "without usage": write("assistant", ANSWER | {"usage": None}),
+    "no blocks": write("assistant", ANSWER | {"content": []}),
+    "prompt": write("user", {"role": "user", "content": "  Draw\nthe chart. "}),
+    "prompt in tags": write("user", {"role": "user", "content": "<command-name>x</command-name>"}),
+    "command": write("user", {"role": "user", "content": "Caveat"}, isMeta=True),
+    "result": write("user", {"role": "user", "content": [RESULT]}),
+    "result and words": write("user", {"role": "user", "content": [RESULT, {"type": "text", "text": "look"}]}),
+    "no uuid": write("user", {"role": "user", "content": [RESULT]}, uuid=None),
+    "sidechain": write("user", {"content": [RESULT]}, isSidechain=True, agentId="a1"),
+}
+ODD = {
+    "prompt of blocks": write("user", {"role": "user", "content": [{"type": "text", "text": "Draw."}]}),
+    "summary": write("user", {"role": "user", "content": "So far."}, isCompactSummary=True),
+    "answer as text": write("assistant", ANSWER | {"content": "Well."}),
+    "no content": write("user", {"role": "user"}),
+    "content is null": write("user", {"role": "user", "content": None}),
+    "other role": write("user", {"role": "assistant", "content": [RESULT]}),
+    "text is a number": write("assistant", ANSWER | {"content": [{"type": "text", "text": 5}]}),
+    "negative tokens": write("assistant", ANSWER | {"usage": USAGE | {"input_tokens": -1}}),
+    "uuid is a number": write("assistant", ANSWER, uuid=5),
+    "time without offset": write("assistant", ANSWER, timestamp="2026-05-01T10:00:00"),
+    "reference is a number": write("assistant", ANSWER, requestRef=5),
+    "half a character": write("assistant", ANSWER).replace(b"Well.", b"\\ud800"),
+    "no message": json.dumps(LINE | {"type": "user"}).encode(),
+    "system": json.dumps(LINE | {"type": "system", "subtype": "turn_duration", "durationMs": 5}).encode(),
+    "broken": b'{"type":"user","message":{"role":"us\n',
+    "dropped": b"",
+}
+
+
+@pytest.mark.parametrize("keeps_words", [False, True])
+@pytest.mark.parametrize("raw", PLAIN.values(), ids=PLAIN)
+def test_plain_line_gives_the_fact_of_its_entry(raw: bytes, *, keeps_words: bool) -> None:
+    fact = read_plain_fact(raw, keeps_words=keeps_words)
+    assert fact is not None
+    assert fact == read_long_way(raw, keeps_words=keeps_words)
+
+
+@pytest.mark.parametrize("raw", ODD.values(), ids=ODD)
+def test_odd_line_goes_the_long_way(raw: bytes) -> None:
+    assert read_plain_fact(raw) is None
+
+
+def test_prompt_of_blocks_is_plain_where_no_word_is_kept() -> None:
+    fact = read_plain_fact(ODD["prompt of blocks"], keeps_words=False)
+    assert fact is not None
+    assert (fact.kind, fact.words) == (LineKind.PROMPT, None)
+
+
+_VALUES = st.none() | st.booleans() | st.integers(-2, 5) | st.sampled_from(["", "user", "assistant", "x", "2026-05-01"])
+_BLOCKS = st.dictionaries(
+    st.sampled_from(["type", "text", "thinking", "tool_use_id", "id", "name", "input"]),
+    st.sampled_from(["text", "thinking", "tool_result", "tool_use", "image", ""]) | _VALUES,
+)
+_MESSAGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "role": _VALUES,
+        "id": _VALUES,
+        "model": _VALUES,
+        "content": st.lists(_BLOCKS | _VALUES, max_size=3) | _VALUES,
+        "stop_reason": _VALUES,
+        "usage": st.just(USAGE) | st.dictionaries(st.sampled_from(sorted(USAGE)), _VALUES),
+    },
+)
+
+
+@given(
+    st.sampled_from(["user", "assistant", "system"]),
+    _MESSAGES | _VALUES,
+    st.dictionaries(st.sampled_from(sorted(LINE)), _VALUES),
+)
+def test_any_line_reads_the_same_either_way(line_type: str, message: object, fields: dict[str, object]) -> None:
+    raw = write(line_type, message, **fields)
+    for keeps_words in (False, True):
+        fact = read_plain_fact(raw, keeps_words=keeps_words)
+        assert fact is None or fact == read_long_way(raw, keeps_words=keeps_words)
