@@ -155,7 +155,7 @@ def price_next_call(
         has_long_writes = message.cache_creation_1h_tokens > message.cache_creation_tokens / 2
         ttl = CacheTtl.ONE_HOUR if has_long_writes else CacheTtl.FIVE_MINUTES
         cold_usage = _with_writes(terms, prompt, ttl)
-        warm_usage = replace(_with_writes(terms, prompt - cached, ttl), cache_read_tokens=cached)
+        warm_usage = _with_writes(terms, prompt - cached, ttl).changed(cache_read_tokens=cached)
     warm = cost_of(warm_usage, model, at, team_price=team_price)
     cold = cost_of(cold_usage, model, at, team_price=team_price)
     if warm is None or cold is None:
