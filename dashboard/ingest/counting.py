@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import connection
 from django.db.models import F, QuerySet
 
 from dashboard.ingest.picture.columns import Row
@@ -44,13 +45,17 @@ def decide_counting(session: AgentSession, started_at: datetime | None, calls: M
 
 
 def find_counted(team_pk: int, call_ids: Iterable[str]) -> set[str]:
-    """Those of the calls of which a copy counts."""
-    counted = ApiCall.objects.filter(team_id=team_pk, is_counted=True)
-    return {
-        call_id
-        for batch in _cut(call_ids)
-        for call_id in counted.filter(call_id__in=batch).values_list("call_id", flat=True)
-    }
+    """Those of the calls of which a copy counts. Without the ORM, which takes longer to ask than the database."""
+    found: set[str] = set()
+    with connection.cursor() as cursor:
+        for batch in _cut(call_ids):
+            places = ", ".join(["%s"] * len(batch))
+            cursor.execute(_COUNTED.format(table=ApiCall._meta.db_table, places=places), [team_pk, *batch])
+            found.update(row[0] for row in cursor.fetchall())
+    return found
+
+
+_COUNTED = "SELECT call_id FROM {table} WHERE team_id = %s AND is_counted AND call_id IN ({places})"
 
 
 def hand_over(team_pk: int, call_ids: Iterable[str]) -> set[int]:
