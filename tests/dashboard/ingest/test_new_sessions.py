@@ -13,12 +13,12 @@ from django.db import DataError
 
 from dashboard.ingest import intake, new_sessions
 from dashboard.ingest.decoders import Decoders
-from dashboard.ingest.decoding import NextLook
 from dashboard.ingest.drawn import DrawnSession
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.import_paths import find_paths
 from dashboard.ingest.importing import group_looks
 from dashboard.ingest.intake import Origin, make_rules, store_drawn, store_new, take_in
+from dashboard.ingest.looks import NextLook
 from dashboard.ingest.observed import ObservedSession, Piece
 from dashboard.ingest.record import FollowUp, Recorded, Source, record
 from dashboard.ingest.rows import insert_rows
