@@ -1,6 +1,7 @@
 """Which copy of a call counts: a resumed or forked session repeats calls of its origin, and money is counted once.
 
-The fullest copy counts (a fork may hold half an answer), then that of the session that began first.
+The fullest copy counts (a fork may hold half an answer), then that of the session that began first, then that of one
+that was not forked: a fork that repeats its origin from the first line on began when that did.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +20,7 @@ from dashboard.models import AgentSession, ApiCall, CacheBreak, ObservedCompacti
 
 _NO_TIME = datetime.max.replace(tzinfo=UTC)
 _BATCH = 500  # ids in one query
-_Weight = tuple[int, datetime, str]  # the smallest counts
+_Weight = tuple[int, datetime, bool, str]  # the smallest counts
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,13 @@ class Counted:
     beaten: dict[int, set[str]]  # session -> call ids
 
 
-def decide_counting(session: AgentSession, started_at: datetime | None, calls: Mapping[str, Row]) -> Counted:
+def decide_counting(session: AgentSession, picture: SessionPicture) -> Counted:
     """Only a copy that counts now can be a rival: what lost once stays beaten by whoever counts."""
     uncounted, beaten = set(), dict[int, set[str]]()
-    for call_id, rival, rival_session in _list_rivals(session, calls):
-        mine = _weigh(calls[call_id]["output_tokens"], started_at, session.external_id)
+    started_at, forked_from = picture.session["started_at"], picture.session["forked_from"]
+    for call_id, rival, rival_session in _list_rivals(session, picture.calls):
+        output_tokens = picture.calls[call_id]["output_tokens"]
+        mine = _weigh(output_tokens, started_at, forked_from, session.external_id)
         if mine < rival:
             beaten.setdefault(rival_session, set()).add(call_id)
         else:
@@ -64,8 +67,8 @@ def hand_over(team_pk: int, call_ids: Iterable[str]) -> set[int]:
     heirs: dict[str, tuple[_Weight, int]] = {}
     for batch in _cut(call_ids):
         copies = ApiCall.objects.filter(team_id=team_pk, call_id__in=batch)
-        for call_id, session_pk, output, started_at, name in copies.values_list(*_COPY):
-            heir = (_weigh(output, started_at, name), session_pk)
+        for call_id, session_pk, *copy in copies.values_list(*_COPY):
+            heir = (_weigh(*copy), session_pk)
             heirs[call_id] = min(heirs.get(call_id, heir), heir)
     changed: dict[int, set[str]] = {}
     for call_id, (_, session_pk) in heirs.items():
@@ -96,7 +99,7 @@ def total_again(session_pk: int) -> None:
     sync_rows(SessionHour.objects.filter(session=session), "hour_at", hours, fixed=owner, is_new=False)
 
 
-_COPY = ("call_id", "session_id", "output_tokens", "session__started_at", "session__external_id")
+_COPY = ("call_id", "session_id", "output_tokens", "session__started_at", "session__forked_from", "session__external_id")
 _LOSS_COLUMNS = ("agent_id", "kind", "lost_usd", "is_avoidable")
 _CALL_COLUMNS = (
     "agent_id", "at", "is_counted", "input_tokens", "read_tokens", "write_5m_tokens", "write_1h_tokens",
@@ -108,8 +111,8 @@ def _list_rivals(session: AgentSession, calls: Mapping[str, Row]) -> Iterator[tu
     for batch in _cut(calls):
         counted = ApiCall.objects.filter(team_id=session.team_id, is_counted=True, call_id__in=batch)
         others = counted.exclude(session_id=session.pk) if session.pk else counted
-        for call_id, session_pk, output, started_at, name in others.values_list(*_COPY):
-            yield call_id, _weigh(output, started_at, name), session_pk
+        for call_id, session_pk, *copy in others.values_list(*_COPY):
+            yield call_id, _weigh(*copy), session_pk
 
 
 def _cut(names: Iterable[str]) -> Iterator[list[str]]:
@@ -117,8 +120,8 @@ def _cut(names: Iterable[str]) -> Iterator[list[str]]:
     return (listed[start : start + _BATCH] for start in range(0, len(listed), _BATCH))
 
 
-def _weigh(output_tokens: int, started_at: datetime | None, external_id: str) -> _Weight:
-    return -output_tokens, started_at or _NO_TIME, external_id
+def _weigh(output_tokens: int, started_at: datetime | None, forked_from: str, external_id: str) -> _Weight:
+    return -output_tokens, started_at or _NO_TIME, forked_from != "", external_id
 
 
 def _mark(session_pk: int, call_ids: Iterable[str], *, is_counted: bool) -> None:

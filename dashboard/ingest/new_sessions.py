@@ -1,6 +1,6 @@
 """Writing many new sessions at once: one statement per table instead of some for every session.
 
-Only sessions that nobody knows and whose calls nobody else has; the others go to `record` one by one. Should another
+Only sessions that nobody knows, here or as a resumed one, and whose calls nobody else has; the others go to `record` one by one. Should another
 process write one of them meanwhile, a unique constraint says so and nothing of the batch is kept.
 """
 
@@ -25,6 +25,7 @@ from dashboard.models import (
     CacheBreak,
     EntrySegment,
     ObservedCompaction,
+    ResumedFile,
     SessionHour,
     Team,
     Thread,
@@ -58,6 +59,8 @@ def record_new(
 def _find_new(team: Team, drawn: Sequence[DrawnSession]) -> tuple[list[DrawnSession], list[DrawnSession]]:
     names = [session.external_id for session in drawn]
     known = set(AgentSession.objects.filter(team=team, external_id__in=names).values_list("external_id", flat=True))
+    # Sessions that go on from a compaction of ours have an origin to be found.
+    known.update(ResumedFile.objects.filter(team=team, external_id__in=names).values_list("external_id", flat=True))
     taken = find_counted(team.pk, chain.from_iterable(session.calls.keys for session in drawn))
     new, others = [], []
     for session in drawn:

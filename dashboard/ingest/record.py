@@ -28,6 +28,7 @@ from dashboard.models import (
     CacheBreak,
     ObservedCompaction,
     PromptShape,
+    ResumedFile,
     SessionHour,
     Team,
     Thread,
@@ -167,7 +168,8 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
         return None
     before_rank = session.level_rank
     keep_shapes(source.team, observed.shapes)
-    counted = decide_counting(session, draft.picture.session["started_at"], draft.picture.calls)
+    draft.picture.session["forked_from"] = draft.picture.session["forked_from"] or _find_origin(session)
+    counted = decide_counting(session, draft.picture)
     totals = add_totals(draft.picture, counted.uncounted)
     _write_session(session, source, draft, totals[0])
     append_lines(session, draft.stored, draft.news)
@@ -199,6 +201,14 @@ def _hold_session(source: Source, observed: ObservedSession, draft: _Draft) -> A
         return AgentSession(team=source.team, external_id=fit_id(observed.external_id))
     held = AgentSession.objects.select_for_update().get(pk=draft.session.pk)
     return held if held.version == draft.session.version else None
+
+
+def _find_origin(session: AgentSession) -> str:
+    """Of a session that goes on from a compaction of ours: its lines name it alone. Looked up when it is new."""
+    if session.version:
+        return session.forked_from
+    written = ResumedFile.objects.filter(team=session.team, external_id=session.external_id, origin__isnull=False)
+    return written.values_list("origin__external_id", flat=True).first() or ""
 
 
 def keep_shapes(team: Team, shapes: Iterable[ObservedShape]) -> None:

@@ -114,7 +114,7 @@ def _note_file(entry: "os.DirEntry[str]", root: str, below: str, findings: Findi
 
 def find_file(root: str, relative: str) -> FoundFile:
     """One file, as a walk would find it; raises OSError."""
-    with _opened_folder(root, relative) as (folder, name):
+    with opened_folder(root, relative) as (folder, name):
         status = _check_plain(folder, name)
     return FoundFile(root, relative, status.st_ino, status.st_size, status.st_mtime_ns)
 
@@ -122,7 +122,7 @@ def find_file(root: str, relative: str) -> FoundFile:
 @contextmanager
 def opened_file(root: str, relative: str) -> Iterator[int]:
     """A descriptor of a plain file; raises NotPlain or another OSError."""
-    with _opened_folder(root, relative) as (folder, name):
+    with opened_folder(root, relative) as (folder, name):
         _check_plain(folder, name)  # before it is opened: a pipe's writer would notice, a device might act
         descriptor = os.open(name, _LOOK, dir_fd=folder)
     try:
@@ -134,7 +134,8 @@ def opened_file(root: str, relative: str) -> Iterator[int]:
 
 
 @contextmanager
-def _opened_folder(root: str, relative: str) -> Iterator[tuple[int, str]]:
+def opened_folder(root: str, relative: str) -> Iterator[tuple[int, str]]:
+    """A descriptor of the folder a file is in, and the file's name there; raises NotPlain or another OSError."""
     *folders, name = relative.split("/")
     if any(part in ("", ".", "..") for part in (*folders, name)):
         raise NotPlain

@@ -34,14 +34,19 @@ TOO_LONG = "line too long to keep"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
+def is_session_id(text: str) -> bool:
+    """Whether a client would name a session so."""
+    return _UUID.fullmatch(text) is not None
+
+
 def name_session(path: str) -> tuple[str | None, str | None]:
     """Session and sub-agent from a file's name and place; None where only the lines can tell."""
     place = PurePosixPath(path.replace("\\", "/"))
     agent_id = find_agent_id(place.name)
     if agent_id is None:
-        return (place.stem if _UUID.fullmatch(place.stem) else None), None
+        return (place.stem if is_session_id(place.stem) else None), None
     folder = place.parent.parent.name if place.parent.name == "subagents" else ""
-    return (folder if _UUID.fullmatch(folder) else None), agent_id
+    return (folder if is_session_id(folder) else None), agent_id
 
 
 def prepare(piece: Piece, rules: Rules) -> Prepared:

@@ -1,0 +1,113 @@
+"""Ways out of a finished run: a new transcript to download or to write beside the original, or plain messages."""
+
+import hmac
+import shlex
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from uuid import UUID, uuid4
+
+from django.conf import settings
+
+from compaction.compactors.outcome import Fate
+from compaction.transcripts.chain import follow_chain, slice_context
+from compaction.transcripts.flatten import flatten
+from dashboard.models import CompactionRun, ResumedFile, RunState, User
+from dashboard.runs.choices import RunRefused
+from dashboard.runs.original_lines import Originals, read_originals
+from dashboard.runs.outcomes import StoredOutcome, read_outcome
+from dashboard.runs.resumed_files import note_download, write_resumed_file
+from dashboard.runs.resumed_transcript import ResumedSession, make_transcript
+
+NOT_DONE = "This run has no result, so there is nothing to resume."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resumable:
+    """A transcript that the client can resume. Without `place` its kept lines are the stored, redacted ones."""
+
+    external_id: str
+    data: bytes
+    originals: Originals
+    cwd: str
+    revision_number: int
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.external_id}.jsonl"
+
+
+def download_resumed(run: CompactionRun, revision_number: int | None, *, by: User | None, now: datetime) -> Resumable:
+    """The same session id however often it is asked for. Raises RunRefused."""
+    outcome = _read_done(run, revision_number)
+    made = _make(run, outcome, external_id=_derive_id(run, _number(outcome)))
+    note_download(run, made.external_id, made.data, revision_number=made.revision_number, by=by, now=now)
+    return made
+
+
+def write_beside(run: CompactionRun, revision_number: int | None, *, by: User | None, now: datetime) -> ResumedFile:
+    """A new file in the folder of the original, under an id of its own. Raises RunRefused."""
+    outcome = _read_done(run, revision_number)
+    made = _make(run, outcome, external_id=str(uuid4()))
+    if made.originals.place is None:
+        raise RunRefused("no_original", f"{made.originals.refusal} Download the transcript instead.")
+    place = made.originals.place
+    if run.agent_id:  # beside the session's own file: the client looks for sessions nowhere else
+        place = place.climb(2)
+    return write_resumed_file(
+        run, place.beside(made.file_name), made.data, revision_number=made.revision_number, by=by, now=now
+    )
+
+
+def read_messages(run: CompactionRun, revision_number: int | None) -> list[dict[str, object]]:
+    """The compacted conversation as the Messages API takes it. Raises RunRefused."""
+    outcome = _read_done(run, revision_number)
+    context = slice_context(follow_chain(outcome.entries))
+    return [message.to_api() for message in flatten(context.entries)]
+
+
+def write_command(cwd: str, external_id: str) -> str:
+    """What a person types; without the folder where its name could do something to a terminal."""
+    resume = f"claude --resume {external_id}"
+    return f"cd {shlex.quote(cwd)} && {resume}" if cwd and cwd.isprintable() else resume
+
+
+def _read_done(run: CompactionRun, revision_number: int | None) -> StoredOutcome:
+    if run.state != RunState.DONE:
+        raise RunRefused("no_result", NOT_DONE)
+    return read_outcome(run, revision_number)
+
+
+def _make(run: CompactionRun, outcome: StoredOutcome, *, external_id: str) -> Resumable:
+    originals = read_originals(run.session, run.agent_id)
+    cwd = _find_cwd(run, originals)
+    session = ResumedSession(
+        external_id=external_id,
+        entries=outcome.entries,
+        added_uuids=frozenset((*outcome.list_uuids(Fate.ADDED), outcome.boundary_uuid)),
+        now=run.finished_at or run.created_at,
+        originals=originals.entries,
+        cwd=cwd,
+    )
+    return Resumable(
+        external_id=external_id,
+        data=make_transcript(session),
+        originals=originals,
+        cwd=cwd,
+        revision_number=_number(outcome),
+    )
+
+
+def _number(outcome: StoredOutcome) -> int:
+    return outcome.revision.number if outcome.revision else 0
+
+
+def _find_cwd(run: CompactionRun, originals: Originals) -> str:
+    """Where the client was started: it looks for the session in the folder that is named after it."""
+    started = (entry.cwd for entry in originals.entries.values() if entry.cwd)
+    return next(started, run.session.project_path)
+
+
+def _derive_id(run: CompactionRun, revision_number: int) -> str:
+    told = f"resumed session of run {run.pk}, revision {revision_number}"
+    return str(UUID(bytes=hmac.digest(settings.SECRET_KEY.encode(), told.encode(), sha256)[:16], version=4))
