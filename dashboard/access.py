@@ -25,6 +25,7 @@ from dashboard.models import (
     Job,
     Membership,
     ObservedCompaction,
+    ResumedFile,
     Role,
     Scope,
     SessionHour,
@@ -232,9 +233,9 @@ def compactions(actor: Actor) -> QuerySet[ObservedCompaction]:
     return ObservedCompaction.objects.filter(team__in=teams(actor))
 
 
-def runs(actor: Actor) -> QuerySet[CompactionRun]:
+def runs(actor: Actor, act: Act = Act.SEE) -> QuerySet[CompactionRun]:
     """Compactions that Plimsoll did or does. Numbers are for everybody in the team, words as `reads_content` says."""
-    return CompactionRun.objects.filter(team__in=teams(actor))
+    return CompactionRun.objects.filter(team__in=teams(actor, act))
 
 
 def may_run(actor: Actor, session: AgentSession) -> bool:
@@ -248,6 +249,23 @@ def may_run(actor: Actor, session: AgentSession) -> bool:
 def require_run(actor: Actor, session: AgentSession) -> None:
     if not may_run(actor, session):
         raise PermissionDenied(f"This needs the right to {Act.RUN_TEAM}.")
+
+
+def resumed_files(actor: Actor, act: Act = Act.SEE) -> QuerySet[ResumedFile]:
+    return ResumedFile.objects.filter(team__in=teams(actor, act))
+
+
+def require_resumed(actor: Actor, resumed: ResumedFile) -> None:
+    """Taking back a transcript that was written: whoever may run the session it came from."""
+    if resumed.origin is not None:
+        require_run(actor, resumed.origin)
+    elif not actor.may(Act.RUN_TEAM, resumed.team):
+        raise PermissionDenied(f"This needs the right to {Act.RUN_TEAM}.")
+
+
+def require_content(actor: Actor, session: AgentSession) -> None:
+    if not reads_content(actor, session):
+        raise PermissionDenied("This needs the right to read the content of this session.")
 
 
 def reads_content(actor: Actor, session: AgentSession) -> bool:

@@ -16,7 +16,7 @@ from dashboard import access
 from dashboard.access import Actor
 from dashboard.gauge_bar import GaugeBar, draw_gauge
 from dashboard.live_state import LiveState, find_live_state
-from dashboard.models import AgentSession, Thread
+from dashboard.models import AgentSession, ResumedFile, Thread
 from dashboard.policies.in_force import TeamSettings, find_policy
 
 MOST_FORKS = 20  # named in the header; a template that is forked a thousand times must not fill the page
@@ -24,10 +24,12 @@ MOST_FORKS = 20  # named in the header; a template that is forked a thousand tim
 
 @dataclass(frozen=True, slots=True)
 class Relative:
-    """Another session of the same line; `pk` is None when it is not here."""
+    """Another session of the same line; `pk` is None when it is not here. `run_pk`: the compaction of ours that lies
+    between the two."""
 
     name: str
     pk: int | None
+    run_pk: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +185,22 @@ def _read_lineage(actor: Actor, session: AgentSession) -> Lineage:
     # Unsorted: for an order SQLite would rather walk all sessions by time than look up the few it is asked for.
     rows = list(found.order_by().values_list("pk", "external_id")[: MOST_FORKS + 2])
     by_name = {name: pk for pk, name in rows}
-    origin = Relative(session.forked_from, by_name.get(session.forked_from)) if session.forked_from else None
-    forks = [Relative(name, pk) for pk, name in rows if name != session.forked_from]
+    resumed = _find_resuming_runs(session, [name for _, name in rows])
+    origin = None
+    if session.forked_from:
+        origin = Relative(
+            session.forked_from, by_name.get(session.forked_from), run_pk=resumed.get(session.external_id)
+        )
+    forks = [Relative(name, pk, run_pk=resumed.get(name)) for pk, name in rows if name != session.forked_from]
     return Lineage(origin, tuple(forks[:MOST_FORKS]), more_forks=len(forks) > MOST_FORKS)
+
+
+def _find_resuming_runs(session: AgentSession, names: list[str]) -> dict[str, int]:
+    """Which of these sessions, and of this one, go on from a compaction of ours, and from which."""
+    if not names and not session.forked_from:
+        return {}
+    written = ResumedFile.objects.filter(team=session.team, external_id__in=[session.external_id, *names])
+    return {name: run for name, run in written.values_list("external_id", "run_id") if run is not None}
 
 
 def _find_neighbours(actor: Actor, session: AgentSession) -> Neighbours:

@@ -18,6 +18,7 @@ from dashboard.api import (
     me,
     members,
     policies,
+    resume,
     runs,
     session,
     sessions,
@@ -54,6 +55,7 @@ for router in (
     breaks.router,
     compactions.router,
     runs.router,
+    resume.router,
 ):
     api.add_router("", router)
 

@@ -99,7 +99,14 @@ def total_again(session_pk: int) -> None:
     sync_rows(SessionHour.objects.filter(session=session), "hour_at", hours, fixed=owner, is_new=False)
 
 
-_COPY = ("call_id", "session_id", "output_tokens", "session__started_at", "session__forked_from", "session__external_id")
+_COPY = (
+    "call_id",
+    "session_id",
+    "output_tokens",
+    "session__started_at",
+    "session__forked_from",
+    "session__external_id",
+)
 _LOSS_COLUMNS = ("agent_id", "kind", "lost_usd", "is_avoidable")
 _CALL_COLUMNS = (
     "agent_id", "at", "is_counted", "input_tokens", "read_tokens", "write_5m_tokens", "write_1h_tokens",

@@ -10,7 +10,7 @@ from uuid import uuid4
 from tests.real_client.conftest import CLIENT
 from tests.real_client.scripted_api import Block, ScriptedApi
 
-TURNS = 6
+TURNS = 8
 SECRET = "sk-ant-api03-" + "A1b2C3d4E5" * 9 + "-AAAAAAAA"  # a form that redaction takes out of stored lines
 
 

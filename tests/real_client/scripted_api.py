@@ -75,7 +75,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._send(b"{}", "application/json")
 
-    do_HEAD = do_GET
+    def do_HEAD(self) -> None:
+        self._send(b"", "application/json")
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
@@ -101,8 +102,9 @@ class _Handler(BaseHTTPRequestHandler):
 def _stream(message: dict[str, Any]) -> Iterator[bytes]:
     yield _event("message_start", message={**message, "content": [], "stop_reason": None})
     for index, block in enumerate(message["content"]):
+        start: Block = {"type": "text", "text": ""}
         if block["type"] == "text":
-            start, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
+            delta = {"type": "text_delta", "text": block["text"]}
         else:
             start = {**block, "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}

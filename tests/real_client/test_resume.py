@@ -1,8 +1,10 @@
 """The real client resumes what Plimsoll compacted: summary, kept messages and restored files reach the model, in this
-order, and nothing that was summarised does. Run with -s for the figures."""
+order, and nothing that was summarised does. Figures: --log-cli-level=INFO."""
 
 import json
+import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,17 +15,20 @@ from dashboard.ingest.folder_watch import FolderWatch
 from dashboard.ingest.follow import Follower
 from dashboard.ingest.follow_delivery import IntakeDelivery
 from dashboard.ingest.intake import Origin
-from dashboard.models import AgentSession, ApiCall, ResumedFile, RunKind, Team, TeamPolicy
+from dashboard.models import AgentSession, ApiCall, ResumedFile, RunKind, RunState, SummarizerName, Team, TeamPolicy
+from dashboard.runs.choices import RunChoices
 from dashboard.runs.resume import write_beside
 from dashboard.runs.resumed_files import look_at
 from dashboard.runs.watched_places import FileState
 from tests.builders import make_team
-from tests.dashboard.runs.finished_runs import find_prompt, finish_run
+from tests.dashboard.runs.world import run_now
 from tests.real_client.client import SECRET, TURNS, Client, hold_session, list_texts, make_client
 from tests.real_client.scripted_api import ScriptedApi
 
-pytestmark = pytest.mark.django_db
-PIVOT = 4  # the turn that partial compactions begin or end at
+pytestmark = pytest.mark.django_db(transaction=True)
+KEPT_RESULTS = 5  # of a micro-compaction
+PIVOT = 5  # the turn that partial compactions begin or end at
+log = logging.getLogger(__name__)
 EARLY, LATE = range(PIVOT), range(PIVOT, TURNS)
 
 
@@ -59,7 +64,7 @@ def desk(held: tuple[Client, str], settings: Settings) -> Desk:
     client, session_id = held
     settings.LOCAL_MODE = True
     settings.FOLLOW_ROOTS = (client.projects,)
-    team = make_team("Harbour", owner="olga")
+    team = make_team("Harbour", owner="alice")
     TeamPolicy.objects.create(team=team, version=1, stores_content=True)
     return Desk(client, team, session_id)
 
@@ -70,8 +75,10 @@ def _resume(desk: Desk, session_id: str, kind: RunKind) -> tuple[ResumedFile, di
     session = desk.find(session_id)
     original = desk.client.find_file(session_id)
     before = (original.read_bytes(), original.stat().st_mtime_ns)
-    pivot_uuid = find_prompt(session, f"PROMPT-{PIVOT}") if kind.needs_pivot else ""
-    run = finish_run(session, kind, now=timezone.now(), pivot_uuid=pivot_uuid)
+    pivot_uuid = _find_prompt(original, f"PROMPT-{PIVOT}:") if kind.needs_pivot else ""
+    summarizer = SummarizerName.NONE if kind.is_micro else SummarizerName.EXTRACTIVE
+    run = run_now(session, RunChoices(kind=kind, summarizer=summarizer, pivot_uuid=pivot_uuid))
+    assert run.state == RunState.DONE, run.failure_sentence
     row = write_beside(run, None, by=None, now=timezone.now())
     assert look_at(row) is FileState.UNCHANGED
     with ScriptedApi() as api:
@@ -79,6 +86,12 @@ def _resume(desk: Desk, session_id: str, kind: RunKind) -> tuple[ResumedFile, di
     assert (original.read_bytes(), original.stat().st_mtime_ns) == before
     assert look_at(row) is FileState.CONTINUED
     return row, api.requests[0]
+
+
+def _find_prompt(original: Path, words: str) -> str:
+    """The uuid of the message that begins with these words."""
+    lines = map(json.loads, original.read_text().splitlines())
+    return str(next(line["uuid"] for line in lines if str(line.get("message", {}).get("content")).startswith(words)))
 
 
 def _find(texts: list[tuple[str, str]], words: str) -> list[int]:
@@ -89,7 +102,10 @@ def _tell(kind: RunKind, row: ResumedFile, body: dict[str, Any], texts: list[tup
     old = sum(("assistant", f"ANSWER-{turn}") in texts for turn in range(2 * TURNS))
     files = sum(bool(_find(texts, f"CONTENT-{turn} ")) for turn in range(2 * TURNS))
     size = len(json.dumps(body["messages"]))
-    print(f"| {kind} | {row.size_bytes:,} | {len(body['messages'])} | {len(texts)} | {old} | {files} | {size:,} |")
+    log.info(
+        "%s: file %d bytes; sent %d messages of %d blocks, %d answers, %d files, %d bytes",
+        *(kind, row.size_bytes, len(body["messages"]), len(texts), old, files, size),
+    )
 
 
 @pytest.mark.parametrize("kind", [RunKind.FULL, RunKind.UP_TO, RunKind.FROM])
@@ -111,7 +127,7 @@ def test_the_client_resumes_a_compacted_session(desk: Desk, kind: RunKind) -> No
         assert f"CONTENT-{turn} " in said[result][1]
         assert (summary < prompt) if kind is RunKind.UP_TO else (answer < summary)
     restored = [place for turn in gone for place in _find(said, f"CONTENT-{turn} ")]
-    assert len(restored) == min(5, len(gone))
+    assert len(restored) == min(5, len(gone))  # as many files come back at most
     last_kept = max((_find(said, f"ANSWER-{turn}")[0] for turn in kept), default=0)
     for place in restored:
         assert max(summary, last_kept) < place < go_on
@@ -148,7 +164,7 @@ def _check_cleared(texts: list[tuple[str, str]], turns: range) -> None:
         (prompt,), (answer,) = _find(texts, f"PROMPT-{turn}:"), _find(texts, f"ANSWER-{turn}")
         (result,) = _find(texts, f"tool_result toolu_{turn:04d}")
         assert prompt < result < answer
-        is_cleared = turn < turns.stop - 2
+        is_cleared = turn < turns.stop - KEPT_RESULTS
         assert ("[Old tool result content cleared]" in texts[result][1]) is is_cleared
         assert (f"CONTENT-{turn} " in texts[result][1]) is not is_cleared
 

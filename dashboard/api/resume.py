@@ -1,0 +1,98 @@
+"""Taking up a finished run from a program: transcript, plain messages, the file beside the original."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from ninja import Field, Query, Router, Schema
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.api.request import ApiRequest
+from dashboard.api.schemas import Input, Problem
+from dashboard.models import CompactionRun
+from dashboard.runs.resume import download_resumed, read_messages, write_beside, write_command
+from dashboard.runs.resumed_files import undo_resumed_file
+
+router = Router(tags=["runs"])
+
+
+class RevisionAsked(Schema):
+    revision: int | None = Field(None, ge=1, le=10**9, description="Of the summary; the newest when left out.")
+
+
+class RevisionChosen(Input):
+    revision: int | None = Field(None, ge=1, le=10**9, description="Of the summary; the newest when left out.")
+
+
+class MessagesOut(Schema):
+    """The compacted conversation, as the Messages API takes it."""
+
+    messages: list[dict[str, Any]]
+
+
+class WrittenOut(Schema):
+    id: int
+    session: str = Field(description="The new session's id, and the file's name.")
+    path: str
+    size_bytes: int
+    command: str = Field(description="Resumes it in the client.")
+
+
+@router.get("/runs/{int:run_id}/transcript", response={200: None, 403: Problem, 404: Problem, 409: Problem})
+def read_run_transcript(request: ApiRequest, run_id: int, asked: Query[RevisionAsked]) -> HttpResponse:
+    """A transcript that `claude --resume` takes, as JSON lines; its name is in Content-Disposition. Every time the same
+    session id for the same revision."""
+    run = _find_readable(request, run_id)
+    made = download_resumed(run, asked.revision, by=request.auth.user, now=timezone.now())
+    headers = {"Content-Disposition": f'attachment; filename="{made.file_name}"', "Cache-Control": "no-store"}
+    return HttpResponse(made.data, content_type="application/x-ndjson", headers=headers)
+
+
+@router.get("/runs/{int:run_id}/messages", response={200: MessagesOut, 403: Problem, 404: Problem, 409: Problem})
+def read_run_messages(request: ApiRequest, run_id: int, asked: Query[RevisionAsked]) -> dict[str, object]:
+    """For other agents: roles alternate, a user begins, every tool request is followed by its result."""
+    return {"messages": read_messages(_find_readable(request, run_id), asked.revision)}
+
+
+@router.post("/runs/{int:run_id}/resume", response={201: WrittenOut, 403: Problem, 404: Problem, 409: Problem})
+def write_run_transcript(request: ApiRequest, run_id: int, chosen: RevisionChosen) -> tuple[int, dict[str, object]]:
+    """A new transcript beside the original, where Plimsoll runs on the machine of the session. The original stays as it
+    is."""
+    run = _find_run(request, run_id, Act.RUN_OWN)
+    access.require_run(request.auth, run.session)
+    row = write_beside(run, chosen.revision, by=request.auth.user, now=timezone.now())
+    command = write_command(run.session.project_path, row.external_id)
+    told = {"id": row.pk, "session": row.external_id, "path": row.path, "size_bytes": row.size_bytes}
+    return 201, told | {"command": command}
+
+
+@router.delete("/resumed/{int:resumed_id}", response={204: None, 403: Problem, 404: Problem, 409: Problem})
+def undo_run_transcript(request: ApiRequest, resumed_id: int) -> tuple[int, None]:
+    """Removes what was written beside the original, if nobody wrote to it since."""
+    act = _find_act(request, Act.RUN_OWN)
+    visible = access.resumed_files(request.auth, act).select_related("team", "origin", "origin__team")
+    row = get_object_or_404(visible, pk=resumed_id)
+    access.require_resumed(request.auth, row)
+    undo_resumed_file(row, now=timezone.now())
+    return 204, None
+
+
+def _find_readable(request: ApiRequest, run_id: int) -> CompactionRun:
+    run = _find_run(request, run_id, Act.READ_OWN_CONTENT)
+    access.require_content(request.auth, run.session)
+    return run
+
+
+def _find_run(request: ApiRequest, run_id: int, act: Act) -> CompactionRun:
+    visible = access.runs(request.auth, _find_act(request, act)).select_related("session", "session__team", "team")
+    return get_object_or_404(visible, pk=run_id)
+
+
+def _find_act(request: ApiRequest, act: Act) -> Act:
+    """What opens the list: for a key its scope, whatever the run; people see the runs of their teams."""
+    if request.auth.key is None:
+        return Act.SEE
+    access.require_anywhere(request.auth, act)
+    return act
