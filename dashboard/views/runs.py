@@ -16,6 +16,7 @@ from dashboard.compaction_messages import FATE_MEANINGS, Fate
 from dashboard.models import CompactionRun, RunState
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
+from dashboard.resume_page import read_resume_ways
 from dashboard.run_comparison import compare_runs as compare
 from dashboard.run_page import RunPage, read_run
 from dashboard.run_progress import tell_progress
@@ -132,6 +133,7 @@ def _show(request: PageRequest, found: CompactionRun, refused: dict[str, str] | 
         "progress": page.progress,
         "reads_content": access.reads_content(request.actor, found.session),
         "meanings": _MEANINGS,
+        "resume": read_resume_ways(request.actor, found, page.shown_number or None),
         "kept_query": f"revision={page.shown_number}&" if page.shown_number != page.last_number else "",
         **(refused or {}),
     }
