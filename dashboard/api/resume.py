@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
-from ninja import Field, Query, Router, Schema
+from ninja import Field, Query, Router, Schema, Status
 
 from dashboard import access
 from dashboard.access import Act
@@ -57,7 +57,7 @@ def read_run_messages(request: ApiRequest, run_id: int, asked: Query[RevisionAsk
 
 
 @router.post("/runs/{int:run_id}/resume", response={201: WrittenOut, 403: Problem, 404: Problem, 409: Problem})
-def write_run_transcript(request: ApiRequest, run_id: int, chosen: RevisionChosen) -> tuple[int, dict[str, object]]:
+def write_run_transcript(request: ApiRequest, run_id: int, chosen: RevisionChosen) -> Status[dict[str, object]]:
     """A new transcript beside the original, where Plimsoll runs on the machine of the session. The original stays as it
     is."""
     run = _find_run(request, run_id, Act.RUN_OWN)
@@ -65,18 +65,18 @@ def write_run_transcript(request: ApiRequest, run_id: int, chosen: RevisionChose
     row = write_beside(run, chosen.revision, by=request.auth.user, now=timezone.now())
     command = write_command(run.session.project_path, row.external_id)
     told = {"id": row.pk, "session": row.external_id, "path": row.path, "size_bytes": row.size_bytes}
-    return 201, told | {"command": command}
+    return Status(201, told | {"command": command})
 
 
 @router.delete("/resumed/{int:resumed_id}", response={204: None, 403: Problem, 404: Problem, 409: Problem})
-def undo_run_transcript(request: ApiRequest, resumed_id: int) -> tuple[int, None]:
+def undo_run_transcript(request: ApiRequest, resumed_id: int) -> Status[None]:
     """Removes what was written beside the original, if nobody wrote to it since."""
     act = _find_act(request, Act.RUN_OWN)
     visible = access.resumed_files(request.auth, act).select_related("team", "origin", "origin__team")
     row = get_object_or_404(visible, pk=resumed_id)
     access.require_resumed(request.auth, row)
     undo_resumed_file(row, now=timezone.now())
-    return 204, None
+    return Status(204, None)
 
 
 def _find_readable(request: ApiRequest, run_id: int) -> CompactionRun:

@@ -5,7 +5,7 @@ What the client does with each form was measured, see docs/resume.md. No Django,
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from compaction.compactors.assembly import relink_entry
@@ -79,7 +79,8 @@ def _is_cleared(entry: Entry) -> bool:
 def _link_entries(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """As they hang together if that reaches all; else each under the one before. What an earlier compaction of the
     client kept hangs under lines that are not here."""
-    reached = {entry.uuid for entry in follow_chain(entries)}
+    hanging = [replace(entry, logical_parent_uuid=None) for entry in entries]
+    reached = {entry.uuid for entry in follow_chain(hanging)}
     if all(entry.uuid in reached for entry in entries if entry.type in ("user", "assistant", "attachment")):
         return entries
     linked: list[Entry] = []
@@ -109,7 +110,7 @@ def _make_line(entry: Entry, session: ResumedSession, defaults: Line) -> Line:
     # A sub-agent's conversation goes on as a session of its own.
     line.pop("agentId", None)
     line |= {"isSidechain": False, "sessionId": session.external_id}
-    if is_boundary(entry) and entry.uuid in session.added_uuids:
+    if is_boundary(entry) and entry.uuid == session.entries[0].uuid:
         line["logicalParentUuid"] = None  # what came before is in another file, or behind it in this one
     return {**{key: value for key, value in defaults.items() if line.get(key) is None}, **_drop_none(line)}
 

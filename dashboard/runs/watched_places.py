@@ -8,6 +8,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
@@ -82,11 +83,20 @@ def find_place(path: str, roots: tuple[Path, ...]) -> WatchedPlace | None:
 def read_own_file(place: WatchedPlace, *, limit_bytes: int = LARGEST_BYTES) -> ReadFile:
     """All of it. Raises NotWatched for a link, pipe, device, somebody else's file, a second name of one, a huge one."""
     try:
-        with opened_file(place.root, place.relative) as descriptor:
-            status = _check_own(descriptor, limit_bytes)
-            return ReadFile(status.st_ino, _read_all(descriptor, limit_bytes))
+        with opened_own_file(place, limit_bytes) as descriptor:
+            return ReadFile(os.fstat(descriptor).st_ino, _read_all(descriptor, limit_bytes))
     except NotPlain as error:
         raise NotWatched from error
+
+
+@contextlib.contextmanager
+def opened_own_file(place: WatchedPlace, limit_bytes: int = LARGEST_BYTES) -> Iterator[int]:
+    """Looked at before it is opened, and again when it is: it may be swapped in between."""
+    with opened_folder(place.root, place.relative) as (folder, name):
+        _check_own(os.stat(name, dir_fd=folder, follow_symlinks=False), limit_bytes)
+    with opened_file(place.root, place.relative) as descriptor:
+        _check_own(os.fstat(descriptor), limit_bytes)
+        yield descriptor
 
 
 def find_state(place: WatchedPlace, *, digest: str, size_bytes: int) -> FileState:
@@ -141,11 +151,10 @@ def drop_draft(place: WatchedPlace) -> None:
 def remove_unchanged(place: WatchedPlace, *, digest: str, size_bytes: int) -> FileState:
     """Removes the file if it is as it was written, and tells how it was found. Anything else stays."""
     try:
-        with opened_file(place.root, place.relative) as descriptor:
-            status = _check_own(descriptor, LARGEST_BYTES)
+        with opened_own_file(place) as descriptor:
             state = _judge(_read_all(descriptor, LARGEST_BYTES), digest, size_bytes)
             if state is FileState.UNCHANGED:
-                _unlink_same(place, status)
+                _unlink_same(place, os.fstat(descriptor))
                 state = _judge(_read_all(descriptor, LARGEST_BYTES), digest, size_bytes)
                 if state is not FileState.UNCHANGED:  # written to between the look and the removal: it goes back
                     create_file(place, _read_all(descriptor, LARGEST_BYTES))
@@ -165,12 +174,10 @@ def _unlink_same(place: WatchedPlace, status: os.stat_result) -> None:
         os.fsync(folder)
 
 
-def _check_own(descriptor: int, limit_bytes: int) -> os.stat_result:
-    status = os.fstat(descriptor)
+def _check_own(status: os.stat_result, limit_bytes: int) -> None:
     is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
     if not is_own or status.st_size > limit_bytes:
         raise NotWatched
-    return status
 
 
 def _read_all(descriptor: int, limit_bytes: int) -> bytes:
