@@ -12,6 +12,7 @@ from django.utils import timezone
 from dashboard.backup import BackupFailed, write_backup
 from dashboard.jobs.run import JobFailed, JobRun
 from dashboard.models import Invitation, Job, JobState, SignInLink
+from dashboard.runs.resumed_files import forget_missing
 
 KEEP_SPENT_INVITATIONS = timedelta(days=90)
 KEEP_ENDED_JOBS = timedelta(days=7)
@@ -25,6 +26,13 @@ def forget_expired(run: JobRun) -> None:
         result["links"] = SignInLink.objects.filter(expires_at__lt=now).delete()[0]
         result["invitations"] = Invitation.objects.filter(expires_at__lt=now - KEEP_SPENT_INVITATIONS).delete()[0]
         result["sessions"] = Session.objects.filter(expire_date__lt=now).delete()[0]
+
+
+def forget_missing_transcripts(run: JobRun) -> None:
+    """Of transcripts that were written for the client to resume: people delete them, and writers are killed."""
+    forgotten = forget_missing(now=timezone.now())
+    with run.finishing() as result:
+        result["transcripts"] = forgotten
 
 
 def forget_old_jobs(run: JobRun) -> None:

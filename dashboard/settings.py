@@ -213,6 +213,10 @@ JOB_BACKOFF_LIMIT_SECONDS = 60
 JOB_KINDS = {
     "forget_expired": ("dashboard.housekeeping.forget_expired", "Forget expired links and invitations"),
     "forget_old_jobs": ("dashboard.housekeeping.forget_old_jobs", "Forget jobs that ended long ago"),
+    "forget_missing_transcripts": (
+        "dashboard.housekeeping.forget_missing_transcripts",
+        "Note which resumed transcripts are gone",
+    ),
     "tend_database": ("dashboard.housekeeping.tend_database", "Checkpoint and optimise the database"),
     "keep_backup": ("dashboard.housekeeping.keep_backup", "Back up the database into the data folder"),
     "audit_compactions": ("dashboard.ingest.audit.audit_compactions", "Find what compactions lost"),
@@ -224,6 +228,7 @@ PAID_SUMMARIZER = "dashboard.runs.claude.open_claude"  # (team, note_attempt) ->
 RECURRING_JOBS = {
     "forget_expired": 3600,
     "forget_old_jobs": 3600,
+    "forget_missing_transcripts": 3600,
     "tend_database": 6 * 3600,
     "keep_backup": 24 * 3600,
     "end_stranded_runs": 300,

@@ -95,6 +95,10 @@ PAGES: dict[str, Row] = {
     "POST revise_run": Row(302, 403, 403, 403, 403, 404),  # its words are for none of them
     "GET compare_runs": everybody(200, other=404),
     "POST reset_breaker": Row(302, 403, 403, 302, 302, 404),
+    # Nobody's own, and nobody has the grant: what it says is for none of them.
+    "GET resume_download": Row(302, 403, 403, 403, 403, 404),
+    "POST resume_write": Row(302, 403, 403, 302, 302, 404),
+    "POST resume_undo": Row(302, 403, 403, 302, 302, 404),
 }
 
 
@@ -154,6 +158,11 @@ API: dict[str, ApiRow] = {
     # The run has ended, and it has no summary.
     "POST /api/v1/runs/{run_id}/cancel": ApiRow(403, 403, 409, 409, keys={"key compact": 409}, other=404),
     "POST /api/v1/runs/{run_id}/revisions": ApiRow(403, 403, 409, 409, keys={"key compact": 409}, other=404),
+    "GET /api/v1/runs/{run_id}/transcript": ApiRow(403, 403, 403, 403, keys={"key content": 403}, other=404),
+    "GET /api/v1/runs/{run_id}/messages": ApiRow(403, 403, 403, 403, keys={"key content": 403}, other=404),
+    # On a server nothing is written: refused with a sentence.
+    "POST /api/v1/runs/{run_id}/resume": ApiRow(403, 403, 409, 409, keys={"key compact": 409}, other=404),
+    "DELETE /api/v1/resumed/{resumed_id}": ApiRow(403, 403, 409, 409, keys={"key compact": 409}, other=404),
     "GET /api/v1/sessions": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
     "GET /api/v1/overview": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
 }

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from dashboard.accounts import invitations
 from dashboard.api import api
 from dashboard.middleware import security_headers
-from dashboard.models import Beat, Job, JobState, Membership, Role, Scope, Team, TeamPolicy, User
+from dashboard.models import Beat, Job, JobState, Membership, ResumedFile, Role, Scope, Team, TeamPolicy, User
 from tests.builders import make_key, make_session, make_team, make_user
 from tests.dashboard.expectations import API, BODIES, KEY_SCOPES, PAGES, ROLES
 from tests.session_rows import make_breaks, make_compactions, make_run
@@ -56,7 +56,9 @@ def furnish(team: Team) -> dict[str, object]:
     policy = TeamPolicy.objects.create(team=team, version=1, thresholds={"preset": "early"})
     session = make_session(team, f"session of {team.slug}")
     (loss,), (compaction,) = make_breaks(session, 1), make_compactions(session, 1)
+    resumed = ResumedFile.objects.create(team=team, origin=session, external_id="resumed", path="/x", size_bytes=1)
     return {
+        "resumed_id": resumed.pk,
         "job_id": job.pk,
         "version": policy.version,
         "slug": team.slug,

@@ -35,7 +35,7 @@ from tests.dashboard.runs.machine import PROJECT, Machine, compact, make_machine
 from tests.dashboard.runs.world import person
 from tests.visitors import read, sign_in
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 SESSION_ID = str(uuid5(NAMESPACE_URL, "hostile"))
 NAME = f"{SESSION_ID}.jsonl"
 SECRET = (
