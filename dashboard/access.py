@@ -263,6 +263,11 @@ def require_resumed(actor: Actor, resumed: ResumedFile) -> None:
         raise PermissionDenied(f"This needs the right to {Act.RUN_TEAM}.")
 
 
+def owns_session(actor: Actor, session: AgentSession) -> bool:
+    """The person themselves, in a browser: a key acts for them, but is given away."""
+    return actor.key is None and actor.user is not None and session.owner_id == actor.user.pk
+
+
 def require_content(actor: Actor, session: AgentSession) -> None:
     if not reads_content(actor, session):
         raise PermissionDenied("This needs the right to read the content of this session.")

@@ -46,6 +46,7 @@ class ResumeWays:
     revision_number: int | None
     may_write: bool
     may_download: bool
+    is_own: bool
     write_refusal: str
     redacted_count: int
     folder: str  # where the client looks for a downloaded transcript
@@ -63,6 +64,7 @@ def read_resume_ways(actor: Actor, run: CompactionRun, revision_number: int | No
         revision_number=revision_number,
         may_write=access.may_run(actor, session),
         may_download=access.reads_content(actor, session),
+        is_own=access.owns_session(actor, session),
         write_refusal=original.refusal,
         redacted_count=0 if original.place else count_redacted_lines(session),
         folder=name_project_folder(session.project_path),

@@ -45,7 +45,8 @@ def read_run_transcript(request: ApiRequest, run_id: int, asked: Query[RevisionA
     """A transcript that `claude --resume` takes, as JSON lines; its name is in Content-Disposition. Every time the same
     session id for the same revision."""
     run = _find_readable(request, run_id)
-    made = download_resumed(run, asked.revision, by=request.auth.user, now=timezone.now())
+    is_own = access.owns_session(request.auth, run.session)
+    made = download_resumed(run, asked.revision, by=request.auth.user, now=timezone.now(), with_secrets=is_own)
     headers = {"Content-Disposition": f'attachment; filename="{made.file_name}"', "Cache-Control": "no-store"}
     return HttpResponse(made.data, content_type="application/x-ndjson", headers=headers)
 

@@ -19,17 +19,16 @@ from dashboard.runs.outcomes import StoredOutcome, read_outcome
 from dashboard.runs.resumed_files import note_download, write_resumed_file
 from dashboard.runs.resumed_transcript import ResumedSession, make_transcript
 
+NOT_OWN = "Only the person whose session it is gets its lines as the client wrote them."
 NOT_DONE = "This run has no result, so there is nothing to resume."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resumable:
-    """A transcript that the client can resume. Without `place` its kept lines are the stored, redacted ones."""
+    """A transcript that the client can resume."""
 
     external_id: str
     data: bytes
-    originals: Originals
-    cwd: str
     revision_number: int
 
     @property
@@ -37,10 +36,14 @@ class Resumable:
         return f"{self.external_id}.jsonl"
 
 
-def download_resumed(run: CompactionRun, revision_number: int | None, *, by: User | None, now: datetime) -> Resumable:
-    """The same session id however often it is asked for. Raises RunRefused."""
+def download_resumed(
+    run: CompactionRun, revision_number: int | None, *, by: User | None, now: datetime, with_secrets: bool = False
+) -> Resumable:
+    """The same session id however often it is asked for. `with_secrets`: kept lines as the client wrote them, for the
+    person whose session it is; everybody else gets what is stored. Raises RunRefused."""
     outcome = _read_done(run, revision_number)
-    made = _make(run, outcome, external_id=_derive_id(run, _number(outcome)))
+    originals = read_originals(run.session, run.agent_id) if with_secrets else Originals(refusal=NOT_OWN)
+    made = _make(run, outcome, originals, external_id=_derive_id(run, _number(outcome)))
     note_download(run, made.external_id, made.data, revision_number=made.revision_number, by=by, now=now)
     return made
 
@@ -48,10 +51,11 @@ def download_resumed(run: CompactionRun, revision_number: int | None, *, by: Use
 def write_beside(run: CompactionRun, revision_number: int | None, *, by: User | None, now: datetime) -> ResumedFile:
     """A new file in the folder of the original, under an id of its own. Raises RunRefused."""
     outcome = _read_done(run, revision_number)
-    made = _make(run, outcome, external_id=str(uuid4()))
-    if made.originals.place is None:
-        raise RunRefused("no_original", f"{made.originals.refusal} Download the transcript instead.")
-    place = made.originals.place
+    originals = read_originals(run.session, run.agent_id)
+    if originals.place is None:
+        raise RunRefused("no_original", f"{originals.refusal} Download the transcript instead.")
+    made = _make(run, outcome, originals, external_id=str(uuid4()))
+    place = originals.place
     if run.agent_id:  # beside the session's own file: the client looks for sessions nowhere else
         place = place.climb(2)
     return write_resumed_file(
@@ -78,22 +82,18 @@ def _read_done(run: CompactionRun, revision_number: int | None) -> StoredOutcome
     return read_outcome(run, revision_number)
 
 
-def _make(run: CompactionRun, outcome: StoredOutcome, *, external_id: str) -> Resumable:
-    originals = read_originals(run.session, run.agent_id)
-    cwd = _find_cwd(run, originals)
+def _make(run: CompactionRun, outcome: StoredOutcome, originals: Originals, *, external_id: str) -> Resumable:
     session = ResumedSession(
         external_id=external_id,
         entries=outcome.entries,
         added_uuids=frozenset((*outcome.list_uuids(Fate.ADDED), outcome.boundary_uuid)),
         now=run.finished_at or run.created_at,
         originals=originals.entries,
-        cwd=cwd,
+        cwd=_find_cwd(run, originals),
     )
     return Resumable(
         external_id=external_id,
         data=make_transcript(session),
-        originals=originals,
-        cwd=cwd,
         revision_number=_number(outcome),
     )
 

@@ -26,7 +26,13 @@ def resume_download(request: PageRequest, run_id: int) -> HttpResponse:
     access.require_content(request.actor, run.session)
     number = _read_number(request.GET.get("revision", ""))
     try:
-        made = download_resumed(run, number, by=signed_in(request), now=timezone.now())
+        made = download_resumed(
+            run,
+            number,
+            by=signed_in(request),
+            now=timezone.now(),
+            with_secrets=access.owns_session(request.actor, run.session),
+        )
     except RunRefused as refusal:
         messages.error(request, refusal.sentence)
         return redirect(_address(run_id))

@@ -300,6 +300,19 @@ def test_a_download_is_the_same_session_every_time(machine: Machine, run: Compac
         undo_resumed_file(row, now=timezone.now())
 
 
+def test_a_download_holds_secrets_only_for_the_person_whose_session_it_is(machine: Machine, run: CompactionRun) -> None:
+    Membership.objects.filter(team=machine.team).update(content_grant=True)
+    _, text = make_key(machine.team, make_user("alice"), Scope.READ, Scope.CONTENT)
+    address = reverse("resume_download", args=[run.pk])
+    by_key = Client().get(f"/api/v1/runs/{run.pk}/transcript", headers={"Authorization": f"Bearer {text}"})
+    others = [by_key, *(sign_in(name).get(address) for name in ("vera", "anna"))]
+    for response in others:
+        assert response.status_code == 200
+        assert b"The key is" in response.content
+        assert SECRET.encode() not in response.content
+    assert SECRET.encode() in sign_in("alice").get(address).content
+
+
 def test_members_with_a_compact_key_write_and_take_back_over_the_api(machine: Machine, run: CompactionRun) -> None:
     _, text = make_key(machine.team, make_user("alice"), Scope.COMPACT)
     headers = {"Authorization": f"Bearer {text}"}
