@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -245,6 +246,13 @@ def test_a_resumed_session_knows_its_origin_and_counts_nothing_twice(
     words = read(sign_in("alice"), reverse("session", args=[session.pk]))
     assert f"compaction run {run.pk}</a>" in words
     assert resumed.external_id[:12] in words
+
+
+def test_a_resumed_session_knows_its_origin_when_it_is_imported(machine: Machine, session: AgentSession) -> None:
+    """Without calls of its own it is written together with other new sessions."""
+    row = write(compact(session))
+    call_command("import", row.path, team=machine.team.slug, quiet=True)
+    assert machine.find(row.external_id).forked_from == session.external_id
 
 
 def test_the_origin_stays_known_when_more_lines_come(machine: Machine, run: CompactionRun) -> None:
