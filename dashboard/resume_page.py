@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import AgentSession, CompactionRun, ResumedFile, RunState
+from dashboard.runs.client_commands import write_resume_command
 from dashboard.runs.original_lines import count_redacted_lines, find_original
-from dashboard.runs.resume import write_command
 from dashboard.runs.resumed_files import look_at
 from dashboard.runs.watched_places import FileState
 
@@ -86,6 +86,6 @@ def _list_written(run: CompactionRun, session: AgentSession) -> list[WrittenRow]
     written = []
     for row in rows:
         state = look_at(row)
-        command = write_command(session.project_path, row.external_id)
+        command = write_resume_command(session.project_path, row.external_id)
         written.append(WrittenRow(row, state, STATE_WORDS[state], command, by_name.get(row.external_id)))
     return written

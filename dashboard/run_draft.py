@@ -1,6 +1,5 @@
 """What the page before a compaction shows: the form, the messages to pick from, and what would come of the choices."""
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,6 +14,7 @@ from dashboard.models import AgentSession, CompactionRun, RunKind, SummarizerNam
 from dashboard.run_form import KIND_SENTENCES, SUMMARIZER_SENTENCES, RunForm, choose_as_before
 from dashboard.run_pivots import PivotList, list_pivots
 from dashboard.runs.choices import RunChoices, RunRefused
+from dashboard.runs.client_commands import write_compact_command
 from dashboard.runs.preview import Notice, Preview, preview_run
 from dashboard.runs.spend import Spend, read_spend
 from dashboard.runs.team_settings import SummarizerChoice, find_settings
@@ -70,10 +70,8 @@ class RunDraft:
         choices = self.choices or RunChoices()
         if choices.agent_id:
             return ""
-        words = " ".join(f"/compact {choices.instructions}".split())
-        resume = f"claude -p --resume {shlex.quote(self.session.external_id)} {shlex.quote(words)}"
-        place = self.session.project_path
-        return f"cd {shlex.quote(place)} && {resume}" if place else resume
+        session = self.session
+        return write_compact_command(session.project_path, session.external_id, choices.instructions)
 
     @property
     def after_words(self) -> str:

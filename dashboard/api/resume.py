@@ -12,7 +12,8 @@ from dashboard.access import Act
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Input, Problem
 from dashboard.models import CompactionRun
-from dashboard.runs.resume import download_resumed, read_messages, write_beside, write_command
+from dashboard.runs.client_commands import write_resume_command
+from dashboard.runs.resume import download_resumed, read_messages, write_beside
 from dashboard.runs.resumed_files import undo_resumed_file
 
 router = Router(tags=["runs"])
@@ -64,7 +65,7 @@ def write_run_transcript(request: ApiRequest, run_id: int, chosen: RevisionChose
     run = _find_run(request, run_id, Act.RUN_OWN)
     access.require_run(request.auth, run.session)
     row = write_beside(run, chosen.revision, by=request.auth.user, now=timezone.now())
-    command = write_command(run.session.project_path, row.external_id)
+    command = write_resume_command(run.session.project_path, row.external_id)
     told = {"id": row.pk, "session": row.external_id, "path": row.path, "size_bytes": row.size_bytes}
     return Status(201, told | {"command": command})
 

@@ -1,7 +1,6 @@
 """Ways out of a finished run: a new transcript to download or to write beside the original, or plain messages."""
 
 import hmac
-import shlex
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -68,12 +67,6 @@ def read_messages(run: CompactionRun, revision_number: int | None) -> list[dict[
     outcome = _read_done(run, revision_number)
     context = slice_context(follow_chain(outcome.entries))
     return [message.to_api() for message in flatten(context.entries)]
-
-
-def write_command(cwd: str, external_id: str) -> str:
-    """What a person types; without the folder where its name could do something to a terminal."""
-    resume = f"claude --resume {external_id}"
-    return f"cd {shlex.quote(cwd)} && {resume}" if cwd and cwd.isprintable() else resume
 
 
 def _read_done(run: CompactionRun, revision_number: int | None) -> StoredOutcome:

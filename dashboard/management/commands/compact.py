@@ -24,9 +24,11 @@ from dashboard.jobs.perform import perform, worker_name
 from dashboard.management.plain_command import PlainCommand, find_user
 from dashboard.models import AgentSession, CompactionRun, RunKind, RunState, SummarizerName
 from dashboard.runs.choices import RunChoices, RunRefused
+from dashboard.runs.client_commands import write_resume_command
 from dashboard.runs.endings import close_stranded, list_stranded
 from dashboard.runs.failures import describe_failure
 from dashboard.runs.preview import Preview, preview_run
+from dashboard.runs.resume import write_beside
 from dashboard.runs.start import JOB_KIND, cancel_run, start_run
 from dashboard.runs.terminal_words import describe_preview, describe_run, tell_preview, tell_run
 
@@ -54,6 +56,9 @@ class Command(PlainCommand):
         parser.add_argument("--model", metavar="NAME", default="", help="default: the team's, then the session's own")
         parser.add_argument("--as", dest="person", metavar="NAME", help="who starts it (on your own machine: you)")
         parser.add_argument("--preview", action="store_true", help="say what it would do and cost, and stop there")
+        parser.add_argument(
+            "--write", action="store_true", help="write the result beside the original transcript, ready to be resumed"
+        )
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
     def handle(self, *args: object, session: str, **options: Any) -> None:
@@ -76,11 +81,22 @@ class Command(PlainCommand):
             raise CommandError(str(refusal)) from None
         logging.getLogger("dashboard").setLevel(logging.WARNING)  # it would stand between the lines of the progress
         run, is_interrupted = _wait_for(actor, run, progress=_Progress(sys.stderr))
-        self.say(json.dumps(describe_run(run), default=str) if options["json"] else tell_run(run))
+        written = self._write(actor, run) if options["write"] and run.state == RunState.DONE else {}
+        self.say(json.dumps({**describe_run(run), **written}, default=str) if options["json"] else tell_run(run))
+        if written and not options["json"]:
+            self.say(f"\nWritten to {written['path']}. Go on with it:\n  {written['command']}")
         if run.state != RunState.DONE:
             failure = describe_failure(run)
             told = f"{failure.sentence} {failure.kept} {failure.advice}" if failure else "The run was cancelled."
             raise CommandError(told, returncode=INTERRUPTED if is_interrupted else 1)
+
+    def _write(self, actor: Actor, run: CompactionRun) -> dict[str, str]:
+        """The result as a new transcript beside the original, which stays as it is."""
+        try:
+            file = write_beside(run, None, by=actor.user, now=timezone.now())
+        except RunRefused as refusal:
+            raise CommandError(f"Run {run.pk} is done, but {refusal.sentence}") from None
+        return {"path": file.path, "command": write_resume_command(run.session.project_path, file.external_id)}
 
     def _tell_preview(self, preview: Preview, *, as_json: bool) -> None:
         self.say(json.dumps(describe_preview(preview), default=str) if as_json else tell_preview(preview))

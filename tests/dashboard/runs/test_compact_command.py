@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -9,7 +10,8 @@ from pytest_django import Settings
 
 from dashboard.management.commands import compact
 from dashboard.models import AgentSession, CompactionRun, RunState
-from tests.dashboard.runs.world import give_key, make_harbour, record_session
+from tests.dashboard.runs.machine import make_machine
+from tests.dashboard.runs.world import give_key, make_harbour, record_session, write_talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -90,3 +92,23 @@ def run_script_that_refuses() -> None:
     from tests.dashboard.runs import scripted
 
     scripted.script.steps = [scripted.answer(stop="refusal")]
+
+
+def test_result_is_written_beside_the_original_with_the_command_that_goes_on(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compact, "TAKE_AFTER_SECONDS", 0.0)
+    machine = make_machine(tmp_path, settings)
+    followed = machine.follow_talk(write_talk())
+    told = type_command(capsys, followed.external_id, "--write")
+    (written,) = set(machine.root.glob("*/*.jsonl")) - {machine.keep(write_talk())}
+    assert f"Written to {written}." in told
+    assert f"cd {followed.project_path} && claude --resume {written.stem}" in told
+
+
+def test_run_that_cannot_be_written_says_so_and_stays(
+    session: AgentSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CommandError, match=r"Run \d+ is done, but"):
+        type_command(capsys, session.external_id, "--write")
+    assert CompactionRun.objects.get().state == RunState.DONE

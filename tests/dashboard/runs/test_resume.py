@@ -18,8 +18,9 @@ from pytest_django import Settings
 
 from dashboard.models import AgentSession, ApiCall, CompactionRun, Membership, ResumedFile, RunKind, Scope
 from dashboard.runs.choices import RunRefused
+from dashboard.runs.client_commands import write_resume_command
 from dashboard.runs.original_lines import ANOTHER, GONE, NOT_FOLLOWED, NOT_LOCAL, read_originals
-from dashboard.runs.resume import download_resumed, write_beside, write_command
+from dashboard.runs.resume import download_resumed, write_beside
 from dashboard.runs.resumed_files import forget_missing, look_at, undo_resumed_file
 from dashboard.runs.revisions import revise_summary
 from dashboard.runs.watched_places import FileState, WatchedPlace, name_draft
@@ -370,11 +371,11 @@ def test_a_run_without_a_result_cannot_be_taken_up(run: CompactionRun) -> None:
     assert not ResumedFile.objects.exists()
 
 
-@pytest.mark.parametrize("cwd", ["/home/ann/my charts", "/tmp/$(reboot)", "/tmp/a;b", "/tmp/it's", "-rf"])
+@pytest.mark.parametrize("cwd", ["/home/ann/my charts", "/tmp/$(reboot)", "/tmp/a;b", "/tmp/it's"])
 def test_the_command_holds_one_folder_whatever_it_is_called(cwd: str) -> None:
-    assert shlex.split(write_command(cwd, "id")) == ["cd", cwd, "&&", "claude", "--resume", "id"]
+    assert shlex.split(write_resume_command(cwd, "id")) == ["cd", cwd, "&&", "claude", "--resume", "id"]
 
 
-@pytest.mark.parametrize("cwd", ["", "/tmp/\x1b]0;x\x07", "/tmp/a\nreboot"])
+@pytest.mark.parametrize("cwd", ["", "-rf", "charts/here", "/tmp/\x1b]0;x\x07", "/tmp/a\nreboot"])
 def test_a_folder_that_could_do_something_to_a_terminal_is_left_out(cwd: str) -> None:
-    assert write_command(cwd, "id") == "claude --resume id"
+    assert write_resume_command(cwd, "id") == "claude --resume id"
