@@ -1,0 +1,119 @@
+"""The way to the recorder: a bounded store of frames that no call ever waits for.
+
+A frame stays until the recorder says that it is written down, so a recorder that is killed and started again misses
+nothing that fits. What does not fit is counted, and the count is told as soon as the recorder listens again.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter, deque
+from pathlib import Path
+
+from dashboard.proxy.wire import ACK, Exchange, Lost, Message, write_frame
+
+MOST_WAITING_BYTES = 64 * 1024 * 1024
+RECONNECT_SECONDS = 0.2
+LAST_WORDS_SECONDS = 1.5
+
+QUEUE_FULL = "recorder too slow or away"
+
+log = logging.getLogger(__name__)
+
+
+class Feed:
+    """`offer` never waits. Use within one event loop."""
+
+    def __init__(self, path: Path, *, most_waiting_bytes: int = MOST_WAITING_BYTES) -> None:
+        self._path = path
+        self._most_bytes = most_waiting_bytes
+        self._waiting: dict[int, bytes] = {}  # by number, in order, until answered
+        self._waiting_bytes = 0
+        self._unsent: deque[int] = deque()
+        self._number = 0
+        self._lost: Counter[tuple[int, str]] = Counter()
+        self._news, self._emptied = asyncio.Event(), asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self._waiting)
+
+    def offer(self, exchange: Exchange) -> None:
+        frame_bytes = len(exchange.request_body) + len(exchange.response_body)
+        if self._waiting_bytes + frame_bytes > self._most_bytes:
+            self.count_lost(exchange.team_pk, QUEUE_FULL)
+            return
+        self._put(exchange)
+
+    def count_lost(self, team_pk: int, reason: str) -> None:
+        self._lost[team_pk, reason] += 1
+        self._wake()
+
+    def _put(self, message: Message) -> None:
+        self._number += 1
+        frame = write_frame(self._number, message)
+        self._waiting[self._number] = frame
+        self._waiting_bytes += len(frame)
+        self._unsent.append(self._number)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                reader, writer = await asyncio.open_unix_connection(self._path)
+            except OSError:
+                await asyncio.sleep(RECONNECT_SECONDS)
+                continue
+            self._unsent = deque(self._waiting)
+            listening = asyncio.create_task(self._heed_answers(reader, writer))
+            with contextlib.suppress(OSError):
+                await self._send_on(writer, listening)
+            listening.cancel()
+            writer.close()
+
+    async def _send_on(self, writer: asyncio.StreamWriter, listening: "asyncio.Task[None]") -> None:
+        """Returns or raises OSError when the recorder is gone."""
+        while not listening.done():
+            self._tell_lost()
+            while self._unsent:
+                frame = self._waiting.get(self._unsent.popleft())
+                if frame is not None:
+                    writer.write(frame)
+                    await writer.drain()
+            self._news.clear()
+            if not self._unsent and not self._lost:
+                await self._news.wait()
+
+    async def _heed_answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            while True:
+                (number,) = ACK.unpack(await reader.readexactly(ACK.size))
+                frame = self._waiting.pop(number, None)
+                self._waiting_bytes -= len(frame) if frame else 0
+                if not self._waiting:
+                    self._emptied.set()
+        writer.transport.abort()
+        self._news.set()
+
+    def _tell_lost(self) -> None:
+        lost, self._lost = self._lost, Counter()
+        for (team_pk, reason), count in lost.items():
+            self._put(Lost(team_pk, reason, count))
+
+    async def close(self) -> None:
+        """Gives the recorder a moment to write down what is under way."""
+        if self._task is None:
+            return
+        if self._waiting or self._lost:
+            self._emptied.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._emptied.wait(), LAST_WORDS_SECONDS)
+        self._task.cancel()
+        if unwritten := len(self._waiting) + sum(self._lost.values()):
+            log.warning("calls that passed were not recorded", extra={"calls": unwritten})
