@@ -72,10 +72,13 @@ class Feed:
                 continue
             self._unsent = deque(self._waiting)
             listening = asyncio.create_task(self._heed_answers(reader, writer))
-            with contextlib.suppress(OSError):
-                await self._send_on(writer, listening)
-            listening.cancel()
-            writer.close()
+            try:
+                with contextlib.suppress(OSError):
+                    await self._send_on(writer, listening)
+            finally:
+                listening.cancel()
+                writer.transport.abort()
+                await asyncio.gather(listening, return_exceptions=True)
 
     async def _send_on(self, writer: asyncio.StreamWriter, listening: "asyncio.Task[None]") -> None:
         """Returns or raises OSError when the recorder is gone."""
@@ -115,5 +118,6 @@ class Feed:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._emptied.wait(), LAST_WORDS_SECONDS)
         self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
         if unwritten := len(self._waiting) + sum(self._lost.values()):
             log.warning("calls that passed were not recorded", extra={"calls": unwritten})
