@@ -44,7 +44,7 @@ def settings_of_client(proxy: Serving, upstream: RawUpstream) -> dict[str, Any]:
 def test_sync_client(settings_of_client: dict[str, Any], proxy: Serving, upstream: RawUpstream) -> None:
     with anthropic.Anthropic(**settings_of_client) as client:
         answered = client.messages.create(**QUESTION)
-        assert (answered.content[0].text, answered._request_id) == ("Ahoy", "req_1")  # type: ignore[union-attr]
+        assert (answered.content[0].text, answered._request_id) == ("Ahoy", "req_1")
         assert client.beta.messages.create(**QUESTION).id == "msg_1"
     assert [seen.target for seen in upstream.requests] == ["/v1/messages", "/v1/messages"]
     assert "sk-ant-test" in (
