@@ -19,12 +19,16 @@ _LONGEST_NAME = 200
 
 
 class Purpose(StrEnum):
-    """What a call is for; the word is what `query_source` says of it."""
+    """What a call is for. Of the last two the word is what `query_source` says: they stand beside the conversation."""
 
-    MAIN = ""
-    SUB_AGENT = "agent"
+    MAIN = "main"
+    SUB_AGENT = "sub-agent"
     COMPACTION = "compact"
     PROBE = "probe"
+
+    @property
+    def query_source(self) -> str | None:
+        return self.value if self in (Purpose.COMPACTION, Purpose.PROBE) else None
 
 
 @dataclass(frozen=True, slots=True)

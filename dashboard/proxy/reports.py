@@ -19,7 +19,6 @@ from dashboard.proxy.wire import Ending, Exchange
 from dashboard.proxy.written_lines import write_lines
 
 SOURCE = "proxy"
-_SIDE_CALLS = (Purpose.COMPACTION, Purpose.PROBE)
 _LONGEST_TITLE = 120
 
 
@@ -140,7 +139,7 @@ def _tell_call(call: _Call, known: KnownThread) -> tuple[list[LineFact], tuple[O
     )
     if cleared := _find_cleared(call, known):
         facts.append(call.make_fact("proxied-edits", LineKind.MICRO, call.started_at, compacted=cleared))
-    kind = LineKind.OTHER if prompt.purpose in _SIDE_CALLS else LineKind.ANSWER
+    kind = LineKind.OTHER if prompt.purpose.query_source else LineKind.ANSWER
     facts.append(call.make_fact("proxied", kind, call.ended_at, answer=_make_answer(call, request_id), size_bytes=400))
     return facts, shapes
 
@@ -151,11 +150,11 @@ def _make_request(call: _Call, known: KnownThread, request_id: str) -> Request:
     messages = write_message_prints(prints)
     keep = count_shared(known.messages, messages) if known.request_id else 0
     base = known.request_id if keep else None
-    if prompt.purpose not in _SIDE_CALLS:
+    if prompt.purpose.query_source is None:
         known.request_id, known.messages = request_id, messages
     return Request(
         id=request_id,
-        query_source=prompt.purpose.value or None,
+        query_source=prompt.purpose.query_source,
         shape=prompt.shape,
         model=prints.model,
         base=base,
@@ -189,6 +188,7 @@ def _make_answer(call: _Call, request_id: str) -> Answer:
         source=SOURCE,
         duration_seconds=round(exchange.duration_seconds, 4),
         ttft_seconds=None if exchange.first_byte_seconds is None else round(exchange.first_byte_seconds, 4),
+        query_source=call.prompt.purpose.query_source,
         is_output_estimated=not reply.is_whole,
     )
 
