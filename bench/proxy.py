@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 import os
+import secrets
 import shutil
 import socket
 import statistics
@@ -128,11 +129,11 @@ async def ask(
     session: aiohttp.ClientSession, contender: Contender, body: bytes, session_name: str
 ) -> tuple[float, float, bool]:
     headers = {
-        **contender.headers,
         "content-type": "application/json",
         "x-api-key": "sk-bench",
         "anthropic-version": "2023-06-01",
         "x-claude-code-session-id": session_name,
+        **contender.headers,
     }
     began = time.perf_counter()
     async with session.post(f"{contender.url}/v1/messages", data=body, headers=headers) as response:
@@ -271,13 +272,21 @@ def start_litellm(stack: ExitStack, scratch: Path, upstream: str) -> Contender |
     config = scratch / "litellm.yaml"
     config.write_text("model_list: []\ngeneral_settings: {}\n")
     command = [str(folder / "bin" / "litellm"), "--config", str(config), "--port", str(port), "--host", "127.0.0.1"]
-    environment = {"ANTHROPIC_API_KEY": "sk-bench", "ANTHROPIC_API_BASE": upstream, "LITELLM_LOG": "ERROR"}
+    key = f"sk-{secrets.token_hex(32)}"  # it does not start without one
+    environment = {
+        "ANTHROPIC_API_KEY": "sk-bench",
+        "ANTHROPIC_API_BASE": upstream,
+        "LITELLM_LOG": "ERROR",
+        "LITELLM_MASTER_KEY": key,
+    }
     try:
         process = stack.enter_context(started(command, port, scratch / "litellm.log", **environment))
     except SystemExit as error:
         print(f"LiteLLM is left out: {error}")
         return None
-    return Contender("litellm", f"http://127.0.0.1:{port}/anthropic", pids={"proxy": process.pid})
+    return Contender(
+        "litellm", f"http://127.0.0.1:{port}/anthropic", headers={"x-api-key": key}, pids={"proxy": process.pid}
+    )
 
 
 def start_all(stack: ExitStack, scratch: Path, *, with_litellm: bool) -> list[Contender]:

@@ -10,6 +10,7 @@ from compaction.cache.fingerprint import Digest, Fingerprint, take_fingerprint
 from compaction.cache.request import BILLING_LINE, Fields, PromptRequest, read_request, write_canonical
 from compaction.transcripts.reader import load_json
 from compaction.transcripts.values import get_count, get_fields, get_items, get_text
+from dashboard.proxy.message_prints import MessagePrints, SpeltRequest
 from dashboard.proxy.responses import NotReadable, unpack
 from dashboard.proxy.wire import Exchange
 
@@ -40,23 +41,22 @@ class Prompt:
     user_id: str
     agent_id: str | None
     client_version: str | None
-    body: Fields
     request: PromptRequest
     prints: Fingerprint
     shape: str  # digest of system prompt and tools
     starts_turn: bool
 
 
-def read_prompt(exchange: Exchange, digest: Digest) -> Prompt:
-    """Raises NotReadable."""
+def read_prompt(exchange: Exchange, digest: Digest, *, key: bytes, messages: MessagePrints) -> Prompt:
+    """Raises NotReadable. `messages` makes the next request of a conversation cheap."""
     headers = exchange.request_headers
+    data = unpack(exchange.request_body, headers.get("content-encoding", ""))
+    betas = headers.get("anthropic-beta", "")
     try:
-        body = load_json(unpack(exchange.request_body, headers.get("content-encoding", "")))
+        spelt = messages.read(data, digest, key=key, betas=betas) or _read_whole(data, digest, betas)
     except (ValueError, RecursionError) as error:
         raise NotReadable("request not readable") from error
-    if not isinstance(body, Mapping) or not isinstance(body.get("messages"), list):
-        raise NotReadable("request not readable")
-    request = read_request(body, betas=headers.get("anthropic-beta", ""))
+    body, request = spelt.body, spelt.request
     user_id = get_text(get_fields(body, "metadata"), "user_id") or ""
     session_id = headers.get("x-claude-code-session-id") or find_session(user_id)
     purpose = find_purpose(body, request, headers)
@@ -67,12 +67,19 @@ def read_prompt(exchange: Exchange, digest: Digest) -> Prompt:
         user_id=user_id,
         agent_id=_find_agent(headers, request, purpose, digest),
         client_version=version[1] if version else None,
-        body=body,
         request=request,
-        prints=take_fingerprint(request, digest),
+        prints=spelt.prints,
         shape=digest_shape(request, digest),
         starts_turn=_starts_turn(request) and purpose in (Purpose.MAIN, Purpose.SUB_AGENT),
     )
+
+
+def _read_whole(data: bytes, digest: Digest, betas: str) -> SpeltRequest:
+    body = load_json(data)
+    if not isinstance(body, Mapping) or not isinstance(body.get("messages"), list):
+        raise NotReadable("request not readable")
+    request = read_request(body, betas=betas)
+    return SpeltRequest(body, request, take_fingerprint(request, digest))
 
 
 def find_session(user_id: str) -> str | None:
@@ -100,11 +107,6 @@ def digest_shape(request: PromptRequest, digest: Digest) -> str:
     """As the decoder of transcripts does it: the same prompt has the same digest, whoever tells of it."""
     text = write_canonical((request.system, [tool.fields for tool in request.tools]))
     return digest(text.encode("utf-8", "surrogatepass"))
-
-
-def list_texts(block: Fields) -> list[str]:
-    text = get_text(block, "text")
-    return [text] if text is not None else []
 
 
 def _asks_for_summary(request: PromptRequest) -> bool:

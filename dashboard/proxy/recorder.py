@@ -29,7 +29,7 @@ from dashboard.proxy.reports import SOURCE, Reporter
 from dashboard.proxy.responses import NotReadable
 from dashboard.proxy.wire import Exchange, Lost, find_socket_path
 
-GATHER_SECONDS = 0.3  # calls of a session that come so close are written together
+GATHER_SECONDS = 0.5  # calls of a session that come so close are written together
 WAIT_SECONDS = 0.1
 MOST_AT_ONCE = 500
 TEAM_AGAIN_SECONDS = 2.0  # a changed policy holds after that

@@ -12,6 +12,7 @@ from compaction.transcripts.values import get_count, get_text
 from dashboard.ingest.observed import ObservedLine, ObservedShape, Rules
 from dashboard.ingest.transcripts import change_names, find_redactor
 from dashboard.proxy.conversations import Conversations
+from dashboard.proxy.message_prints import MessagePrints
 from dashboard.proxy.prompts import Prompt, Purpose, read_prompt
 from dashboard.proxy.responses import NotReadable, Reply, read_reply, unpack
 from dashboard.proxy.threads import KnownThread, KnownThreads, count_shared
@@ -70,11 +71,12 @@ class Reporter:
 
     conversations: Conversations = field(default_factory=Conversations)
     threads: KnownThreads = field(default_factory=KnownThreads)
+    messages: MessagePrints = field(default_factory=MessagePrints)
 
     def read(self, exchange: Exchange, rules: Rules) -> Report | None:
         """None where there is nothing to tell. Raises NotReadable with a reason."""
         digest: Digest = partial(digest_text, rules.digest_key)
-        prompt = read_prompt(exchange, digest)
+        prompt = read_prompt(exchange, digest, key=rules.digest_key, messages=self.messages)
         reply = _read_answer(exchange)
         call = _Call(exchange, prompt, reply, rules)
         if reply.usage is None:
