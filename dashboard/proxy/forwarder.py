@@ -18,7 +18,7 @@ from dashboard.logs import mask_tokens
 from dashboard.proxy.callers import Caller, Callers
 from dashboard.proxy.feed import Feed
 from dashboard.proxy.passage import Passage
-from dashboard.proxy.passed_headers import KEY_HEADER, find_header
+from dashboard.proxy.passed_headers import KEY_HEADER
 from dashboard.proxy.quotas import Quotas
 from dashboard.proxy.refusals import (
     FROM_A_PAGE,
@@ -34,7 +34,6 @@ from dashboard.proxy.refusals import (
 from dashboard.proxy.tap import Held, Tap
 from dashboard.proxy.upstreams import ROOT, NoSuchPlace, Place, find_place, is_loopback
 
-PREFIX = ROOT.decode()
 RECORDED_PATH = b"/v1/messages"
 PATH_SHOWN = 300
 CONNECT_SECONDS = 10.0
@@ -42,8 +41,10 @@ IDLE_CONNECTION_SECONDS = 30.0
 LONGEST_LINE_BYTES = 64 * 1024
 NO_AUTOMATIC_HEADERS = frozenset({"Accept", "Accept-Encoding", "User-Agent", "Content-Type"})
 # A browser says these of every page; programs do not.
-PAGE_HEADERS = (b"origin", b"sec-fetch-site", b"sec-fetch-dest")
-RELAY_HEADERS = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via")
+PAGE_HEADERS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-dest"})
+RELAY_HEADERS = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"})
+
+Headers = dict[bytes, bytes]
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class Forwarder:
         self._passages: set[Passage] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and is_below_proxy(scope["path"]):
+        if scope["type"] == "http" and is_below_proxy(scope["raw_path"]):
             await self._take(scope, receive, send)
         elif scope["type"] == "lifespan":
 
@@ -125,32 +126,32 @@ class Forwarder:
         self._tell(scope, passage, refusal, began)
 
     async def _decide(self, scope: Scope, place: Place) -> Caller | Refusal:
-        headers = scope["headers"]
-        if any(find_header(headers, name) is not None for name in PAGE_HEADERS):
+        headers: Headers = dict(scope["headers"])
+        if not headers.keys().isdisjoint(PAGE_HEADERS):
             return FROM_A_PAGE
         if declared_length(scope) > self._limits.body_bytes:
             return too_large(self._limits.body_bytes)
         if len(self._passages) >= self._limits.calls_at_once:
             return TOO_MANY_AT_ONCE
-        found = await self._find_caller(scope, place)
+        found = await self._find_caller(scope, place, headers)
         wait_seconds = 0 if isinstance(found, Refusal) else self._quotas.take(found.purse)
         return over_quota(wait_seconds) if wait_seconds else found
 
-    async def _find_caller(self, scope: Scope, place: Place) -> Caller | Refusal:
-        in_header = find_header(scope["headers"], KEY_HEADER)
+    async def _find_caller(self, scope: Scope, place: Place, headers: Headers) -> Caller | Refusal:
+        in_header = headers.get(KEY_HEADER)
         key = in_header.decode("latin-1").strip() if in_header is not None else place.key
         if key is not None:
             return await self._callers.find_by_key(key)
         if not self._doors.is_local:
             return NO_KEY
-        return await self._callers.find_local() if self._is_asked_here(scope) else NOT_ASKED_HERE
+        return await self._callers.find_local() if self._is_asked_here(scope, headers) else NOT_ASKED_HERE
 
-    def _is_asked_here(self, scope: Scope) -> bool:
+    def _is_asked_here(self, scope: Scope, headers: Headers) -> bool:
         """From this machine, by one of its own names: a page elsewhere whose name leads here is not."""
-        client, headers = scope.get("client"), scope["headers"]
-        host = (find_header(headers, b"host") or b"").decode("latin-1").lower()
+        client = scope.get("client")
+        host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-        is_relayed = any(find_header(headers, relay) is not None for relay in RELAY_HEADERS)
+        is_relayed = not headers.keys().isdisjoint(RELAY_HEADERS)
         return client is not None and is_loopback(client[0]) and name in self._doors.hosts and not is_relayed
 
     def _open_tap(self, scope: Scope, place: Place, caller: Caller) -> Tap | None:
@@ -216,5 +217,5 @@ class Forwarder:
         )
 
 
-def is_below_proxy(path: str) -> bool:
-    return path.startswith(PREFIX) and (len(path) == len(PREFIX) or path[len(PREFIX)] == "/")
+def is_below_proxy(raw_path: bytes) -> bool:
+    return raw_path.startswith(ROOT) and raw_path[len(ROOT) : len(ROOT) + 1] in (b"", b"/")

@@ -44,10 +44,6 @@ def pass_response_headers(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
     return passed
 
 
-def find_header(headers: RawHeaders, wanted: bytes) -> bytes | None:
-    return next((value for name, value in headers if name == wanted), None)
-
-
 def _named_by_connection(headers: RawHeaders) -> frozenset[bytes]:
     return frozenset(_list_named(headers))
 

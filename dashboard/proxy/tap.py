@@ -1,4 +1,4 @@
-"""What is kept of a call while it passes, for the recorder. The bytes themselves are never held up. No Django here."""
+"""What is kept of a call while it passes, for the recorder. The bytes themselves are never held up."""
 
 import secrets
 import time
