@@ -1,5 +1,6 @@
 """What is kept of a call while it passes, for the recorder. The bytes themselves are never held up."""
 
+import itertools
 import secrets
 import time
 from collections.abc import Iterable
@@ -16,6 +17,9 @@ REQUEST_HEADERS = frozenset(
     }
 )  # fmt: skip
 RESPONSE_HEADERS = frozenset({b"content-type", b"content-encoding", b"request-id"})
+
+_THIS_PROCESS = secrets.token_hex(8)
+_NUMBERS = itertools.count(1)
 
 
 class Held:
@@ -64,7 +68,7 @@ class Tap:
         if self.overflow:
             return None
         return Exchange(
-            id=secrets.token_hex(8),
+            id=f"{_THIS_PROCESS}-{next(_NUMBERS)}",
             team_pk=self.caller.team_pk,
             owner_pk=self.caller.owner_pk,
             key_pk=self.caller.key_pk,

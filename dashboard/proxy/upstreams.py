@@ -4,6 +4,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from dashboard.environment import BadSetting, read_text
@@ -57,6 +58,7 @@ def _check_address(name: str, address: str) -> str:
     return address.rstrip("/")
 
 
+@lru_cache(maxsize=1024)
 def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
