@@ -14,6 +14,7 @@ from dashboard.proxy.wire import ACK, Exchange, Lost, Message, write_frame
 
 MOST_WAITING_BYTES = 64 * 1024 * 1024
 RECONNECT_SECONDS = 0.2
+IDLE_RECONNECT_SECONDS = 1.0
 LAST_WORDS_SECONDS = 1.5
 
 QUEUE_FULL = "recorder too slow or away"
@@ -38,6 +39,10 @@ class Feed:
     @property
     def waiting_count(self) -> int:
         return len(self._waiting)
+
+    def start(self) -> None:
+        """Connects before there is anything to tell: a recorder that is stopped waits for those it knows."""
+        self._wake()
 
     def offer(self, exchange: Exchange) -> None:
         frame_bytes = len(exchange.request_body) + len(exchange.response_body)
@@ -68,13 +73,14 @@ class Feed:
             try:
                 reader, writer = await asyncio.open_unix_connection(self._path)
             except OSError:
-                await asyncio.sleep(RECONNECT_SECONDS)
+                await asyncio.sleep(RECONNECT_SECONDS if self._waiting else IDLE_RECONNECT_SECONDS)
                 continue
             self._unsent = deque(self._waiting)
             listening = asyncio.create_task(self._heed_answers(reader, writer))
             try:
-                with contextlib.suppress(OSError):
-                    await self._send_on(writer, listening)
+                await self._send_on(writer, listening)
+            except (OSError, RuntimeError) as error:  # RuntimeError: uvloop's word for a transport that has closed
+                log.warning("the recorder is gone", extra={"error": type(error).__name__})
             finally:
                 listening.cancel()
                 writer.transport.abort()
@@ -82,27 +88,31 @@ class Feed:
 
     async def _send_on(self, writer: asyncio.StreamWriter, listening: "asyncio.Task[None]") -> None:
         """Returns or raises OSError when the recorder is gone."""
-        while not listening.done():
+        while True:
+            # First: whatever becomes new from here on, the end of the recorder too, ends the wait below.
+            self._news.clear()
+            if listening.done():
+                return
             self._tell_lost()
             while self._unsent:
                 frame = self._waiting.get(self._unsent.popleft())
                 if frame is not None:
                     writer.write(frame)
                     await writer.drain()
-            self._news.clear()
-            if not self._unsent and not self._lost:
-                await self._news.wait()
+            await self._news.wait()
 
     async def _heed_answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+        try:
             while True:
                 (number,) = ACK.unpack(await reader.readexactly(ACK.size))
                 frame = self._waiting.pop(number, None)
                 self._waiting_bytes -= len(frame) if frame else 0
                 if not self._waiting:
                     self._emptied.set()
-        writer.transport.abort()
-        self._news.set()
+        except (asyncio.IncompleteReadError, OSError):
+            writer.transport.abort()
+        finally:
+            self._news.set()
 
     def _tell_lost(self) -> None:
         lost, self._lost = self._lost, Counter()

@@ -89,7 +89,9 @@ class Forwarder:
 
             async def heed() -> Message:
                 message = await receive()
-                if message["type"] == "lifespan.shutdown":
+                if message["type"] == "lifespan.startup":
+                    self._open_feed().start()
+                elif message["type"] == "lifespan.shutdown":
                     await self.close()
                 return message
 
@@ -172,12 +174,15 @@ class Forwarder:
 
     def _hand_over(self, passage: Passage, tap: Tap) -> None:
         exchange = tap.close(passage.ending)
+        if exchange is None:
+            self._open_feed().count_lost(tap.caller.team_pk, tap.overflow)
+        else:
+            self._open_feed().offer(exchange)
+
+    def _open_feed(self) -> Feed:
         if self._feed is None:
             self._feed = Feed(self._recorder_path)
-        if exchange is None:
-            self._feed.count_lost(tap.caller.team_pk, tap.overflow)
-        else:
-            self._feed.offer(exchange)
+        return self._feed
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -131,6 +131,9 @@ class CatchingFeed:
         self._exchanges = exchanges
         self.lost: list[tuple[int, str]] = []
 
+    def start(self) -> None:
+        return
+
     def offer(self, exchange: Exchange) -> None:
         self._exchanges.append(exchange)
 

@@ -5,10 +5,12 @@ import os
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
 
 from dashboard.proxy.feed import QUEUE_FULL, Feed
 from dashboard.proxy.inbox import Delivery, Inbox, InUse
@@ -21,6 +23,12 @@ def path(tmp_path: Path) -> Iterator[Path]:
     found = find_socket_path(tmp_path)
     yield found
     found.unlink(missing_ok=True)
+
+
+def run(walk: Coroutine[Any, Any, None]) -> None:
+    """In the loop that web processes use."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(walk)
 
 
 def make_exchange(number: int, size_bytes: int = 100) -> Exchange:
@@ -58,7 +66,7 @@ def test_calls_arrive_in_order_and_are_let_go_when_confirmed(path: Path) -> None
         await asyncio.sleep(0.01)
         inbox.close()
 
-    asyncio.run(walk())
+    run(walk())
 
 
 def test_what_was_not_confirmed_is_told_to_the_next_recorder(path: Path) -> None:
@@ -79,7 +87,29 @@ def test_what_was_not_confirmed_is_told_to_the_next_recorder(path: Path) -> None
         await asyncio.sleep(0.01)
         second.close()
 
-    asyncio.run(walk())
+    run(walk())
+
+
+def test_a_recorder_that_dies_at_any_moment_is_found_again(path: Path) -> None:
+    async def walk() -> None:
+        feed, seen = Feed(path), set[str]()
+        for number in range(60):
+            inbox = Inbox(path)
+            feed.offer(make_exchange(number, 50_000))
+            if number % 3:
+                await asyncio.sleep(0.001 * (number % 7))
+            for delivery in await asyncio.to_thread(inbox.take, wait_seconds=0.02, most=2):
+                seen |= set(ids([delivery]))
+                delivery.confirm()
+            inbox.close()
+        last = Inbox(path)
+        while feed.waiting_count:
+            seen |= set(ids(await take(last, 1)))
+        assert len(seen) == 60
+        await feed.close()
+        last.close()
+
+    run(asyncio.wait_for(walk(), 60))
 
 
 def test_without_a_recorder_nothing_waits_and_the_loss_is_told_later(path: Path) -> None:
@@ -99,7 +129,7 @@ def test_without_a_recorder_nothing_waits_and_the_loss_is_told_later(path: Path)
         await asyncio.sleep(0.01)
         inbox.close()
 
-    asyncio.run(walk())
+    run(walk())
 
 
 def test_a_full_inbox_makes_senders_wait_not_grow(path: Path) -> None:
@@ -114,7 +144,7 @@ def test_a_full_inbox_makes_senders_wait_not_grow(path: Path) -> None:
         await asyncio.sleep(0.01)
         inbox.close()
 
-    asyncio.run(walk())
+    run(walk())
 
 
 def test_the_socket_is_for_its_user_alone_and_for_one_recorder(path: Path) -> None:
