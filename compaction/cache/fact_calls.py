@@ -364,9 +364,7 @@ def _print_request(request: Request, hashes: tuple[str, ...] | None, shapes: Map
     )
 
 
-def _print_whole_request(
-    request: Request, messages: tuple[str, ...], shapes: Mapping[str, Fingerprint]
-) -> Fingerprint:
+def _print_whole_request(request: Request, messages: tuple[str, ...], shapes: Mapping[str, Fingerprint]) -> Fingerprint:
     """Of a request that was seen whole: sizes and blocks of its messages are known too."""
     prints = [read_message_print(each) for each in messages]
     return replace(

@@ -48,8 +48,7 @@ class Reply:
         usage = self.usage or Usage()
         if self.is_whole:
             return usage
-        output_tokens = settle_output(usage, None, self.written_characters)
-        return Usage(**{name: getattr(usage, name) for name in Usage.__slots__} | {"output_tokens": output_tokens})
+        return usage.changed(output_tokens=settle_output(usage, None, self.written_characters))
 
 
 def _count_characters(block: Fields) -> int:
