@@ -1,4 +1,4 @@
-"""The ASGI application: front door, static files, Django."""
+"""The ASGI application: the proxy, else front door, static files, Django."""
 
 import os
 
@@ -13,13 +13,26 @@ setup(set_prefix=False)
 
 from dashboard.middleware import security_headers  # noqa: E402 (it imports models, which need the line above)
 from dashboard.page_handler import PageHandler  # noqa: E402
+from dashboard.proxy.forwarder import Doors, Forwarder, Limits  # noqa: E402
+from dashboard.proxy.wire import find_socket_path  # noqa: E402
 
 
-def build_application() -> FrontDoor:
+def build_application() -> Forwarder:
     """The static files are read once, here: `plimsoll up` and `plimsoll web` build them before."""
     root = settings.STATIC_ROOT if settings.STATIC_ROOT.is_dir() else None
     with_files = ServeStaticASGI(PageHandler(), root=root, prefix=settings.STATIC_URL, allow_all_origins=False)
-    return FrontDoor(with_files, headers=security_headers(), max_in_flight=settings.MAX_REQUESTS_IN_FLIGHT)
+    pages = FrontDoor(with_files, headers=security_headers(), max_in_flight=settings.MAX_REQUESTS_IN_FLIGHT)
+    return Forwarder(
+        pages,
+        doors=Doors(settings.UPSTREAMS, is_local=settings.LOCAL_MODE, hosts=frozenset(settings.ALLOWED_HOSTS)),
+        limits=Limits(
+            body_bytes=settings.PROXY_BODY_BYTES,
+            calls_per_minute=settings.PROXY_CALLS_PER_MINUTE,
+            calls_at_once=settings.PROXY_CALLS_AT_ONCE,
+            silence_seconds=settings.PROXY_SILENCE_SECONDS,
+        ),
+        recorder_path=find_socket_path(settings.DATA),
+    )
 
 
 application = build_application()

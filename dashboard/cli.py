@@ -23,6 +23,7 @@ COMMANDS = {
     "worker": "run one worker process alone",
     "sweeper": "run one sweeper process alone",
     "follow": "read transcripts as they grow, alone",
+    "recorder": "write down what passes through the proxy, alone",
     "migrate": "prepare the database for this version",
     "check": "look for mistakes in the configuration (--deploy: stricter)",
     "version": "print the version",

@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from typing import Any
 
 from dashboard.logs import current_request_id, mask_tokens
@@ -53,6 +54,8 @@ class Exchange:
             headers = list(message.get("headers", ()))
             present = {bytes(name).lower() for name, _ in headers}
             headers += [(name, value) for name, value in self.fixed_headers if name not in present]
+            if b"date" not in present:
+                headers.append((b"date", formatdate(usegmt=True).encode()))
             headers.append((b"x-request-id", self.id.encode()))
             message = {**message, "headers": headers}
         elif message["type"] == "http.response.body":

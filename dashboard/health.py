@@ -3,7 +3,7 @@
 import platform
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import django
@@ -29,6 +29,7 @@ class Check:
     name: str
     is_ok: bool
     finding: str
+    is_vital: bool = True  # a process that cannot do without it is not ready
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Health:
 
     @property
     def is_ready(self) -> bool:
-        return all(check.is_ok for check in self.checks)
+        return all(check.is_ok for check in self.checks if check.is_vital)
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def _check_migrations() -> Check:
 def _check_work(now: datetime) -> list[Check]:
     """What must go on by itself, as it is set up here."""
     follower = [_check_follower(now)] if settings.FOLLOW_ROOTS else []
-    return [_check_queue(now), _check_sweeper(now), *follower]
+    return [_check_queue(now), _check_sweeper(now), _check_recorder(now), *follower]
 
 
 def _check_queue(now: datetime) -> Check:
@@ -156,6 +157,14 @@ def _check_queue(now: datetime) -> Check:
 
 def _check_sweeper(now: datetime) -> Check:
     return _check_beat("sweeper", now, never="has not made a round yet", last="last round")
+
+
+def _check_recorder(now: datetime) -> Check:
+    """Calls pass without it, and must: a balancer that turned away from here would break them."""
+    if not Beat.objects.filter(name__startswith="recorder ").exists():
+        return Check("recorder", is_ok=True, finding="does not run: calls would pass through the proxy unseen")
+    found = _check_beat("recorder", now, never="", last="last looked")
+    return replace(found, is_vital=False)
 
 
 def _check_follower(now: datetime) -> Check:

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from django.db import OperationalError
 
 TOKEN = re.compile(r"(pl[ksi]_)[A-Za-z0-9_-]{8,}")
+# Whatever stands where the proxy expects a key: people put other secrets there by mistake.
+PLACE_OF_KEY = re.compile(r"(/proxy/k/)[^/\s\"'?]+")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 OWN_PACKAGES = ("dashboard.", "compaction.")
 LIBRARY_FOLDER = re.compile(r"^.*/(?:site-packages|python3\.\d+)/")
@@ -25,7 +27,8 @@ _PLAIN_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctim
 
 def mask_tokens(text: str) -> str:
     """Keys, sign-in links and invitations open doors: of each only the kind is shown."""
-    return TOKEN.sub(r"\1***", text)
+    masked = TOKEN.sub(r"\1***", text)
+    return PLACE_OF_KEY.sub(r"\1***", masked) if "/proxy/k/" in masked else masked
 
 
 def describe_exception(error: BaseException) -> str:

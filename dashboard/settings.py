@@ -23,6 +23,7 @@ from dashboard.environment import (
     read_service,
     read_text,
 )
+from dashboard.proxy.upstreams import read_upstreams
 
 PACKAGE = Path(__file__).parent
 # In the wheel templates and static files lie inside the package, in a checkout beside it.
@@ -58,6 +59,15 @@ PUBLIC_URL = _public.geturl() if _public else f"http://{_shown_host(HOST)}:{PORT
 _public_host = urlsplit(PUBLIC_URL).hostname or ""
 LOCAL_MODE = LOOPBACK_ONLY and is_loopback(_public_host)
 ALLOWED_HOSTS = sorted({_shown_host(_public_host), _shown_host(HOST), "localhost", "127.0.0.1", "[::1]"})
+
+# --- the proxy -------------------------------------------------------------------------------------------------------
+
+UPSTREAMS = read_upstreams("PLIMSOLL_UPSTREAM")
+PROXY_BODY_BYTES = read_int("PLIMSOLL_PROXY_BODY_MIB", 40, low=1, high=1024) * 1024 * 1024
+PROXY_CALLS_PER_MINUTE = read_int("PLIMSOLL_PROXY_CALLS_PER_MINUTE", 6000, low=0, high=10_000_000)  # of a key; 0: any
+PROXY_CALLS_AT_ONCE = read_int("PLIMSOLL_PROXY_CALLS_AT_ONCE", 512, low=1, high=65536)
+# Clients give up a stream that is silent for 300 s; the API sends pings while a model thinks.
+PROXY_SILENCE_SECONDS = read_int("PLIMSOLL_PROXY_SILENCE_SECONDS", 300, low=1, high=86_400)
 
 # --- transcripts of this machine -------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ def planned_children() -> list[ChildSpec]:
         *(ChildSpec(f"web {number}", ("web",), takes_socket=True) for number in range(1, settings.WEB_PROCESSES + 1)),
         ChildSpec("worker", ("worker",)),
         ChildSpec("sweeper", ("sweeper",)),
+        ChildSpec("recorder", ("recorder",)),
         *([ChildSpec("follower", ("follow",))] if settings.FOLLOW_ROOTS else []),
     ]
 

@@ -101,6 +101,7 @@ def serve(listening: socket.socket) -> None:
         log_level="warning",
         access_log=False,  # dashboard.front_door writes it, without query strings
         server_header=False,
+        date_header=False,  # dashboard.front_door says it; an answer that is passed through brings its own
         proxy_headers=True,
         forwarded_allow_ips=["127.0.0.1", "::1"],
         backlog=BACKLOG,

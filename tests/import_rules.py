@@ -17,6 +17,12 @@ DECODERS = tuple(
 # The writer of sessions, and the parts it is made of.
 RECORD = tuple(f"dashboard.ingest.{name}" for name in ("record", "new_sessions", "counting", "rows", "stored_lines"))
 
+PROXY_PASSING = tuple(f"dashboard.proxy.{name}" for name in ("forwarder", "passage", "callers", "tap", "feed", "wire"))
+PROXY_READING = tuple(
+    f"dashboard.proxy.{name}"
+    for name in ("conversations", "inbox", "message_prints", "prompts", "reports", "responses", "threads", "wire")
+)
+
 
 @dataclass(frozen=True)
 class Door:
@@ -103,6 +109,9 @@ DOORS = (
         ),
     ),
     Door(("dashboard.session_levels",), only=("compaction",)),
+    # What stands in the way of a call loads nothing that reads or writes one down.
+    Door(PROXY_PASSING, never=("dashboard.ingest", "dashboard.proxy.recorder", "dashboard.proxy.reports")),
+    Door(PROXY_READING, never=("django", "dashboard.models", "aiohttp")),
     Door(("dashboard.views",), never=("dashboard.api", "dashboard.ingest.endpoints")),
     Door(("dashboard.api",), never=("dashboard.views", "dashboard.ingest.endpoints")),
     Door(

@@ -31,6 +31,8 @@ PLANTED = [
     ("dashboard/views/team.py", "from dashboard.api import keys", "must not import dashboard.api"),
     ("dashboard/api/teams.py", "import dashboard.views.team", "must not import dashboard.views"),
     ("dashboard/api/teams.py", "import celery", "must not import celery"),
+    ("dashboard/proxy/passage.py", "from dashboard.ingest import record", "must not import dashboard.ingest"),
+    ("dashboard/proxy/reports.py", "from django.db import models", "must not import django"),
     ("dashboard/urls.py", "from django.contrib import admin", "must not import django.contrib.admin"),
     ("dashboard/__init__.py", "import os", "dashboard/__init__.py stays empty"),
     ("dashboard/access.py", "def f() -> None:\n    import os", "import inside a function"),

@@ -86,7 +86,9 @@ def judge(previous: Baseline | None, call: CacheCall, policy: CachePolicy = DEFA
     if previous is not None and previous.call_id == call.call_id:
         return Verdict(call.call_id, Outcome.NOTHING, previous)
     if not policy.judges(call.model, call.query_source, call.usage):
-        return Verdict(call.call_id, Outcome.NOTHING, announce(previous, *call.announced))
+        # Where no line tells of a compaction, the call that wrote its summary does.
+        compacted = (Cause.COMPACTED,) if call.query_source == "compact" and call.usage.output_tokens else ()
+        return Verdict(call.call_id, Outcome.NOTHING, announce(previous, *call.announced, *compacted))
     baseline = make_baseline(previous, call)
     if previous is None:
         return Verdict(call.call_id, Outcome.EXPECTED, baseline, rebuild=Cause.FIRST_CALL)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from compaction.cache.calls import (
     ANNOUNCED,
@@ -15,7 +15,7 @@ from compaction.cache.calls import (
 from compaction.cache.causes import Cause
 from compaction.cache.fact_order import NO_TIME
 from compaction.cache.facts import LineFact, LineKind, Request
-from compaction.cache.fingerprint import Fingerprint
+from compaction.cache.fingerprint import Fingerprint, read_message_print
 from compaction.cache.invalidation import keeps_thinking
 from compaction.cache.request import Marker
 from compaction.transcripts.calls import settle_output
@@ -102,6 +102,7 @@ def collect_fact_calls(
 def _gather(facts: Sequence[LineFact]) -> dict[str, _Draft]:
     """Calls in the order of the conversation. Reports stand with the lines of their call, or for a call alone."""
     by_request, with_lines = _name_calls(facts)
+    starters = _find_starters(facts)
     drafts: dict[str, _Draft] = {}
     reports: list[tuple[str, LineFact]] = []
     turn, has_words = 0, False
@@ -126,6 +127,8 @@ def _gather(facts: Sequence[LineFact]) -> dict[str, _Draft]:
                 continue
         draft = drafts.get(call_id)
         if draft is None:
+            starts = answer.request_ref in starters
+            turn, has_words = turn + starts, has_words or starts
             happened = frozenset(pending) if pending else _NOTHING_HAPPENED
             draft = drafts[call_id] = _Draft([], [], turn, has_words, happened)
             pending.clear()
@@ -135,6 +138,12 @@ def _gather(facts: Sequence[LineFact]) -> dict[str, _Draft]:
     for call_id, fact in reports:
         drafts[call_id].reports.append(fact)
     return drafts
+
+
+def _find_starters(facts: Sequence[LineFact]) -> frozenset[str]:
+    """Requests that begin a turn, where no line tells of prompts."""
+    found = frozenset(fact.request.id for fact in facts if fact.request and fact.request.starts_turn)
+    return frozenset() if found and any(fact.kind is LineKind.PROMPT for fact in facts) else found
 
 
 def _name_calls(facts: Sequence[LineFact]) -> tuple[dict[str, str], frozenset[str]]:
@@ -171,7 +180,7 @@ def _merge(call_id: str, draft: _Draft) -> FactCall:
         usage=usage,
         is_output_estimated=is_estimated,
         model=answer.model,
-        started_at=(lines or best)[0].at,
+        started_at=_find_start((lines or best)[0]),
         ended_at=last.at,
         turn=draft.turn,
         line_count=len(lines),
@@ -184,6 +193,12 @@ def _merge(call_id: str, draft: _Draft) -> FactCall:
     for report in reversed(best):
         call = _believe(call, report)
     return call
+
+
+def _find_start(first: LineFact) -> datetime | None:
+    """A report is made when the call is over; a line when something of the answer was there."""
+    seconds = first.answer.duration_seconds if first.answer and first.answer.source != TRANSCRIPT else None
+    return first.at - timedelta(seconds=seconds) if first.at and seconds else first.at
 
 
 def _order_reports(reports: Iterable[LineFact]) -> list[LineFact]:
@@ -214,7 +229,8 @@ def _believe(call: FactCall, report: LineFact) -> FactCall:
         # Telemetry without the split counts all writes as short ones: the line's split stays.
         told["usage"] = call.usage.changed(output_tokens=answer.usage.output_tokens)
     provenance = dict(call.provenance) | dict.fromkeys(told, answer.source)
-    return replace(call, **told, is_output_estimated=False, provenance=tuple(sorted(provenance.items())))  # type: ignore[arg-type]
+    is_estimated = answer.is_output_estimated
+    return replace(call, **told, is_output_estimated=is_estimated, provenance=tuple(sorted(provenance.items())))  # type: ignore[arg-type]
 
 
 def _make_cache_call(
@@ -335,6 +351,8 @@ _NO_SHAPE = Fingerprint(None, (), (), (), (), (), (), (), ())
 
 
 def _print_request(request: Request, hashes: tuple[str, ...] | None, shapes: Mapping[str, Fingerprint]) -> Fingerprint:
+    if hashes is not None and not request.is_opaque:
+        return _print_whole_request(request, hashes, shapes)
     return replace(
         shapes.get(request.shape or "", _NO_SHAPE),
         model=request.model,
@@ -343,4 +361,21 @@ def _print_request(request: Request, hashes: tuple[str, ...] | None, shapes: Map
         markers=tuple(Marker(path, ttl) for path, ttl in request.markers),
         are_messages_known=hashes is not None,
         are_messages_opaque=bool(hashes),
+    )
+
+
+def _print_whole_request(request: Request, messages: tuple[str, ...], shapes: Mapping[str, Fingerprint]) -> Fingerprint:
+    """Of a request that was seen whole: sizes and blocks of its messages are known too."""
+    prints = [read_message_print(each) for each in messages]
+    return replace(
+        shapes.get(request.shape or "", _NO_SHAPE),
+        model=request.model,
+        messages=tuple(each.digest for each in prints),
+        message_sizes=tuple(each.size_characters for each in prints),
+        message_blocks=tuple(each.block_count for each in prints),
+        system_messages=tuple(index for index, each in enumerate(prints) if each.is_system),
+        settings=request.settings,
+        markers=tuple(Marker(path, ttl) for path, ttl in request.markers),
+        image_count=request.image_count,
+        has_citations=request.has_citations,
     )

@@ -36,6 +36,9 @@ class LineKind(StrEnum):
     PROBLEM = "problem"  # could not be read
 
 
+REPORT = "report"  # the type of facts that no line of a transcript stands behind
+
+
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line of a response, or one report of a call by other telemetry (`source`)."""
 
@@ -54,10 +57,14 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ttft_seconds: float | None = None
     query_source: str | None = None  # what the client made the call for, where the report says so
     client_reasons: tuple[str, ...] = ()  # why the client thinks the cache was missed
+    is_output_estimated: bool = False  # of a report: the answer was cut before its figures came
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A request line: its messages are those of `base` up to `keep`, then `tail`. Settings are printed, not spelt."""
+    """A request line: its messages are those of `base` up to `keep`, then `tail`. Settings are printed, not spelt.
+
+    Messages are the client's own hashes (opaque), or prints of ours (fingerprint.write_message_prints).
+    """
 
     id: str
     query_source: str | None = None
@@ -68,6 +75,10 @@ class Request(msgspec.Struct, frozen=True, array_like=True, gc=False):
     tail: tuple[str, ...] = ()
     markers: tuple[tuple[tuple[str | int, ...], str], ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
+    is_opaque: bool = True
+    image_count: int = 0
+    has_citations: bool = False
+    starts_turn: bool = False
 
 
 class Compacted(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -102,6 +102,36 @@ def take_fingerprint(request: PromptRequest, digest: Digest) -> Fingerprint:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class MessagePrint:
+    """One message of a stored request; many requests share it, so it is kept as one short text."""
+
+    digest: str
+    size_characters: int = 0
+    block_count: int = 0
+    is_system: bool = False
+
+
+def write_message_prints(prints: Fingerprint) -> tuple[str, ...]:
+    """The messages of a fingerprint as texts that can be compared and read back."""
+    system = set(prints.system_messages)
+    rows = zip(prints.messages, prints.message_sizes, prints.message_blocks, strict=True)
+    return tuple(
+        f"{digest}:{size}:{blocks}:{'s' if index in system else ''}"
+        for index, (digest, size, blocks) in enumerate(rows)
+    )
+
+
+def read_message_print(text: str) -> MessagePrint:
+    """A message from `write_message_prints`; of any other text the whole is the digest."""
+    digest, _, rest = text.partition(":")
+    size, _, rest = rest.partition(":")
+    blocks, _, mark = rest.partition(":")
+    if not (size.isdecimal() and blocks.isdecimal()):
+        return MessagePrint(text)
+    return MessagePrint(digest, int(size), int(blocks), mark == "s")
+
+
 def _spell_message(message: PromptMessage) -> str:
     if message.opaque_hash is not None:
         return ""

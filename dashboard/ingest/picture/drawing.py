@@ -9,7 +9,7 @@ from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
 from compaction.cache.calls import TTL_SECONDS
 from compaction.cache.fact_calls import FactCall, answers_turn, collect_fact_calls
 from compaction.cache.fact_order import order_facts, split_facts
-from compaction.cache.facts import LineFact, LineKind
+from compaction.cache.facts import REPORT, LineFact, LineKind
 from compaction.cache.fingerprint import Fingerprint
 from compaction.context.forecast import MEMORY_CALLS, CallPoint, Forecast, Range, forecast_line
 from compaction.context.policy import Policy
@@ -130,6 +130,8 @@ def _draw_session(ordered: Sequence[LineFact], main: _Thread, external_id: str) 
     told = [fact for fact in main.facts if fact.cwd] or [fact for fact in ordered if fact.cwd]
     path = told[0].cwd if told else ""
     problem_count = [fact.kind for fact in ordered].count(LineKind.PROBLEM)
+    report_count = [fact.type for fact in ordered].count(REPORT)
+    prompt_count = [fact.kind for fact in main.facts].count(LineKind.PROMPT)
     return {
         "title": fit(_find_title(ordered), 300),
         "project_path": fit(path, 1000),
@@ -140,8 +142,8 @@ def _draw_session(ordered: Sequence[LineFact], main: _Thread, external_id: str) 
         "started_at": min(times, default=None),
         "last_at": max(times, default=None),
         "client_cost_usd": _find_client_cost(ordered),
-        "turn_count": [fact.kind for fact in main.facts].count(LineKind.PROMPT),
-        "entry_count": len(ordered) - problem_count,
+        "turn_count": max(prompt_count, max((call.turn for call in main.calls), default=0)),
+        "entry_count": len(ordered) - problem_count - report_count,
         "problem_count": problem_count,
     }
 
@@ -149,7 +151,9 @@ def _draw_session(ordered: Sequence[LineFact], main: _Thread, external_id: str) 
 def _find_title(facts: Sequence[LineFact]) -> str:
     """The longest of those without a time: which came last is not known of them. Else how the first prompt begins."""
     titles = [fact.words for fact in facts if fact.kind is LineKind.TITLE and fact.words]
-    prompt = next((fact.words for fact in facts if fact.kind is LineKind.PROMPT and fact.words), "")
+    prompt = next((fact.words for fact in facts if fact.kind is LineKind.PROMPT and fact.words), None)
+    if prompt is None:  # no lines: as a request began
+        prompt = next((fact.words for fact in facts if fact.kind is LineKind.REQUEST and fact.words), "")
     return max(titles, key=lambda title: (len(title), title), default=prompt)
 
 

@@ -93,7 +93,7 @@ def test_nothing_lost_after_an_announcement_is_nothing_and_uses_it_up() -> None:
 EXCLUDED: list[dict[str, Any]] = [
     {"model": "claude-haiku-4-5-20251001"},
     {"model": "us.anthropic.claude-haiku-5-5-v1:0"},
-    {"query_source": "compact"},
+    {"query_source": "probe"},
     {"query_source": "session_memory"},
     {"usage": use(plain=0)},
 ]
@@ -110,6 +110,14 @@ def test_excluded_calls_are_neither_judged_nor_a_baseline(fields: dict[str, Any]
 def test_announcement_survives_an_excluded_call() -> None:
     haiku = call("side", 0, 9_000, model="claude-haiku-4-5", announced=(Cause.COMPACTED,))
     after = judge(baseline(), haiku).baseline
+    assert judge(after, call("now", 0, 51_000)).rebuild is Cause.COMPACTED
+
+
+def test_call_that_wrote_a_summary_announces_the_compaction() -> None:
+    before = baseline()
+    after = judge(before, call("summary", 0, 51_000, query_source="compact")).baseline
+    assert after is not None
+    assert after.call_id == before.call_id
     assert judge(after, call("now", 0, 51_000)).rebuild is Cause.COMPACTED
 
 

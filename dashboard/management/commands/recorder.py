@@ -1,0 +1,29 @@
+"""`plimsoll recorder`: writes down the calls that pass through the proxy, alone or as a child of `plimsoll up`."""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from dashboard.children import stop_with_parent
+from dashboard.management.plain_command import PlainCommand
+from dashboard.proxy.inbox import InUse
+from dashboard.proxy.recorder import run_recorder
+
+
+class Command(PlainCommand):
+    help = (
+        "Writes down the calls that pass through the proxy of this machine's web processes, until it is stopped. "
+        "One for each data folder; without it calls pass all the same."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--alive-fd", type=int, help=argparse.SUPPRESS)
+
+    def handle(self, *args: object, **options: Any) -> None:
+        if options["alive_fd"] is not None:
+            stop_with_parent(options["alive_fd"])
+        try:
+            run_recorder()
+        except InUse as error:
+            raise CommandError(str(error)) from error

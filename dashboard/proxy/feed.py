@@ -1,0 +1,133 @@
+"""The way to the recorder: a bounded store of frames that no call ever waits for.
+
+A frame stays until the recorder says that it is written down, so a recorder that is killed and started again misses
+nothing that fits. What does not fit is counted, and the count is told as soon as the recorder listens again.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter, deque
+from pathlib import Path
+
+from dashboard.proxy.wire import ACK, Exchange, Lost, Message, write_frame
+
+MOST_WAITING_BYTES = 64 * 1024 * 1024
+RECONNECT_SECONDS = 0.2
+IDLE_RECONNECT_SECONDS = 1.0
+LAST_WORDS_SECONDS = 1.5
+
+QUEUE_FULL = "recorder too slow or away"
+
+log = logging.getLogger(__name__)
+
+
+class Feed:
+    """`offer` never waits. Use within one event loop."""
+
+    def __init__(self, path: Path, *, most_waiting_bytes: int = MOST_WAITING_BYTES) -> None:
+        self._path = path
+        self._most_bytes = most_waiting_bytes
+        self._waiting: dict[int, bytes] = {}  # by number, in order, until answered
+        self._waiting_bytes = 0
+        self._unsent: deque[int] = deque()
+        self._number = 0
+        self._lost: Counter[tuple[int, str]] = Counter()
+        self._news, self._emptied = asyncio.Event(), asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self._waiting)
+
+    def start(self) -> None:
+        """Connects before there is anything to tell: a recorder that is stopped waits for those it knows."""
+        self._wake()
+
+    def offer(self, exchange: Exchange) -> None:
+        frame_bytes = len(exchange.request_body) + len(exchange.response_body)
+        if self._waiting_bytes + frame_bytes > self._most_bytes:
+            self.count_lost(exchange.team_pk, QUEUE_FULL)
+            return
+        self._put(exchange)
+
+    def count_lost(self, team_pk: int, reason: str) -> None:
+        self._lost[team_pk, reason] += 1
+        self._wake()
+
+    def _put(self, message: Message) -> None:
+        self._number += 1
+        frame = write_frame(self._number, message)
+        self._waiting[self._number] = frame
+        self._waiting_bytes += len(frame)
+        self._unsent.append(self._number)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                reader, writer = await asyncio.open_unix_connection(self._path)
+            except OSError:
+                await asyncio.sleep(RECONNECT_SECONDS if self._waiting else IDLE_RECONNECT_SECONDS)
+                continue
+            self._unsent = deque(self._waiting)
+            listening = asyncio.create_task(self._heed_answers(reader, writer))
+            try:
+                await self._send_on(writer, listening)
+            except (OSError, RuntimeError) as error:  # RuntimeError: uvloop's word for a transport that has closed
+                log.warning("the recorder is gone", extra={"error": type(error).__name__})
+            finally:
+                listening.cancel()
+                writer.transport.abort()
+                await asyncio.gather(listening, return_exceptions=True)
+
+    async def _send_on(self, writer: asyncio.StreamWriter, listening: "asyncio.Task[None]") -> None:
+        """Returns or raises OSError when the recorder is gone."""
+        while True:
+            # First: whatever becomes new from here on, the end of the recorder too, ends the wait below.
+            self._news.clear()
+            if listening.done():
+                return
+            self._tell_lost()
+            while self._unsent:
+                frame = self._waiting.get(self._unsent.popleft())
+                if frame is not None:
+                    writer.write(frame)
+                    await writer.drain()
+            await self._news.wait()
+
+    async def _heed_answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                (number,) = ACK.unpack(await reader.readexactly(ACK.size))
+                frame = self._waiting.pop(number, None)
+                self._waiting_bytes -= len(frame) if frame else 0
+                if not self._waiting:
+                    self._emptied.set()
+        except (asyncio.IncompleteReadError, OSError):
+            writer.transport.abort()
+        finally:
+            self._news.set()
+
+    def _tell_lost(self) -> None:
+        lost, self._lost = self._lost, Counter()
+        for (team_pk, reason), count in lost.items():
+            self._put(Lost(team_pk, reason, count))
+
+    async def close(self) -> None:
+        """Gives the recorder a moment to write down what is under way."""
+        if self._task is None:
+            return
+        if self._waiting or self._lost:
+            self._emptied.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._emptied.wait(), LAST_WORDS_SECONDS)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        if unwritten := len(self._waiting) + sum(self._lost.values()):
+            log.warning("calls that passed were not recorded", extra={"calls": unwritten})

@@ -1,0 +1,234 @@
+"""The forwarder: a raw ASGI application ahead of everything else. Below /proxy it passes calls on, the rest it leaves
+to the application behind it.
+
+What the upstream answers reaches the caller as it is: neither Plimsoll's headers nor its limits for pages touch it.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from dashboard.front_door import Application, Message, Receive, Scope, Send, declared_length
+from dashboard.logs import mask_tokens
+from dashboard.proxy.callers import Caller, Callers
+from dashboard.proxy.feed import Feed
+from dashboard.proxy.passage import Passage
+from dashboard.proxy.passed_headers import KEY_HEADER
+from dashboard.proxy.quotas import Quotas
+from dashboard.proxy.refusals import (
+    FROM_A_PAGE,
+    NO_KEY,
+    NOT_ASKED_HERE,
+    TOO_MANY_AT_ONCE,
+    Refusal,
+    not_found,
+    over_quota,
+    send_refusal,
+    too_large,
+)
+from dashboard.proxy.tap import Held, Tap
+from dashboard.proxy.upstreams import ROOT, NoSuchPlace, Place, find_place, is_loopback
+from dashboard.proxy.wire import Ending
+
+RECORDED_PATH = b"/v1/messages"
+PATH_SHOWN = 300
+CONNECT_SECONDS = 10.0
+IDLE_CONNECTION_SECONDS = 30.0
+LONGEST_LINE_BYTES = 64 * 1024
+NO_AUTOMATIC_HEADERS = frozenset({"Accept", "Accept-Encoding", "User-Agent", "Content-Type"})
+# A browser says these of every page; programs do not.
+PAGE_HEADERS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-dest"})
+RELAY_HEADERS = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"})
+
+Headers = dict[bytes, bytes]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one web process lets through."""
+
+    body_bytes: int
+    calls_per_minute: int
+    calls_at_once: int
+    silence_seconds: float
+
+
+@dataclass(frozen=True)
+class Doors:
+    """Where calls may go, and who needs no key: programs on this machine that ask it by one of its own names."""
+
+    upstreams: Mapping[str, str]
+    is_local: bool
+    hosts: frozenset[str]
+
+
+class Forwarder:
+    def __init__(self, application: Application, *, doors: Doors, limits: Limits, recorder_path: Path) -> None:
+        self._application = application
+        self._doors, self._limits = doors, limits
+        self._callers = Callers()
+        self._quotas = Quotas(limits.calls_per_minute)
+        self._held = Held()
+        self._recorder_path = recorder_path
+        self._feed: Feed | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+        self._passages: set[Passage] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and is_below_proxy(scope["raw_path"]):
+            await self._take(scope, receive, send)
+        elif scope["type"] == "lifespan":
+
+            async def heed() -> Message:
+                message = await receive()
+                if message["type"] == "lifespan.startup":
+                    self._open_feed().start()
+                elif message["type"] == "lifespan.shutdown":
+                    await self.close()
+                return message
+
+            await self._application(scope, heed, send)
+        else:
+            await self._application(scope, receive, send)
+
+    async def close(self) -> None:
+        """Safe to call twice, and before the first call."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._feed is not None:
+            await self._feed.close()
+        if self._session is not None:
+            await self._session.close()
+        self._callers.close()
+
+    async def _take(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        refusal: Refusal | None = None
+        passage: Passage | None = None
+        try:
+            place = find_place(scope["raw_path"], self._doors.upstreams)
+            decided = await self._decide(scope, place)
+            if isinstance(decided, Refusal):
+                refusal = decided
+            else:
+                tap = self._open_tap(scope, place, decided)
+                passage = Passage(scope, receive, send, body_limit_bytes=self._limits.body_bytes, tap=tap)
+                await self._pass_on(passage, place, tap)
+        except NoSuchPlace as error:
+            refusal = not_found(str(error))
+        if refusal is not None:
+            await send_refusal(send, refusal)
+        self._tell(scope, passage, refusal, began)
+
+    async def _decide(self, scope: Scope, place: Place) -> Caller | Refusal:
+        headers: Headers = dict(scope["headers"])
+        if not headers.keys().isdisjoint(PAGE_HEADERS):
+            return FROM_A_PAGE
+        if declared_length(scope) > self._limits.body_bytes:
+            return too_large(self._limits.body_bytes)
+        if len(self._passages) >= self._limits.calls_at_once:
+            return TOO_MANY_AT_ONCE
+        found = await self._find_caller(scope, place, headers)
+        wait_seconds = 0 if isinstance(found, Refusal) else self._quotas.take(found.purse)
+        return over_quota(wait_seconds) if wait_seconds else found
+
+    async def _find_caller(self, scope: Scope, place: Place, headers: Headers) -> Caller | Refusal:
+        in_header = headers.get(KEY_HEADER)
+        key = in_header.decode("latin-1").strip() if in_header is not None else place.key
+        if key is not None:
+            return await self._callers.find_by_key(key)
+        if not self._doors.is_local:
+            return NO_KEY
+        return await self._callers.find_local() if self._is_asked_here(scope, headers) else NOT_ASKED_HERE
+
+    def _is_asked_here(self, scope: Scope, headers: Headers) -> bool:
+        """From this machine, by one of its own names: a page elsewhere whose name leads here is not."""
+        client = scope.get("client")
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+        is_relayed = not headers.keys().isdisjoint(RELAY_HEADERS)
+        return client is not None and is_loopback(client[0]) and name in self._doors.hosts and not is_relayed
+
+    def _open_tap(self, scope: Scope, place: Place, caller: Caller) -> Tap | None:
+        if scope["method"] != "POST" or not place.path.endswith(RECORDED_PATH):
+            return None
+        return Tap(caller, scope["headers"], self._held)
+
+    async def _pass_on(self, passage: Passage, place: Place, tap: Tap | None) -> None:
+        session = self._open_session()
+        self._passages.add(passage)
+        try:
+            await passage.pass_on(session, place)
+        finally:
+            self._passages.discard(passage)
+            if tap is not None:
+                self._hand_over(passage, tap)
+
+    def _hand_over(self, passage: Passage, tap: Tap) -> None:
+        exchange = tap.close(passage.ending)
+        if exchange is None:
+            self._open_feed().count_lost(tap.caller.team_pk, tap.overflow)
+        else:
+            self._open_feed().offer(exchange)
+
+    def _open_feed(self) -> Feed:
+        if self._feed is None:
+            self._feed = Feed(self._recorder_path)
+        return self._feed
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_CONNECTION_SECONDS),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                skip_auto_headers=NO_AUTOMATIC_HEADERS,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+                max_line_size=LONGEST_LINE_BYTES,
+                max_field_size=LONGEST_LINE_BYTES,
+            )
+            self._sweeper = asyncio.create_task(self._end_silences())
+        return self._session
+
+    async def _end_silences(self) -> None:
+        """One look over all calls instead of a timer for every byte."""
+        limit_seconds = self._limits.silence_seconds
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(min(5.0, limit_seconds / 10))
+            long_ago = loop.time() - limit_seconds
+            for passage in [each for each in self._passages if each.moved_at < long_ago]:
+                passage.end_silence()
+
+    def _tell(self, scope: Scope, passage: Passage | None, refusal: Refusal | None, began: float) -> None:
+        """A line for what went wrong; for what went well only at DEBUG: it took a quarter of the time of a call, and
+        the recorder keeps it anyway."""
+        went_well = passage is not None and passage.ending is Ending.WHOLE and passage.status < 400
+        level = logging.DEBUG if went_well else logging.INFO
+        if not log.isEnabledFor(level):
+            return
+        log.log(
+            level,
+            "proxied" if passage is not None else "refused",
+            extra={
+                "method": scope["method"],
+                "path": mask_tokens(scope["path"])[:PATH_SHOWN],
+                "status": refusal.status if refusal else passage.status if passage else 0,
+                "ending": passage.ending.value if passage else None,
+                "ms": round((time.perf_counter() - began) * 1000, 1),
+                "bytes_in": passage.bytes_in if passage else 0,
+                "bytes_out": passage.bytes_out if passage else 0,
+            },
+        )
+
+
+def is_below_proxy(raw_path: bytes) -> bool:
+    return raw_path.startswith(ROOT) and raw_path[len(ROOT) : len(ROOT) + 1] in (b"", b"/")

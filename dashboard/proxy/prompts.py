@@ -1,0 +1,145 @@
+"""Requests as bytes: what is asked, by which kind of call, in whose session and thread. No Django here."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compaction.cache.fingerprint import Digest, Fingerprint, take_fingerprint
+from compaction.cache.request import BILLING_LINE, Fields, PromptRequest, read_request, write_canonical
+from compaction.transcripts.reader import load_json
+from compaction.transcripts.values import get_count, get_fields, get_items, get_text
+from dashboard.proxy.message_prints import MessagePrints, SpeltRequest
+from dashboard.proxy.responses import NotReadable, unpack
+from dashboard.proxy.wire import Exchange
+
+_SESSION_IN_USER_ID = re.compile(r"_session_([0-9a-fA-F-]{36})$")
+_CLIENT_VERSION = re.compile(r"claude-cli/(\d+(?:\.\d+)+)")
+_LONGEST_NAME = 200
+
+
+class Purpose(StrEnum):
+    """What a call is for. Of the last two the word is what `query_source` says: they stand beside the conversation."""
+
+    MAIN = "main"
+    SUB_AGENT = "sub-agent"
+    COMPACTION = "compact"
+    PROBE = "probe"
+
+    @property
+    def query_source(self) -> str | None:
+        return self.value if self in (Purpose.COMPACTION, Purpose.PROBE) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One request, understood."""
+
+    purpose: Purpose
+    session_id: str | None  # as the client says; None: it does not
+    user_id: str
+    agent_id: str | None
+    client_version: str | None
+    request: PromptRequest
+    prints: Fingerprint
+    shape: str  # digest of system prompt and tools
+    starts_turn: bool
+
+
+def read_prompt(exchange: Exchange, digest: Digest, *, key: bytes, messages: MessagePrints) -> Prompt:
+    """Raises NotReadable. `messages` makes the next request of a conversation cheap."""
+    headers = exchange.request_headers
+    data = unpack(exchange.request_body, headers.get("content-encoding", ""))
+    betas = headers.get("anthropic-beta", "")
+    try:
+        spelt = messages.read(data, digest, key=key, betas=betas) or _read_whole(data, digest, betas)
+    except (ValueError, RecursionError) as error:
+        raise NotReadable("request not readable") from error
+    body, request = spelt.body, spelt.request
+    user_id = get_text(get_fields(body, "metadata"), "user_id") or ""
+    session_id = headers.get("x-claude-code-session-id") or find_session(user_id)
+    purpose = find_purpose(body, request, headers)
+    version = _CLIENT_VERSION.match(headers.get("user-agent", ""))
+    return Prompt(
+        purpose=purpose,
+        session_id=session_id[:_LONGEST_NAME] if session_id else None,
+        user_id=user_id,
+        agent_id=_find_agent(headers, request, purpose, digest),
+        client_version=version[1] if version else None,
+        request=request,
+        prints=spelt.prints,
+        shape=digest_shape(request, digest),
+        starts_turn=_starts_turn(request) and purpose in (Purpose.MAIN, Purpose.SUB_AGENT),
+    )
+
+
+def _read_whole(data: bytes, digest: Digest, betas: str) -> SpeltRequest:
+    body = load_json(data)
+    if not isinstance(body, Mapping) or not isinstance(body.get("messages"), list):
+        raise NotReadable("request not readable")
+    request = read_request(body, betas=betas)
+    return SpeltRequest(body, request, take_fingerprint(request, digest))
+
+
+def find_session(user_id: str) -> str | None:
+    """Claude Code names its session in metadata.user_id: newer versions as JSON, older ones at the end of the text."""
+    if user_id.startswith("{"):
+        try:
+            told = json.loads(user_id)
+        except (ValueError, RecursionError):
+            return None
+        return get_text(told, "session_id") if isinstance(told, dict) else None
+    found = _SESSION_IN_USER_ID.search(user_id)
+    return found[1] if found else None
+
+
+def find_purpose(body: Fields, request: PromptRequest, headers: Mapping[str, str]) -> Purpose:
+    if not request.tools and get_count(body, "max_tokens") == 1:
+        return Purpose.PROBE
+    if get_fields(body, "compaction") or _asks_for_summary(request):
+        return Purpose.COMPACTION
+    is_agent = "x-claude-code-agent-id" in headers or "cc_is_subagent=true" in _read_billing_line(body)
+    return Purpose.SUB_AGENT if is_agent else Purpose.MAIN
+
+
+def digest_shape(request: PromptRequest, digest: Digest) -> str:
+    """As the decoder of transcripts does it: the same prompt has the same digest, whoever tells of it."""
+    text = write_canonical((request.system, [tool.fields for tool in request.tools]))
+    return digest(text.encode("utf-8", "surrogatepass"))
+
+
+def _asks_for_summary(request: PromptRequest) -> bool:
+    """A client's own compaction: an instruction at the very end, behind the last marker, that wants both tags back."""
+    last = request.messages[-1] if request.messages else None
+    if last is None or last.role != "user" or not last.blocks or len(request.messages) < 2:
+        return False
+    text = get_text(last.blocks[-1], "text") or ""
+    is_marked = any(marker.path[:2] == ("messages", len(request.messages) - 1) for marker in request.markers)
+    return not is_marked and "<analysis>" in text and "<summary>" in text
+
+
+def _read_billing_line(body: Fields) -> str:
+    first = next(iter(get_items(body, "system")), None)
+    text = get_text(first, "text") if isinstance(first, Mapping) else None
+    return text if text is not None and text.startswith(BILLING_LINE) else ""
+
+
+def _find_agent(
+    headers: Mapping[str, str], request: PromptRequest, purpose: Purpose, digest: Callable[[bytes], str]
+) -> str | None:
+    """The sub-agent's own id; of older clients, which do not say it, what its thread begins with."""
+    if told := headers.get("x-claude-code-agent-id"):
+        return told[:_LONGEST_NAME]
+    if purpose is not Purpose.SUB_AGENT or not request.messages:
+        return None
+    first = write_canonical(request.messages[0].blocks)
+    return f"a{digest(first.encode('utf-8', 'surrogatepass'))[:16]}"
+
+
+def _starts_turn(request: PromptRequest) -> bool:
+    """Whether a person spoke last: words of a user without results of tools beside them."""
+    spoken = [message for message in request.messages if message.role != "system"]
+    if not spoken or spoken[-1].role != "user":
+        return False
+    return not any(block.get("type") == "tool_result" for block in spoken[-1].blocks)

@@ -1,0 +1,229 @@
+"""The recorder process: takes calls that passed, reads them, and writes them down as facts of their sessions.
+
+Calls of one session that come within a moment are written together. While the database cannot be used they wait here
+and in the web processes; what has no room is counted there, never waited for.
+"""
+
+import logging
+import signal
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection
+from django.utils import timezone
+
+from dashboard.accounts.keys import note_use
+from dashboard.ingest.follower import find_backoff
+from dashboard.ingest.intake import Origin, count_drops, make_rules, store
+from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape, Prepared, Rules
+from dashboard.ingest.record import TooBusy
+from dashboard.jobs.beat import BEAT_EVERY_SECONDS, note_beat
+from dashboard.models import ApiKey, Team, User
+from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.proxy.inbox import Delivery, Inbox
+from dashboard.proxy.reports import SOURCE, Reporter
+from dashboard.proxy.responses import NotReadable
+from dashboard.proxy.wire import Exchange, Lost, find_socket_path
+
+GATHER_SECONDS = 0.5  # calls of a session that come so close are written together
+WAIT_SECONDS = 0.1
+MOST_AT_ONCE = 500
+TEAM_AGAIN_SECONDS = 2.0  # a changed policy holds after that
+# Web processes answer what is in flight when they are stopped, and those calls are to be written down too.
+LAST_WORDS_SECONDS = 8.3
+MOST_RECENT = 20_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _KnownTeam:
+    team: Team
+    policy: TeamSettings
+    rules: Rules
+    read_at: float
+
+
+@dataclass
+class _Pending:
+    """What waits to be written for one session."""
+
+    team_pk: int
+    owner_pk: int | None
+    session_id: str
+    lines: list[ObservedLine] = field(default_factory=list)
+    shapes: list[ObservedShape] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+
+
+class Desk:
+    """Everything between the inbox and the database. Raises OperationalError or InterfaceError while the database
+    cannot be used, and goes on where it was with the next call."""
+
+    def __init__(self) -> None:
+        self._reporter = Reporter()
+        self._pending: dict[tuple[int, str], _Pending] = {}
+        self._teams: dict[int, _KnownTeam | None] = {}
+        self._used_keys: dict[int, float] = {}
+        self._recent: deque[str] = deque(maxlen=MOST_RECENT)
+        self._recent_set: set[str] = set()
+        self._unread: deque[Delivery] = deque()
+
+    @property
+    def pending_count(self) -> int:
+        return len(self._unread) + sum(len(each.deliveries) for each in self._pending.values())
+
+    def put(self, deliveries: list[Delivery]) -> None:
+        self._unread.extend(deliveries)
+        while self._unread:
+            self._read(self._unread[0])
+            self._unread.popleft()
+
+    def write(self) -> None:
+        for name, pending in list(self._pending.items()):
+            self._write_session(pending)
+            del self._pending[name]
+            for delivery in pending.deliveries:
+                delivery.confirm()
+        self._note_keys()
+
+    # --- reading ---
+
+    def _read(self, delivery: Delivery) -> None:
+        message = delivery.message
+        known = self._find_team(message.team_pk)
+        if known is None:  # deleted since
+            delivery.confirm()
+        elif isinstance(message, Lost):
+            count_drops(Origin(known.team, None, SOURCE), {message.reason: message.count}, detail="")
+            delivery.confirm()
+        elif message.id in self._recent_set:  # told again by a web process that missed our answer
+            delivery.confirm()
+        else:
+            self._remember(message.id)
+            self._read_exchange(delivery, message, known)
+
+    def _read_exchange(self, delivery: Delivery, exchange: Exchange, known: _KnownTeam) -> None:
+        reason = ""
+        try:
+            report = self._reporter.read(exchange, known.rules)
+        except NotReadable as error:
+            report, reason = None, str(error)
+        except Exception as error:
+            log.error("a call could not be read", exc_info=error)
+            report, reason = None, f"not read: {type(error).__name__}"
+        if report is None:
+            if reason:
+                count_drops(Origin(known.team, None, SOURCE), {reason: 1}, detail="")
+            delivery.confirm()
+            return
+        name = (exchange.team_pk, report.session_id)
+        pending = self._pending.setdefault(name, _Pending(exchange.team_pk, exchange.owner_pk, report.session_id))
+        pending.lines.extend(report.lines)
+        pending.shapes.extend(report.shapes)
+        pending.deliveries.append(delivery)
+        if exchange.key_pk is not None:
+            self._used_keys[exchange.key_pk] = time.monotonic()
+
+    def _find_team(self, team_pk: int) -> _KnownTeam | None:
+        known = self._teams.get(team_pk)
+        if known is not None and time.monotonic() - known.read_at < TEAM_AGAIN_SECONDS:
+            return known
+        team = Team.objects.filter(pk=team_pk).first()
+        if team is None:
+            return None
+        policy = find_policy(team)
+        known = _KnownTeam(team, policy, make_rules(team, policy), time.monotonic())
+        self._teams[team_pk] = known
+        return known
+
+    def _remember(self, exchange_id: str) -> None:
+        if len(self._recent) == self._recent.maxlen:
+            self._recent_set.discard(self._recent[0])
+        self._recent.append(exchange_id)
+        self._recent_set.add(exchange_id)
+
+    # --- writing ---
+
+    def _write_session(self, pending: _Pending) -> None:
+        known = self._find_team(pending.team_pk)
+        if known is None:
+            return
+        owner = User.objects.filter(pk=pending.owner_pk).first() if pending.owner_pk else None
+        observed = ObservedSession(pending.session_id, tuple(pending.lines), tuple(pending.shapes))
+        prepared = Prepared(SOURCE, (observed,), line_count=len(pending.lines))
+        origin = Origin(known.team, owner, SOURCE)
+        try:
+            store(origin, prepared, known.policy)
+        except (OperationalError, InterfaceError, TooBusy):
+            raise
+        except Exception as error:
+            log.error("a session could not be written", exc_info=error)
+            self._reporter.threads.forget(pending.team_pk, pending.session_id)
+            count_drops(origin, {f"not written: {type(error).__name__}": len(pending.deliveries)}, detail="")
+
+    def _note_keys(self) -> None:
+        used, self._used_keys = self._used_keys, {}
+        for key in ApiKey.objects.filter(pk__in=used):
+            note_use(key, now=timezone.now())
+
+
+def run_recorder() -> None:
+    """Returns after an orderly stop. Raises InUse."""
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stopping.set())
+    inbox = Inbox(find_socket_path(settings.DATA))
+    try:
+        _Rounds(inbox, stopping).run()
+    finally:
+        inbox.close()
+
+
+class _Rounds:
+    def __init__(self, inbox: Inbox, stopping: threading.Event) -> None:
+        self._inbox, self._stopping = inbox, stopping
+        self._desk = Desk()
+        self._failure_count = 0
+        self._beat_at = self._write_at = 0.0
+
+    def run(self) -> None:
+        stop_at = None
+        while stop_at is None or (self._inbox.has_senders and time.monotonic() < stop_at) or self._desk.pending_count:
+            if stop_at is None and self._stopping.is_set():
+                stop_at = time.monotonic() + LAST_WORDS_SECONDS
+            is_over = stop_at is not None and time.monotonic() >= stop_at
+            if not self._try(partial(self._do_next, is_last=is_over)) and is_over:
+                return  # what is not written stays with the web processes, or is gone with them
+
+    def _do_next(self, *, is_last: bool) -> None:
+        room = MOST_AT_ONCE - self._desk.pending_count
+        arrived = self._inbox.take(wait_seconds=WAIT_SECONDS, most=max(room, 0))
+        if arrived and not self._desk.pending_count:
+            self._write_at = time.monotonic() + GATHER_SECONDS
+        self._desk.put(arrived)
+        now = time.monotonic()
+        if self._desk.pending_count and (now >= self._write_at or room <= 0 or is_last):
+            self._desk.write()
+        if now >= self._beat_at:
+            note_beat("recorder", timezone.now())
+            self._beat_at = now + BEAT_EVERY_SECONDS
+
+    def _try(self, work: "partial[None]") -> bool:
+        try:
+            work()
+        except (OperationalError, InterfaceError, TooBusy) as error:
+            # Locked, full, away: nothing was confirmed, so nothing is lost by trying again.
+            connection.close()
+            self._failure_count += 1
+            log.warning("cannot write", extra={"error": type(error).__name__, "tries": self._failure_count})
+            if self._stopping.is_set():
+                time.sleep(WAIT_SECONDS)
+            self._stopping.wait(find_backoff(self._failure_count - 1))
+            return False
+        self._failure_count = 0
+        return True

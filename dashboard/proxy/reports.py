@@ -1,0 +1,241 @@
+"""From a call that passed to facts of its session: the request, the answer, a failure. No Django here."""
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from compaction.cache.facts import REPORT, Answer, Compacted, LineFact, LineKind, Request
+from compaction.cache.fingerprint import Digest, Fingerprint, write_message_prints
+from compaction.cache.request import Marker, write_json
+from compaction.transcripts.values import get_count, get_text
+from dashboard.ingest.observed import ObservedLine, ObservedShape, Rules
+from dashboard.ingest.transcripts import change_names, find_redactor
+from dashboard.proxy.conversations import Conversations
+from dashboard.proxy.message_prints import MessagePrints
+from dashboard.proxy.prompts import Prompt, Purpose, read_prompt
+from dashboard.proxy.responses import NotReadable, Reply, read_reply, unpack
+from dashboard.proxy.threads import KnownThread, KnownThreads, count_shared
+from dashboard.proxy.wire import Ending, Exchange
+from dashboard.proxy.written_lines import write_lines
+
+SOURCE = "proxy"
+_LONGEST_TITLE = 120
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one call says about one session."""
+
+    session_id: str
+    lines: tuple[ObservedLine, ...]
+    shapes: tuple[ObservedShape, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Call:
+    exchange: Exchange
+    prompt: Prompt
+    reply: Reply
+    rules: Rules
+
+    @property
+    def id(self) -> str:
+        return self.reply.message_id or self.exchange.response_headers.get("request-id") or self.exchange.id
+
+    @property
+    def started_at(self) -> datetime:
+        return datetime.fromtimestamp(self.exchange.started_at, UTC)
+
+    @property
+    def ended_at(self) -> datetime:
+        return self.started_at + timedelta(seconds=self.exchange.duration_seconds)
+
+    def make_fact(self, prefix: str, kind: LineKind, at: datetime | None, **values: object) -> LineFact:
+        agent_id = self.prompt.agent_id
+        return LineFact(
+            id=f"{prefix}:{self.id}",
+            kind=kind,
+            type=REPORT,
+            at=at,
+            agent_id=agent_id,
+            is_sidechain=agent_id is not None,
+            version=self.prompt.client_version,
+            **values,  # type: ignore[arg-type]
+        )
+
+
+@dataclass
+class Reporter:
+    """Reads exchanges one after the other; remembers what makes the next one short."""
+
+    conversations: Conversations = field(default_factory=Conversations)
+    threads: KnownThreads = field(default_factory=KnownThreads)
+    messages: MessagePrints = field(default_factory=MessagePrints)
+
+    def read(self, exchange: Exchange, rules: Rules) -> Report | None:
+        """None where there is nothing to tell. Raises NotReadable with a reason."""
+        digest: Digest = partial(digest_text, rules.digest_key)
+        prompt = read_prompt(exchange, digest, key=rules.digest_key, messages=self.messages)
+        reply = _read_answer(exchange)
+        call = _Call(exchange, prompt, reply, rules)
+        if reply.usage is None:
+            return _tell_failure(call)
+        session_id = prompt.session_id
+        written: tuple[ObservedLine, ...] = ()
+        if session_id is None:
+            scope = f"{rules.digest_key.hex()} {exchange.key_pk} {prompt.user_id}"
+            session_id = self.conversations.find(scope, prompt.request.messages, reply.content)
+        known = self.threads.find((exchange.team_pk, session_id, prompt.agent_id or ""))
+        if prompt.session_id is None and prompt.purpose is Purpose.MAIN:
+            written = write_lines(
+                prompt, reply, exchange, session_id=session_id, rules=rules, is_known=bool(known.request_id)
+            )
+        facts, shapes = _tell_call(call, known)
+        return Report(session_id, (*written, *map(ObservedLine, facts)), shapes)
+
+
+def digest_text(key: bytes, data: bytes) -> str:
+    """The same as the decoder of transcripts uses: equal prompts compare, nothing can be read back."""
+    return hashlib.blake2b(data, digest_size=16, key=key).hexdigest()
+
+
+def _read_answer(exchange: Exchange) -> Reply:
+    if not exchange.response_body:
+        return Reply()
+    data = unpack(exchange.response_body, exchange.response_headers.get("content-encoding", ""))
+    try:
+        return read_reply(data, exchange.response_headers.get("content-type", ""))
+    except NotReadable:
+        if exchange.ending is Ending.WHOLE and exchange.status < 400:
+            raise
+        return Reply()  # a page of a gateway in place of an error, or half of an answer
+
+
+def _tell_failure(call: _Call) -> Report | None:
+    """A call without an answer. Nobody's session is made for it where the client names none."""
+    exchange, session_id = call.exchange, call.prompt.session_id
+    if session_id is None:
+        return None
+    without_words = f"status {exchange.status}" if exchange.status >= 400 else exchange.ending.value
+    name = call.reply.error_type or without_words
+    fact = call.make_fact("proxied-failure", LineKind.FAILURE, call.ended_at, name=name)
+    return Report(session_id, (ObservedLine(fact),))
+
+
+def _tell_call(call: _Call, known: KnownThread) -> tuple[list[LineFact], tuple[ObservedShape, ...]]:
+    prompt, request_id = call.prompt, f"proxied-request:{call.id}"
+    facts: list[LineFact] = []
+    shapes: tuple[ObservedShape, ...] = ()
+    if prompt.shape not in known.shapes:
+        known.shapes.add(prompt.shape)
+        facts.append(LineFact(f"proxied-shape:{prompt.shape}", LineKind.SHAPE, REPORT, shape=(prompt.shape,) * 2))
+        shapes = (_keep_shape(call),)
+    request = _make_request(call, known, request_id)
+    words = _begin_conversation(call)
+    size_bytes = 400 + 50 * len(request.tail)
+    facts.append(
+        call.make_fact(
+            "proxied-request", LineKind.REQUEST, call.started_at, request=request, words=words, size_bytes=size_bytes
+        )
+    )
+    if cleared := _find_cleared(call, known):
+        facts.append(call.make_fact("proxied-edits", LineKind.MICRO, call.started_at, compacted=cleared))
+    kind = LineKind.OTHER if prompt.purpose.query_source else LineKind.ANSWER
+    facts.append(call.make_fact("proxied", kind, call.ended_at, answer=_make_answer(call, request_id), size_bytes=400))
+    return facts, shapes
+
+
+def _make_request(call: _Call, known: KnownThread, request_id: str) -> Request:
+    """Only what is new since the last request of the thread is spelt out."""
+    prompt, prints = call.prompt, call.prompt.prints
+    messages = write_message_prints(prints)
+    keep = count_shared(known.messages, messages) if known.request_id else 0
+    base = known.request_id if keep else None
+    if prompt.purpose.query_source is None:
+        known.request_id, known.messages = request_id, messages
+    return Request(
+        id=request_id,
+        query_source=prompt.purpose.query_source,
+        shape=prompt.shape,
+        model=prints.model,
+        base=base,
+        keep=keep,
+        tail=messages[keep:],
+        markers=tuple((marker.path, marker.ttl) for marker in prints.markers),
+        settings=prints.settings,
+        is_opaque=False,
+        image_count=prints.image_count,
+        has_citations=prints.has_citations,
+        starts_turn=prompt.starts_turn,
+    )
+
+
+def _make_answer(call: _Call, request_id: str) -> Answer:
+    exchange, reply = call.exchange, call.reply
+    stop_reason = reply.stop_reason
+    if not reply.is_whole:
+        stop_reason = f"error: {reply.error_type}" if reply.error_type else exchange.ending.value
+    return Answer(
+        call_id=call.id,
+        usage=reply.settle_usage(),
+        model=reply.model or call.prompt.prints.model,
+        stop_reason=stop_reason,
+        miss_reason=reply.miss_reason,
+        request_id=exchange.response_headers.get("request-id"),
+        written_characters=reply.written_characters,
+        has_thinking=reply.has_thinking,
+        request_ref=request_id,
+        requested_ttl=_find_ttl(call.prompt.prints.markers),
+        source=SOURCE,
+        duration_seconds=round(exchange.duration_seconds, 4),
+        ttft_seconds=None if exchange.first_byte_seconds is None else round(exchange.first_byte_seconds, 4),
+        query_source=call.prompt.purpose.query_source,
+        is_output_estimated=not reply.is_whole,
+    )
+
+
+def _find_ttl(markers: tuple[Marker, ...]) -> str | None:
+    """The shortest asked for: that is what a client can count on."""
+    return min((marker.ttl for marker in markers), default=None, key=lambda ttl: ttl != "5m")
+
+
+def _find_cleared(call: _Call, known: KnownThread) -> Compacted | None:
+    """What the server cleared beyond last time: it clears anew with every call, as the client sends all again."""
+    tokens = sum(get_count(edit, "cleared_input_tokens") or 0 for edit in call.reply.edits)
+    news = tokens - known.cleared_tokens
+    known.cleared_tokens = tokens
+    if news <= 0:
+        return None
+    pieces = ("cleared_tool_uses", "cleared_thinking_turns")
+    count = sum(get_count(edit, name) or 0 for edit in call.reply.edits for name in pieces)
+    return Compacted(trigger="api", saved_tokens=news, cleared_count=count)
+
+
+def _keep_shape(call: _Call) -> ObservedShape:
+    prompt, rules = call.prompt, call.rules
+    redaction = find_redactor(tuple(rules.own_patterns.items()))
+    bare = Fingerprint(None, prompt.prints.tools, prompt.prints.system, (), (), (), (), (), ())
+    content, is_redacted = None, False
+    if rules.keeps_content:
+        spelt = {"system": list(prompt.request.system), "tools": [tool.fields for tool in prompt.request.tools]}
+        line = {"type": "api-request-shape", "shapeHash": prompt.shape, "shape": spelt}
+        content, counts = redaction.redact_one(write_json(line).encode("utf-8", "replace"))
+        is_redacted = bool(counts)
+    return ObservedShape(prompt.shape, change_names(bare, redaction.clean).to_fields(), content, is_redacted)
+
+
+def _begin_conversation(call: _Call) -> str | None:
+    """How the first request of a conversation begins, for a title; what a client wrapped in tags is not a person's."""
+    messages = call.prompt.request.messages
+    if not call.rules.keeps_content or call.prompt.purpose is not Purpose.MAIN:
+        return None
+    if any(message.role == "assistant" for message in messages):
+        return None
+    texts = (
+        get_text(block, "text") or "" for message in messages if message.role == "user" for block in message.blocks
+    )
+    words = next(
+        (" ".join(text[:1000].split()) for text in texts if text.strip() and not text.lstrip().startswith("<")), ""
+    )
+    return find_redactor(tuple(call.rules.own_patterns.items())).clean(words[:_LONGEST_TITLE]) or None

@@ -1,0 +1,238 @@
+"""Answers of the API as bytes: event streams or JSON, whole or cut, read for figures. No Django here."""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import brotli
+import zstandard
+
+from compaction.cache.request import write_json
+from compaction.transcripts.calls import settle_output
+from compaction.transcripts.entries import Iteration, Usage
+from compaction.transcripts.reader import load_json
+from compaction.transcripts.values import get_count, get_fields, get_items, get_text
+
+LARGEST_BODY_BYTES = 64 * 1024 * 1024
+Fields = Mapping[str, object]
+
+
+class NotReadable(Exception):
+    """Bytes that say nothing; the message is a reason for the counter of drops."""
+
+
+@dataclass
+class Reply:
+    """What an answer said, as far as it came."""
+
+    message_id: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    stop_reason: str | None = None
+    miss_reason: str | None = None
+    error_type: str | None = None
+    content: list[dict[str, object]] = field(default_factory=list)
+    edits: list[Fields] = field(default_factory=list)
+    is_whole: bool = False
+
+    @property
+    def has_thinking(self) -> bool:
+        return any(block.get("type") in ("thinking", "redacted_thinking") for block in self.content)
+
+    @property
+    def written_characters(self) -> int:
+        return sum(map(_count_characters, self.content))
+
+    def settle_usage(self) -> Usage:
+        """The usage to count with: an answer that was cut says what was read, but not what was written."""
+        usage = self.usage or Usage()
+        if self.is_whole:
+            return usage
+        return usage.changed(output_tokens=settle_output(usage, None, self.written_characters))
+
+
+def _count_characters(block: Fields) -> int:
+    words = sum(len(get_text(block, name) or "") for name in ("text", "thinking", "name"))
+    return words + (len(write_json(block["input"])) if block.get("input") else 0)
+
+
+def unpack(data: bytes, encoding: str) -> bytes:
+    """Undoes one content encoding; of a body that was cut, what can be undone. Raises NotReadable."""
+    name = encoding.strip().lower()
+    try:
+        if name in ("", "identity"):
+            return data
+        if name in ("gzip", "x-gzip", "deflate"):
+            unpacked = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(data, LARGEST_BODY_BYTES)
+        elif name == "br":
+            unpacked = b"".join(_unpack_brotli(data))
+        elif name == "zstd":
+            unpacked = zstandard.ZstdDecompressor().decompressobj().decompress(data)
+        else:
+            raise NotReadable("encoding not known")
+    except (zlib.error, brotli.error, zstandard.ZstdError) as error:
+        raise NotReadable("encoding broken") from error
+    if len(unpacked) >= LARGEST_BODY_BYTES:
+        raise NotReadable("unpacked body too large")
+    return unpacked
+
+
+def _unpack_brotli(data: bytes) -> Iterator[bytes]:
+    unpacker = brotli.Decompressor()
+    size_bytes = 0
+    for start in range(0, len(data), 65536):
+        piece: bytes = unpacker.process(data[start : start + 65536])
+        size_bytes += len(piece)
+        if size_bytes > LARGEST_BODY_BYTES:
+            raise NotReadable("unpacked body too large")
+        yield piece
+
+
+def read_reply(data: bytes, content_type: str) -> Reply:
+    """Raises NotReadable where nothing of an answer is in it."""
+    if content_type.lower().startswith("text/event-stream"):
+        return _read_stream(data)
+    try:
+        fields = load_json(data)
+    except (ValueError, RecursionError) as error:
+        raise NotReadable("answer not readable") from error
+    if not isinstance(fields, Mapping):
+        raise NotReadable("answer not readable")
+    reply = Reply()
+    if get_text(fields, "type") == "error":
+        reply.error_type = get_text(get_fields(fields, "error"), "type") or "error"
+        return reply
+    _take_message(reply, fields)
+    reply.content = [dict(block) for block in get_items(fields, "content") if isinstance(block, Mapping)]
+    reply.edits = _list_edits(fields)
+    reply.is_whole = reply.stop_reason is not None
+    return reply
+
+
+def _read_stream(data: bytes) -> Reply:
+    reply = Reply()
+    usage: dict[str, object] = {}
+    for fields in _read_events(data):
+        match get_text(fields, "type"):
+            case "message_start":
+                message = get_fields(fields, "message")
+                _take_message(reply, message)
+                usage.update(get_fields(message, "usage"))
+            case "content_block_start":
+                reply.content.append(dict(get_fields(fields, "content_block")))
+            case "content_block_delta":
+                _take_delta(reply, fields)
+            case "message_delta":
+                told = {name: value for name, value in get_fields(fields, "usage").items() if value is not None}
+                usage.update(told)
+                reply.stop_reason = get_text(get_fields(fields, "delta"), "stop_reason") or reply.stop_reason
+                reply.edits = _list_edits(fields) or reply.edits
+            case "message_stop":
+                reply.is_whole = True
+            case "error":
+                reply.error_type = get_text(get_fields(fields, "error"), "type") or "error"
+            case _:
+                pass
+    if usage:
+        reply.usage = read_usage(usage)
+    for block in reply.content:
+        _close_block(block)
+    reply.is_whole = reply.is_whole and reply.stop_reason is not None
+    return reply
+
+
+def _read_events(data: bytes) -> Iterator[Fields]:
+    """Events whose data is a JSON object; others say nothing to us."""
+    text = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+    for event in text.split(b"\n\n"):
+        lines = [line[5:] for line in event.split(b"\n") if line.startswith(b"data:")]
+        if not lines:
+            continue
+        try:
+            fields = load_json(b"\n".join(lines))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(fields, Mapping):
+            yield fields
+
+
+def _take_message(reply: Reply, message: Fields) -> None:
+    reply.message_id = get_text(message, "id")
+    reply.model = get_text(message, "model")
+    reply.stop_reason = get_text(message, "stop_reason")
+    reason = get_fields(get_fields(message, "diagnostics"), "cache_miss_reason")
+    reply.miss_reason = get_text(reason, "type")
+    if "usage" in message:
+        reply.usage = read_usage(get_fields(message, "usage"))
+
+
+_DELTA_FIELDS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+
+
+def _take_delta(reply: Reply, fields: Fields) -> None:
+    delta = get_fields(fields, "delta")
+    name = _DELTA_FIELDS.get(get_text(delta, "type") or "")
+    index = get_count(fields, "index")
+    if name is None or index is None or index >= len(reply.content):
+        return
+    block = reply.content[index]
+    block[name] = str(block.get(name) or "") + (get_text(delta, name) or "")
+
+
+def _close_block(block: dict[str, object]) -> None:
+    """The input of a tool comes in pieces of JSON text; one that was cut stays text."""
+    spelt = block.pop("partial_json", None)
+    if isinstance(spelt, str) and spelt:
+        try:
+            block["input"] = load_json(spelt.encode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            block["input"] = {"cut": spelt}
+
+
+def _list_edits(fields: Fields) -> list[Fields]:
+    edits = get_items(get_fields(fields, "context_management"), "applied_edits")
+    return [edit for edit in edits if isinstance(edit, Mapping)]
+
+
+def read_usage(fields: Fields) -> Usage:
+    """Usage as the API writes it; writes without a split count as 5 minutes."""
+    total, short, long = _split_writes(fields)
+    server = get_fields(fields, "server_tool_use")
+    return Usage(
+        input_tokens=get_count(fields, "input_tokens") or 0,
+        output_tokens=get_count(fields, "output_tokens") or 0,
+        cache_creation_tokens=total,
+        cache_creation_5m_tokens=short,
+        cache_creation_1h_tokens=long,
+        cache_read_tokens=get_count(fields, "cache_read_input_tokens") or 0,
+        thinking_tokens=get_count(get_fields(fields, "output_tokens_details"), "thinking_tokens"),
+        web_search_requests=get_count(server, "web_search_requests") or 0,
+        web_fetch_requests=get_count(server, "web_fetch_requests") or 0,
+        iterations=tuple(
+            _read_iteration(each) for each in get_items(fields, "iterations") if isinstance(each, Mapping)
+        ),
+        service_tier=get_text(fields, "service_tier"),
+        speed=get_text(fields, "speed"),
+        inference_geo=get_text(fields, "inference_geo"),
+    )
+
+
+def _read_iteration(fields: Fields) -> Iteration:
+    total, short, long = _split_writes(fields)
+    return Iteration(
+        type=get_text(fields, "type") or "message",
+        model=get_text(fields, "model"),
+        input_tokens=get_count(fields, "input_tokens") or 0,
+        output_tokens=get_count(fields, "output_tokens") or 0,
+        cache_creation_tokens=total,
+        cache_creation_5m_tokens=short,
+        cache_creation_1h_tokens=long,
+        cache_read_tokens=get_count(fields, "cache_read_input_tokens") or 0,
+    )
+
+
+def _split_writes(fields: Fields) -> tuple[int, int, int]:
+    split = get_fields(fields, "cache_creation")
+    short, long = (get_count(split, f"ephemeral_{name}_input_tokens") for name in ("5m", "1h"))
+    total = get_count(fields, "cache_creation_input_tokens") or 0
+    return (total, total, 0) if short is None and long is None else (total, short or 0, long or 0)

@@ -1,0 +1,85 @@
+"""Where calls go: the upstreams the operator named, and how an address below /proxy is read. No Django here."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from dashboard.environment import BadSetting, read_text
+
+DEFAULT_UPSTREAM = "https://api.anthropic.com"
+ROOT = b"/proxy"
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_HINT = "expected https://host, or http:// on this machine; several as name=address, separated by spaces"
+
+
+class NoSuchPlace(Exception):
+    """An address below /proxy that leads nowhere; the message is for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What an address says: the key in it, if any, the upstream's address, and the path there as it was written."""
+
+    key: str | None
+    upstream: str
+    path: bytes
+
+
+def read_upstreams(name: str) -> dict[str, str]:
+    """Addresses by name, the first one first: it is meant where no name is given."""
+    found: dict[str, str] = {}
+    for part in read_text(name, DEFAULT_UPSTREAM).replace(",", " ").split():
+        label, equals, address = part.partition("=")
+        if not equals or "/" in label:
+            label, address = "default", part
+        if not _NAME.fullmatch(label):
+            raise BadSetting(f"{name}: {label!r} cannot be an upstream's name (small letters, digits and hyphens).")
+        if label in found:
+            raise BadSetting(f"{name}: there are two upstreams called {label!r}; {_HINT}.")
+        found[label] = _check_address(name, address)
+    return found
+
+
+def _check_address(name: str, address: str) -> str:
+    try:
+        parts = urlsplit(address)
+        is_usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_usable = False
+    if not is_usable or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
+        raise BadSetting(f"{name}={address!r}: {_HINT}.")
+    if "@" in parts.netloc:
+        raise BadSetting(f"{name}: an upstream's address must not hold a password: callers bring their own.")
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise BadSetting(f"{name}={address!r}: calls carry credentials, so plain http is for this machine only.")
+    return address.rstrip("/")
+
+
+@lru_cache(maxsize=1024)
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def find_place(raw_path: bytes, upstreams: Mapping[str, str]) -> Place:
+    """`/proxy[/k/KEY][/u/NAME]/path`; the path is left as it was written. Raises NoSuchPlace."""
+    rest = raw_path.removeprefix(ROOT)
+    key = None
+    if rest.startswith(b"/k/"):
+        text, slash, rest = rest[3:].partition(b"/")
+        key, rest = unquote_to_bytes(text).decode("utf-8", "replace"), slash + rest
+    name = next(iter(upstreams))
+    if rest.startswith(b"/u/"):
+        text, slash, rest = rest[3:].partition(b"/")
+        name, rest = text.decode("ascii", "replace"), slash + rest
+    if name not in upstreams:
+        raise NoSuchPlace(f"Plimsoll has no upstream called {name[:40]!r}. Its operator names them.")
+    # An upstream may be a folder of a gateway: what lies beside it was not opened.
+    if any(unquote_to_bytes(part) in (b".", b"..") for part in rest.split(b"/")):
+        raise NoSuchPlace("Plimsoll passes no path on that holds a step back.")
+    return Place(key, upstreams[name], rest or b"/")

@@ -1,0 +1,266 @@
+"""Upstreams that misbehave, callers who leave, limits: the same bytes, or a clean refusal (R13, R14)."""
+
+import gzip
+import json
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dashboard.proxy.wire import Ending
+from tests.dashboard.proxy.serving import KEY, LIMITS, Answered, Serving, serving
+from tests.dashboard.running import wait_until
+from tests.fakes.raw_upstream import Connection, RawUpstream, Script, Seen
+
+REPEATS = 10
+EVENT = b'event: message_start\ndata: {"type":"message_start"}\n\n'
+STREAM = ("content-type", "text/event-stream"), ("transfer-encoding", "chunked")
+
+
+def reset_before_answer(connection: Connection) -> None:
+    connection.reset()
+
+
+def close_before_answer(connection: Connection) -> None:
+    connection.close()
+
+
+def say_garbage(connection: Connection) -> None:
+    connection.send(b"\x00\xffnot http at all\r\n\r\n")
+    connection.close()
+
+
+def stall_before_answer(connection: Connection) -> None:
+    connection.wait_until_gone(10)
+
+
+def stall_in_stream(connection: Connection) -> None:
+    connection.send_head("200 OK", *STREAM)
+    connection.send_chunk(EVENT)
+    connection.wait_until_gone(10)
+
+
+def reset_in_stream(connection: Connection) -> None:
+    connection.send_head("200 OK", *STREAM)
+    connection.send_chunk(EVENT)
+    time.sleep(0.05)
+    connection.reset()
+
+
+def send_half_a_chunk(connection: Connection) -> None:
+    connection.send_head("200 OK", *STREAM)
+    connection.send_chunk(EVENT)
+    connection.send(b"%x\r\n%s" % (len(EVENT), EVENT[: len(EVENT) // 2]))
+    time.sleep(0.05)
+    connection.close()
+
+
+def promise_more_than_comes(connection: Connection) -> None:
+    connection.send_head("200 OK", ("content-length", "1000"))
+    connection.send(b'{"half":')
+    time.sleep(0.05)
+    connection.close()
+
+
+def answer_429(connection: Connection) -> None:
+    connection.answer(b'{"type":"error"}', ("retry-after", "3"), status="429 Too Many Requests")
+
+
+def answer_529(connection: Connection) -> None:
+    connection.answer(b'{"type":"error","error":{"type":"overloaded_error"}}', status="529 Overloaded")
+
+
+MALFORMED = b"data: {broken\n\ndata\n:\nevent: \xff\xfe\n\n\r\r\ndata: []\n\nevent: message_stop"
+
+
+def stream_malformed_events(connection: Connection) -> None:
+    connection.stream([MALFORMED])
+
+
+PACKED = gzip.compress(EVENT * 100)
+
+
+def stream_gzip(connection: Connection) -> None:
+    connection.send_head("200 OK", *STREAM, ("content-encoding", "gzip"))
+    for start in range(0, len(PACKED), 7):
+        connection.send_chunk(PACKED[start : start + 7])
+    connection.end_chunks()
+
+
+FAULTS: dict[str, tuple[Script, int, bytes, bool]] = {
+    # name: script, status, bytes that must have come, whether the answer is cut
+    "reset before the answer": (reset_before_answer, 502, b"Plimsoll", False),
+    "closed before the answer": (close_before_answer, 502, b"Plimsoll", False),
+    "garbage": (say_garbage, 502, b"Plimsoll", False),
+    "stall before the answer": (stall_before_answer, 504, b"Plimsoll", False),
+    "stall in the stream": (stall_in_stream, 200, EVENT, True),
+    "reset in the stream": (reset_in_stream, 200, EVENT, True),
+    "half a chunk": (send_half_a_chunk, 200, EVENT, True),
+    "less than promised": (promise_more_than_comes, 200, b'{"half":', True),
+    "429": (answer_429, 429, b'{"type":"error"}', False),
+    "529": (answer_529, 529, b"overloaded_error", False),
+    "malformed events": (stream_malformed_events, 200, MALFORMED, False),
+    "gzip": (stream_gzip, 200, PACKED, False),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_gives_the_same_bytes_or_a_clean_refusal(upstream: RawUpstream, tmp_path: Path, name: str) -> None:
+    script, status, told, is_cut = FAULTS[name]
+    upstream.script = script
+    with serving(upstream.url, tmp_path, limits=replace(LIMITS, silence_seconds=0.3)) as proxy:
+        for number in range(REPEATS):
+            answered = proxy.ask("/proxy/v1/messages", b"{}")
+            assert answered.status == status
+            assert answered.is_cut is is_cut
+            assert told in answered.body
+            if status in (502, 504):
+                assert json.loads(answered.body)["type"] == "error"
+            elif not is_cut:
+                assert answered.body == told or status in (429, 529)
+            exchange = proxy.wait_for_exchange(number + 1)
+            assert (exchange.ending is Ending.WHOLE) is (not is_cut and status not in (502, 504))
+        upstream.script = answer_529  # and it goes on as if nothing had happened
+        assert proxy.ask("/proxy/v1/messages", b"{}").status == 529
+
+
+def test_unreachable_upstream_is_a_502(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with serving(f"http://127.0.0.1:{port}", tmp_path) as proxy:
+        answered = proxy.ask("/proxy/v1/messages", b"{}")
+    assert answered.status == 502
+    assert "could not be reached" in json.loads(answered.body)["error"]["message"]
+
+
+# --- callers who leave (R13) ---
+
+
+def leave_before_first_byte(connection: Connection) -> None:
+    connection.wait_until_gone(5)
+
+
+def leave_mid_stream(connection: Connection) -> None:
+    connection.send_head("200 OK", *STREAM)
+    connection.send_chunk(EVENT)
+    connection.wait_until_gone(5)
+
+
+def leave_mid_body(connection: Connection) -> None:
+    connection.send_head("200 OK", ("content-length", "1000"))
+    connection.send(b'{"half":')
+    connection.wait_until_gone(5)
+
+
+def wait_for_end(seen: Seen) -> float:
+    wait_until(lambda: seen.closed_at is not None, seconds=2, what="the upstream to be closed")
+    return seen.closed_at or 0.0
+
+
+@pytest.mark.parametrize("script", [leave_before_first_byte, leave_mid_stream, leave_mid_body])
+def test_upstream_is_closed_within_a_second_of_the_callers_leaving(
+    proxy: Serving, upstream: RawUpstream, script: Script
+) -> None:
+    upstream.script = script
+    for number in range(3):
+        with socket.create_connection(("127.0.0.1", proxy.port)) as connection:
+            head = f"POST /proxy/k/{KEY}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n"
+            connection.sendall(head.encode() + b"{}")
+            seen = upstream.wait_for_request(number + 1)
+            if script is not leave_before_first_byte:
+                connection.recv(1000)
+            time.sleep(0.05)
+        left_at = time.monotonic()
+        assert wait_for_end(seen) - left_at < 1.0
+        assert proxy.wait_for_exchange(number + 1).ending is Ending.CLIENT_LEFT
+
+
+def test_leaving_in_the_middle_of_an_upload_closes_the_upstream(proxy: Serving, upstream: RawUpstream) -> None:
+    with socket.create_connection(("127.0.0.1", proxy.port)) as connection:
+        head = f"POST /proxy/k/{KEY}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
+        connection.sendall(head.encode() + b"{}")
+        seen = upstream.wait_for_request()
+    wait_until(lambda: proxy.wait_for_exchange().ending is Ending.CLIENT_LEFT, seconds=2, what="the end")
+    assert seen.body in (b"", b"{}")
+
+
+# --- limits ---
+
+
+def ask_raw(proxy: Serving, data: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as connection:
+        connection.sendall(data)
+        received = b""
+        while not received.endswith(b"}}") and (part := connection.recv(65536)):
+            received += part
+        return received
+
+
+def test_too_large_a_body_is_refused_before_it_is_read(proxy: Serving, upstream: RawUpstream) -> None:
+    head = f"POST /proxy/k/{KEY}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n"
+    answered = ask_raw(proxy, head.encode())
+    assert answered.startswith(b"HTTP/1.1 413")
+    assert b"request_too_large" in answered
+    assert upstream.requests == []
+
+
+def test_too_large_a_body_of_unknown_length_is_stopped_at_the_limit(upstream: RawUpstream, tmp_path: Path) -> None:
+    with serving(upstream.url, tmp_path, limits=replace(LIMITS, body_bytes=100_000)) as proxy:
+        head = f"POST /proxy/k/{KEY}/v1/messages HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+        answered = ask_raw(proxy, head.encode() + chunk * 3)
+    assert answered.startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_that_stops_arriving_is_a_408(upstream: RawUpstream, tmp_path: Path) -> None:
+    with serving(upstream.url, tmp_path, limits=replace(LIMITS, silence_seconds=0.3)) as proxy:
+        head = f"POST /proxy/k/{KEY}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
+        assert ask_raw(proxy, head.encode() + b"half").startswith(b"HTTP/1.1 408")
+
+
+def test_pings_keep_a_long_thought_alive(upstream: RawUpstream, tmp_path: Path) -> None:
+    def think_long(connection: Connection) -> None:
+        connection.send_head("200 OK", *STREAM)
+        for _ in range(10):
+            time.sleep(0.1)
+            connection.send_chunk(b"event: ping\n\n")
+        connection.end_chunks()
+
+    upstream.script = think_long
+    with serving(upstream.url, tmp_path, limits=replace(LIMITS, silence_seconds=0.4)) as proxy:
+        answered = proxy.ask("/proxy/v1/messages", b"{}")
+    assert (answered.is_cut, answered.body.count(b"ping")) == (False, 10)
+
+
+def test_quota_is_a_429_with_the_time_to_wait(upstream: RawUpstream, tmp_path: Path) -> None:
+    with serving(upstream.url, tmp_path, limits=replace(LIMITS, calls_per_minute=3)) as proxy:
+        answers: list[Answered] = [proxy.ask("/proxy/v1/messages", b"{}") for _ in range(4)]
+    assert [answered.status for answered in answers] == [200, 200, 200, 429]
+    assert 1 <= int(answers[-1].header("retry-after") or 0) <= 20
+    assert json.loads(answers[-1].body)["error"]["type"] == "rate_limit_error"
+    assert len(upstream.requests) == 3
+
+
+def test_too_many_calls_at_once_are_put_off(upstream: RawUpstream, tmp_path: Path) -> None:
+    upstream.script = stall_before_answer
+    with serving(upstream.url, tmp_path, limits=replace(LIMITS, calls_at_once=1)) as proxy:
+        with socket.create_connection(("127.0.0.1", proxy.port)) as connection:
+            head = f"POST /proxy/k/{KEY}/v1/x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+            connection.sendall(head.encode())
+            upstream.wait_for_request()
+            answered = proxy.ask("/proxy/v1/messages", b"{}")
+        assert (answered.status, answered.header("retry-after")) == (503, "1")
+
+
+def test_an_answer_too_large_to_record_still_passes(
+    proxy: Serving, upstream: RawUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.proxy.tap.LARGEST_ANSWER_BYTES", 1000)
+    upstream.script = lambda connection: connection.answer(b"x" * 5000)
+    assert proxy.ask("/proxy/v1/messages", b"{}").body == b"x" * 5000
+    lost: Callable[[], list[tuple[int, str]]] = lambda: proxy.forwarder._feed.lost  # type: ignore[union-attr] # noqa: E731
+    wait_until(lambda: lost() == [(1, "answer too large to record")], seconds=2, what="the loss to be counted")
+    assert proxy.exchanges == []
