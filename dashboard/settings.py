@@ -234,7 +234,7 @@ JOB_KINDS = {
     "compact": ("dashboard.runs.perform.perform_run", "Compact a session"),
     "end_stranded_runs": ("dashboard.runs.endings.end_stranded_runs", "End compactions whose job is gone"),
 }
-PAID_SUMMARIZER = "dashboard.runs.claude.open_claude"  # (team, note_attempt) -> compaction.ports.Summarizer
+PAID_SUMMARIZER = "dashboard.runs.claude.open_claude"  # -> compaction.ports.Summarizer
 RECURRING_JOBS = {
     "forget_expired": 3600,
     "forget_old_jobs": 3600,

@@ -5,6 +5,7 @@ from dashboard.models.api_call import ApiCall
 from dashboard.models.api_key import ApiKey, Scope
 from dashboard.models.audit_event import AuditAction, AuditEvent
 from dashboard.models.cache_break import CacheBreak, LossKind
+from dashboard.models.captured_request import CapturedRequest
 from dashboard.models.compaction_run import (
     CompactionRun,
     ResumedFile,
@@ -36,6 +37,7 @@ __all__ = [
     "AuditEvent",
     "Beat",
     "CacheBreak",
+    "CapturedRequest",
     "CompactionKind",
     "CompactionRun",
     "DaySpend",

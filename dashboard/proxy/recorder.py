@@ -24,8 +24,9 @@ from dashboard.ingest.record import TooBusy
 from dashboard.jobs.beat import BEAT_EVERY_SECONDS, note_beat
 from dashboard.models import ApiKey, Team, User
 from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.proxy.captured_requests import keep_request
 from dashboard.proxy.inbox import Delivery, Inbox
-from dashboard.proxy.reports import SOURCE, Reporter
+from dashboard.proxy.reports import SOURCE, Reporter, WholeRequest
 from dashboard.proxy.responses import NotReadable
 from dashboard.proxy.wire import Exchange, Lost, find_socket_path
 
@@ -57,6 +58,7 @@ class _Pending:
     session_id: str
     lines: list[ObservedLine] = field(default_factory=list)
     shapes: list[ObservedShape] = field(default_factory=list)
+    requests: dict[str, WholeRequest] = field(default_factory=dict)  # the last of each thread
     deliveries: list[Delivery] = field(default_factory=list)
 
 
@@ -125,6 +127,8 @@ class Desk:
         pending = self._pending.setdefault(name, _Pending(exchange.team_pk, exchange.owner_pk, report.session_id))
         pending.lines.extend(report.lines)
         pending.shapes.extend(report.shapes)
+        if report.request is not None:
+            pending.requests[report.request.agent_id] = report.request
         pending.deliveries.append(delivery)
         if exchange.key_pk is not None:
             self._used_keys[exchange.key_pk] = time.monotonic()
@@ -158,7 +162,9 @@ class Desk:
         prepared = Prepared(SOURCE, (observed,), line_count=len(pending.lines))
         origin = Origin(known.team, owner, SOURCE)
         try:
-            store(origin, prepared, known.policy)
+            taken = store(origin, prepared, known.policy)
+            for request in pending.requests.values():
+                keep_request(taken.sessions[0].session_pk, request, known.rules)
         except (OperationalError, InterfaceError, TooBusy):
             raise
         except Exception as error:

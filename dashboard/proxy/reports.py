@@ -24,12 +24,26 @@ _LONGEST_TITLE = 120
 
 
 @dataclass(frozen=True)
+class WholeRequest:
+    """A request of the conversation as it was sent, before anything was taken out of it."""
+
+    agent_id: str
+    call_id: str
+    at: datetime
+    ttl: str
+    version: str
+    betas: tuple[str, ...]
+    body: bytes
+
+
+@dataclass(frozen=True)
 class Report:
-    """What one call says about one session."""
+    """What one call says about one session. `request` only where the team keeps content and the answer came whole."""
 
     session_id: str
     lines: tuple[ObservedLine, ...]
     shapes: tuple[ObservedShape, ...] = ()
+    request: WholeRequest | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +106,7 @@ class Reporter:
                 prompt, reply, exchange, session_id=session_id, rules=rules, is_known=bool(known.request_id)
             )
         facts, shapes = _tell_call(call, known)
-        return Report(session_id, (*written, *map(ObservedLine, facts)), shapes)
+        return Report(session_id, (*written, *map(ObservedLine, facts)), shapes, _take_request(call))
 
 
 def digest_text(key: bytes, data: bytes) -> str:
@@ -192,6 +206,22 @@ def _make_answer(call: _Call, request_id: str) -> Answer:
         ttft_seconds=None if exchange.first_byte_seconds is None else round(exchange.first_byte_seconds, 4),
         query_source=call.prompt.purpose.query_source,
         is_output_estimated=not reply.is_whole,
+    )
+
+
+def _take_request(call: _Call) -> WholeRequest | None:
+    """What a summary of the conversation could be asked for behind."""
+    prompt, headers = call.prompt, call.exchange.request_headers
+    if not call.rules.keeps_content or not call.reply.is_whole or prompt.purpose.query_source is not None:
+        return None
+    return WholeRequest(
+        agent_id=prompt.agent_id or "",
+        call_id=call.id,
+        at=call.started_at,
+        ttl=_find_ttl(prompt.prints.markers) or "",
+        version=headers.get("anthropic-version", ""),
+        betas=tuple(name.strip() for name in headers.get("anthropic-beta", "").split(",") if name.strip()),
+        body=unpack(call.exchange.request_body, headers.get("content-encoding", "")),
     )
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from compaction.transcripts.calls import CHARACTERS_PER_OUTPUT_TOKEN, settle_output
 from compaction.transcripts.entries import Iteration, Usage
@@ -45,7 +45,7 @@ class AnswerStream:
     def usage(self) -> Usage:
         """As reported. A stream that broke off told its output at the start: then what was written counts."""
         told = read_usage(self._usage)
-        return replace(told, output_tokens=settle_output(told, self.stop_reason, self._characters))
+        return told.changed(output_tokens=settle_output(told, self.stop_reason, self._characters))
 
     @property
     def written_tokens(self) -> int:

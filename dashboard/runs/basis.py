@@ -1,7 +1,7 @@
 """What a compaction starts from: the entries of a thread as the model sees them, its size, its lines, its model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compaction.compactors.fork import ParentRequest
 from compaction.compactors.micro import apply_boundaries
@@ -16,12 +16,9 @@ from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, FollowedFile
 from dashboard.policies.in_force import find_policy
 from dashboard.runs.choices import RunRefused
+from dashboard.runs.fork_terms import ForkTerms
 
 MEASURED, COUNTED, ESTIMATE = "measured", "counted", "estimate"  # where a figure of tokens comes from
-NOT_CAPTURED = (
-    "No whole request of this thread is stored, so its prompt cache cannot be used again: "
-    "the summary is asked for in a request of its own."
-)
 
 
 @dataclass(frozen=True)
@@ -38,8 +35,10 @@ class Basis:
     before_origin: str
     lines: Lines | None
     transcript_path: str | None = None
+    # Filled in by parent_requests, where a summary may be asked for behind the last request.
     parent: ParentRequest | None = None
-    fork_refusal: str = NOT_CAPTURED
+    fork_terms: ForkTerms = field(default_factory=ForkTerms)
+    fork_refusal: str = ""
 
     @property
     def line_tokens(self) -> int | None:

@@ -26,11 +26,10 @@ from dashboard.models import Team
 from dashboard.runs.answer_stream import AnswerStream, AnswerTooLarge, StreamError
 from dashboard.runs.api_failures import Refusal, read_wait_seconds
 from dashboard.runs.attempts import COUNT_PATH, AttemptReport, NoteAttempt
+from dashboard.runs.fork_terms import ForkTerms
 from dashboard.runs.team_settings import find_key
 
 MESSAGES_PATH, COUNT_TOKENS_PATH = "/v1/messages", "/v1/messages/count_tokens"
-# What clients send whose requests are repeated; a captured body may hold what the SDK's own version refuses.
-CAPTURED_VERSION = "2023-06-01"
 # What counting takes of a request; the rest only shapes the answer.
 _COUNTED = frozenset(
     {"messages", "model", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control", "speed"}
@@ -54,14 +53,6 @@ class Limits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ForkTerms:
-    """The headers of the captured request that decide how its body is read."""
-
-    version: str = CAPTURED_VERSION
-    betas: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class ClaudeAccess:
     """Where the API is and what opens it. The key is in no text of this object."""
 
@@ -82,10 +73,10 @@ class _Call:
     wait_seconds: float | None = None
 
 
-def open_claude(team: Team, note_attempt: NoteAttempt) -> "ClaudeSummarizer":
+def open_claude(team: Team, note_attempt: NoteAttempt, fork_terms: ForkTerms) -> "ClaudeSummarizer":
     """With the key in force for a team. Raises NoKey and KeyUnreadable, which end a run."""
     access = ClaudeAccess(key=find_key(team), base_url=settings.ANTHROPIC_BASE_URL)
-    return ClaudeSummarizer(access, note_attempt)
+    return ClaudeSummarizer(access, note_attempt, fork_terms=fork_terms)
 
 
 class ClaudeSummarizer:

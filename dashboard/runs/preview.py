@@ -24,12 +24,12 @@ from dashboard.runs.basis import Basis, read_basis
 from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices, RunRefused
 from dashboard.runs.costs import ExpectedCost, choose_models, count_request_tokens, expect_cost
 from dashboard.runs.kinds import clear_results, compact, make_request
+from dashboard.runs.parent_requests import allow_fork
 from dashboard.runs.spend import CapReached, read_spend
 from dashboard.runs.team_settings import SummarizerChoice, find_settings
 from dashboard.runs.texts import clean_text
 
 SHORT_SUMMARY_TOKENS = 1_000  # ours: the lower end of what a summary is expected to take
-FORK_SWITCHED_OFF = "The team does not let summaries be asked for on the session's own prompt cache."
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _look_ahead(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
         return _look_at_clearing(basis, measured, now=now)
     settings = find_settings(basis.session.team)
     is_paid = choices.summarizer is SummarizerName.CLAUDE
-    basis = allow_fork(basis, choices, settings)
+    basis = allow_fork(basis, choices, settings, now=now)
     models = choose_models(basis, choices, settings)
     request, outcome = _try_out(basis, choices, models, now=now)
     preview = _describe_outcome(replace(measured, prompt=request.prompt), basis, request, outcome)
@@ -161,13 +161,6 @@ def _warn_of_no_saving(preview: Preview) -> tuple[Notice, ...]:
         f"{low:,} with the summary and the files that come back."
     )
     return (Notice("no_saving", sentence, {"before_tokens": preview.before_tokens, "after_tokens": low}),)
-
-
-def allow_fork(basis: Basis, choices: RunChoices, settings: SummarizerChoice) -> Basis:
-    """The basis as it may be used: without a model there is no cache to hit, and a team may forbid it."""
-    if choices.summarizer is not SummarizerName.CLAUDE:
-        return replace(basis, parent=None, fork_refusal="")
-    return basis if settings.allows_fork else replace(basis, parent=None, fork_refusal=FORK_SWITCHED_OFF)
 
 
 class _Onlooker:

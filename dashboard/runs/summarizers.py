@@ -11,10 +11,11 @@ from dashboard.models import SummarizerName, Team
 from dashboard.runs.attempt_rows import AttemptBook
 from dashboard.runs.attempts import NoteAttempt
 from dashboard.runs.basis import Basis
+from dashboard.runs.fork_terms import ForkTerms
 from dashboard.runs.metering import MeteredSummarizer
 from dashboard.runs.team_settings import SummarizerChoice
 
-OpenSummarizer = Callable[[Team, NoteAttempt], Summarizer]
+OpenSummarizer = Callable[[Team, NoteAttempt, ForkTerms], Summarizer]
 
 
 def open_summarizer(
@@ -24,4 +25,4 @@ def open_summarizer(
     if name is not SummarizerName.CLAUDE:
         return ExtractiveSummarizer()
     open_paid: OpenSummarizer = import_string(settings.PAID_SUMMARIZER)
-    return MeteredSummarizer(open_paid(basis.session.team, book.note), book, basis, team_settings)
+    return MeteredSummarizer(open_paid(basis.session.team, book.note, basis.fork_terms), book, basis, team_settings)

@@ -15,6 +15,7 @@ from dashboard.models import CompactionRun, Team
 from dashboard.runs import perform
 from dashboard.runs.attempt_rows import AttemptBook
 from dashboard.runs.attempts import AttemptReport, NoteAttempt
+from dashboard.runs.fork_terms import ForkTerms
 from dashboard.runs.monitor import RunMonitor
 from dashboard.runs.outcome_rows import keep_outcome
 from tests.dashboard.runs.scripted import answer
@@ -68,7 +69,7 @@ class MortalSummarizer:
         return answer()
 
 
-def open_summarizer(_team: Team, _note_attempt: NoteAttempt) -> MortalSummarizer:
+def open_summarizer(_team: Team, _note_attempt: NoteAttempt, _terms: ForkTerms) -> MortalSummarizer:
     return MortalSummarizer()
 
 

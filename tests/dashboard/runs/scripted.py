@@ -9,6 +9,7 @@ from compaction.ports import Monitor, SummaryAnswer, SummaryRequest
 from compaction.transcripts.entries import Usage
 from dashboard.models import Team
 from dashboard.runs.attempts import NoteAttempt
+from dashboard.runs.fork_terms import ForkTerms
 
 Step = SummaryAnswer | RunError | Callable[[SummaryRequest, Monitor], SummaryAnswer]
 
@@ -47,5 +48,5 @@ class Script:
 script = Script()
 
 
-def open_scripted(_team: Team, _note_attempt: NoteAttempt) -> Script:
+def open_scripted(_team: Team, _note_attempt: NoteAttempt, _terms: ForkTerms) -> Script:
     return script

@@ -21,7 +21,8 @@ from compaction.ports import Monitor, Path, SilentMonitor, SummaryRequest, Varia
 from dashboard.runs.answer_stream import LARGEST_ANSWER_CHARACTERS
 from dashboard.runs.api_failures import read_wait_seconds
 from dashboard.runs.attempts import AttemptReport
-from dashboard.runs.claude import ClaudeAccess, ClaudeSummarizer, ForkTerms, Limits, open_claude
+from dashboard.runs.claude import ClaudeAccess, ClaudeSummarizer, Limits, open_claude
+from dashboard.runs.fork_terms import ForkTerms
 from dashboard.runs.settings_changes import set_key
 from tests.builders import make_team
 from tests.fakes import replies
@@ -130,7 +131,7 @@ def test_team_is_asked_for_with_its_key_at_the_operators_address(messages_api: M
     set_key(team, KEY, by=None)
     messages_api.known_key, settings.ANTHROPIC_BASE_URL = KEY, f"{messages_api.url}/"
     attempts: list[AttemptReport] = []
-    assert open_claude(team, attempts.append).summarize(plain(), SilentMonitor()).stop_reason == "end_turn"
+    assert open_claude(team, attempts.append, ForkTerms()).summarize(plain(), SilentMonitor()).stop_reason == "end_turn"
     assert [attempt.failure_code for attempt in attempts] == [""]
 
 

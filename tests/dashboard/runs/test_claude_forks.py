@@ -18,7 +18,8 @@ from compaction.errors import ConversationTooLong, SummarizerUnavailable, Summar
 from compaction.ports import Path
 from compaction.transcripts.entries import Entry
 from dashboard.runs.attempts import AttemptReport
-from dashboard.runs.claude import ClaudeAccess, ClaudeSummarizer, ForkTerms, Limits
+from dashboard.runs.claude import ClaudeAccess, ClaudeSummarizer, Limits
+from dashboard.runs.fork_terms import ForkTerms
 from tests.compaction.compactors.talks import NOW, Talk, make_talk
 from tests.compaction.making import request as tool_request
 from tests.compaction.making import result, text, thought
