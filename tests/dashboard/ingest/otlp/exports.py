@@ -10,10 +10,9 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.dashboard.ingest.conversation import START
+from tests.dashboard.ingest.conversation import MODEL, START
 
 SESSION = "4f6c1f0e-0000-4000-8000-000000000001"
-MODEL = "claude-sonnet-4-5-20250929"
 Json = dict[str, Any]
 _KINDS = {
     "resourceLogs": ExportLogsServiceRequest,

@@ -8,9 +8,8 @@ import pytest
 from compaction.cache.facts import LineFact, LineKind
 from dashboard.ingest.observed import Prepared, Rules
 from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export
-from tests.dashboard.ingest.conversation import START
+from tests.dashboard.ingest.conversation import MODEL, START
 from tests.dashboard.ingest.otlp.exports import (
-    MODEL,
     SESSION,
     Json,
     call,
