@@ -102,7 +102,8 @@ def _write_export(sessions: range, run: int) -> bytes:
                     pair.value.int_value = value
                 else:
                     pair.value.string_value = value
-    return export.SerializeToString()
+    data: bytes = export.SerializeToString()
+    return data
 
 
 def _list_attributes(session: int, number: int, run: int) -> Iterator[tuple[str, str | int]]:

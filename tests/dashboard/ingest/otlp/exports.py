@@ -14,7 +14,7 @@ from tests.dashboard.ingest.conversation import MODEL, START
 
 SESSION = "4f6c1f0e-0000-4000-8000-000000000001"
 Json = dict[str, Any]
-_KINDS = {
+_KINDS: dict[str, Any] = {
     "resourceLogs": ExportLogsServiceRequest,
     "resourceMetrics": ExportMetricsServiceRequest,
     "resourceSpans": ExportTraceServiceRequest,
@@ -142,4 +142,5 @@ def to_protobuf(export: Json) -> bytes:
                 for name in ("traceId", "spanId"):
                     each[name] = base64.b64encode(bytes.fromhex(each[name])).decode()
     kind = next(kind for name, kind in _KINDS.items() if name in export)
-    return ParseDict(changed, kind(), max_recursion_depth=1000).SerializeToString()
+    data: bytes = ParseDict(changed, kind(), max_recursion_depth=1000).SerializeToString()
+    return data

@@ -13,6 +13,7 @@ from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export
 from dashboard.ingest.otlp.values import CUT_MARK, LONGEST_TEXT, MOST_ITEMS, Undecodable
 from tests.dashboard.ingest.otlp.exports import (
     RESOURCE,
+    Json,
     call,
     event,
     list_attributes,
@@ -25,7 +26,7 @@ from tests.dashboard.ingest.otlp.exports import (
 )
 
 RULES = Rules(keeps_content=True, digest_key=b"k" * 32)
-ODD: dict[str, object] = {
+ODD: Json = {
     "text": "Hafen ⚓",
     "whole": -7,
     "large": 2**62,

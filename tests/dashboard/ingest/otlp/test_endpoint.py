@@ -60,7 +60,7 @@ def test_logs_in_protobuf_are_committed_before_the_answer(client: Client, header
 
 @pytest.mark.parametrize("prefix", ["", "/ingest/otlp"])
 def test_all_signals_arrive_below_a_prefix_too(client: Client, headers: dict[str, str], prefix: str) -> None:
-    told = {"input_tokens": 3, "output_tokens": 50, "request_id": "req_1", "session.id": SESSION}
+    told: Json = {"input_tokens": 3, "output_tokens": 50, "request_id": "req_1", "session.id": SESSION}
     assert post(client, headers, logs(call("req_1", 0)), prefix=prefix) == {}
     spans = traces(span("claude_code.llm_request", 0, 1.5, **told))
     assert post(client, headers, spans, signal="traces", prefix=prefix) == {}
@@ -143,7 +143,7 @@ def test_states_that_pass_are_answered_with_503_and_a_time(
 
 
 def test_failed_compaction_is_shown_and_does_not_count(client: Client, headers: dict[str, str]) -> None:
-    told = {"trigger": "auto", "success": "false", "pre_tokens": "190000", "error": "too_few_groups"}
+    told: Json = {"trigger": "auto", "success": "false", "pre_tokens": "190000", "error": "too_few_groups"}
     post(client, headers, logs(call("req_1", 0, written=190_000), event("compaction", 9, duration_ms="12", **told)))
     row = ObservedCompaction.objects.get()
     assert (row.kind, row.failure, row.before_tokens) == ("failed", "too_few_groups", 190_000)

@@ -21,10 +21,10 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from dashboard.models import AgentSession, ApiCall, Scope, User
 from tests.builders import make_key, make_team
 from tests.dashboard.ingest.conversation import MODEL
-from tests.dashboard.ingest.otlp.exports import SESSION, call, logs
+from tests.dashboard.ingest.otlp.exports import SESSION, Json, call, logs
 
 RESOURCE = Resource({"service.name": "claude-code", "service.version": "2.1.325"})
-CALL = {
+CALL: Json = {
     "session.id": SESSION,
     "event.name": "api_request",
     "event.sequence": 4,
@@ -79,7 +79,7 @@ def test_span_exporter_delivers(server_url: str, headers: dict[str, str]) -> Non
     provider = TracerProvider(resource=RESOURCE)
     exporter = OTLPSpanExporter(f"{server_url}/v1/traces", headers=headers)
     provider.add_span_processor(BatchSpanProcessor(exporter))
-    told = {
+    told: Json = {
         "gen_ai.operation.name": "chat",
         "gen_ai.conversation.id": SESSION,
         "gen_ai.response.id": "msg_1",

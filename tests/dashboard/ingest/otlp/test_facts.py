@@ -36,7 +36,7 @@ def read_facts(export: Json, rules: Rules = RULES) -> list[LineFact]:
 
 
 def test_api_request_is_a_report_that_stands_where_its_call_began() -> None:
-    told = {"cache_creation_1h_tokens": 600, "cache_creation_5m_tokens": 300}
+    told: Json = {"cache_creation_1h_tokens": 600, "cache_creation_5m_tokens": 300}
     (fact,) = read_facts(logs(call("req_1", 10, read=50_000, written=900, duration_ms=2500, **told)))
     answer = fact.answer
     assert answer is not None
@@ -54,7 +54,13 @@ def test_call_of_a_sub_agent_stands_in_its_thread() -> None:
 
 
 def test_compaction_writes_its_numbers_as_text() -> None:
-    told = {"trigger": "auto", "success": "true", "duration_ms": "9000", "pre_tokens": "167000", "post_tokens": "5100"}
+    told: Json = {
+        "trigger": "auto",
+        "success": "true",
+        "duration_ms": "9000",
+        "pre_tokens": "167000",
+        "post_tokens": "5100",
+    }
     (fact,) = read_facts(logs(event("compaction", 5, **told)))
     assert (fact.kind, fact.name) == (LineKind.COMPACTION_REPORT, None)
     assert fact.compacted is not None
@@ -135,7 +141,7 @@ def test_shape_of_a_team_without_content_has_prints_only() -> None:
 
 
 def test_span_and_log_event_of_one_request_name_the_same_call() -> None:
-    told = {
+    told: Json = {
         "input_tokens": 3,
         "output_tokens": 50,
         "cache_read_tokens": 7,
@@ -176,14 +182,18 @@ def test_input_of_the_conventions_includes_the_cache(told: Json, plain: int, rea
 
 
 def test_spans_that_add_up_others_are_not_calls() -> None:
-    told = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 9, "gen_ai.operation.name": "invoke_agent"}
+    told: Json = {
+        "gen_ai.usage.input_tokens": 10,
+        "gen_ai.usage.output_tokens": 9,
+        "gen_ai.operation.name": "invoke_agent",
+    }
     prepared = read(traces(span("invoke_agent x", 0, 1, **told)))
     assert prepared.sessions == ()
     assert prepared.drops == {"known, but nothing is made of it": 1}
 
 
 def test_span_without_a_conversation_belongs_to_its_trace() -> None:
-    told = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 9}
+    told: Json = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 9}
     (session,) = read(traces(span("chat", 0, 1, 5, **told))).sessions
     assert session.external_id == "trace-" + "0" * 31 + "5"
 

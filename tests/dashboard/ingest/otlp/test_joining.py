@@ -45,12 +45,12 @@ def follow(talk: Conversation, lines: slice = slice(None)) -> Step:
 
 def tell(talk: Conversation) -> list[Json]:
     """The exports of the conversation that conversation.make_conversation writes, as its client would send them."""
-    session = {"session": talk.session_id}
+    session: Json = {"session": talk.session_id}
     named = [f"req_msg_harbour_{number}" for number in range(1, 6)]
-    counts = {"success": "true", "pre_tokens": "167000", "post_tokens": "9000", "duration_ms": "8000"}
-    llm = {"input_tokens": 3, "output_tokens": 50, "cache_read_tokens": 50_000, "cache_creation_tokens": 2_000}
-    own = {"session.id": talk.session_id, "request_id": named[1], "query_source": "repl_main_thread"}
-    agent = {"agent_id": "a1b2c3", "query_source": "agent:builtin:general-purpose"}
+    counts: Json = {"success": "true", "pre_tokens": "167000", "post_tokens": "9000", "duration_ms": "8000"}
+    llm: Json = {"input_tokens": 3, "output_tokens": 50, "cache_read_tokens": 50_000, "cache_creation_tokens": 2_000}
+    own: Json = {"session.id": talk.session_id, "request_id": named[1], "query_source": "repl_main_thread"}
+    agent: Json = {"agent_id": "a1b2c3", "query_source": "agent:builtin:general-purpose"}
     return [
         logs(event("user_prompt", 0, **session), call(named[0], 1, written=50_000, output=60, **session)),
         logs(call(named[1], 4, read=50_000, written=2_000, **session), event("tool_result", 3, **session)),
@@ -111,7 +111,7 @@ def test_telemetry_alone_tells_calls_turns_and_compactions(origin: Origin) -> No
 
 
 def test_rebuild_after_a_reported_compaction_is_expected(origin: Origin) -> None:
-    told = {"trigger": "auto", "success": "true", "pre_tokens": "167000", "post_tokens": "9000"}
+    told: Json = {"trigger": "auto", "success": "true", "pre_tokens": "167000", "post_tokens": "9000"}
     send(
         logs(
             call("req_1", 0, written=160_000),
@@ -131,7 +131,7 @@ def test_reports_of_a_provider_without_request_ids_find_their_calls(origin: Orig
         talk.answer(f"msg_{number}", read=read, written=written)
         talk.result()
     talk.lines = [line.replace(b'"requestId":"req_msg_', b'"oldRequestId":"') for line in talk.lines]
-    session = {"session": talk.session_id}
+    session: Json = {"session": talk.session_id}
     steps = [
         send(logs(call(None, 1, written=50_000, **session), call(None, 4, read=50_000, written=2_000, **session))),
         follow(talk),
@@ -145,8 +145,8 @@ def test_reports_of_a_provider_without_request_ids_find_their_calls(origin: Orig
 def test_span_of_another_thread_goes_to_its_call(origin: Origin) -> None:
     """Spans of sub-agents' calls do not name the sub-agent."""
     agent = make_agent()
-    own = {"session.id": agent.session_id, "request_id": "req_msg_harbour_a1b2c3"}
-    figures = {"input_tokens": 3, "output_tokens": 50, "cache_creation_tokens": 8_000}
+    own: Json = {"session.id": agent.session_id, "request_id": "req_msg_harbour_a1b2c3"}
+    figures: Json = {"input_tokens": 3, "output_tokens": 50, "cache_creation_tokens": 8_000}
     send(traces(span("claude_code.llm_request", 61, 2, **figures, **own)))(origin)
     assert list(Thread.objects.values_list("agent_id", flat=True)) == [""]
     follow(agent)(origin)
