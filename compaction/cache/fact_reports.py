@@ -4,7 +4,7 @@ Reports of calls are merged in fact_calls; here they get the thread and the name
 """
 
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from compaction.cache.facts import REPORT, Answer, Compacted, LineFact, LineKind, change_fact
@@ -34,6 +34,8 @@ def _get_thread(fact: LineFact) -> _Thread:
 
 def _place_reports(facts: Sequence[LineFact]) -> list[LineFact]:
     """A report of a call stands in the thread of its lines, or where the best-informed report says."""
+    if not any(fact.is_sidechain for fact in facts):
+        return list(facts)
     threads: dict[str, _Thread] = {}
     told = [fact for fact in facts if fact.answer is not None]
     for fact in sorted(told, key=lambda fact: (_get_source(fact) != TRANSCRIPT, not fact.is_sidechain, fact.id)):
@@ -57,13 +59,15 @@ def _get_source(fact: LineFact) -> str:
 
 def _name_calls(facts: Sequence[LineFact]) -> list[LineFact]:
     """Some providers give requests no id. A report without one is about the call with its figures nearest in time."""
+    nameless = [fact for fact in facts if fact.answer is not None and _is_nameless(fact.answer)]
+    if not nameless:
+        return list(facts)
     named: dict[tuple[int, int, int], list[tuple[datetime, str]]] = {}
     for fact in facts:
         if fact.answer is not None and fact.at is not None and not _is_nameless(fact.answer):
             insort(named.setdefault(_get_figures(fact.answer), []), (fact.at, fact.answer.call_id))
     taken: set[tuple[str, str]] = set()
     renamed: dict[str, LineFact] = {}
-    nameless = (fact for fact in facts if fact.answer is not None and _is_nameless(fact.answer))
     for fact in sorted(nameless, key=lambda fact: fact.id):
         if fact.answer is None or fact.at is None or fact.answer.usage.prompt_tokens == 0:
             continue
@@ -105,38 +109,35 @@ def _get_kind(fact: LineFact) -> str:
 
 
 def _settle_compactions(facts: Sequence[LineFact]) -> list[LineFact]:
-    settled = {fact.id: fact for fact in facts}
+    known = {fact.id: fact for fact in facts if fact.kind in _FULL and fact.compacted is not None}
     tellers: dict[str, set[str]] = {}
+    merged: set[str] = set()
     for report in (fact for fact in facts if fact.kind is LineKind.COMPACTION_REPORT and not fact.name):
         kind = _get_kind(report)
         near = [
-            (abs(fact.at - report.at), fact.id)
-            for fact in _list_compactions(settled.values(), report)
-            if fact.at and report.at and kind not in tellers.get(fact.id, ())
+            (distance, fact.id)
+            for fact in known.values()
+            if kind not in tellers.get(fact.id, ()) and (distance := _measure(fact, report)) is not None
         ]
-        near = [each for each in near if each[0] <= NEAR_COMPACTION]
+        name = min(near)[1] if near else report.id
+        tellers.setdefault(name, set()).add(kind)
         if near:
-            name = min(near)[1]
-            tellers.setdefault(name, set()).add(kind)
-            settled[name] = _fill(settled[name], report.compacted)
-            del settled[report.id]
+            merged.add(report.id)
+            known[name] = _fill(known[name], report.compacted)
         else:
-            tellers[report.id] = {kind}
-            settled[report.id] = change_fact(report, kind=LineKind.BOUNDARY)
-    return list(settled.values())
+            known[name] = change_fact(report, kind=LineKind.BOUNDARY)
+    return [known.get(fact.id, fact) for fact in facts if fact.id not in merged]
 
 
-def _list_compactions(facts: Iterable[LineFact], report: LineFact) -> list[LineFact]:
-    """Full compactions of the same thread that may be the reported one."""
-    told = report.compacted or Compacted()
-    return [
-        fact
-        for fact in facts
-        if fact.kind in _FULL
-        and fact.compacted is not None
-        and _get_thread(fact) == _get_thread(report)
-        and (fact.compacted.trigger is None or told.trigger is None or fact.compacted.trigger == told.trigger)
-    ]
+def _measure(fact: LineFact, report: LineFact) -> timedelta | None:
+    """How far apart they are; None where they cannot be the same compaction."""
+    one, other = fact.compacted or Compacted(), report.compacted or Compacted()
+    if fact.at is None or report.at is None or _get_thread(fact) != _get_thread(report):
+        return None
+    if one.trigger and other.trigger and one.trigger != other.trigger:
+        return None
+    distance = abs(fact.at - report.at)
+    return distance if distance <= NEAR_COMPACTION else None
 
 
 _FILLED = ("trigger", "before_tokens", "after_tokens", "duration_seconds", "saved_tokens", "summary_tokens")

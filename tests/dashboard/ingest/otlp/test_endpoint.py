@@ -157,6 +157,16 @@ def test_failed_compaction_is_shown_and_does_not_count(client: Client, headers: 
     assert client.get(f"/compactions/{row.pk}/").status_code == 200
 
 
+def test_page_of_a_compaction_that_only_telemetry_tells_of_is_whole(client: Client, headers: dict[str, str]) -> None:
+    told: Json = {"trigger": "manual", "success": "true", "pre_tokens": "190000", "post_tokens": "9000"}
+    post(client, headers, logs(call("req_1", 0, written=190_000), event("compaction", 9, duration_ms="12", **told)))
+    row = ObservedCompaction.objects.get()
+    client.force_login(User.objects.get(username="mia"))
+    page = client.get(f"/compactions/{row.pk}/")
+    assert page.status_code == 200
+    assert "190.0k → 9.0k, 181.0k freed" in page.content.decode()
+
+
 def test_calls_beside_the_conversation_are_paid_for_and_drawn_apart(client: Client, headers: dict[str, str]) -> None:
     export = logs(
         call("req_1", 0, written=90_000),
