@@ -9,6 +9,7 @@ import argparse
 import http.client
 import os
 import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,6 +134,8 @@ def measure(peer: Peer, exports: Sequence[bytes], spans: int) -> Result:
         if time.perf_counter() - began > PATIENCE_SECONDS:
             sys.exit(f"{peer.name}: {peer.count() - before:,} of {spans:,} spans after {PATIENCE_SECONDS} s")
         time.sleep(0.02)
+    if peer.count() - before != spans:
+        sys.exit(f"{peer.name}: {peer.count() - before:,} rows of {spans:,} spans")
     return Result(peer.name, spans, accepted, time.perf_counter() - began)
 
 
@@ -207,20 +210,23 @@ def main() -> None:
     parser.add_argument("--phoenix-spans", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        with started_plimsoll(Path(scratch) / "plimsoll") as peer:
-            own = []
-            for run in range(1, asked.rounds + 1):
-                own.append(measure(peer, write_exports(asked.spans, run), asked.spans))
-                print(own[-1].describe(), flush=True)
-        if not asked.phoenix:
-            return
-        with started_phoenix(asked.phoenix, Path(scratch) / "phoenix") as peer:
-            other = measure(peer, write_exports(asked.phoenix_spans, 1), asked.phoenix_spans)
-            print(other.describe())
-    times = sorted(result.rate for result in own)[len(own) // 2] / other.rate
-    verdict = "ok" if times >= GOAL_TIMES else "floor held" if times >= FLOOR_TIMES else "MISSED"
-    print(f"queryable, Plimsoll over Phoenix: {times:.0f}x  goal {GOAL_TIMES} [{FLOOR_TIMES}]  {verdict}")
+    results: dict[str, list[Result]] = {}
+    with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
+        peers = [(stack.enter_context(started_plimsoll(Path(scratch) / "plimsoll")), asked.spans)]
+        if asked.phoenix:
+            phoenix = started_phoenix(asked.phoenix, Path(scratch) / "phoenix")
+            peers.append((stack.enter_context(phoenix), asked.phoenix_spans))
+        # Interleaved: what else the machine does hits both alike.
+        for run in range(1, asked.rounds + 1):
+            for peer, spans in peers:
+                result = measure(peer, write_exports(spans, run), spans)
+                results.setdefault(peer.name, []).append(result)
+                print(result.describe(), flush=True)
+    rates = {name: statistics.median(result.rate for result in found) for name, found in results.items()}
+    if "Phoenix" in rates:
+        times = rates["Plimsoll"] / rates["Phoenix"]
+        verdict = "ok" if times >= GOAL_TIMES else "floor held" if times >= FLOOR_TIMES else "MISSED"
+        print(f"queryable, Plimsoll over Phoenix: {times:.0f}x  goal {GOAL_TIMES} [{FLOOR_TIMES}]  {verdict}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""S8: secrets planted in every part of a transcript and of telemetry, looked for in every value of the database and in the log."""
+"""S8: secrets planted in every part of transcripts and telemetry, looked for in all of the database and in the log."""
 
 import json
 import logging
