@@ -14,7 +14,7 @@ from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.accounts.programs import find_program
 from dashboard.ingest.bodies import MIB, BodyRefused, unpack_body
-from dashboard.ingest.intake import Origin, make_rules, store
+from dashboard.ingest.intake import Origin, make_rules, store_together
 from dashboard.ingest.otlp.answering import write_refusal, write_success
 from dashboard.ingest.otlp.preparing import Form, PreparedExport, Signal, prepare_export
 from dashboard.ingest.otlp.telling import SOURCE
@@ -86,7 +86,7 @@ def _keep(request: HttpRequest, signal: Signal, form: Form | None) -> PreparedEx
         exported = prepare_export(data, signal, form, make_rules(origin.team, policy))
     except Undecodable as error:
         raise _Refused(400, str(error)) from error
-    store(origin, exported.prepared, policy)
+    store_together(origin, exported.prepared, policy)
     return exported
 
 

@@ -39,7 +39,7 @@ def draw_compactions(
 ) -> dict[str, Row]:
     """By the id of the boundary or report, in order."""
     rows: dict[str, Row] = {}
-    if _COMPACTIONS.isdisjoint([fact.kind for fact in facts]):
+    if _DRAWN.isdisjoint([fact.kind for fact in facts]):
         return rows
     walk = _Walk(frozenset(call.call_id for call in calls))
     for position, fact in enumerate(facts):

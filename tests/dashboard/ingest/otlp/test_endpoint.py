@@ -70,6 +70,14 @@ def test_all_signals_arrive_below_a_prefix_too(client: Client, headers: dict[str
     assert (session.call_count, str(session.client_cost_usd)) == (1, "0.50000000")
 
 
+def test_sessions_of_one_export_known_and_unknown_are_all_taken(client: Client, headers: dict[str, str]) -> None:
+    post(client, headers, logs(call("req_a1", 0, session="a")))
+    export = logs(*(call(f"req_{name}{n}", 60 * n, session=name, written=900) for name in "abc" for n in (1, 2)))
+    for _ in range(2):
+        assert post(client, headers, export) == {}
+    assert dict(AgentSession.objects.values_list("external_id", "call_count")) == {"a": 2, "b": 2, "c": 2}
+
+
 def test_gzip_is_unpacked(client: Client, headers: dict[str, str]) -> None:
     body = gzip.compress(to_protobuf(logs(call("req_1", 0))))
     answer = client.post("/v1/logs", body, content_type=PROTOBUF, headers=headers | {"Content-Encoding": "gzip"})
