@@ -92,9 +92,10 @@ def _write_export(sessions: range, run: int) -> bytes:
         for number in range(SPANS_PER_SESSION):
             span = scope.spans.add(name="chat", kind=3)
             span.trace_id = (run << 64 | session + 1).to_bytes(16, "big")
-            span.span_id = (session * SPANS_PER_SESSION + number + 1).to_bytes(8, "big")
+            root = (run << 40) + session * SPANS_PER_SESSION + 1
+            span.span_id = (root + number).to_bytes(8, "big")
             if number:
-                span.parent_span_id = (session * SPANS_PER_SESSION + 1).to_bytes(8, "big")
+                span.parent_span_id = root.to_bytes(8, "big")
             started = (FIRST_AT + session * 7 + number * 30) * 10**9
             span.start_time_unix_nano, span.end_time_unix_nano = started, started + 4 * 10**9
             for name, value in _list_attributes(session, number, run):

@@ -22,6 +22,7 @@ from dashboard.ingest.otlp.values import (
     fit_text,
 )
 
+_SHORT = 1000
 NOT_PROTOBUF = "The body is not an OTLP export in protobuf."
 
 
@@ -81,7 +82,15 @@ def _parse(kind: Any, data: bytes) -> Any:
 
 
 def _read_attributes(pairs: Iterable[KeyValue], depth: int = 0) -> Attributes:
-    return {pair.key: _read_value(pair.value, depth) for pair in pairs}
+    found: dict[str, Value] = {}
+    for pair in pairs:
+        value = pair.value
+        # Most attributes are short texts: read here, without a call for each.
+        if text := value.string_value:
+            found[pair.key] = text if len(text) < _SHORT and text.isascii() and "\x00" not in text else fit_text(text)
+        else:
+            found[pair.key] = _read_value(value, depth)
+    return found
 
 
 def _read_value(value: AnyValue, depth: int) -> Value:

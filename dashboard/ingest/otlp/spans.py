@@ -11,6 +11,8 @@ from dashboard.ingest.otlp.attributes import find_count, find_name, find_seconds
 from dashboard.ingest.otlp.telling import SOURCE, About, Dropped, Told, read_about
 from dashboard.ingest.otlp.values import Attributes, Span, read_moment
 
+_Times = tuple[datetime | None, datetime | None]  # start and end
+
 _CLAUDE_CODE = "claude_code."
 _LLM_REQUEST = "claude_code.llm_request"
 # Operations that are one call of a model; others (agents, workflows) add up the calls below them.
@@ -62,7 +64,7 @@ def _read_claude_code(span: Span) -> Told | Dropped:
         ttft_seconds=find_seconds(told, "ttft_ms"),
         query_source=about.query_source,
     )
-    return _tell(span, about, answer)
+    return _tell(span, about, answer, _find_times(span))
 
 
 def _read_semantic(span: Span) -> Told | Dropped:
@@ -89,7 +91,7 @@ def _read_semantic(span: Span) -> Told | Dropped:
         ttft_seconds=_find_first_chunk(told),
         query_source=about.query_source,
     )
-    return _tell(span, about, answer)
+    return _tell(span, about, answer, (started_at, ended_at))
 
 
 def read_semantic_usage(told: Attributes) -> Usage | None:
@@ -112,8 +114,8 @@ def read_semantic_usage(told: Attributes) -> Usage | None:
     )
 
 
-def _tell(span: Span, about: About, answer: Answer) -> Told:
-    started_at, ended_at = _find_times(span)
+def _tell(span: Span, about: About, answer: Answer, times: _Times) -> Told:
+    started_at, ended_at = times
     if started_at is None and ended_at is not None and answer.duration_seconds:
         started_at = ended_at - timedelta(seconds=answer.duration_seconds)
     # Named so that it stands behind the log event of the same call, which knows more.
@@ -121,7 +123,7 @@ def _tell(span: Span, about: About, answer: Answer) -> Told:
     return Told(about.session_id, (about.make_fact(LineKind.ANSWER, key, started_at or ended_at, answer=answer),))
 
 
-def _find_times(span: Span) -> tuple[datetime | None, datetime | None]:
+def _find_times(span: Span) -> _Times:
     started_at, ended_at = read_moment(span.started_nanoseconds), read_moment(span.ended_nanoseconds)
     if started_at and ended_at and ended_at < started_at:
         return started_at, None
