@@ -11,7 +11,7 @@ from compaction.cache.facts import REPORT, Answer, Compacted, LineFact, LineKind
 
 # A boundary and the report of its compaction are written at the same moment, by clocks of one machine.
 NEAR_COMPACTION = timedelta(minutes=2)
-# A line is written while the answer comes in, a report carries the time the request went out.
+# A line is written while the answer comes in, a report when it is there.
 NEAR_CALL = timedelta(minutes=10)
 TRANSCRIPT = "transcript"
 

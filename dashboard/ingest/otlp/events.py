@@ -1,7 +1,7 @@
 """Log events of Claude Code: calls, compactions, failures, prompts and tool results as facts."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from compaction.cache.facts import Answer, Compacted, LineKind
 from compaction.transcripts.entries import Usage
@@ -67,21 +67,18 @@ def _read_call(record: LogRecord, about: About, rules: Rules) -> Told | Dropped:
     if usage is None:
         return Dropped.NO_FIGURES
     request_id = find_name(told, "request_id")
-    seconds = find_seconds(told, "duration_ms")
-    at = _find_time(record)
     answer = Answer(
         call_id=request_id or f"{SOURCE}-{find_key(record)}",
         usage=usage,
         model=find_name(told, "model"),
         request_id=request_id,
         source=SOURCE,
-        duration_seconds=seconds,
+        duration_seconds=find_seconds(told, "duration_ms"),
         ttft_seconds=find_seconds(told, "ttft_ms"),
         query_source=about.query_source,
     )
-    started_at = at - timedelta(seconds=seconds) if at and seconds else at
     fact = about.make_fact(
-        LineKind.ANSWER, f"call:{answer.call_id}", started_at, answer=answer, cost_usd=find_usd(told)
+        LineKind.ANSWER, f"call:{answer.call_id}", _find_time(record), answer=answer, cost_usd=find_usd(told)
     )
     return Told(about.session_id, (fact,))
 

@@ -116,11 +116,11 @@ def read_semantic_usage(told: Attributes) -> Usage | None:
 
 def _tell(span: Span, about: About, answer: Answer, times: _Times) -> Told:
     started_at, ended_at = times
-    if started_at is None and ended_at is not None and answer.duration_seconds:
-        started_at = ended_at - timedelta(seconds=answer.duration_seconds)
+    if started_at is not None and ended_at is None and answer.duration_seconds:
+        ended_at = started_at + timedelta(seconds=answer.duration_seconds)
     # Named so that it stands behind the log event of the same call, which knows more.
     key = f"span:{span.trace_id}-{span.span_id}" if span.span_id else f"span:{answer.call_id}"
-    return Told(about.session_id, (about.make_fact(LineKind.ANSWER, key, started_at or ended_at, answer=answer),))
+    return Told(about.session_id, (about.make_fact(LineKind.ANSWER, key, ended_at or started_at, answer=answer),))
 
 
 def _find_times(span: Span) -> _Times:

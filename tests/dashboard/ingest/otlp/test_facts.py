@@ -35,12 +35,12 @@ def read_facts(export: Json, rules: Rules = RULES) -> list[LineFact]:
     return [line.fact for line in session.lines]
 
 
-def test_api_request_is_a_report_that_stands_where_its_call_began() -> None:
+def test_api_request_is_a_report_that_stands_where_its_call_ended() -> None:
     told: Json = {"cache_creation_1h_tokens": 600, "cache_creation_5m_tokens": 300}
     (fact,) = read_facts(logs(call("req_1", 10, read=50_000, written=900, duration_ms=2500, **told)))
     answer = fact.answer
     assert answer is not None
-    assert (fact.at, answer.duration_seconds, answer.ttft_seconds) == (START + timedelta(seconds=10), 2.5, 0.4)
+    assert (fact.at, answer.duration_seconds, answer.ttft_seconds) == (START + timedelta(seconds=12.5), 2.5, 0.4)
     assert (answer.request_id, answer.source, answer.model) == ("req_1", "otlp", MODEL)
     usage = answer.usage
     assert (usage.input_tokens, usage.cache_read_tokens, usage.cache_creation_tokens) == (3, 50_000, 900)
@@ -153,7 +153,7 @@ def test_span_and_log_event_of_one_request_name_the_same_call() -> None:
     )
     assert fact.answer is not None
     assert (fact.answer.request_id, fact.answer.stop_reason) == ("req_1", "end_turn")
-    assert fact.at == START + timedelta(seconds=1)
+    assert fact.at == START + timedelta(seconds=3.5)
 
 
 @pytest.mark.parametrize(
