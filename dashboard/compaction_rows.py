@@ -46,6 +46,7 @@ class CompactionRow:
     kind: str
     at: datetime | None
     trigger: str
+    failure: str
     before_tokens: int | None
     after_tokens: int | None
     after_origin: str
@@ -71,8 +72,14 @@ class CompactionRow:
         return self.kind == CompactionKind.FULL
 
     @property
+    def has_failed(self) -> bool:
+        return self.kind == CompactionKind.FAILED
+
+    @property
     def sentence(self) -> str:
         """167.0k -> 51.0k, 116.0k freed."""
+        if self.has_failed:
+            return f"failed: {self.failure}"
         freed = "nothing freed" if self.saved_tokens == 0 else f"{say_tokens(self.saved_tokens)} freed"
         return f"{say_tokens(self.before_tokens)} → {say_tokens(self.after_tokens)}, {freed}"
 
@@ -161,6 +168,7 @@ def make_row(compaction: ObservedCompaction, *, session_name: str, thread: str, 
         kind=compaction.kind,
         at=compaction.at,
         trigger=compaction.trigger,
+        failure=compaction.failure,
         before_tokens=compaction.before_tokens,
         after_tokens=compaction.after_tokens,
         after_origin=compaction.after_origin,
@@ -185,7 +193,7 @@ def make_row(compaction: ObservedCompaction, *, session_name: str, thread: str, 
 
 def _find_audit(compaction: ObservedCompaction) -> str:
     """Empty once there is a score."""
-    if compaction.kind == CompactionKind.MICRO or compaction.loss_score is not None:
+    if compaction.kind != CompactionKind.FULL or compaction.loss_score is not None:
         return ""
     if compaction.losses is not None:
         return NOTHING_TO_LOSE

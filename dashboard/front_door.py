@@ -27,7 +27,7 @@ BODY_LIMIT_BYTES = 5 * MIB
 BODY_LIMITS: Mapping[str, int] = {"/api/v1/ingest/transcripts": 64 * MIB, "/upload/": 65 * MIB}
 BODY_STALL_SECONDS = 30.0
 ALWAYS_ANSWERED = frozenset({"/health/live"})
-MACHINE_PATHS = ("/api/", "/v1/")
+MACHINE_PATHS = ("/api/", "/v1/", "/ingest/")
 PATH_SHOWN = 300
 
 log = logging.getLogger(__name__)

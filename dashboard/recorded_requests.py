@@ -7,6 +7,7 @@ from enum import StrEnum
 from compaction.cache.breaks import DEFAULT_POLICY
 from compaction.cache.fact_calls import collect_fact_calls
 from compaction.cache.fact_order import order_facts, split_facts
+from compaction.cache.fact_reports import settle_reports
 from compaction.cache.facts import LineFact
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.cache.request import PromptMessage, PromptRequest
@@ -38,7 +39,7 @@ class RequestPair:
 
 def read_request_pair(session: AgentSession, loss: CacheBreak, *, with_text: bool) -> RequestPair | Missing:
     """Two queries at most; the conversation itself is not unpacked."""
-    facts = list(order_facts(read_stored_lines(session).facts.values()))
+    facts = settle_reports(order_facts(read_stored_lines(session).facts.values()))
     digests = {fact.shape[0]: fact.shape[1] for fact in facts if fact.shape}
     if not digests:
         return Missing.NOT_RECORDED

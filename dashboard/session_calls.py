@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from django.db.models import ExpressionWrapper, F, IntegerField, Q
 
+from compaction.cache.calls import is_beside_conversation
 from compaction.cache.causes import CAUSES
 from dashboard import access
 from dashboard.access import Actor
@@ -37,7 +38,13 @@ class PlacedCall(NamedTuple):
     input_tokens: int
     output_tokens: int
     is_counted: bool
+    query_source: str = ""
     at: datetime | None = None
+
+    @property
+    def is_beside(self) -> bool:
+        """Made for a title, a summary or the like: paid for, but not what the window holds."""
+        return is_beside_conversation(self.query_source or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,8 @@ class CompactionAt:
 
     @property
     def sentence(self) -> str:
+        if self.kind == CompactionKind.FAILED:
+            return "a compaction failed before it"
         if self.kind == CompactionKind.MICRO:
             saved = "" if self.saved_tokens is None else f", {say_size(self.saved_tokens)} freed"
             return f"micro-compaction before it{saved}"
@@ -211,6 +220,8 @@ def _list_events(calls: SessionCalls, call: PlacedCall) -> tuple[str, ...]:
     if loss is not None:
         words = "cache break" if loss.is_break else "expected rebuild"
         events.append(f"{words}: {loss.title.rstrip('.')}, {say_usd(loss.lost_usd)}")
+    if call.is_beside:
+        events.append(f"beside the conversation: {call.query_source}")
     if not call.is_counted:
         events.append("copy, not counted")
     return tuple(events)

@@ -102,6 +102,11 @@ class SessionHeader:
         return counted.input_tokens + counted.read_tokens + counted.write_5m_tokens + counted.write_1h_tokens
 
     @property
+    def token_count(self) -> int:
+        """Of all kinds, as the client's metrics add them up."""
+        return self.prompt_tokens + self.session.output_tokens
+
+    @property
     def hit_rate(self) -> float | None:
         """Tokens read from the cache as a share of all prompts; None before the first prompt."""
         return self.session.read_tokens / self.prompt_tokens if self.prompt_tokens else None

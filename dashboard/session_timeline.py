@@ -8,10 +8,11 @@ from dashboard.charts.copied_calls import shade_copies
 from dashboard.charts.threshold_marks import list_lines
 from dashboard.charts.timeline import draw_timeline, mark_picked
 from dashboard.models import CompactionKind
-from dashboard.session_calls import CompactionAt, SessionCalls, name_thread
+from dashboard.session_calls import CompactionAt, PlacedCall, SessionCalls, name_thread
 from dashboard.session_page import SessionHeader
 
 CHART_ID = "timeline"
+BESIDE = "beside the conversation"
 
 
 def draw_session(header: SessionHeader, calls: SessionCalls, *, axis: TimelineAxis, picked: int | None = None) -> Chart:
@@ -41,32 +42,42 @@ def _collect(header: SessionHeader, calls: SessionCalls) -> Timeline:
             call.write_1h_tokens,
             call.input_tokens,
             call.output_tokens,
-            None if call.agent_id == own else lanes[call.agent_id],
+            _find_lane(call, own, lanes),
             str(call.pk),
         )
         for place, call in enumerate(calls.calls, 1)
     )
-    places = {call.number: place for place, call in enumerate(calls.calls, 1) if call.agent_id == own}
-    contexts = {call.number: call.context_tokens for call in calls.list_thread(own)}
+    talk = {call.number: (place, call) for place, call in enumerate(calls.calls, 1) if call.agent_id == own}
+    places = {number: place for number, (place, call) in talk.items() if not call.is_beside}
+    contexts = {number: talk[number][1].context_tokens for number in places}
     return Timeline(
         calls=drawn,
         lines=list_lines(header.standing.lines),
         compactions=tuple(
             _place_compaction(one, places, contexts)
             for one in calls.compactions
-            if one.agent_id == own and one.kind == CompactionKind.FULL and one.call_number + 1 in places
+            if one.agent_id == own and one.kind == CompactionKind.FULL and one.call_number < max(places, default=0)
         ),
         breaks=tuple(_place_breaks(calls)),
     )
 
 
+def _find_lane(call: PlacedCall, own: str, lanes: dict[str, str]) -> str | None:
+    """None: the calls whose contexts are drawn. A call beside the conversation fills no window."""
+    if call.agent_id != own:
+        return lanes[call.agent_id]
+    return BESIDE if call.is_beside else None
+
+
 def _place_compaction(one: CompactionAt, places: dict[int, int], contexts: dict[int, int]) -> TimelineCompaction:
     """What the client did not write down is read off the calls on both sides."""
     before, after = one.before_tokens, one.after_tokens
+    last = max((number for number in places if number <= one.call_number), default=0)
+    following = min(number for number in places if number > one.call_number)
     return TimelineCompaction(
-        call_number=places[one.call_number + 1],
-        before_tokens=contexts.get(one.call_number, 0) if before is None else before,
-        after_tokens=contexts[one.call_number + 1] if after is None else after,
+        call_number=places[following],
+        before_tokens=contexts.get(last, 0) if before is None else before,
+        after_tokens=contexts[following] if after is None else after,
         trigger=one.trigger or "trigger not recorded",
     )
 
@@ -86,8 +97,9 @@ def _say_left_out(timeline: Timeline, calls: SessionCalls, axis: TimelineAxis) -
     timeless = sum(call.at is None for call in timeline.calls) if axis is TimelineAxis.TIME else 0
     if timeless:
         parts.append(f"The figure leaves out {timeless:,} calls whose time is not known.")
-    last = {call.agent_id: call.number for call in calls.calls}
-    trailing = sum(one.call_number >= last.get(one.agent_id, 0) for one in calls.compactions)
+    last = {call.agent_id: call.number for call in calls.calls if not call.is_beside}
+    done = (one for one in calls.compactions if one.kind != CompactionKind.FAILED)
+    trailing = sum(one.call_number >= last.get(one.agent_id, 0) for one in done)
     if trailing:
         parts.append("A compaction that no call has followed yet is not drawn.")
     return " ".join(parts)

@@ -5,6 +5,7 @@ from django.urls import path
 from dashboard.accounts import sign_in_links
 from dashboard.api import api
 from dashboard.api.description import api_docs, openapi
+from dashboard.ingest.endpoints.otlp import otlp_logs, otlp_metrics, otlp_traces
 from dashboard.views import errors
 from dashboard.views.account import account, password
 from dashboard.views.audit_log import audit_log
@@ -77,6 +78,13 @@ urlpatterns = [
     path("health/live", health_live, name="health_live"),
     path("health/ready", health_ready, name="health_ready"),
     path("styleguide/", styleguide, name="styleguide"),
+    path("v1/logs", otlp_logs, name="otlp_logs"),
+    path("v1/metrics", otlp_metrics, name="otlp_metrics"),
+    path("v1/traces", otlp_traces, name="otlp_traces"),
+    # The same below a prefix, for servers that share their root with others.
+    path("ingest/otlp/v1/logs", otlp_logs, name="otlp_logs_below"),
+    path("ingest/otlp/v1/metrics", otlp_metrics, name="otlp_metrics_below"),
+    path("ingest/otlp/v1/traces", otlp_traces, name="otlp_traces_below"),
     path("api/docs/", api_docs, name="api_docs"),
     path("api/v1/openapi.json", openapi, name="openapi"),
     path("api/v1/", api.urls),

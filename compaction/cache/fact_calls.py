@@ -218,7 +218,8 @@ def _believe(call: FactCall, report: LineFact) -> FactCall:
         return call
     known: dict[str, object] = {
         "usage": answer.usage,
-        "model": answer.model,
+        # A line has the name of the model that answered, a report that of the model that was asked for.
+        "model": None if call.line_count and call.model else answer.model,
         "stop_reason": answer.stop_reason,
         "duration_seconds": answer.duration_seconds,
         "ttft_seconds": answer.ttft_seconds,

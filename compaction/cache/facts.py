@@ -34,6 +34,9 @@ class LineKind(StrEnum):
     OTHER = "other"
     AGENT = "agent"  # what a sub-agent's own file says about it
     PROBLEM = "problem"  # could not be read
+    COMPACTION_REPORT = "compaction report"  # told by telemetry; `name` is why it failed
+    PROMPT_REPORT = "prompt report"  # a turn began, as telemetry tells it
+    COUNTER = "counter"  # what the client says it used since the one before
 
 
 REPORT = "report"  # the type of facts that no line of a transcript stands behind

@@ -7,7 +7,7 @@ from ninja.security import APIKeyCookie, HttpBearer
 
 from dashboard import access
 from dashboard.access import Actor
-from dashboard.accounts import keys
+from dashboard.accounts.programs import find_program
 from dashboard.models import User
 
 
@@ -15,15 +15,7 @@ class KeyAuth(HttpBearer):
     """`Authorization: Bearer plk_…`."""
 
     def authenticate(self, request: HttpRequest, token: str) -> Actor | None:
-        now = timezone.now()
-        key = keys.find_key(token.strip(), now=now)
-        if key is None:
-            return None
-        actor = access.program(key)
-        if not actor.standings:
-            return None  # its owner left the team
-        keys.note_use(key, now=now)
-        return actor
+        return find_program(token, now=timezone.now())
 
 
 class SessionAuth(APIKeyCookie):

@@ -25,7 +25,9 @@ class CompactionsAsked(Schema):
     """Filters; what is left out filters nothing."""
 
     team: Name = Field("", description="The team's slug.", examples=["harbour"])
-    kind: Literal["", "full", "micro"] = Field("", description="Full or micro-compactions; both when left out.")
+    kind: Literal["", "full", "micro", "failed"] = Field(
+        "", description="Full, micro-compactions, or those that failed; all when left out."
+    )
     since: AwareDatetime | None = Field(
         None, description="Not older than this moment.", examples=["2026-11-01T00:00:00Z"]
     )
@@ -45,6 +47,7 @@ class CompactionOut(Schema):
     kind: str
     at: datetime | None
     trigger: str
+    failure: str = Field(description="Why it failed; empty for one that did not.")
     before_tokens: int | None
     after_tokens: int | None
     after_origin: str = Field(description="Told by the client, or the prompt of the next call.")
@@ -151,7 +154,7 @@ def list_all_compactions(request: ApiRequest, asked: Query[CompactionsAsked]) ->
     "/sessions/{int:session_id}/compactions", response={200: CompactionsOut, 403: Problem, 404: Problem, 422: Problem}
 )
 def list_session_compactions(request: ApiRequest, session_id: int, asked: Query[CompactionsAsked]) -> dict[str, object]:
-    """Newest first, full and micro-compactions alike."""
+    """Newest first, full, micro and failed ones alike."""
     session = find_session(request, session_id)
     wanted = CompactionFilter(team=asked.team, kind=asked.kind, since=asked.since, session_id=session.pk)
     found = list_compactions(request.auth, wanted, before=read_before(asked.before), size=asked.limit)

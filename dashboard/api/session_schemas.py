@@ -81,7 +81,8 @@ class SessionDetailOut(Schema):
     spent_usd: Decimal | None = Field(description="Null when no call has a known price.")
     lost_usd: Decimal | None
     avoidable_usd: Decimal | None
-    client_cost_usd: Decimal | None = Field(description="The client's own total, where it writes one.")
+    client_cost_usd: Decimal | None = Field(description="The client's own total, where it tells one.")
+    client_tokens: int | None = Field(description="Tokens of all kinds by the client's metrics, where it sends them.")
     unpriced_count: int = Field(description="Calls without a known price: the sums leave them out.")
     call_count: int
     turn_count: int

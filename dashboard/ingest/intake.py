@@ -12,13 +12,14 @@ from django.db.models import F
 from django.utils import timezone
 
 from compaction.transcripts.agents import AgentMeta
-from dashboard.ingest.drawn import DrawnSession
+from dashboard.ingest.drawn import DrawnSession, draw_session
 from dashboard.ingest.new_sessions import record_new
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules
+from dashboard.ingest.picture.columns import fit_id
 from dashboard.ingest.record import FollowUp, Recorded, Source, record
 from dashboard.ingest.transcripts import prepare, prepare_agent_meta
 from dashboard.jobs.post import BACKGROUND, post_job
-from dashboard.models import Drop, Team, User
+from dashboard.models import AgentSession, Drop, Team, User
 from dashboard.policies.in_force import TeamSettings, find_policy
 
 
@@ -68,8 +69,28 @@ def make_rules(team: Team, policy: TeamSettings) -> Rules:
 
 def store(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
     """One short transaction per session of the piece."""
+    return _store(origin, prepared, policy, ())
+
+
+def store_together(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
+    """As `store`, but the sessions that nobody knows yet in one transaction: an export may hold hundreds of them."""
+    names = [fit_id(observed.external_id) for observed in prepared.sessions]
+    known = AgentSession.objects.filter(team=origin.team, external_id__in=names) if len(names) > 1 else None
+    if known is None:
+        return store(origin, prepared, policy)
+    taken = set(known.values_list("external_id", flat=True))
+    unknown = [observed for name, observed in zip(names, prepared.sessions, strict=True) if name not in taken]
+    drawn = [session for observed in unknown if (session := draw_session(observed, policy.lines_policy)) is not None]
+    recorded, _ = store_new(origin, drawn, policy)
+    return _store(origin, prepared, policy, recorded)
+
+
+def _store(origin: Origin, prepared: Prepared, policy: TeamSettings, done: Sequence[Recorded]) -> Taken:
+    """Records the sessions that are not done yet, one by one."""
     source, follow_up = _make_source(origin, policy), _find_follow_up(origin.team, policy)
-    recorded = tuple(record(source, observed, follow_up) for observed in prepared.sessions)
+    names = {each.external_id for each in done}
+    rest = [observed for observed in prepared.sessions if fit_id(observed.external_id) not in names]
+    recorded = (*done, *(record(source, observed, follow_up) for observed in rest))
     count_drops(origin, prepared.drops, detail=prepared.name)
     return Taken(
         sessions=recorded,

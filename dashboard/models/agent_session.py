@@ -62,7 +62,8 @@ class AgentSession(models.Model):
     spent_usd = usd_field(default=0)
     lost_usd = usd_field(default=0)
     avoidable_usd = usd_field(default=0)
-    client_cost_usd = usd_field(null=True, blank=True)  # the client's own running total, where it writes one
+    client_cost_usd = usd_field(null=True, blank=True)  # the client's own total, where it tells one
+    client_tokens = models.PositiveBigIntegerField(null=True, blank=True)  # of all kinds, by the client's metrics
 
     call_count = models.PositiveIntegerField(default=0)
     unpriced_count = models.PositiveIntegerField(default=0)  # calls whose model has no known price

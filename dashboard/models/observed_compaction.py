@@ -9,17 +9,19 @@ from dashboard.models.team import Team
 class CompactionKind(models.TextChoices):
     FULL = "full"
     MICRO = "micro"
+    FAILED = "failed"  # told by telemetry alone: it changed nothing, and does not count as a compaction
 
 
 class ObservedCompaction(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
     session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="compactions")
     agent_id = models.CharField(max_length=200, blank=True)
-    entry_uuid = models.CharField(max_length=200)  # the boundary, or the summary of clients that write none
+    entry_uuid = models.CharField(max_length=200)  # the boundary, the summary of clients that write none, or a report
     summary_uuid = models.CharField(max_length=200, blank=True)
-    kind = models.CharField(max_length=5, choices=CompactionKind.choices)
+    kind = models.CharField(max_length=6, choices=CompactionKind.choices)
     at = models.DateTimeField(null=True, blank=True)
     trigger = models.CharField(max_length=20, blank=True)
+    failure = models.CharField(max_length=200, blank=True)  # why it failed, in the client's words
     before_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     after_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     # What `after_tokens` is: told by the client, or the first prompt after it.

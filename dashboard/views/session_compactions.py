@@ -1,4 +1,4 @@
-"""The compactions tab of a session: Plimsoll's own runs, the client's full compactions, its micro-compactions."""
+"""The compactions tab of a session: Plimsoll's own runs, the client's full compactions, micro and failed ones apart."""
 
 from django.http import HttpResponse
 
@@ -14,7 +14,7 @@ from dashboard.views.session_frame import render_tab
 
 def show(request: PageRequest, session: AgentSession) -> HttpResponse:
     reads_content = access.reads_content(request.actor, session)
-    places = {name: read_place(request.GET.get(name, "")) for name in ("before", "micro_before")}
+    places = {name: read_place(request.GET.get(name, "")) for name in ("before", "micro_before", "failed_before")}
     context = {
         "full": list_session_compactions(
             session, CompactionKind.FULL, reads_content=reads_content, before=places["before"]
@@ -23,6 +23,9 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponse:
             session, CompactionKind.MICRO, reads_content=reads_content, before=places["micro_before"]
         ),
         "runs": list_session_runs(request.actor, session, before=read_number(request.GET.get("runs_before", ""))),
+        "failed": list_session_compactions(
+            session, CompactionKind.FAILED, reads_content=reads_content, before=places["failed_before"]
+        ),
         "is_first_page": not any(places.values()),
     }
     return render_tab(request, session, "compactions", context)

@@ -167,6 +167,13 @@ API: dict[str, ApiRow] = {
     "GET /api/v1/overview": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
 }
 
+# Addresses that a key with the ingest scope opens and nothing else does: no session, no other scope.
+INGEST: dict[str, str] = {
+    f"POST otlp_{signal}{below}": "application/x-protobuf"
+    for signal in ("logs", "metrics", "traces")
+    for below in ("", "_below")
+}
+
 NO_ROWS = {
     name: {f"{name}-TOTAL_FORMS": "0", f"{name}-INITIAL_FORMS": "0"} for name in ("models", "patterns", "prices")
 }

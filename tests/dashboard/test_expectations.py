@@ -18,7 +18,7 @@ from dashboard.api import api
 from dashboard.middleware import security_headers
 from dashboard.models import Beat, Job, JobState, Membership, ResumedFile, Role, Scope, Team, TeamPolicy, User
 from tests.builders import make_key, make_session, make_team, make_user
-from tests.dashboard.expectations import API, BODIES, KEY_SCOPES, PAGES, ROLES
+from tests.dashboard.expectations import API, BODIES, INGEST, KEY_SCOPES, PAGES, ROLES
 from tests.session_rows import make_breaks, make_compactions, make_run
 
 pytestmark = pytest.mark.django_db
@@ -129,7 +129,7 @@ def test_every_page_and_method_has_a_row(world: World) -> None:
         assert refusal.status_code == 405, f"{name} takes any method: give it require_safe, require_POST, …"
         allowed = {method.strip() for method in refusal.headers["Allow"].split(",")} - {"HEAD", "OPTIONS"}
         found |= {f"{method} {name}" for method in allowed}
-    assert found == set(PAGES)
+    assert found == set(PAGES) | set(INGEST)
 
 
 def test_every_endpoint_has_a_row() -> None:
@@ -210,6 +210,28 @@ def test_unsafe_requests_need_a_csrf_token(world: World, row: str) -> None:
     target = row.split()[1]
     url = api_url(target, world.arguments["own"]) if row in API else page_url(target, world.arguments["own"])
     assert ask(client, row, url).status_code == 403
+
+
+@pytest.mark.parametrize("row", INGEST)
+def test_ingest_addresses_answer_keys_with_their_scope_alone(world: World, row: str) -> None:
+    url = page_url(row.split()[1], world.arguments["own"])
+
+    def send(client: Client, **headers: str) -> int:
+        with transaction.atomic():
+            response = client.post(url, b"\n\x00", content_type=INGEST[row], headers=headers)
+            transaction.set_rollback(True)
+        for name, value in security_headers().items():
+            assert response.headers[name] == value, (row, name)
+        return int(response.status_code)
+
+    assert send(Client()) == 401
+    assert send(Client(), authorization="Bearer plk_" + "x" * 43) == 401
+    for role in ROLES:
+        assert send(signed_in(world.people[role])) == 401, role
+    for scope, text in world.key_texts.items():
+        expected = 200 if scope == "key ingest" else 403
+        assert send(Client(), authorization=f"Bearer {text}") == expected, scope
+        assert send(Client(), **{"X-Plimsoll-Key": text}) == expected, scope
 
 
 def test_a_key_in_a_cookie_opens_nothing(world: World) -> None:

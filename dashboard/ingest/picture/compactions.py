@@ -12,6 +12,8 @@ from dashboard.ingest.picture.columns import Row, fit, fit_id
 # Attachments after a compaction are in the transcript from this version on.
 FIRST_VERSION_WITH_RESTORED = (2, 1, 94)
 _COMPACTIONS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY, LineKind.MICRO})
+_DRAWN = _COMPACTIONS | {LineKind.COMPACTION_REPORT}  # of reports only those that failed are left (fact_reports)
+_KINDS = {LineKind.MICRO: "micro", LineKind.COMPACTION_REPORT: "failed"}
 
 DrawLines = Callable[[str | None, str | None], Lines | None]  # model, client version -> the lines in force
 
@@ -35,18 +37,18 @@ _TURN_KINDS = frozenset({LineKind.PROMPT, LineKind.RESULT, LineKind.ANSWER, Line
 def draw_compactions(
     agent_id: str, facts: Sequence[LineFact], calls: Sequence[FactCall], draw_lines: DrawLines
 ) -> dict[str, Row]:
-    """By the id of the boundary, in order."""
+    """By the id of the boundary or report, in order."""
     rows: dict[str, Row] = {}
-    if _COMPACTIONS.isdisjoint([fact.kind for fact in facts]):
+    if _DRAWN.isdisjoint([fact.kind for fact in facts]):
         return rows
     walk = _Walk(frozenset(call.call_id for call in calls))
     for position, fact in enumerate(facts):
-        if fact.kind in _COMPACTIONS and fact.compacted is not None:
+        if fact.kind in _DRAWN and fact.compacted is not None:
             rest = _take_rest(facts, position)
             before = next((call for call in reversed(calls[: walk.call_number]) if not call.is_beside), None)
             after = next((call for call in calls[walk.call_number :] if not call.is_beside), None)
             row = _draw_compaction(fact, fact.compacted, rest, (before, after))
-            if fact.kind is not LineKind.MICRO:
+            if fact.kind not in _KINDS:
                 row |= _draw_full(fact, walk, rest, before, draw_lines)
                 row["kept_count"] = _count_kept(fact.compacted, facts)
                 walk.full_count += 1
@@ -58,7 +60,7 @@ def draw_compactions(
 
 def _step(walk: _Walk, fact: LineFact) -> None:
     walk.turn += fact.kind is LineKind.PROMPT
-    if fact.kind in _TURN_KINDS:
+    if fact.kind in _TURN_KINDS and (fact.answer is None or answers_turn(fact)):
         walk.last = fact
     if fact.answer is not None and fact.answer.call_id not in walk.seen_calls and fact.answer.call_id in walk.calls:
         walk.seen_calls.add(fact.answer.call_id)
@@ -85,13 +87,15 @@ def _draw_compaction(
     if before_tokens is None and before is not None:
         before_tokens = before.usage.context_tokens
     after_tokens, origin = told.after_tokens, "client" if told.after_tokens is not None else ""
-    if after is not None and rest and answers_turn(rest[-1]):
+    has_failed = fact.kind is LineKind.COMPACTION_REPORT
+    if after is not None and rest and answers_turn(rest[-1]) and not has_failed:
         after_tokens, origin = after.usage.prompt_tokens, "next call"
     saved = told.saved_tokens
     if saved is None and before_tokens is not None and after_tokens is not None:
         saved = max(0, before_tokens - after_tokens)
     return {
-        "kind": "micro" if fact.kind is LineKind.MICRO else "full",
+        "kind": _KINDS.get(fact.kind, "full"),
+        "failure": fit(fact.name, 200) if has_failed else "",
         "at": fact.at,
         "trigger": fit(told.trigger, 20),
         "before_tokens": before_tokens,

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from decimal import Decimal, InvalidOperation
 
 from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
 from compaction.cache.calls import TTL_SECONDS
 from compaction.cache.fact_calls import FactCall, answers_turn, collect_fact_calls
 from compaction.cache.fact_order import order_facts, split_facts
+from compaction.cache.fact_reports import settle_reports
 from compaction.cache.facts import REPORT, LineFact, LineKind
 from compaction.cache.fingerprint import Fingerprint
 from compaction.context.forecast import MEMORY_CALLS, CallPoint, Forecast, Range, forecast_line
@@ -16,7 +16,8 @@ from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.windows import ModelInUse, find_window
 from dashboard.ingest.picture.calls import draw_calls
-from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id, fit_usd
+from dashboard.ingest.picture.client_totals import find_client_cost, find_client_tokens
+from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id
 from dashboard.ingest.picture.compactions import draw_compactions
 from dashboard.ingest.picture.losses import draw_losses
 from dashboard.session_levels import work_out_level
@@ -52,7 +53,7 @@ def draw_picture(
     shapes: Mapping[str, Fingerprint] | None = None,
 ) -> SessionPicture:
     """`shapes`: prints by their digest here."""
-    ordered = order_facts(facts)
+    ordered = settle_reports(order_facts(facts))
     named = _name_shapes(ordered, shapes or {})
     threads = [_judge(agent_id, lines, named) for agent_id, lines in split_facts(ordered).items()]
     main = threads[0]
@@ -141,7 +142,8 @@ def _draw_session(ordered: Sequence[LineFact], main: _Thread, external_id: str) 
         "forked_from": _find_origin(ordered, external_id),
         "started_at": min(times, default=None),
         "last_at": max(times, default=None),
-        "client_cost_usd": _find_client_cost(ordered),
+        "client_cost_usd": find_client_cost(ordered),
+        "client_tokens": find_client_tokens(ordered),
         "turn_count": max(prompt_count, max((call.turn for call in main.calls), default=0)),
         "entry_count": len(ordered) - problem_count - report_count,
         "problem_count": problem_count,
@@ -161,19 +163,6 @@ def _find_origin(facts: Iterable[LineFact], external_id: str) -> str:
     """The session whose lines this one repeats: lines keep the id they were first written under."""
     others = {fact.session_id for fact in facts if fact.session_id and fact.session_id != external_id}
     return fit_id(min(others, default=""))
-
-
-def _find_client_cost(facts: Iterable[LineFact]) -> Decimal | None:
-    """The client's total only ever grows."""
-    costs = []
-    for fact in facts:
-        if fact.cost_usd is None:
-            continue
-        try:
-            costs.append(Decimal(fact.cost_usd))
-        except InvalidOperation:
-            continue
-    return fit_usd(max(costs, default=None))
 
 
 def _draw_gauge(main: _Thread, policy: Policy, in_use: ModelInUse | None) -> Row:

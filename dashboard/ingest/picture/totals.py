@@ -32,7 +32,7 @@ def add_totals(picture: SessionPicture, uncounted: Collection[str]) -> Totals:
         "rebuild_count": len(losses) - len(breaks),
         "compaction_count": len(full),
         "mid_task_count": sum(row["is_mid_task"] is True for row in full),
-        "micro_count": len(picture.compactions) - len(full),
+        "micro_count": sum(row["kind"] == "micro" for row in picture.compactions.values()),
     }
     spent_usd, lost_usd = _add_by_thread(calls, "cost_usd"), _add_by_thread(breaks, "lost_usd")
     threads: dict[str, Row] = {

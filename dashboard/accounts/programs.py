@@ -1,0 +1,19 @@
+"""Programs that call with a key."""
+
+from datetime import datetime
+
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.accounts import keys
+
+
+def find_program(key_text: str, *, now: datetime) -> Actor | None:
+    """None for a key that is unknown, revoked or expired, or whose owner left the team."""
+    key = keys.find_key(key_text.strip(), now=now)
+    if key is None:
+        return None
+    actor = access.program(key)
+    if not actor.standings:
+        return None
+    keys.note_use(key, now=now)
+    return actor

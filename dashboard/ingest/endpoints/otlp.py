@@ -1,0 +1,115 @@
+"""OTLP over HTTP: logs, metrics and traces in protobuf or JSON. Answered once everything is committed."""
+
+from functools import partial
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from dashboard import access
+from dashboard.access import Act, Actor
+from dashboard.accounts.programs import find_program
+from dashboard.ingest.bodies import MIB, BodyRefused, unpack_body
+from dashboard.ingest.intake import Origin, make_rules, store_together
+from dashboard.ingest.otlp.answering import write_refusal, write_success
+from dashboard.ingest.otlp.preparing import Form, PreparedExport, Signal, prepare_export
+from dashboard.ingest.otlp.telling import SOURCE
+from dashboard.ingest.otlp.values import Undecodable
+from dashboard.ingest.record import TooBusy
+from dashboard.policies.in_force import find_policy
+
+KEY_HEADER = "X-Plimsoll-Key"  # for clients whose Authorization header belongs to somebody else
+INFLATED_BYTES = 20 * MIB
+_FORMS = {
+    "application/x-protobuf": Form.PROTOBUF,
+    "application/protobuf": Form.PROTOBUF,
+    "application/json": Form.JSON,
+}
+
+
+class _Refused(Exception):
+    """Nothing of the export was kept."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+@csrf_exempt
+@login_not_required
+@require_POST
+def otlp_logs(request: HttpRequest) -> HttpResponse:
+    return _take_in(request, Signal.LOGS)
+
+
+@csrf_exempt
+@login_not_required
+@require_POST
+def otlp_metrics(request: HttpRequest) -> HttpResponse:
+    return _take_in(request, Signal.METRICS)
+
+
+@csrf_exempt
+@login_not_required
+@require_POST
+def otlp_traces(request: HttpRequest) -> HttpResponse:
+    return _take_in(request, Signal.TRACES)
+
+
+def _take_in(request: HttpRequest, signal: Signal) -> HttpResponse:
+    form = _FORMS.get((request.content_type or "").lower())
+    answer = partial(HttpResponse, content_type=(form or Form.JSON).value)
+    refuse = partial(write_refusal, form or Form.JSON)
+    try:
+        exported = _keep(request, signal, form)
+    except (_Refused, BodyRefused) as refusal:
+        return answer(refuse(str(refusal)), status=refusal.status)
+    except (OperationalError, InterfaceError, TooBusy):
+        # Clients of OTLP send again after 429, 502, 503 and 504, and after nothing else.
+        response = answer(refuse("The database cannot be reached right now."), status=503)
+        response["Retry-After"] = str(settings.RETRY_AFTER_SECONDS)
+        return response
+    return answer(write_success(signal, form or Form.JSON, rejected=exported.rejected, sentence=exported.sentence))
+
+
+def _keep(request: HttpRequest, signal: Signal, form: Form | None) -> PreparedExport:
+    origin = _find_origin(_find_actor(request))
+    if form is None:
+        raise _Refused(415, "Send application/x-protobuf or application/json.")
+    data = _read_body(request)
+    policy = find_policy(origin.team)
+    try:
+        exported = prepare_export(data, signal, form, make_rules(origin.team, policy))
+    except Undecodable as error:
+        raise _Refused(400, str(error)) from error
+    store_together(origin, exported.prepared, policy)
+    return exported
+
+
+def _find_actor(request: HttpRequest) -> Actor:
+    """By key alone: a browser's session opens nothing here."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    text = request.headers.get(KEY_HEADER) or (token if scheme.lower() == "bearer" else "")
+    actor = find_program(text, now=timezone.now()) if text else None
+    if actor is None:
+        raise _Refused(401, f"Send a key: Authorization: Bearer plk_…, or {KEY_HEADER}: plk_….")
+    return actor
+
+
+def _find_origin(actor: Actor) -> Origin:
+    teams = access.teams(actor, Act.INGEST)
+    if not teams:
+        raise _Refused(403, "The key needs the ingest scope.")
+    return Origin(teams[0], actor.user, SOURCE)
+
+
+def _read_body(request: HttpRequest) -> bytes:
+    try:
+        data = request.body
+    except UnreadablePostError as error:
+        raise _Refused(400, "The body ended before it was whole.") from error
+    return unpack_body(data, request.headers.get("Content-Encoding", ""), limit_bytes=INFLATED_BYTES)

@@ -1,0 +1,1 @@
+"""The decoder of OTLP: bytes of an export in, observed sessions out. No Django here."""

@@ -1,0 +1,124 @@
+"""Raw bodies that Claude Code exports when told to: what a request asked with, and what its answer says of it.
+
+System prompt and tools become a shape, messages only prints: their words are in the transcript.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
+
+from compaction.cache.facts import Answer, LineKind, Request
+from compaction.cache.fingerprint import Fingerprint, take_fingerprint
+from compaction.cache.request import PromptRequest, write_canonical, write_json
+from compaction.cache.request_lines import read_raw_body
+from compaction.errors import BodyUnreadable
+from compaction.transcripts.entries import Usage
+from compaction.transcripts.reader import load_json
+from compaction.transcripts.values import get_count, get_fields, get_text
+from dashboard.ingest.observed import ObservedShape, Rules
+from dashboard.ingest.otlp.attributes import find_name, find_text
+from dashboard.ingest.otlp.telling import SOURCE, About, Dropped, Told
+from dashboard.ingest.otlp.values import Attributes
+from dashboard.ingest.transcripts import change_names, digest_text, find_redactor
+
+
+def read_request_body(told: Attributes, about: About, rules: Rules, *, at: datetime | None, key: str) -> Told | Dropped:
+    """The request and its shape. A body that the client cut cannot be compared with anything."""
+    body_id = find_name(told, "request_body_id", "request_id") or key
+    try:
+        request = read_raw_body(find_text(told, "body") or "")
+    except BodyUnreadable:
+        return Dropped.CUT_BODY
+    if not request.messages:
+        return Dropped.CUT_BODY
+    prints = take_fingerprint(request, partial(digest_text, rules.digest_key))
+    shape, redaction_count = make_shape(request, rules)
+    facts = (
+        about.make_fact(LineKind.SHAPE, f"shape:{shape.digest}", None, shape=(shape.digest, shape.digest)),
+        about.make_fact(
+            LineKind.REQUEST,
+            f"request:{body_id}",
+            at,
+            request=_make_request(body_id, shape.digest, prints, about.query_source),
+        ),
+    )
+    return Told(about.session_id, facts, (shape,), redaction_count)
+
+
+def _make_request(body_id: str, shape: str, prints: Fingerprint, query_source: str | None) -> Request:
+    return Request(
+        id=body_id,
+        query_source=query_source,
+        shape=shape,
+        model=prints.model,
+        tail=prints.messages,
+        markers=tuple((marker.path, marker.ttl) for marker in prints.markers),
+        settings=prints.settings,
+    )
+
+
+def make_shape(request: PromptRequest, rules: Rules) -> tuple[ObservedShape, int]:
+    """As a transcript's shape line gives it, so that one prompt is one shape whoever tells of it; and how much was
+    taken out of it."""
+    tools = [tool.fields for tool in request.tools]
+    text = write_canonical((request.system, tools))
+    digest = digest_text(rules.digest_key, text.encode("utf-8", "surrogatepass"))
+    prompt = PromptRequest(model=None, tools=request.tools, system=request.system)
+    redaction = find_redactor(tuple(rules.own_patterns.items()))
+    prints = take_fingerprint(prompt, partial(digest_text, rules.digest_key))
+    content, count = None, 0
+    if rules.keeps_content:
+        shape = {"system": request.system, "tools": tools}
+        line = write_json({"type": "api-request-shape", "shapeHash": digest, "shape": shape})
+        content, counts = redaction.redact_one(line.encode("utf-8", "replace"))
+        count = sum(counts.values())
+    fields = change_names(prints, redaction.clean).to_fields()
+    return ObservedShape(digest, fields, content, count > 0), count
+
+
+def read_response_body(told: Attributes, about: About, *, at: datetime | None, key: str) -> Told | Dropped:
+    """Joins message, request and request body; says why the answer stopped."""
+    message = _load_message(find_text(told, "body") or "")
+    request_id = find_name(told, "request_id")
+    message_id = find_name(told, "message.id") or get_text(message, "id")
+    usage = _read_usage(get_fields(message, "usage"))
+    if usage is None or (request_id is None and message_id is None):
+        return Dropped.CUT_BODY
+    answer = Answer(
+        call_id=request_id or message_id or key,
+        usage=usage,
+        model=get_text(message, "model") or find_name(told, "model"),
+        stop_reason=get_text(message, "stop_reason"),
+        request_id=request_id,
+        request_ref=find_name(told, "request_body_id"),
+        source=SOURCE,
+        query_source=about.query_source,
+    )
+    # Named so that it stands behind the report of the call itself, whose figures are final.
+    fact = about.make_fact(LineKind.ANSWER, f"response:{answer.call_id}", at, answer=answer)
+    return Told(about.session_id, (fact,))
+
+
+def _load_message(text: str) -> Mapping[str, object]:
+    try:
+        message = load_json(text.encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return {}
+    return message if isinstance(message, Mapping) else {}
+
+
+def _read_usage(told: Mapping[str, object]) -> Usage | None:
+    output_tokens = get_count(told, "output_tokens")
+    if output_tokens is None:
+        return None
+    split = get_fields(told, "cache_creation")
+    long = get_count(split, "ephemeral_1h_input_tokens") or 0
+    written = max(get_count(told, "cache_creation_input_tokens") or 0, long)
+    return Usage(
+        input_tokens=get_count(told, "input_tokens") or 0,
+        output_tokens=output_tokens,
+        cache_creation_tokens=written,
+        cache_creation_5m_tokens=written - long,
+        cache_creation_1h_tokens=long,
+        cache_read_tokens=get_count(told, "cache_read_input_tokens") or 0,
+    )

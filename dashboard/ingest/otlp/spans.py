@@ -1,0 +1,141 @@
+"""Spans of model calls: those of Claude Code, of the Anthropic SDK, and of any agent by the GenAI conventions.
+
+In the conventions `gen_ai.usage.input_tokens` includes what came from the cache and went into it; here it does not.
+"""
+
+from datetime import datetime, timedelta
+
+from compaction.cache.facts import Answer, LineKind
+from compaction.transcripts.entries import Usage
+from dashboard.ingest.otlp.attributes import find_count, find_name, find_seconds
+from dashboard.ingest.otlp.telling import SOURCE, About, Dropped, Told, read_about
+from dashboard.ingest.otlp.values import Attributes, Span, read_moment
+
+_Times = tuple[datetime | None, datetime | None]  # start and end
+
+_CLAUDE_CODE = "claude_code."
+_LLM_REQUEST = "claude_code.llm_request"
+# Operations that are one call of a model; others (agents, workflows) add up the calls below them.
+_CALLS = frozenset({None, "chat", "text_completion", "generate_content", "message", "messages"})
+_READ = (
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+    "gen_ai.usage.input_tokens.cached",
+)
+_WRITTEN = (
+    "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_write.input_tokens",
+    "gen_ai.usage.cache_creation_input_tokens",
+)
+
+
+def read_span(span: Span) -> Told | Dropped:
+    """Never raises for what the span holds."""
+    if span.name.startswith(_CLAUDE_CODE):
+        return _read_claude_code(span) if span.name == _LLM_REQUEST else Dropped.UNUSED
+    return _read_semantic(span)
+
+
+def _read_claude_code(span: Span) -> Told | Dropped:
+    told = span.attributes
+    about = read_about(told, span.resource)
+    if about is None:
+        return Dropped.NO_SESSION
+    input_tokens, output_tokens = find_count(told, "input_tokens"), find_count(told, "output_tokens")
+    if input_tokens is None or output_tokens is None:
+        return Dropped.NO_FIGURES  # it failed: the log event says so
+    written = find_count(told, "cache_creation_tokens") or 0
+    usage = Usage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cache_creation_tokens=written,
+        cache_creation_5m_tokens=written,
+        cache_read_tokens=find_count(told, "cache_read_tokens") or 0,
+    )
+    request_id = find_name(told, "request_id")
+    answer = Answer(
+        call_id=request_id or f"{SOURCE}-{span.span_id}",
+        usage=usage,
+        model=find_name(told, "model", "gen_ai.request.model"),
+        stop_reason=find_name(told, "stop_reason"),
+        request_id=request_id,
+        source=SOURCE,
+        duration_seconds=find_seconds(told, "duration_ms"),
+        ttft_seconds=find_seconds(told, "ttft_ms"),
+        query_source=about.query_source,
+    )
+    return _tell(span, about, answer, _find_times(span))
+
+
+def _read_semantic(span: Span) -> Told | Dropped:
+    told = span.attributes
+    operation = find_name(told, "gen_ai.operation.name")
+    usage = read_semantic_usage(told)
+    if usage is None or operation not in _CALLS:
+        is_known = any(name.startswith("gen_ai.") for name in told)
+        return Dropped.UNUSED if is_known else Dropped.UNKNOWN
+    named = read_about(told, span.resource)
+    about = named or read_about(told, span.resource, session_id=f"trace-{span.trace_id}" if span.trace_id else None)
+    if about is None:
+        return Dropped.NO_SESSION
+    message_id = find_name(told, "gen_ai.response.id")
+    started_at, ended_at = _find_times(span)
+    answer = Answer(
+        call_id=message_id or f"{SOURCE}-{span.trace_id}-{span.span_id}",
+        usage=usage,
+        model=find_name(told, "gen_ai.response.model", "gen_ai.request.model"),
+        stop_reason=find_name(told, "anthropic.message.stop_reason") or _find_finish(told),
+        request_id=find_name(told, "anthropic.request.id"),
+        source=SOURCE,
+        duration_seconds=(ended_at - started_at).total_seconds() if started_at and ended_at else None,
+        ttft_seconds=_find_first_chunk(told),
+        query_source=about.query_source,
+    )
+    return _tell(span, about, answer, (started_at, ended_at))
+
+
+def read_semantic_usage(told: Attributes) -> Usage | None:
+    """None where the span has no figures of a call."""
+    whole = find_count(told, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+    output_tokens = find_count(told, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+    if whole is None or output_tokens is None:
+        return None
+    read, written = find_count(told, *_READ) or 0, find_count(told, *_WRITTEN) or 0
+    long = min(find_count(told, "anthropic.usage.cache_creation.ephemeral_1h_input_tokens") or 0, written)
+    # Some libraries leave the cache out of the input, against the conventions: then it is the smaller number.
+    plain = whole - read - written if whole >= read + written else whole
+    return Usage(
+        input_tokens=plain,
+        output_tokens=output_tokens,
+        cache_creation_tokens=written,
+        cache_creation_5m_tokens=written - long,
+        cache_creation_1h_tokens=long,
+        cache_read_tokens=read,
+    )
+
+
+def _tell(span: Span, about: About, answer: Answer, times: _Times) -> Told:
+    started_at, ended_at = times
+    if started_at is not None and ended_at is None and answer.duration_seconds:
+        ended_at = started_at + timedelta(seconds=answer.duration_seconds)
+    # Named so that it stands behind the log event of the same call, which knows more.
+    key = f"span:{span.trace_id}-{span.span_id}" if span.span_id else f"span:{answer.call_id}"
+    return Told(about.session_id, (about.make_fact(LineKind.ANSWER, key, ended_at or started_at, answer=answer),))
+
+
+def _find_times(span: Span) -> _Times:
+    started_at, ended_at = read_moment(span.started_nanoseconds), read_moment(span.ended_nanoseconds)
+    if started_at and ended_at and ended_at < started_at:
+        return started_at, None
+    return started_at, ended_at
+
+
+def _find_finish(told: Attributes) -> str | None:
+    reasons = told.get("gen_ai.response.finish_reasons")
+    first = reasons[0] if isinstance(reasons, list) and reasons else reasons
+    return first[:60] if isinstance(first, str) and first else None
+
+
+def _find_first_chunk(told: Attributes) -> float | None:
+    value = told.get("gen_ai.response.time_to_first_chunk")
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e6 else None
