@@ -32,7 +32,7 @@ def prepare_hooks(data: bytes, rules: Rules, *, arrived_at: datetime) -> Prepare
     redactions: Counter[str] = Counter()
     for hook in told:
         session_id = read_text(hook.get("session_id"))
-        if hook.get("hook_event_name") not in EVENTS:
+        if read_text(hook.get("hook_event_name")) not in EVENTS:
             drops[NOT_KNOWN] += 1
         elif session_id is None:
             drops[NO_SESSION] += 1
