@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from dashboard.client_settings import Wanted
 from dashboard.environment import is_loopback
@@ -30,7 +30,8 @@ def list_wishes(url: str, key: str) -> Wanted:
             "OTEL_LOGS_EXPORTER": "otlp",
             "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
             "OTEL_EXPORTER_OTLP_ENDPOINT": url,
-            "OTEL_EXPORTER_OTLP_HEADERS": f"Authorization={quote(f'Bearer {key}')}",
+            # A value without a space: not every exporter undoes the escapes that "Bearer plk_…" would need.
+            "OTEL_EXPORTER_OTLP_HEADERS": f"X-Plimsoll-Key={key}",
         },
     )
 

@@ -140,7 +140,7 @@ def test_command_writes_shows_and_undoes(home: Path) -> None:
     told = json.loads(path.read_text())
     assert list(told)[:2] == ["model", "hooks"]
     assert [len(told["hooks"][event]) for event in EVENTS] == [2 if event == "Stop" else 1 for event in EVENTS]
-    assert told["env"]["OTEL_EXPORTER_OTLP_HEADERS"] == f"Authorization=Bearer%20{kept['key']}"
+    assert told["env"]["OTEL_EXPORTER_OTLP_HEADERS"] == f"X-Plimsoll-Key={kept['key']}"
     assert "ANTHROPIC_BASE_URL" not in path.read_text()
     (backup,) = path.parent.glob("settings.json.backup-*")
     assert backup.read_text() == original
