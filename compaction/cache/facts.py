@@ -42,9 +42,6 @@ class LineKind(StrEnum):
 REPORT = "report"  # the type of facts that no line of a transcript stands behind
 
 
-REPORT = "report"  # the type of facts that no line of a transcript stands behind
-
-
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line of a response, or one report of a call by other telemetry (`source`)."""
 
