@@ -30,7 +30,7 @@ def list_wishes(url: str, key: str) -> Wanted:
             "OTEL_LOGS_EXPORTER": "otlp",
             "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
             "OTEL_EXPORTER_OTLP_ENDPOINT": url,
-            # A value without a space: not every exporter undoes the escapes that "Bearer plk_…" would need.
+            # A value without a space needs no escapes on its way through the environment.
             "OTEL_EXPORTER_OTLP_HEADERS": f"X-Plimsoll-Key={key}",
         },
     )
