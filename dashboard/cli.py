@@ -5,6 +5,7 @@ import os
 import sys
 from typing import NoReturn
 
+from dashboard import console
 from dashboard.environment import BadSetting
 from dashboard.loading import loading
 from dashboard.version import VERSION
@@ -26,6 +27,9 @@ COMMANDS = {
     "recorder": "write down what passes through the proxy, alone",
     "migrate": "prepare the database for this version",
     "check": "look for mistakes in the configuration (--deploy: stricter)",
+    "connect": "let Claude Code on this machine send its hooks, status line and telemetry here",
+    "hook": "forward what Claude Code hands to a hook",
+    "statusline": "draw a gauge from what Claude Code hands to a status line",
     "version": "print the version",
 }
 
@@ -59,6 +63,8 @@ def main() -> NoReturn:
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         fail(f"there is no command {name!r}." + (f" Did you mean {near[0]}?" if near else " See: plimsoll --help"), 2)
+    if name in console.PROGRAMS:
+        console.main()
     run(name, arguments[1:])
 
 

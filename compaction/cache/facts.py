@@ -37,6 +37,8 @@ class LineKind(StrEnum):
     COMPACTION_REPORT = "compaction report"  # told by telemetry; `name` is why it failed
     PROMPT_REPORT = "prompt report"  # a turn began, as telemetry tells it
     COUNTER = "counter"  # what the client says it used since the one before
+    HOOK = "hook"  # the client ran a hook
+    STATUS = "status"  # the client drew its status line
 
 
 REPORT = "report"  # the type of facts that no line of a transcript stands behind
@@ -98,6 +100,22 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cleared_count: int = 0
 
 
+class ClientTold(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What the client itself said in a hook (`event` is its name) or on its status line (`status`, `miss`)."""
+
+    event: str
+    detail: str | None = None  # why a session began or ended
+    prompt_id: str | None = None
+    model: str | None = None
+    context_tokens: int | None = None
+    window_tokens: int | None = None
+    cache_expires_at: datetime | None = None
+    is_cache_expired: bool | None = None
+    rebuild_usd: str | None = None  # what the client expects a cold cache to cost
+    reasons: tuple[str, ...] = ()  # why it thinks the cache was missed
+    rate_limits: tuple[tuple[str, float, datetime | None], ...] = ()  # name, percent used, when it starts anew
+
+
 class LineFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line. `id` is its uuid, or a hash of the line where it has none; `parent` is the line it hangs under."""
 
@@ -124,6 +142,7 @@ class LineFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cost_usd: str | None = None
     has_content: bool = False  # the line itself is stored
     is_redacted: bool = False  # something in it was taken out
+    client: ClientTold | None = None
 
 
 _ENCODE = msgspec.msgpack.Encoder(decimal_format="string")
@@ -145,13 +164,20 @@ def change_fact(fact: LineFact, **values: object) -> LineFact:
     return msgspec.structs.replace(fact, **values)
 
 
+def change_answer(answer: Answer, **values: object) -> Answer:
+    """A copy with other values."""
+    return msgspec.structs.replace(answer, **values)
+
+
 def pick_better(one: LineFact, other: LineFact) -> LineFact:
-    """Of two readings of one line the fuller: a cut copy may come before or after the whole one."""
+    """Of two readings of one line the fuller: a cut copy may come before or after the whole one. Of what the client
+    tells again and again the latest."""
     return max(one, other, key=_weigh)
 
 
-def _weigh(fact: LineFact) -> tuple[int, bool, bool, int, bytes]:
+def _weigh(fact: LineFact) -> tuple[float, int, bool, bool, int, bytes]:
     answer = fact.answer
     output_tokens = answer.usage.output_tokens if answer else 0
     is_stopped = answer is not None and answer.stop_reason is not None
-    return output_tokens, is_stopped, fact.has_content, fact.size_bytes, _ENCODE.encode(fact)
+    told_at = fact.at.timestamp() if fact.client is not None and fact.at is not None else 0.0
+    return told_at, output_tokens, is_stopped, fact.has_content, fact.size_bytes, _ENCODE.encode(fact)

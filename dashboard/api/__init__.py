@@ -10,6 +10,7 @@ from compaction.errors import BadPolicy
 from dashboard.accounts.refusals import Refused
 from dashboard.api import (
     breaks,
+    client_reports,
     compactions,
     context,
     entries,
@@ -48,6 +49,7 @@ for router in (
     policies.router,
     summarizer.router,
     ingest.router,
+    client_reports.router,
     sessions.router,
     session.router,
     context.router,

@@ -33,7 +33,7 @@ class WholeRequest:
     ttl: str
     version: str
     betas: tuple[str, ...]
-    body: bytes
+    body: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
 from compaction.cache.calls import TTL_SECONDS
 from compaction.cache.fact_calls import FactCall, answers_turn, collect_fact_calls
+from compaction.cache.fact_client import settle_client
 from compaction.cache.fact_order import order_facts, split_facts
 from compaction.cache.fact_reports import settle_reports
 from compaction.cache.facts import REPORT, LineFact, LineKind
@@ -16,6 +17,13 @@ from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.windows import ModelInUse, find_window
 from dashboard.ingest.picture.calls import draw_calls
+from dashboard.ingest.picture.client_told import (
+    add_reported_window,
+    find_end,
+    find_reported_context,
+    find_reported_warmth,
+    find_status,
+)
 from dashboard.ingest.picture.client_totals import find_client_cost, find_client_tokens
 from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id
 from dashboard.ingest.picture.compactions import draw_compactions
@@ -53,13 +61,13 @@ def draw_picture(
     shapes: Mapping[str, Fingerprint] | None = None,
 ) -> SessionPicture:
     """`shapes`: prints by their digest here."""
-    ordered = settle_reports(order_facts(facts))
+    ordered = settle_client(settle_reports(order_facts(facts)))
     named = _name_shapes(ordered, shapes or {})
     threads = [_judge(agent_id, lines, named) for agent_id, lines in split_facts(ordered).items()]
-    main = threads[0]
+    main, status = threads[0], find_status(ordered)
     # Of some sessions only a sub-agent's file is there: then it is what can be shown.
-    shown = main if main.turns else max(threads, key=lambda thread: len(thread.turns))
-    gauge = _draw_gauge(shown, policy, find_model_in_use(shown.turns))
+    shown = main if main.turns or status else max(threads, key=lambda thread: len(thread.turns))
+    gauge = _draw_gauge(shown, policy, status)
     picture = SessionPicture(_draw_session(ordered, main, external_id) | gauge)
     for thread in threads:
         _add_thread(picture, thread, policy)
@@ -142,6 +150,7 @@ def _draw_session(ordered: Sequence[LineFact], main: _Thread, external_id: str) 
         "forked_from": _find_origin(ordered, external_id),
         "started_at": min(times, default=None),
         "last_at": max(times, default=None),
+        "ended_at": find_end(ordered),
         "client_cost_usd": find_client_cost(ordered),
         "client_tokens": find_client_tokens(ordered),
         "turn_count": max(prompt_count, max((call.turn for call in main.calls), default=0)),
@@ -165,14 +174,16 @@ def _find_origin(facts: Iterable[LineFact], external_id: str) -> str:
     return fit_id(min(others, default=""))
 
 
-def _draw_gauge(main: _Thread, policy: Policy, in_use: ModelInUse | None) -> Row:
-    context_tokens = _find_context(main)
+def _draw_gauge(main: _Thread, policy: Policy, status: LineFact | None) -> Row:
+    in_use = add_reported_window(find_model_in_use(main.turns), status)
+    context_tokens = find_reported_context(main.turns, status) or _find_context(main)
     contexts = [call.usage.context_tokens for call in main.turns]
     row: Row = {
         "model": fit(in_use.model if in_use else "", 200),
         "context_tokens": fit_count(context_tokens),
-        "peak_tokens": fit_count(max(contexts, default=0)),
-        "warm_until": _find_warm_until(main),
+        "peak_tokens": fit_count(max(contexts, default=context_tokens)),
+        "warm_until": find_reported_warmth(main.turns, status) or _find_warm_until(main),
+        "reported_window_tokens": in_use.reported_window_tokens if in_use else None,
         "recent_hits": _list_recent_hits(main.turns),
         "forecast": None,
     }

@@ -1,0 +1,81 @@
+"""Hooks and status lines of coding agents."""
+
+from collections.abc import Callable
+
+from ninja import Query, Router, Schema, Status
+
+from dashboard.api.ingest import Name, find_team
+from dashboard.api.request import ApiRequest, acting_user
+from dashboard.api.schemas import Problem
+from dashboard.ingest.bodies import MIB, BodyRefused, unpack_body
+from dashboard.ingest.client_json import TooMany
+from dashboard.ingest.client_reports import count_spool_drops, take_in_hooks, take_in_statuses
+from dashboard.ingest.intake import Taken
+from dashboard.models import Team, User
+
+router = Router(tags=["ingest"])
+
+BODY_BYTES = 4 * MIB
+DROPPED_HEADER = "X-Plimsoll-Dropped"
+_DIGITS = 9
+_TYPES = ("application/json", "application/x-ndjson", "application/jsonl", "text/plain", "application/octet-stream", "")
+_ANSWERS = {204: None, 400: Problem, 403: Problem, 404: Problem, 413: Problem, 415: Problem, 422: Problem, 503: Problem}
+
+
+def _describe(what: str) -> dict[str, object]:
+    return {
+        "requestBody": {
+            "required": True,
+            "description": f"{what} One JSON object, a list of them, or one a line; at most 4 MiB, plain or gzip.",
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        }
+    }
+
+
+class ReportPlace(Schema):
+    """Whose session it is; what is left out the key tells."""
+
+    team: Name | None = None
+
+
+@router.post("/ingest/hooks", response=_ANSWERS, openapi_extra=_describe("What Claude Code hands to a hook."))
+def send_hooks(request: ApiRequest, place: Query[ReportPlace]) -> Status[None] | Status[dict[str, str]]:
+    """Hooks as the client makes them, from `plimsoll hook` or as an HTTP hook. The answer is empty: a client would take
+    words in it for orders."""
+    return _take_in(request, place, take_in_hooks)
+
+
+@router.post("/ingest/status", response=_ANSWERS, openapi_extra=_describe("What Claude Code hands to a status line."))
+def send_status(request: ApiRequest, place: Query[ReportPlace]) -> Status[None] | Status[dict[str, str]]:
+    """Status lines: the window as the client reports it, why it missed the cache, when the cache ends, rate limits."""
+    return _take_in(request, place, take_in_statuses)
+
+
+def _take_in(
+    request: ApiRequest, place: ReportPlace, take_in: Callable[[Team, User | None, bytes], Taken]
+) -> Status[None] | Status[dict[str, str]]:
+    try:
+        team = find_team(request, place.team)
+        taken = take_in(team, acting_user(request), _read_body(request))
+    except BodyRefused as refusal:
+        return Status(refusal.status, {"detail": str(refusal)})
+    except TooMany as refusal:
+        return Status(413, {"detail": str(refusal)})
+    if not taken.line_count or len(taken.problems) == taken.line_count:
+        return Status(422, {"detail": "Not one JSON object could be read."})
+    count_spool_drops(team, acting_user(request), _read_dropped(request))
+    return Status(204, None)
+
+
+def _read_body(request: ApiRequest) -> bytes:
+    if (request.content_type or "").lower() not in _TYPES:
+        raise BodyRefused(415, "Send JSON.")
+    data = unpack_body(request.body, request.headers.get("Content-Encoding", ""), limit_bytes=BODY_BYTES)
+    if not data.strip():
+        raise BodyRefused(400, "The body is empty.")
+    return data
+
+
+def _read_dropped(request: ApiRequest) -> int:
+    told = request.headers.get(DROPPED_HEADER, "")
+    return int(told) if told.isascii() and told.isdigit() and len(told) <= _DIGITS else 0

@@ -1,0 +1,51 @@
+"""What the client's own words change in a session's picture: its window, its cache's end, that it is over."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from compaction.cache.fact_calls import FactCall
+from compaction.cache.facts import LineFact, LineKind
+from compaction.context.model_names import read_model_name
+from compaction.context.windows import ModelInUse
+
+
+def find_status(facts: Iterable[LineFact]) -> LineFact | None:
+    """The last status line; there is one fact of it, replaced by each later one."""
+    return next(
+        (fact for fact in facts if fact.kind is LineKind.STATUS and fact.client and not fact.client.reasons), None
+    )
+
+
+def find_end(facts: Iterable[LineFact]) -> datetime | None:
+    ends = (fact.at for fact in facts if fact.client is not None and fact.client.event == "SessionEnd")
+    return max((at for at in ends if at is not None), default=None)
+
+
+def add_reported_window(in_use: ModelInUse | None, status: LineFact | None) -> ModelInUse | None:
+    """The window that the client reports, as long as it speaks of the model in use."""
+    told = status.client if status is not None else None
+    if told is None:
+        return in_use
+    if in_use is None:
+        if not told.model:
+            return None
+        version = status.version if status is not None else None
+        return ModelInUse(told.model, client_version=version, reported_window_tokens=told.window_tokens)
+    if told.model and read_model_name(told.model).base != read_model_name(in_use.model).base:
+        return in_use
+    return replace(in_use, reported_window_tokens=told.window_tokens)
+
+
+def find_reported_context(calls: Sequence[FactCall], status: LineFact | None) -> int | None:
+    """Where no call is known the status line is all there is."""
+    told = status.client if status is not None else None
+    return told.context_tokens if told is not None and not calls else None
+
+
+def find_reported_warmth(calls: Sequence[FactCall], status: LineFact | None) -> datetime | None:
+    """The client's own word on when the cache ends, unless a call came after it."""
+    if status is None or status.client is None or status.at is None:
+        return None
+    last_at = max((call.started_at for call in calls if call.started_at is not None), default=None)
+    return status.client.cache_expires_at if last_at is None or last_at <= status.at else None
