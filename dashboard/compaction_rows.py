@@ -106,11 +106,12 @@ class CompactionPageOfRows:
 
 
 # What stands where there is no score.
-WAITING, NOT_STORED, NOTHING_TO_LOSE, NOT_FOUND = (
+WAITING, NOT_STORED, NOTHING_TO_LOSE, NOT_FOUND, NO_SUMMARY = (
     "being looked at",
     "no content stored",
     "nothing to lose",
     "boundary not stored",
+    "summary not seen",
 )
 
 
@@ -199,6 +200,8 @@ def _find_audit(compaction: ObservedCompaction) -> str:
         return NOTHING_TO_LOSE
     if not compaction.session.has_content:
         return NOT_STORED
+    if compaction.summary_tokens is None:
+        return NO_SUMMARY  # telemetry tells of it, or its lines are still to come
     return WAITING if compaction.audited_at is None else NOT_FOUND
 
 

@@ -93,11 +93,12 @@ def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
     elif line.is_compact_summary:
         return None
     else:
-        kind = LineKind.COMMAND if line.is_meta else LineKind.RESULT if seen.has_results else LineKind.PROMPT
-        if kind is LineKind.PROMPT and keeps_words:
-            if not isinstance(content, str):
-                return None
-            words = _begin_text(content)
+        opening = content if isinstance(content, str) else None
+        kind = _name_user_kind(opening, is_meta=line.is_meta is True, has_results=seen.has_results)
+        if kind is LineKind.PROMPT and opening is None and (keeps_words or _has_local_output(raw)):
+            return None
+        if kind is LineKind.PROMPT and keeps_words and opening is not None:
+            words = _begin_text(opening)
     return LineFact(
         line.uuid or hash_line(raw),
         kind,
@@ -134,6 +135,8 @@ def print_shape(entry: Entry, digest: Digest) -> tuple[str, Fingerprint] | None:
     return digest(text.encode("utf-8", "surrogatepass")), prints
 
 
+# How the client wraps what its own commands and a person's shell lines printed.
+_LOCAL_OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _PLAIN_KINDS = frozenset({LineKind.ANSWER, LineKind.RESULT, LineKind.COMMAND, LineKind.RESTART, LineKind.OTHER})
 
 _PAYLOAD_KINDS: Mapping[type, LineKind] = {
@@ -165,9 +168,22 @@ def _find_kind(entry: Entry, seen: Glance) -> LineKind:
 def _find_user_kind(entry: Entry, seen: Glance) -> LineKind:
     if entry.is_compact_summary:
         return LineKind.SUMMARY
-    if entry.is_meta:
+    content = entry.message.content if entry.message else ()
+    opening = content[0].text if len(content) == 1 and isinstance(content[0], TextBlock) else None
+    return _name_user_kind(opening, is_meta=entry.is_meta, has_results=seen.has_results)
+
+
+def _has_local_output(raw: bytes) -> bool:
+    return any(mark.encode() in raw for mark in _LOCAL_OUTPUT)
+
+
+def _name_user_kind(text: str | None, *, is_meta: bool, has_results: bool) -> LineKind:
+    """What the client's own commands print begins no turn, though the line is a user's."""
+    if is_meta:
         return LineKind.COMMAND
-    return LineKind.RESULT if seen.has_results else LineKind.PROMPT
+    if text is not None and text.startswith(_LOCAL_OUTPUT):
+        return LineKind.OTHER
+    return LineKind.RESULT if has_results else LineKind.PROMPT
 
 
 def _read_answer(entry: Entry, seen: Glance) -> Answer | None:

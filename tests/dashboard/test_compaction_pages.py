@@ -81,11 +81,16 @@ def test_every_state_of_a_compaction_has_words(team: Team, columns: dict[str, ob
 
 
 @pytest.mark.parametrize(
-    ("audited_at", "words"), [(None, "Being looked at."), (timezone.now(), "not among the stored lines")]
+    ("columns", "words"),
+    [
+        ({"audited_at": None, "summary_tokens": 900}, "Being looked at."),
+        ({"audited_at": timezone.now(), "summary_tokens": 900}, "not among the stored lines"),
+        ({"audited_at": None, "summary_tokens": None}, "Its summary has not been seen"),
+    ],
 )
-def test_audit_that_is_under_way_or_found_nothing_is_told(team: Team, audited_at: object, words: str) -> None:
+def test_audit_that_is_under_way_or_found_nothing_is_told(team: Team, columns: dict[str, object], words: str) -> None:
     session = make_session(team, "session-1", has_content=True)
-    (compaction,) = make_compactions(session, 1, audited_at=audited_at)
+    (compaction,) = make_compactions(session, 1, **columns)
     page = read(sign_in("vera"), f"/compactions/{compaction.pk}/")
     assert words in page
     assert "The lines around this compaction are not stored" in page

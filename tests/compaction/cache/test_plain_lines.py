@@ -58,6 +58,7 @@ PLAIN = {
     "no blocks": write("assistant", ANSWER | {"content": []}),
     "prompt": write("user", {"role": "user", "content": "  Draw\nthe chart. "}),
     "prompt in tags": write("user", {"role": "user", "content": "<command-name>x</command-name>"}),
+    "printed by a command": write("user", {"content": "<local-command-stdout>Bye</local-command-stdout>"}),
     "command": write("user", {"role": "user", "content": "Caveat"}, isMeta=True),
     "result": write("user", {"role": "user", "content": [RESULT]}),
     "result and words": write("user", {"role": "user", "content": [RESULT, {"type": "text", "text": "look"}]}),
@@ -101,6 +102,16 @@ def test_prompt_of_blocks_is_plain_where_no_word_is_kept() -> None:
     fact = read_plain_fact(ODD["prompt of blocks"], keeps_words=False)
     assert fact is not None
     assert (fact.kind, fact.words) == (LineKind.PROMPT, None)
+
+
+@pytest.mark.parametrize("tag", ["local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"])
+def test_what_the_clients_own_commands_print_begins_no_turn(tag: str) -> None:
+    printed = f"<{tag}>Bye</{tag}>"
+    for content in (printed, [{"type": "text", "text": printed}]):
+        raw = write("user", {"role": "user", "content": content})
+        for keeps_words in (False, True):
+            fact = read_plain_fact(raw, keeps_words=keeps_words) or read_long_way(raw, keeps_words=keeps_words)
+            assert fact.kind is LineKind.OTHER
 
 
 _VALUES = st.none() | st.booleans() | st.integers(-2, 5) | st.sampled_from(["", "user", "assistant", "x", "2026-05-01"])

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from dashboard.models import AgentSession, ObservedCompaction
-from tests.dashboard.ingest.conversation import make_conversation
-from tests.dashboard.ingest.test_client_hooks import HOOKS, START, headers, hook, send, send_talk, team
+from tests.dashboard.ingest.conversation import START, make_conversation
+from tests.dashboard.ingest.test_client_hooks import HOOKS, headers, hook, send, send_talk, team
 
 __all__ = ["headers", "team"]
 
