@@ -4,6 +4,7 @@ The engine and the model work outside every transaction; the result is written i
 """
 
 from datetime import datetime
+from functools import partial
 
 from django.utils import timezone
 
@@ -18,7 +19,7 @@ from compaction.ports import Stage
 from dashboard.jobs.run import JobCancelled, JobFailed, JobRun, WorkerStopping
 from dashboard.models import CompactionRun, RunKind, RunState, SummarizerName
 from dashboard.runs.attempt_rows import AttemptBook, close_lost_attempts
-from dashboard.runs.basis import Basis, read_basis
+from dashboard.runs.basis import COUNTED, ESTIMATE, Basis, read_basis
 from dashboard.runs.breakers import note_failure, note_success
 from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.costs import choose_models
@@ -102,10 +103,13 @@ def _summarise(
     request = make_request(basis, choices, models, now=now, position=position)
     summarizer = open_summarizer(choices.summarizer, basis, book, settings)
     outcome = compact(basis, choices, request, Outside(summarizer, restore=ContextRestorer(), monitor=monitor))
-    counted_tokens = count_entries(
-        summarizer, outcome.entries, model=basis.model, prefix_tokens=basis.prefix_tokens, monitor=monitor
-    )
-    return outcome, counted_tokens
+    model = basis.model or models.session or models.small or ""
+    count = partial(count_entries, summarizer, model=model, prefix_tokens=basis.prefix_tokens, monitor=monitor)
+    if basis.before_origin == ESTIMATE and (before_tokens := count(basis.context.entries)) is not None:
+        with job.writing():
+            rows = CompactionRun.objects.filter(pk=run.pk)
+            rows.update(before_tokens=before_tokens, before_origin=COUNTED)
+    return outcome, count(outcome.entries)
 
 
 def _clear(job: JobRun, run: CompactionRun, basis: Basis, monitor: RunMonitor, *, now: datetime) -> None:

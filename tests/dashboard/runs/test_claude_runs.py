@@ -19,6 +19,7 @@ from tests.dashboard.runs.world import make_harbour, person, record_session, run
 from tests.fakes import replies
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.replies import Reply
+from tests.recorded_talk import RecordedTalk
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CLAUDE = RunChoices(summarizer=SummarizerName.CLAUDE)
@@ -64,6 +65,18 @@ def test_count_that_fails_leaves_the_estimate(messages_api: MessagesApi, session
     assert (run.state, run.after_origin) == (RunState.DONE, "estimate")
     assert run.after_tokens == run.revisions.get().after_tokens
     assert [attempt.failure_code for attempt in run.attempts.order_by("number")] == ["", "rate_limited"]
+
+
+def test_size_before_is_counted_where_no_call_has_measured_it(messages_api: MessagesApi, session: AgentSession) -> None:
+    talk = RecordedTalk("unanswered")
+    for turn in range(3):
+        talk.ask(f"Turn {turn}: draw basin {turn}. " + "The harbour is wide. " * 500)
+    run = run_now(record_session(session.team, talk), CLAUDE)
+    assert (run.state, run.before_origin, run.after_origin) == (RunState.DONE, "counted", "counted")
+    assert [attempt.path for attempt in run.attempts.order_by("number")] == ["plain", "count", "count"]
+    before = messages_api.requests[-2].body
+    assert run.before_tokens is not None
+    assert "Turn 2: draw basin 2." in str(before["messages"])
 
 
 def test_run_without_a_model_sends_nothing_anywhere(messages_api: MessagesApi, session: AgentSession) -> None:
