@@ -44,9 +44,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
     if "DATABASE_URL" not in os.environ:
         return
-    left_out = [item for item in items if item.get_closest_marker("sqlite_only")]
+    left_out = [item for item in items if item.get_closest_marker("sqlite_only") or not _uses_database(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    """Of a test that touches no database, a round on another one would tell nothing."""
+    fixtures = {"db", "transactional_db"} & set(getattr(item, "fixturenames", ()))
+    return bool(fixtures) or item.get_closest_marker("django_db") is not None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -105,7 +105,7 @@ def check_sources(run: Run) -> None:
 
 def run_suite(run: Run) -> None:
     # A file stays in one process: what it makes once for all its tests is made once.
-    options = ("-n", str(PROCESSES), "--dist", "loadfile", "--no-loadscope-reorder")
+    options = ("-n", str(PROCESSES), "--dist", "loadfile", "--no-loadscope-reorder", "--durations=25")
     pytest = (sys.executable, "-m", "pytest", "-q", *options)
     with ExitStack() as stack:
         redis, postgresql, faults = {}, {}, {}
