@@ -25,14 +25,15 @@ def main(what: str, name: str, seconds: str) -> None:
     origin = Origin(Team.objects.get(is_local=True), owner, "import")
     took: list[float] = []
     errors: list[str] = []
-    ends_at = time.monotonic() + float(seconds)
-    while time.monotonic() < ends_at:
+    ends_at = None  # the first round also loads what writing needs: time counts from its end
+    while ends_at is None or time.monotonic() < ends_at:
         began = time.monotonic()
         try:
             _write(origin, f"{name}-{len(took)}") if what == "write" else _read()
         except DatabaseError as error:
             errors.append(str(error))
         took.append(time.monotonic() - began)
+        ends_at = ends_at or time.monotonic() + float(seconds)
     took.sort()
     slowest = took[int(len(took) * 0.99)] if took else 0.0
     sys.stdout.write(json.dumps({"rounds": len(took), "errors": errors, "p99_seconds": slowest}) + "\n")

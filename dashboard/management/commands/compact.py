@@ -79,8 +79,8 @@ class Command(PlainCommand):
             run = start_run(actor, found, choices, source="cli", now=timezone.now())
         except (RunRefused, PermissionDenied) as refusal:
             raise CommandError(str(refusal)) from None
-        logging.getLogger("dashboard").setLevel(logging.WARNING)  # it would stand between the lines of the progress
-        run, is_interrupted = _wait_for(actor, run, progress=_Progress(sys.stderr))
+        with _quiet_log():
+            run, is_interrupted = _wait_for(actor, run, progress=_Progress(sys.stderr))
         written = self._write(actor, run) if options["write"] and run.state == RunState.DONE else {}
         self.say(json.dumps({**describe_run(run), **written}, default=str) if options["json"] else tell_run(run))
         if written and not options["json"]:
@@ -171,6 +171,18 @@ def _interrupts_noted(cancel: Callable[[], object]) -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _quiet_log() -> Iterator[None]:
+    """It would stand between the lines of the progress."""
+    log = logging.getLogger("dashboard")
+    level = log.level
+    log.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 class _Progress:
