@@ -53,7 +53,7 @@ LIST_ESCAPED = """() => [...document.querySelectorAll("*")].filter((element) =>
 # Pages that show nothing of a session, or are no pages.
 NOT_OPENED = {
     "GET sign_in", "GET sign_in_link", "GET invitation", "GET openapi", "GET health_live", "GET health_ready",
-    "GET new_team", "GET password",
+    "GET new_team", "GET password", "GET resume_download",  # the last is a file
 }  # fmt: skip
 
 
