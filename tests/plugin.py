@@ -36,7 +36,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # They take minutes each: begun first, they do not keep one process busy when the others are done.
-LONG = ("tests/faults/", "tests/upgrades/", "tests/dashboard/test_supervisor.py")
+LONG = (
+    "tests/faults/",
+    "tests/upgrades/",
+    "tests/dashboard/test_supervisor.py",
+    "tests/browser/test_stored_text_never_runs.py",
+)
 
 
 @pytest.hookimpl(trylast=True)
