@@ -74,7 +74,7 @@ def count_redacted_lines(session: AgentSession) -> int:
 
 def _list_places(session: AgentSession, agent_id: str) -> list[tuple[FollowedFile, WatchedPlace]]:
     """Files that are there first, then by when they were read. The name of the file is the session's id."""
-    if not is_session_id(session.external_id):
+    if not is_session_id(session.external_id) or "\x00" in agent_id:  # no file can be called so
         return []
     name = f"/{session.external_id}.jsonl"
     if agent_id:
