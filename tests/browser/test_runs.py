@@ -186,6 +186,7 @@ def test_everything_is_done_by_keyboard(page: Page, alice: User, session: AgentS
     page.get_by_role("button", name="Start").focus()
     page.keyboard.press("Enter")
     expect(page).to_have_url(RUN)
+    page.wait_for_load_state()
     page.keyboard.press("x")
     expect(page.get_by_role("heading", level=1)).to_have_text("Compaction cancelled")
     page.keyboard.press("c")

@@ -89,8 +89,10 @@ def test_table_is_walked_by_keyboard_alone(opened: Page) -> None:
 def test_keys_lead_to_tabs_and_neighbours(opened: Page, session: AgentSession) -> None:
     opened.keyboard.press("2")
     expect(opened).to_have_url(re.compile(rf"/sessions/{session.pk}/\w+/$"))
+    opened.wait_for_load_state()
     opened.keyboard.press("1")
     expect(opened).to_have_url(re.compile(rf"/sessions/{session.pk}/$"))
+    opened.wait_for_load_state()
     opened.keyboard.press("[")
     expect(opened.get_by_role("heading", level=1)).to_have_text("newer one")
     opened.keyboard.press("]")

@@ -64,6 +64,7 @@ def test_risky_session_is_a_few_keys_away(signed_in: Page) -> None:
     signed_in.keyboard.press("g")
     signed_in.keyboard.press("s")
     expect(signed_in).to_have_url("/sessions/")
+    signed_in.wait_for_load_state()  # its keys are heard from then on
     signed_in.keyboard.press("/")
     expect(signed_in.get_by_label("Search")).to_be_focused()
     signed_in.keyboard.type("billing")
