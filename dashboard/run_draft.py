@@ -22,8 +22,6 @@ from dashboard.session_page import read_threads
 from dashboard.thread_names import UNNAMED, name_threads
 from dashboard.words import say_tokens
 
-NOT_LISTED = "-"  # what the form says while no messages are listed
-
 
 @dataclass(frozen=True)
 class Option:

@@ -159,6 +159,7 @@ HOMES = {
 HOMES_IN_COMPACTION = {
     "orjson": ("compaction.transcripts.reader",),
     "msgspec": (
+        "compaction.transcripts.usage",
         "compaction.transcripts.entries",
         "compaction.transcripts.reader",
         "compaction.transcripts.glance",

@@ -31,8 +31,8 @@ from compaction.transcripts.payloads import (
     Title,
     TurnDuration,
 )
-from compaction.transcripts.reader import make_usage
 from compaction.transcripts.skipped import SkippedLine
+from compaction.transcripts.usage import make_usage
 from compaction.transcripts.values import get_fields, get_text, get_texts
 
 # Where a hook for resumed sessions ran; older clients write progress lines, newer ones attachments.

@@ -18,22 +18,27 @@ from compaction.transcripts.calls import count_written_characters
 from compaction.transcripts.entries import (
     Block,
     Entry,
-    Iteration,
     LazyFields,
     LazySequence,
     Message,
     OtherBlock,
     TextBlock,
-    Usage,
 )
 from compaction.transcripts.frozen import make_filler
 from compaction.transcripts.lines import Line
 from compaction.transcripts.payload_fields import has_payload, read_payload
 from compaction.transcripts.payloads import Attachment, Payload, Progress
 from compaction.transcripts.skipped import Item, SkippedLine
-from compaction.transcripts.values import LARGEST_COUNT, get_fields, get_items, get_time
+from compaction.transcripts.usage import (
+    CacheCreationHead,
+    OutputDetailsHead,
+    ServerToolsHead,
+    TokensHead,
+    UsageHead,
+    make_usage,
+)
+from compaction.transcripts.values import get_fields, get_items, get_time
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _NO_JSON = msgspec.Raw(b"")
 _SPACE = re.compile(r"[ \t\r\n\x00\ufeff]*")  # JSON's own, plus the NULs of an interrupted write and a byte order mark
@@ -54,39 +59,6 @@ class _Kind(msgspec.Struct, rename="camel", gc=False):
     agent_id: str | None = None
 
 
-class _CacheCreation(msgspec.Struct, gc=False):
-    ephemeral_5m_input_tokens: _Count | None = None
-    ephemeral_1h_input_tokens: _Count | None = None
-
-
-class _ServerTools(msgspec.Struct, gc=False):
-    web_search_requests: _Count | None = None
-    web_fetch_requests: _Count | None = None
-
-
-class _OutputDetails(msgspec.Struct, gc=False):
-    thinking_tokens: _Count | None = None
-
-
-class _Tokens(msgspec.Struct, gc=False):
-    input_tokens: _Count | None = None
-    cache_creation_input_tokens: _Count | None = None
-    cache_read_input_tokens: _Count | None = None
-    output_tokens: _Count | None = None
-    cache_creation: _CacheCreation | None = None
-    type: str | None = None
-    model: str | None = None
-
-
-class _Usage(_Tokens, gc=False):
-    service_tier: str | None = None
-    inference_geo: str | None = None
-    speed: str | None = None
-    server_tool_use: _ServerTools | None = None
-    output_tokens_details: _OutputDetails | None = None
-    iterations: list[_Tokens] | None = None
-
-
 class _Diagnostics(msgspec.Struct, gc=False):
     cache_miss_reason: _Kind | None = None
 
@@ -99,7 +71,7 @@ class MessageHead(msgspec.Struct, gc=False):
     type: str | None = None
     role: str | None = None
     stop_reason: str | None = None
-    usage: _Usage | None = None
+    usage: UsageHead | None = None
     diagnostics: _Diagnostics | None = None
 
     @property
@@ -162,12 +134,12 @@ _NESTED: dict[str, type[msgspec.Struct]] = {
     "message": _Message,
     "attachment": _Kind,
     "data": _Kind,
-    "usage": _Usage,
+    "usage": UsageHead,
     "diagnostics": _Diagnostics,
     "cache_miss_reason": _Kind,
-    "cache_creation": _CacheCreation,
-    "server_tool_use": _ServerTools,
-    "output_tokens_details": _OutputDetails,
+    "cache_creation": CacheCreationHead,
+    "server_tool_use": ServerToolsHead,
+    "output_tokens_details": OutputDetailsHead,
 }
 # Large lines whose payload the head already holds; the others with a payload are small.
 _LIGHT_PAYLOADS = {"api-request-shape", "api-request-blob", "file-history-snapshot"}
@@ -270,50 +242,6 @@ def _make_message(head: _Message, line_type: str, fields: Mapping[str, object]) 
         head.stop_reason,
         is_plain,
         head.miss_reason,
-    )
-
-
-def _split_creation(tokens: _Tokens) -> tuple[int, int, int]:
-    """Cache writes in all, at 5 minutes and at 1 hour; without a split they all count as 5 minutes."""
-    total = tokens.cache_creation_input_tokens or 0
-    split = tokens.cache_creation
-    if split is None or (split.ephemeral_5m_input_tokens is None and split.ephemeral_1h_input_tokens is None):
-        return total, total, 0
-    return total, split.ephemeral_5m_input_tokens or 0, split.ephemeral_1h_input_tokens or 0
-
-
-def make_usage(head: _Usage) -> Usage:
-    """The usage of a line, from its head."""
-    total, at_5m, at_1h = _split_creation(head)
-    details, server = head.output_tokens_details, head.server_tool_use
-    return Usage(
-        head.input_tokens or 0,
-        head.output_tokens or 0,
-        total,
-        at_5m,
-        at_1h,
-        head.cache_read_input_tokens or 0,
-        details.thinking_tokens if details else None,
-        (server.web_search_requests or 0) if server else 0,
-        (server.web_fetch_requests or 0) if server else 0,
-        tuple(_make_iteration(tokens) for tokens in head.iterations) if head.iterations else (),
-        head.service_tier,
-        head.speed,
-        head.inference_geo,
-    )
-
-
-def _make_iteration(tokens: _Tokens) -> Iteration:
-    total, at_5m, at_1h = _split_creation(tokens)
-    return Iteration(
-        type=tokens.type or "message",
-        model=tokens.model,
-        input_tokens=tokens.input_tokens or 0,
-        output_tokens=tokens.output_tokens or 0,
-        cache_creation_tokens=total,
-        cache_creation_5m_tokens=at_5m,
-        cache_creation_1h_tokens=at_1h,
-        cache_read_tokens=tokens.cache_read_input_tokens or 0,
     )
 
 
@@ -440,7 +368,7 @@ def _convert_leniently(fields: Mapping[str, object], kind: type[_SomeStruct]) ->
         value = fields.get(place.encode_name)
         nested = _NESTED.get(place.name)
         if place.name == "iterations" and isinstance(value, list):
-            known[place.name] = [_convert_leniently(item, _Tokens) for item in value if isinstance(item, Mapping)]
+            known[place.name] = [_convert_leniently(item, TokensHead) for item in value if isinstance(item, Mapping)]
         elif nested is not None and isinstance(value, Mapping):
             known[place.name] = _convert_leniently(value, nested)
         elif value is not None and _is_simple(value, place.type):

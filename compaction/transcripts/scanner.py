@@ -24,10 +24,10 @@ from compaction.transcripts.reader import (
     decode_head,
     drop_content,
     make_entry,
-    make_usage,
     read_line,
 )
 from compaction.transcripts.skipped import Item, SkippedLine
+from compaction.transcripts.usage import make_usage
 
 # The rest of what a metrics-only reading wants whole: boundaries and durations, older summaries, costs.
 KEPT_TYPES = frozenset({"system", "SummaryMessage", "cost-state"})

@@ -9,8 +9,9 @@ import zstandard
 
 from compaction.cache.request import write_json
 from compaction.transcripts.calls import settle_output
-from compaction.transcripts.entries import Iteration, Usage
+from compaction.transcripts.entries import Usage
 from compaction.transcripts.reader import load_json
+from compaction.transcripts.usage import read_usage
 from compaction.transcripts.values import get_count, get_fields, get_items, get_text
 
 LARGEST_BODY_BYTES = 64 * 1024 * 1024
@@ -192,47 +193,3 @@ def _close_block(block: dict[str, object]) -> None:
 def _list_edits(fields: Fields) -> list[Fields]:
     edits = get_items(get_fields(fields, "context_management"), "applied_edits")
     return [edit for edit in edits if isinstance(edit, Mapping)]
-
-
-def read_usage(fields: Fields) -> Usage:
-    """Usage as the API writes it; writes without a split count as 5 minutes."""
-    total, short, long = _split_writes(fields)
-    server = get_fields(fields, "server_tool_use")
-    return Usage(
-        input_tokens=get_count(fields, "input_tokens") or 0,
-        output_tokens=get_count(fields, "output_tokens") or 0,
-        cache_creation_tokens=total,
-        cache_creation_5m_tokens=short,
-        cache_creation_1h_tokens=long,
-        cache_read_tokens=get_count(fields, "cache_read_input_tokens") or 0,
-        thinking_tokens=get_count(get_fields(fields, "output_tokens_details"), "thinking_tokens"),
-        web_search_requests=get_count(server, "web_search_requests") or 0,
-        web_fetch_requests=get_count(server, "web_fetch_requests") or 0,
-        iterations=tuple(
-            _read_iteration(each) for each in get_items(fields, "iterations") if isinstance(each, Mapping)
-        ),
-        service_tier=get_text(fields, "service_tier"),
-        speed=get_text(fields, "speed"),
-        inference_geo=get_text(fields, "inference_geo"),
-    )
-
-
-def _read_iteration(fields: Fields) -> Iteration:
-    total, short, long = _split_writes(fields)
-    return Iteration(
-        type=get_text(fields, "type") or "message",
-        model=get_text(fields, "model"),
-        input_tokens=get_count(fields, "input_tokens") or 0,
-        output_tokens=get_count(fields, "output_tokens") or 0,
-        cache_creation_tokens=total,
-        cache_creation_5m_tokens=short,
-        cache_creation_1h_tokens=long,
-        cache_read_tokens=get_count(fields, "cache_read_input_tokens") or 0,
-    )
-
-
-def _split_writes(fields: Fields) -> tuple[int, int, int]:
-    split = get_fields(fields, "cache_creation")
-    short, long = (get_count(split, f"ephemeral_{name}_input_tokens") for name in ("5m", "1h"))
-    total = get_count(fields, "cache_creation_input_tokens") or 0
-    return (total, total, 0) if short is None and long is None else (total, short or 0, long or 0)

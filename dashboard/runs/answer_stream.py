@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from compaction.transcripts.calls import CHARACTERS_PER_OUTPUT_TOKEN, settle_output
-from compaction.transcripts.entries import Iteration, Usage
-from compaction.transcripts.values import get_count, get_fields, get_items, get_text
+from compaction.transcripts.entries import Usage
+from compaction.transcripts.usage import read_usage
+from compaction.transcripts.values import get_fields, get_text
 
 LARGEST_ANSWER_CHARACTERS = 1_000_000  # ten times the output cap of a summary; more is no summary
 
@@ -85,37 +86,3 @@ class AnswerStream:
     def _take_usage(self, usage: Mapping[str, object]) -> None:
         """Later figures stand for earlier ones; what the end leaves out, the start has said."""
         self._usage |= {name: value for name, value in usage.items() if value is not None}
-
-
-def read_usage(fields: Mapping[str, object]) -> Usage:
-    """The `usage` of a response of the API."""
-    server = get_fields(fields, "server_tool_use")
-    return Usage(
-        **_read_tokens(fields),
-        thinking_tokens=get_count(get_fields(fields, "output_tokens_details"), "thinking_tokens"),
-        web_search_requests=get_count(server, "web_search_requests") or 0,
-        web_fetch_requests=get_count(server, "web_fetch_requests") or 0,
-        iterations=tuple(
-            Iteration(type=get_text(each, "type") or "message", model=get_text(each, "model"), **_read_tokens(each))
-            for each in get_items(fields, "iterations")
-            if isinstance(each, Mapping)
-        ),
-        service_tier=get_text(fields, "service_tier"),
-        speed=get_text(fields, "speed"),
-        inference_geo=get_text(fields, "inference_geo"),
-    )
-
-
-def _read_tokens(fields: Mapping[str, object]) -> dict[str, int]:
-    total = get_count(fields, "cache_creation_input_tokens") or 0
-    split = get_fields(fields, "cache_creation")
-    at_1h = get_count(split, "ephemeral_1h_input_tokens") or 0
-    at_5m = get_count(split, "ephemeral_5m_input_tokens")
-    return {
-        "input_tokens": get_count(fields, "input_tokens") or 0,
-        "output_tokens": get_count(fields, "output_tokens") or 0,
-        "cache_creation_tokens": total,
-        "cache_creation_5m_tokens": total - at_1h if at_5m is None else at_5m,
-        "cache_creation_1h_tokens": at_1h,
-        "cache_read_tokens": get_count(fields, "cache_read_input_tokens") or 0,
-    }

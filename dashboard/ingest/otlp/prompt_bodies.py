@@ -12,8 +12,8 @@ from compaction.cache.fingerprint import Fingerprint, take_fingerprint
 from compaction.cache.request import PromptRequest, write_canonical, write_json
 from compaction.cache.request_lines import read_raw_body
 from compaction.errors import BodyUnreadable
-from compaction.transcripts.entries import Usage
 from compaction.transcripts.reader import load_json
+from compaction.transcripts.usage import read_usage
 from compaction.transcripts.values import get_count, get_fields, get_text
 from dashboard.ingest.observed import ObservedShape, Rules
 from dashboard.ingest.otlp.attributes import find_name, find_text
@@ -81,12 +81,12 @@ def read_response_body(told: Attributes, about: About, *, at: datetime | None, k
     message = _load_message(find_text(told, "body") or "")
     request_id = find_name(told, "request_id")
     message_id = find_name(told, "message.id") or get_text(message, "id")
-    usage = _read_usage(get_fields(message, "usage"))
-    if usage is None or (request_id is None and message_id is None):
+    usage = get_fields(message, "usage")
+    if get_count(usage, "output_tokens") is None or (request_id is None and message_id is None):
         return Dropped.CUT_BODY
     answer = Answer(
         call_id=request_id or message_id or key,
-        usage=usage,
+        usage=read_usage(usage),
         model=get_text(message, "model") or find_name(told, "model"),
         stop_reason=get_text(message, "stop_reason"),
         request_id=request_id,
@@ -105,20 +105,3 @@ def _load_message(text: str) -> Mapping[str, object]:
     except (ValueError, RecursionError):
         return {}
     return message if isinstance(message, Mapping) else {}
-
-
-def _read_usage(told: Mapping[str, object]) -> Usage | None:
-    output_tokens = get_count(told, "output_tokens")
-    if output_tokens is None:
-        return None
-    split = get_fields(told, "cache_creation")
-    long = get_count(split, "ephemeral_1h_input_tokens") or 0
-    written = max(get_count(told, "cache_creation_input_tokens") or 0, long)
-    return Usage(
-        input_tokens=get_count(told, "input_tokens") or 0,
-        output_tokens=output_tokens,
-        cache_creation_tokens=written,
-        cache_creation_5m_tokens=written - long,
-        cache_creation_1h_tokens=long,
-        cache_read_tokens=get_count(told, "cache_read_input_tokens") or 0,
-    )

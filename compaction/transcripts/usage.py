@@ -1,0 +1,135 @@
+"""Usage as the API writes it: in the head of a line, decoded in one pass, or as the fields of any response."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+
+from compaction.transcripts.entries import Iteration, Usage
+from compaction.transcripts.values import LARGEST_COUNT, get_count, get_fields, get_items, get_text
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+
+
+# The structs hold no cycles, so the collector need not walk them: gc=False.
+class CacheCreationHead(msgspec.Struct, gc=False):
+    """Cache writes by lifetime."""
+
+    ephemeral_5m_input_tokens: _Count | None = None
+    ephemeral_1h_input_tokens: _Count | None = None
+
+
+class ServerToolsHead(msgspec.Struct, gc=False):
+    """What the server's own tools did."""
+
+    web_search_requests: _Count | None = None
+    web_fetch_requests: _Count | None = None
+
+
+class OutputDetailsHead(msgspec.Struct, gc=False):
+    """The output taken apart."""
+
+    thinking_tokens: _Count | None = None
+
+
+class TokensHead(msgspec.Struct, gc=False):
+    """Figures of a response, or of one iteration of it."""
+
+    input_tokens: _Count | None = None
+    cache_creation_input_tokens: _Count | None = None
+    cache_read_input_tokens: _Count | None = None
+    output_tokens: _Count | None = None
+    cache_creation: CacheCreationHead | None = None
+    type: str | None = None
+    model: str | None = None
+
+
+class UsageHead(TokensHead, gc=False):
+    """The usage of a line, as far as it is looked at."""
+
+    service_tier: str | None = None
+    inference_geo: str | None = None
+    speed: str | None = None
+    server_tool_use: ServerToolsHead | None = None
+    output_tokens_details: OutputDetailsHead | None = None
+    iterations: list[TokensHead] | None = None
+
+
+def make_usage(head: UsageHead) -> Usage:
+    """The usage of a line, from its head."""
+    total, at_5m, at_1h = _split_head(head)
+    details, server = head.output_tokens_details, head.server_tool_use
+    return Usage(
+        head.input_tokens or 0,
+        head.output_tokens or 0,
+        total,
+        at_5m,
+        at_1h,
+        head.cache_read_input_tokens or 0,
+        details.thinking_tokens if details else None,
+        (server.web_search_requests or 0) if server else 0,
+        (server.web_fetch_requests or 0) if server else 0,
+        tuple(_make_iteration(tokens) for tokens in head.iterations) if head.iterations else (),
+        head.service_tier,
+        head.speed,
+        head.inference_geo,
+    )
+
+
+def _make_iteration(tokens: TokensHead) -> Iteration:
+    total, at_5m, at_1h = _split_head(tokens)
+    return Iteration(
+        type=tokens.type or "message",
+        model=tokens.model,
+        input_tokens=tokens.input_tokens or 0,
+        output_tokens=tokens.output_tokens or 0,
+        cache_creation_tokens=total,
+        cache_creation_5m_tokens=at_5m,
+        cache_creation_1h_tokens=at_1h,
+        cache_read_tokens=tokens.cache_read_input_tokens or 0,
+    )
+
+
+def _split_head(tokens: TokensHead) -> tuple[int, int, int]:
+    total, split = tokens.cache_creation_input_tokens or 0, tokens.cache_creation
+    if split is None:
+        return total, total, 0
+    return _split_writes(total, split.ephemeral_5m_input_tokens, split.ephemeral_1h_input_tokens)
+
+
+def _split_writes(total: int, at_5m: int | None, at_1h: int | None) -> tuple[int, int, int]:
+    """Cache writes in all, at 5 minutes and at 1 hour; without a split they all count as 5 minutes."""
+    return (total, total, 0) if at_5m is None and at_1h is None else (total, at_5m or 0, at_1h or 0)
+
+
+def read_usage(fields: Mapping[str, object]) -> Usage:
+    """The usage of a response; a field that is not what it should be counts as not told."""
+    server = get_fields(fields, "server_tool_use")
+    return Usage(
+        **_read_tokens(fields),
+        thinking_tokens=get_count(get_fields(fields, "output_tokens_details"), "thinking_tokens"),
+        web_search_requests=get_count(server, "web_search_requests") or 0,
+        web_fetch_requests=get_count(server, "web_fetch_requests") or 0,
+        iterations=tuple(
+            Iteration(type=get_text(each, "type") or "message", model=get_text(each, "model"), **_read_tokens(each))
+            for each in get_items(fields, "iterations")
+            if isinstance(each, Mapping)
+        ),
+        service_tier=get_text(fields, "service_tier"),
+        speed=get_text(fields, "speed"),
+        inference_geo=get_text(fields, "inference_geo"),
+    )
+
+
+def _read_tokens(fields: Mapping[str, object]) -> dict[str, int]:
+    split = get_fields(fields, "cache_creation")
+    told = (get_count(split, f"ephemeral_{name}_input_tokens") for name in ("5m", "1h"))
+    total, at_5m, at_1h = _split_writes(get_count(fields, "cache_creation_input_tokens") or 0, *told)
+    return {
+        "input_tokens": get_count(fields, "input_tokens") or 0,
+        "output_tokens": get_count(fields, "output_tokens") or 0,
+        "cache_creation_tokens": total,
+        "cache_creation_5m_tokens": at_5m,
+        "cache_creation_1h_tokens": at_1h,
+        "cache_read_tokens": get_count(fields, "cache_read_input_tokens") or 0,
+    }
