@@ -7,11 +7,10 @@ from django.utils import timezone
 from compaction.compactors.losses import LossReport, find_losses
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry
+from dashboard.ingest.kept_losses import describe_losses
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.jobs.run import JobRun
 from dashboard.models import AgentSession, CompactionKind, ObservedCompaction
-
-_LONGEST_LIST = 200  # findings kept of one compaction; the score counts all
 
 
 def audit_compactions(run: JobRun) -> None:
@@ -47,12 +46,5 @@ def _keep(compaction: ObservedCompaction, report: LossReport | None) -> None:
     compaction.audited_at = timezone.now()
     if report is not None:
         compaction.loss_score = report.score
-        compaction.losses = {
-            "parts": [[part.part.value, part.weight, part.found, part.present] for part in report.parts],
-            "lost_count": len(report.lost),
-            "lost": [
-                {"part": finding.part.value, "quote": finding.quote, "entry": finding.entry_uuid}
-                for finding in report.lost[:_LONGEST_LIST]
-            ],
-        }
+        compaction.losses = describe_losses(report)
     compaction.save(update_fields=["audited_at", "loss_score", "losses"])

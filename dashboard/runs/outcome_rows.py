@@ -11,11 +11,10 @@ from compaction.context.tokens import add_margin, count_text_tokens
 from compaction.ports import Stage
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.writer import write_items
+from dashboard.ingest.kept_losses import describe_losses
 from dashboard.ingest.segments import compress
 from dashboard.models import CompactionRun, RunRevision, RunState
 from dashboard.runs.basis import COUNTED, ESTIMATE, Basis
-
-MOST_FINDINGS = 200  # kept of one audit; the score counts all
 
 
 def keep_outcome(
@@ -79,18 +78,6 @@ def pack_lines(entries: Iterable[Entry]) -> bytes:
 
 def pack_details(details: Mapping[str, object]) -> bytes:
     return compress(json.dumps(details, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace"))
-
-
-def describe_losses(report: LossReport) -> dict[str, object]:
-    """As the audit of observed compactions keeps them."""
-    return {
-        "parts": [[part.part.value, part.weight, part.found, part.present] for part in report.parts],
-        "lost_count": len(report.lost),
-        "lost": [
-            {"part": finding.part.value, "quote": _strip_nul(finding.quote), "entry": finding.entry_uuid}
-            for finding in report.lost[:MOST_FINDINGS]
-        ],
-    }
 
 
 def _describe_outcome(outcome: Outcome) -> dict[str, object]:

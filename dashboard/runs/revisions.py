@@ -8,10 +8,10 @@ from compaction.compactors.losses import find_losses
 from compaction.compactors.summary_answer import collapse_blank_lines, find_missing_sections
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.ports import Variant
+from dashboard.ingest.kept_losses import describe_losses
 from dashboard.models import CompactionRun, RunKind, RunRevision, User
 from dashboard.runs.basis import read_basis
 from dashboard.runs.choices import RunRefused
-from dashboard.runs.outcome_rows import describe_losses
 from dashboard.runs.outcomes import read_outcome, replace_summary
 from dashboard.runs.texts import clean_text
 
