@@ -101,8 +101,8 @@ def list_asks(sessions: int, big_session_pk: int) -> Iterator[Ask]:
 
 def deep_url(sort: str, depth: int) -> str:
     from dashboard.models import AgentSession
-    from dashboard.session_filters import SortName
-    from dashboard.session_paging import SORTS, spell_place
+    from dashboard.pages.session_filters import SortName
+    from dashboard.pages.session_paging import SORTS, spell_place
 
     columns = SORTS[SortName(sort)]
     order = [f"-{column.name}" if column.is_falling else column.name for column in columns]

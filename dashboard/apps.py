@@ -3,7 +3,7 @@
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
-from dashboard.search_index import ensure_search_index, refresh_statistics
+from dashboard.pages.search_index import ensure_search_index, refresh_statistics
 
 
 class DashboardConfig(AppConfig):

@@ -9,11 +9,11 @@ PROGRAMS = ("hook", "statusline")  # run by coding agents, again and again: each
 def main() -> NoReturn:
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name == "hook":
-        from dashboard import hook_forwarder  # noqa: PLC0415
+        from dashboard.client import hook_forwarder  # noqa: PLC0415
 
         sys.exit(hook_forwarder.main(sys.argv[2:]))
     if name == "statusline":
-        from dashboard import statusline  # noqa: PLC0415
+        from dashboard.client import statusline  # noqa: PLC0415
 
         sys.exit(statusline.main(sys.argv[2:]))
     from dashboard import cli  # noqa: PLC0415

@@ -162,7 +162,7 @@ TEMPLATES: list[dict[str, Any]] = [
         },
     }
 ]
-FORM_RENDERER = "dashboard.forms.PlimsollRenderer"
+FORM_RENDERER = "dashboard.pages.forms.PlimsollRenderer"
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 LANGUAGE_CODE = "en"

@@ -18,13 +18,7 @@ DECODERS = tuple(
     )
 )
 # What a coding agent starts and waits for: it loads little, and nothing of Django.
-CLIENT_PROGRAMS = tuple(
-    f"dashboard.{name}"
-    for name in (
-        *("statusline", "status_lines", "status_gauge", "status_values", "hook_forwarder"),
-        *("background_sending", "client_folder", "spool", "spool_sender"),
-    )
-)
+CLIENT_PROGRAMS = "dashboard.client"
 # The writer of sessions, and the parts it is made of.
 RECORD = tuple(f"dashboard.ingest.{name}" for name in ("record", "new_sessions", "counting", "rows", "stored_lines"))
 
@@ -66,11 +60,11 @@ DOORS = (
             "msgspec",
             "compaction",
             "dashboard.session_levels",
-            "dashboard.status_values",
+            "dashboard.client.status_values",
             *DECODERS,
         ),
     ),
-    Door(CLIENT_PROGRAMS, only=("compaction", "dashboard.version", *CLIENT_PROGRAMS)),
+    Door((CLIENT_PROGRAMS,), only=("compaction", "dashboard.version", "dashboard.environment", CLIENT_PROGRAMS)),
     Door(
         RECORD,
         never=("django.http", "requests", "celery"),
@@ -141,7 +135,7 @@ DOORS = (
         ),
     ),
     Door(
-        ("dashboard.access", "dashboard.gauges", "dashboard.ledger", "dashboard.charts"),
+        ("dashboard.access", "dashboard.pages", "dashboard.charts"),
         never=("dashboard.views", "dashboard.api", "dashboard.ingest.endpoints", "dashboard.runs.perform", "celery"),
     ),
     Door(("dashboard",), never=("django.contrib.admin",)),  # it would go around dashboard.access
@@ -171,8 +165,8 @@ HOMES_IN_COMPACTION = {
 LATE = {
     "dashboard.cli": "dashboard.management",
     "dashboard.console": "dashboard",
-    "dashboard.statusline": "dashboard.status_lines",
-    "dashboard.background_sending": "dashboard.spool_sender",
+    "dashboard.client.statusline": "dashboard.client.status_lines",
+    "dashboard.client.background_sending": "dashboard.client.spool_sender",
     "compaction.context.prices": "genai_prices",
 }
 

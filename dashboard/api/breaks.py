@@ -14,9 +14,9 @@ from dashboard.access import Act
 from dashboard.api.listing import MOST_ROWS, Name, find_session, read_before
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
-from dashboard.break_page import BreakPage, read_break
-from dashboard.ledger import PAGE_SIZE, LossFilter, LossPage, list_losses
-from dashboard.prefix_view import PrefixView, spell_path
+from dashboard.pages.break_page import BreakPage, read_break
+from dashboard.pages.ledger import PAGE_SIZE, LossFilter, LossPage, list_losses
+from dashboard.pages.prefix_view import PrefixView, spell_path
 
 router = Router(tags=["cache breaks"])
 

@@ -14,9 +14,9 @@ from dashboard.access import Act
 from dashboard.api.listing import MOST_ROWS, Name, find_session, read_before
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
-from dashboard.compaction_page import CompactionPage, read_compaction
-from dashboard.compaction_rows import CompactionFilter, CompactionPageOfRows, list_compactions
-from dashboard.ledger import PAGE_SIZE
+from dashboard.pages.compaction_page import CompactionPage, read_compaction
+from dashboard.pages.compaction_rows import CompactionFilter, CompactionPageOfRows, list_compactions
+from dashboard.pages.ledger import PAGE_SIZE
 
 router = Router(tags=["compactions"])
 

@@ -8,7 +8,7 @@ from ninja import Field, Router, Schema
 from dashboard.api.listing import find_session
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
-from dashboard.context_page import ContextPage, read_context
+from dashboard.pages.context_page import ContextPage, read_context
 
 router = Router(tags=["sessions"])
 

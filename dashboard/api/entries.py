@@ -11,7 +11,7 @@ from dashboard import access
 from dashboard.access import Act
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
-from dashboard.entry_search import FoundEntry, find_entries
+from dashboard.pages.entry_search import FoundEntry, find_entries
 
 router = Router(tags=["sessions"])
 

@@ -9,8 +9,8 @@ from pydantic import StringConstraints
 from dashboard import access
 from dashboard.access import Act
 from dashboard.api.request import ApiRequest
-from dashboard.keyset import Place, read_place
 from dashboard.models import AgentSession
+from dashboard.pages.keyset import Place, read_place
 
 MOST_ROWS = 200
 # A NUL would reach PostgreSQL, which takes none.

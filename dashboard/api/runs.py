@@ -21,9 +21,9 @@ from dashboard.api.run_schemas import (
     RunsOut,
 )
 from dashboard.api.schemas import Problem
-from dashboard.content_state import find_content_state
-from dashboard.ledger import PAGE_SIZE
 from dashboard.models import AgentSession, CompactionRun, RunRevision, RunState
+from dashboard.pages.content_state import find_content_state
+from dashboard.pages.ledger import PAGE_SIZE
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.endings import close_stranded, list_stranded
 from dashboard.runs.failures import describe_failure

@@ -14,9 +14,9 @@ from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
 from dashboard.api.session_schemas import CallsAsked, CallsOut, SessionDetailOut
 from dashboard.models import AgentSession
-from dashboard.session_calls import list_calls
-from dashboard.session_page import Relative, SessionHeader, read_header
-from dashboard.session_settings import list_line_settings
+from dashboard.pages.session_calls import list_calls
+from dashboard.pages.session_page import Relative, SessionHeader, read_header
+from dashboard.pages.session_settings import list_line_settings
 
 router = Router(tags=["sessions"])
 

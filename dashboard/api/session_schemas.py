@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from ninja import Field, Schema
 
-from dashboard.live_state import LiveState
+from dashboard.pages.live_state import LiveState
 
 
 class RangeOut(Schema):

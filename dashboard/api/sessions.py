@@ -9,16 +9,17 @@ from django.utils import timezone
 from ninja import Field, Query, Router, Schema
 from ninja.errors import HttpError
 
-from dashboard import access, gauges
+from dashboard import access
 from dashboard.access import Act
 from dashboard.api.answers import answer_json
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
-from dashboard.fleet import count_fleet
-from dashboard.live_state import LiveState
+from dashboard.pages import gauges
+from dashboard.pages.fleet import count_fleet
+from dashboard.pages.live_state import LiveState
+from dashboard.pages.session_filters import ActiveWithin, SessionFilters, SortName
+from dashboard.pages.session_paging import BadPlace, Cursor
 from dashboard.person_zone import find_zone
-from dashboard.session_filters import ActiveWithin, SessionFilters, SortName
-from dashboard.session_paging import BadPlace, Cursor
 
 MOST_ROWS = 200
 

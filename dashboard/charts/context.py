@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from compaction.context.thresholds import Lines, Reading
 from dashboard.chart_data import ContextPart
 from dashboard.charts import Chart, Series, build_figure, escape_markup
-from dashboard.gauge_bar import draw_gauge
+from dashboard.pages.gauge_bar import draw_gauge
 from dashboard.words import join_words, say_tokens
 
 # More areas than this in one part cannot be read; the smaller ones are put together.

@@ -5,7 +5,7 @@ from typing import Any
 
 from compaction.context.thresholds import Lines, read_level
 from dashboard.chart_data import TimelineLine
-from dashboard.gauge_bar import draw_gauge
+from dashboard.pages.gauge_bar import draw_gauge
 from dashboard.words import say_size
 
 _HEADROOM = 1.18

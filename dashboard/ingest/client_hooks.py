@@ -9,10 +9,10 @@ from typing import Any
 
 from compaction.cache.facts import REPORT, ClientTold, Compacted, LineFact, LineKind, change_fact
 from compaction.context.tokens import count_text_tokens
+from dashboard.client.status_values import read_count, read_number
 from dashboard.ingest.client_json import find_time, read_objects, read_text
 from dashboard.ingest.observed import ObservedLine, ObservedSession, Prepared, Rules
 from dashboard.ingest.transcripts import find_redactor
-from dashboard.status_values import read_count, read_number
 
 NAME = "hooks"
 NOT_KNOWN = "hook event of another kind"

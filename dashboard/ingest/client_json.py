@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from dashboard.client.status_values import read_time
 from dashboard.ingest.observed import LineProblem
-from dashboard.status_values import read_time
 
 LARGEST_COUNT = 2_000
 _EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)

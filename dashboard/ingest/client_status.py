@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from compaction.cache.facts import REPORT, ClientTold, LineFact, LineKind
+from dashboard.client.status_values import StatusValues, read_status
 from dashboard.ingest.client_json import find_time, read_moment, read_objects, read_text
 from dashboard.ingest.observed import ObservedLine, ObservedSession, Prepared
-from dashboard.status_values import StatusValues, read_status
 
 NAME = "statusline"
 NO_SESSION = "status without a session"

@@ -18,8 +18,8 @@ from compaction.context.model_names import LONGEST_NAME, read_model_name
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.errors import RunError
 from compaction.ports import Monitor, Path, SummaryAnswer, SummaryRequest
-from dashboard.live_state import LiveState, find_live_state
 from dashboard.models import AgentSession, SummarizerName
+from dashboard.pages.live_state import LiveState, find_live_state
 from dashboard.runs.basis import Basis, read_basis
 from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices, RunRefused
 from dashboard.runs.costs import ExpectedCost, choose_models, count_request_tokens, expect_cost

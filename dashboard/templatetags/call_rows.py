@@ -5,7 +5,7 @@ from html import escape
 from django import template
 from django.utils.safestring import SafeString
 
-from dashboard.session_calls import CallPage, CallRow
+from dashboard.pages.session_calls import CallPage, CallRow
 from dashboard.templatetags.plimsoll import moment
 
 register = template.Library()

@@ -12,8 +12,8 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from dashboard.charts import Chart
-from dashboard.gauge_bar import GaugeBar, GaugeScale
-from dashboard.sparkline import draw_sparkline
+from dashboard.pages.gauge_bar import GaugeBar, GaugeScale
+from dashboard.pages.sparkline import draw_sparkline
 
 register = template.Library()
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.glossary import explain_term
+from dashboard.pages.glossary import explain_term
 from dashboard.words import say_percent, say_seconds, say_tokens, say_usd
 
 register = template.Library()

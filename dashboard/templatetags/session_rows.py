@@ -10,8 +10,8 @@ from django import template
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from dashboard.gauges import SessionRow
-from dashboard.sparkline import draw_hits
+from dashboard.pages.gauges import SessionRow
+from dashboard.pages.sparkline import draw_hits
 from dashboard.templatetags.drawings import gauge
 from dashboard.templatetags.plimsoll import say_ago
 from dashboard.words import say_percent, say_usd

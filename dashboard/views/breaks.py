@@ -5,9 +5,9 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from dashboard import access
-from dashboard.break_page import read_break
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
+from dashboard.pages.break_page import read_break
 
 
 @require_safe

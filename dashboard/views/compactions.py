@@ -5,10 +5,10 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from dashboard import access
-from dashboard.compaction_messages import FATE_MEANINGS
-from dashboard.compaction_page import read_compaction
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
+from dashboard.pages.compaction_messages import FATE_MEANINGS
+from dashboard.pages.compaction_page import read_compaction
 
 _LONGEST_NUMBER = 9
 

@@ -17,10 +17,10 @@ from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts import invitations as accounts
 from dashboard.accounts.refusals import Refused
-from dashboard.forms import InvitationForm, NewAccountForm
 from dashboard.models import Invitation, Role
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
+from dashboard.pages.forms import InvitationForm, NewAccountForm
 from dashboard.views.sign_in import BACKEND
 from dashboard.views.team_page import signed_in, team_rights
 

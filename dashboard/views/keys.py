@@ -12,9 +12,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts import keys as accounts
-from dashboard.forms import KeyForm
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
+from dashboard.pages.forms import KeyForm
 from dashboard.views.team_page import signed_in, team_rights
 
 

@@ -12,7 +12,7 @@ from dashboard.access import Act
 from dashboard.models import AgentSession, CompactionRun, RunState
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
-from dashboard.run_draft import RunDraft, make_draft
+from dashboard.pages.run_draft import RunDraft, make_draft
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.start import start_run
 

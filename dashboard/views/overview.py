@@ -12,11 +12,11 @@ from django.views.decorators.http import require_safe
 from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.charts.money import draw_spend_per_day
-from dashboard.fleet import Fleet, above_filters, look_at_fleet, risk_filters
 from dashboard.models import Team
 from dashboard.page_context import current_team
 from dashboard.page_request import PageRequest
-from dashboard.session_filters import ActiveWithin, SessionFilters, SortName
+from dashboard.pages.fleet import Fleet, above_filters, look_at_fleet, risk_filters
+from dashboard.pages.session_filters import ActiveWithin, SessionFilters, SortName
 from dashboard.words import say_percent, say_usd
 
 

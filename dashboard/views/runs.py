@@ -12,15 +12,15 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard import access
 from dashboard.access import Act
-from dashboard.compaction_messages import FATE_MEANINGS, Fate
 from dashboard.models import CompactionRun, RunState
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
-from dashboard.resume_page import read_resume_ways
-from dashboard.run_comparison import compare_runs as compare
-from dashboard.run_page import RunPage, read_run
-from dashboard.run_progress import tell_progress
-from dashboard.run_rows import read_runs
+from dashboard.pages.compaction_messages import FATE_MEANINGS, Fate
+from dashboard.pages.resume_page import read_resume_ways
+from dashboard.pages.run_comparison import compare_runs as compare
+from dashboard.pages.run_page import RunPage, read_run
+from dashboard.pages.run_progress import tell_progress
+from dashboard.pages.run_rows import read_runs
 from dashboard.runs.breakers import reset_breaker as reset
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.endings import close_stranded, list_stranded

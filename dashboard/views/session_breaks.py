@@ -3,10 +3,10 @@
 from django.http import HttpResponse
 
 from dashboard import access
-from dashboard.keyset import read_place
-from dashboard.ledger import list_session_losses, total_causes
 from dashboard.models import AgentSession, LossKind
 from dashboard.page_request import PageRequest
+from dashboard.pages.keyset import read_place
+from dashboard.pages.ledger import list_session_losses, total_causes
 from dashboard.views.session_frame import render_tab
 
 

@@ -3,11 +3,11 @@
 from django.http import HttpResponse
 
 from dashboard import access
-from dashboard.compaction_rows import list_session_compactions
-from dashboard.keyset import read_place
 from dashboard.models import AgentSession, CompactionKind
 from dashboard.page_request import PageRequest
-from dashboard.run_rows import list_session_runs
+from dashboard.pages.compaction_rows import list_session_compactions
+from dashboard.pages.keyset import read_place
+from dashboard.pages.run_rows import list_session_runs
 from dashboard.views.new_run import read_number
 from dashboard.views.session_frame import render_tab
 

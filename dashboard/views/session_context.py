@@ -5,9 +5,9 @@ from django.utils import timezone
 
 from dashboard.chart_data import ContextPart
 from dashboard.charts.context import draw_composition
-from dashboard.context_page import read_context
 from dashboard.models import AgentSession
 from dashboard.page_request import PageRequest
+from dashboard.pages.context_page import read_context
 from dashboard.views.session_frame import render_tab
 
 

@@ -12,8 +12,8 @@ from dashboard.charts.context import draw_indicator
 from dashboard.models import AgentSession
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
-from dashboard.session_page import SessionHeader, read_header
-from dashboard.session_runs import look_at_runs
+from dashboard.pages.session_page import SessionHeader, read_header
+from dashboard.pages.session_runs import look_at_runs
 
 FIRST_TAB = "timeline"
 

@@ -5,8 +5,8 @@ from django.utils import timezone
 
 from dashboard.models import AgentSession
 from dashboard.page_request import PageRequest
-from dashboard.session_page import find_shown_thread, read_header, read_lines, read_threads
-from dashboard.session_settings import read_settings
+from dashboard.pages.session_page import find_shown_thread, read_header, read_lines, read_threads
+from dashboard.pages.session_settings import read_settings
 from dashboard.views.session_frame import render_tab
 
 

@@ -12,10 +12,10 @@ from django.utils import timezone
 from dashboard.chart_data import TimelineAxis
 from dashboard.models import AgentSession
 from dashboard.page_request import PageRequest
-from dashboard.session_call import read_call
-from dashboard.session_calls import read_calls, read_page
-from dashboard.session_page import read_header, read_threads
-from dashboard.session_timeline import draw_session
+from dashboard.pages.session_call import read_call
+from dashboard.pages.session_calls import read_calls, read_page
+from dashboard.pages.session_page import read_header, read_threads
+from dashboard.pages.session_timeline import draw_session
 from dashboard.views.session_frame import FIRST_TAB, render_tab, tab_url
 
 CALL_PLACE, TABLE_PLACE = "call-details", "calls-table"  # ids in the page that htmx fills

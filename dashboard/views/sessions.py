@@ -8,11 +8,12 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 from django_htmx.http import push_url
 
-from dashboard import access, gauges
+from dashboard import access
 from dashboard.page_request import PageRequest
-from dashboard.session_choices import list_choices
-from dashboard.session_filters import ACTIVE_WORDS, LEVEL_CHOICES, LEVEL_WORDS, SORT_WORDS, SessionFilters
-from dashboard.session_paging import BadPlace, Cursor
+from dashboard.pages import gauges
+from dashboard.pages.session_choices import list_choices
+from dashboard.pages.session_filters import ACTIVE_WORDS, LEVEL_CHOICES, LEVEL_WORDS, SORT_WORDS, SessionFilters
+from dashboard.pages.session_paging import BadPlace, Cursor
 
 LIST_ID, LIST_TEMPLATE = "session-list", "sessions/_list.html"
 

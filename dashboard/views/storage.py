@@ -16,9 +16,9 @@ from dashboard.ingest.redaction import ASSIGNED, FORMS, Redactor
 from dashboard.models import Team
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
+from dashboard.pages.policy_forms import StorageDraft
 from dashboard.policies.changes import change_policy
 from dashboard.policies.in_force import TeamSettings, find_policy
-from dashboard.policy_forms import StorageDraft
 from dashboard.views.team_page import signed_in, team_rights
 from dashboard.views.thresholds import page_of_history
 

@@ -23,7 +23,7 @@ from dashboard.charts.context import draw_composition, draw_indicator
 from dashboard.charts.money import draw_spend_by_cause, draw_spend_per_day
 from dashboard.charts.threshold_marks import list_lines
 from dashboard.charts.timeline import draw_timeline
-from dashboard.gauge_bar import GaugeBar, draw_gauge
+from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 
 CLIENT, EARLY = Policy.from_preset(Preset.CLIENT), Policy.from_preset(Preset.EARLY)
 SHORT = ModelInUse("claude-opus-4-5", client_version="2.1.100")

@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dashboard import access
-from dashboard.glossary import GLOSSARY
 from dashboard.page_request import PageRequest
+from dashboard.pages.glossary import GLOSSARY
 from dashboard.views.style_samples import draw_charts, draw_gauges, draw_timelines
 
 LEVELS = ("ok", "warning", "error", "auto", "blocking")

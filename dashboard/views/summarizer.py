@@ -17,10 +17,10 @@ from dashboard.accounts.refusals import Refused
 from dashboard.models import Team
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
+from dashboard.pages.summarizer_form import OFFERED_LIST_ID, SummarizerDraft, TeamKeyForm
 from dashboard.runs.settings_changes import BadChoice, change_settings, forget_key, set_key
 from dashboard.runs.spend import read_spend
 from dashboard.runs.team_settings import find_settings
-from dashboard.summarizer_form import OFFERED_LIST_ID, SummarizerDraft, TeamKeyForm
 from dashboard.views.team_page import signed_in, team_rights
 
 

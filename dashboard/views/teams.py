@@ -14,10 +14,10 @@ from dashboard.access import Act
 from dashboard.accounts import members
 from dashboard.accounts.refusals import Refused
 from dashboard.accounts.teams import create_team, rename_team
-from dashboard.forms import RoleForm, TeamForm
 from dashboard.models import Membership, Role
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
+from dashboard.pages.forms import RoleForm, TeamForm
 from dashboard.views.team_page import signed_in, team_rights
 
 

@@ -16,16 +16,16 @@ from compaction.errors import BadPolicy
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts.refusals import Refused
-from dashboard.gauge_bar import draw_gauge
 from dashboard.models import Team
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
+from dashboard.pages.gauge_bar import draw_gauge
+from dashboard.pages.policy_forms import ThresholdsDraft
 from dashboard.policies.changes import change_policy, undo_change
 from dashboard.policies.drawn_lines import DrawnWindow, draw_windows
 from dashboard.policies.effects import count_effect
 from dashboard.policies.history import PolicyChange, tell_history
 from dashboard.policies.in_force import TeamSettings, find_policy
-from dashboard.policy_forms import ThresholdsDraft
 from dashboard.views.team_page import read_before, signed_in, team_rights
 
 HISTORY_SIZE = 20

@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 
 from compaction.cache.causes import CAUSES, Cause
-from dashboard.keyset import Place, read_place
 from dashboard.models import AgentSession, CacheBreak, Team
+from dashboard.pages.keyset import Place, read_place
 from tests.builders import make_session, make_user
 from tests.recorded_talk import make_harbour, record_talk, write_recorded_talk
 from tests.session_rows import START, make_breaks

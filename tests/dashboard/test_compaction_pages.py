@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import read_transcript
-from dashboard.compaction_messages import Fate, count_fates, split_at_boundary, trace_messages
-from dashboard.compaction_page import MESSAGES_SHOWN, take_apart
 from dashboard.models import AgentSession, ObservedCompaction, Team
+from dashboard.pages.compaction_messages import Fate, count_fates, split_at_boundary, trace_messages
+from dashboard.pages.compaction_page import MESSAGES_SHOWN, take_apart
 from tests.builders import make_session, make_user
 from tests.recorded_talk import SECTIONS, RecordedTalk, make_harbour, record_talk, write_recorded_talk
 from tests.session_rows import START, make_compactions

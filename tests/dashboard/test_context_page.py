@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from dashboard import access
-from dashboard.context_page import MicroPreview, read_context
 from dashboard.models import AgentSession, Team
+from dashboard.pages.context_page import MicroPreview, read_context
 from tests.builders import make_session, make_user
 from tests.recorded_talk import RecordedTalk, make_harbour, record_talk, write_recorded_talk
 from tests.visitors import ask, count_queries, read, sign_in

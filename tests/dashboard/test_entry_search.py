@@ -1,10 +1,10 @@
 import pytest
 from django.test import Client
 
-from dashboard.entry_search import find_entries
 from dashboard.ingest.intake import Origin, take_in
 from dashboard.ingest.observed import Piece
 from dashboard.models import AgentSession, Membership, Team, TeamPolicy, User
+from dashboard.pages.entry_search import find_entries
 from tests.builders import make_team
 from tests.dashboard.ingest.conversation import Conversation, make_conversation
 

@@ -12,7 +12,7 @@ from compaction.context.forecast import Forecast, NotEnoughData, Range
 from compaction.context.policy import Policy, Preset
 from compaction.context.thresholds import NOT_SEEN_REMARK, Level, Lines, draw_lines, read_level
 from compaction.context.windows import ModelInUse
-from dashboard.gauge_bar import GaugeBar, draw_gauge
+from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 from dashboard.templatetags.drawings import gauge
 
 SHORT = ModelInUse("claude-opus-4-5", client_version="2.1.100")

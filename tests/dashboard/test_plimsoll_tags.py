@@ -9,7 +9,7 @@ from django.template import Context, Template
 from django.utils import timezone
 from django.utils.html import escape
 
-from dashboard.glossary import GLOSSARY
+from dashboard.pages.glossary import GLOSSARY
 from dashboard.templatetags.plimsoll import ago, level, list_price, moment, prov, provenance, tab, term
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)

@@ -25,8 +25,8 @@ from dashboard.models import (
     Team,
     ThreadBreaker,
 )
-from dashboard.run_comparison import Mark, mark_words
-from dashboard.run_progress import tell_progress
+from dashboard.pages.run_comparison import Mark, mark_words
+from dashboard.pages.run_progress import tell_progress
 from dashboard.runs.choices import RunChoices
 from dashboard.runs.start import start_run
 from tests.builders import make_user

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from dashboard import access
 from dashboard.access import Actor
-from dashboard.gauges import list_sessions
 from dashboard.models import LEVELS, AgentSession, Team
-from dashboard.session_filters import SessionFilters, SortName
-from dashboard.session_paging import FEW, BadPlace, Cursor
+from dashboard.pages.gauges import list_sessions
+from dashboard.pages.session_filters import SessionFilters, SortName
+from dashboard.pages.session_paging import FEW, BadPlace, Cursor
 from tests.builders import make_many_sessions, make_session, make_team, make_user
 
 pytestmark = pytest.mark.django_db

@@ -15,8 +15,8 @@ from pytest_django import Settings
 
 from dashboard import access
 from dashboard.api.sessions import SessionOut
-from dashboard.fleet import count_fleet
 from dashboard.models import AgentSession, CacheBreak, Membership, ObservedCompaction, Scope, SessionHour, Team
+from dashboard.pages.fleet import count_fleet
 from dashboard.person_zone import find_zone
 from tests.builders import make_key, make_many_sessions, make_session, make_team, make_user
 

@@ -7,11 +7,11 @@ from django.utils import timezone
 
 from dashboard import access
 from dashboard.access import Actor
-from dashboard.gauges import list_sessions
 from dashboard.models import AgentSession, Membership, Scope, Team
-from dashboard.search_index import INDEX, SESSIONS
-from dashboard.session_filters import SessionFilters
-from dashboard.session_search import search_for
+from dashboard.pages.gauges import list_sessions
+from dashboard.pages.search_index import INDEX, SESSIONS
+from dashboard.pages.session_filters import SessionFilters
+from dashboard.pages.session_search import search_for
 from tests.builders import make_key, make_many_sessions, make_session, make_team, make_user
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dashboard.sparkline import draw_hits, draw_sparkline
+from dashboard.pages.sparkline import draw_hits, draw_sparkline
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from dashboard.accounts.keys import create_key
 from dashboard.accounts.local import ensure_local_owner
-from dashboard.client_folder import CONNECTION, find_folder, make_folder, name_file, read_json, write_file
-from dashboard.client_settings import Settings, UnusableSettings, merge_settings, undo_settings
-from dashboard.client_settings_file import (
+from dashboard.client.client_folder import CONNECTION, find_folder, make_folder, name_file, read_json, write_file
+from dashboard.client.client_settings import Settings, UnusableSettings, merge_settings, undo_settings
+from dashboard.client.client_settings_file import (
     find_client_home,
     keep_receipt,
     read_receipt,
@@ -22,7 +22,7 @@ from dashboard.client_settings_file import (
     show_difference,
     spell_settings,
 )
-from dashboard.client_wishes import is_of_a_project, is_safe_address, list_wishes
+from dashboard.client.client_wishes import is_of_a_project, is_safe_address, list_wishes
 from dashboard.management.plain_command import PlainCommand
 from dashboard.models import Membership, Scope
 

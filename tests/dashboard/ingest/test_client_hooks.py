@@ -16,8 +16,8 @@ from dashboard.ingest.client_reports import SPOOL_FULL
 from dashboard.ingest.client_status import prepare_statuses
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.stored_lines import read_stored_lines
-from dashboard.live_state import LiveState, find_live_state
 from dashboard.models import AgentSession, CacheBreak, Drop, EntrySegment, Scope, Team, TeamPolicy, User
+from dashboard.pages.live_state import LiveState, find_live_state
 from tests.builders import make_key, make_team
 from tests.dashboard.ingest.conversation import START, Conversation, make_conversation
 from tests.dashboard.ingest.database_state import read_state

@@ -24,11 +24,11 @@ from dashboard.models import (
     Team,
     TeamPolicy,
 )
+from dashboard.pages.recorded_requests import RequestPair, read_request_pair
 from dashboard.proxy import recorder
 from dashboard.proxy.inbox import Delivery
 from dashboard.proxy.recorder import Desk
 from dashboard.proxy.wire import Ending, Exchange, Lost, Message
-from dashboard.recorded_requests import RequestPair, read_request_pair
 from tests.builders import make_key, make_team, make_user
 from tests.dashboard.ingest.conversation import Conversation
 from tests.dashboard.proxy.talking import MCP, READ, SESSION, Client, make_usage, stream_answer, write_events

@@ -24,7 +24,7 @@ from pytest_django import Settings
 
 from dashboard.ingest.followed_files import digest_path
 from dashboard.models import AgentSession, FollowedFile, ResumedFile
-from dashboard.resume_page import read_resume_ways
+from dashboard.pages.resume_page import read_resume_ways
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.original_lines import read_originals
 from dashboard.runs.resume import download_resumed, write_beside

@@ -12,10 +12,10 @@ from dashboard import access
 from dashboard.access import Actor
 from dashboard.chart_data import TimelineAxis
 from dashboard.models import AgentSession
-from dashboard.session_call import read_call
-from dashboard.session_calls import PAGE_SIZE, PlacedCall, read_calls, read_page, weave_threads
-from dashboard.session_page import read_header, read_threads
-from dashboard.session_timeline import draw_session
+from dashboard.pages.session_call import read_call
+from dashboard.pages.session_calls import PAGE_SIZE, PlacedCall, read_calls, read_page, weave_threads
+from dashboard.pages.session_page import read_header, read_threads
+from dashboard.pages.session_timeline import draw_session
 from dashboard.templatetags.call_rows import call_rows
 from tests.builders import make_session, make_team, make_user
 from tests.session_builders import START, add_break, add_compaction, make_calls

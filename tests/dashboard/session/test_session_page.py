@@ -15,9 +15,9 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from dashboard import access
-from dashboard.live_state import LiveState, find_live_state
 from dashboard.models import AgentSession, Membership, Team, Thread
-from dashboard.session_page import read_header
+from dashboard.pages.live_state import LiveState, find_live_state
+from dashboard.pages.session_page import read_header
 from tests.builders import make_many_sessions, make_session, make_team, make_user
 from tests.session_builders import add_break, add_compaction, make_calls
 

@@ -7,8 +7,8 @@ import pytest
 
 from dashboard import access
 from dashboard.models import AgentSession, Team, TeamPolicy
-from dashboard.session_page import read_header
-from dashboard.session_settings import SettingsInForce, read_settings
+from dashboard.pages.session_page import read_header
+from dashboard.pages.session_settings import SettingsInForce, read_settings
 from tests.builders import make_session, make_team, make_user
 from tests.session_builders import START, make_calls
 

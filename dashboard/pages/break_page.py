@@ -1,0 +1,138 @@
+"""One cache break or expected rebuild with everything that explains it: numbers, evidence, both calls, the diff."""
+
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from compaction.cache.causes import Cause, CauseNote
+from dashboard.access import Actor
+from dashboard.models import AgentSession, ApiCall, CacheBreak, LossKind, ObservedCompaction
+from dashboard.pages.content_state import ContentState, find_content_state
+from dashboard.pages.ledger import GRADES, LossRow, find_cause_note, make_row, name_session
+from dashboard.pages.prefix_view import PrefixView, view_difference
+from dashboard.pages.recorded_requests import Missing, read_request_pair
+from dashboard.pages.thread_names import UNNAMED, name_threads
+
+
+@dataclass(frozen=True)
+class PrefixBar:
+    """What should have been read, what was to be expected from the difference, and what was read, in percent."""
+
+    expected_percent: float
+    read_percent: float
+    low_percent: float | None
+    range_percent: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Further:
+    """Another cause that was found beside the first."""
+
+    title: str
+    grade_words: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class BreakPage:
+    """All of one loss."""
+
+    row: LossRow
+    session: AgentSession
+    note: CauseNote
+    bar: PrefixBar
+    predicted: str
+    further: tuple[Further, ...]
+    conflicts: tuple[str, ...]
+    before: ApiCall | None
+    after: ApiCall | None
+    diff: PrefixView | None
+    missing: Missing | None
+    content_state: ContentState
+    compaction_id: int | None  # the compaction that made the rebuild necessary
+
+
+def read_break(actor: Actor, loss: CacheBreak) -> BreakPage:
+    """`loss` with its session and team; six queries at most."""
+    session = loss.session
+    state = find_content_state(actor, session)
+    reads_content = state is not ContentState.NOT_GRANTED
+    threads = name_threads(session.pk, reads_content=reads_content)
+    before, after = _read_sides(loss)
+    pair = read_request_pair(session, loss, with_text=reads_content)
+    cached = before.read_tokens + before.write_5m_tokens + before.write_1h_tokens if before else None
+    return BreakPage(
+        row=make_row(
+            loss,
+            session_name=name_session(session, reads_content=reads_content),
+            thread=threads.get(loss.agent_id, UNNAMED),
+        ),
+        session=session,
+        note=find_cause_note(loss.cause),
+        bar=_draw_bar(loss),
+        predicted=_say_prediction(loss),
+        further=_read_further(loss),
+        conflicts=tuple(str(sentence) for sentence in loss.evidence.get("conflicts", ())),
+        before=before,
+        after=after,
+        diff=None if isinstance(pair, Missing) else view_difference(pair, cached_tokens=cached),
+        missing=pair if isinstance(pair, Missing) else None,
+        content_state=state,
+        compaction_id=_find_compaction(loss),
+    )
+
+
+def _find_compaction(loss: CacheBreak) -> int | None:
+    if loss.cause not in (Cause.COMPACTED, Cause.MICRO_COMPACTED):
+        return None
+    found = ObservedCompaction.objects.filter(
+        session_id=loss.session_id, agent_id=loss.agent_id, call_number=loss.call_number - 1
+    )
+    return found.order_by("-at", "-id").values_list("pk", flat=True).first()
+
+
+def _read_sides(loss: CacheBreak) -> tuple[ApiCall | None, ApiCall | None]:
+    rows = ApiCall.objects.filter(
+        Q(call_id=loss.call_id) | Q(call_id=loss.previous_call_id), session_id=loss.session_id
+    )
+    sides = {row.call_id: row for row in rows}
+    return sides.get(loss.previous_call_id), sides.get(loss.call_id)
+
+
+def _draw_bar(loss: CacheBreak) -> PrefixBar:
+    told = loss.evidence.get("predicted") or {}
+    low, high = told.get("low"), told.get("high")
+    scale = max(loss.expected_tokens, loss.read_tokens, high or 0, 1)
+    words = f"{loss.read_tokens:,} of {loss.expected_tokens:,} tokens were read from the cache."
+    if low is not None and high is not None:
+        words += f" Predicted from the difference: {low:,} to {high:,}."
+
+    def share(count: int) -> float:
+        return round(100 * count / scale, 1)
+
+    return PrefixBar(
+        expected_percent=share(loss.expected_tokens),
+        read_percent=share(loss.read_tokens),
+        low_percent=None if low is None else share(low),
+        range_percent=max(1.0, share((high or 0) - (low or 0))),
+        sentence=words,
+    )
+
+
+def _say_prediction(loss: CacheBreak) -> str:
+    told = loss.evidence.get("predicted")
+    if not told:
+        is_break = loss.kind == LossKind.BREAK
+        return "No prediction: it needs both requests." if is_break else "None needed: the rebuild was announced."
+    ends = f"{told['low']:,} to {told['high']:,} tokens" if told["low"] != told["high"] else f"{told['low']:,} tokens"
+    agrees = "which agrees" if told["agrees"] else "which does not agree"
+    return f"By the difference of the requests {ends} should have survived; {told['observed']:,} did, {agrees}."
+
+
+def _read_further(loss: CacheBreak) -> tuple[Further, ...]:
+    words = {grade.value: told for grade, (told, _) in GRADES.items()}
+    return tuple(
+        Further(find_cause_note(cause).title, words.get(grade, grade), detail)
+        for cause, grade, detail in loss.evidence.get("further", ())
+    )

@@ -1,0 +1,311 @@
+"""One compaction with everything that is known of it: summary, what came back, every message's way, losses, chain."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from compaction.compactors.known_files import read_known_files
+from compaction.compactors.summary_answer import split_sections
+from compaction.compactors.summary_prompt import list_sections
+from compaction.compactors.work import read_work
+from compaction.ports import Variant
+from compaction.transcripts.attachments import render_attachment
+from compaction.transcripts.entries import Entry, TextBlock
+from compaction.transcripts.payloads import OlderSummary
+from dashboard.access import Actor
+from dashboard.ingest.stored_entries import read_thread
+from dashboard.models import AgentSession, ApiCall, CompactionKind, ObservedCompaction
+from dashboard.pages.compaction_messages import Fate, MessageFate, Sides, count_fates, split_at_boundary, trace_messages
+from dashboard.pages.compaction_rows import CompactionRow, find_scale, make_row
+from dashboard.pages.content_state import ContentState, find_content_state
+from dashboard.pages.ledger import name_session
+from dashboard.pages.thread_names import UNNAMED, name_threads
+
+MESSAGES_SHOWN = 50
+LONGEST_ATTACHMENT = 20_000  # characters shown of one
+_TENTH = Decimal("0.1")
+
+
+@dataclass(frozen=True)
+class SummaryView:
+    """A summary taken apart; `opening` is what stands before the first section, or all of one without any."""
+
+    opening: str
+    sections: tuple[tuple[str, str], ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RestoredView:
+    """One attachment that was put back. Name, age and text are content."""
+
+    kind: str
+    name: str
+    tokens: int
+    age_seconds: int | None
+    text: str
+    is_cut: bool
+
+
+@dataclass(frozen=True)
+class PartView:
+    """One part of a score: weight x found / present."""
+
+    name: str
+    weight: int
+    found: int
+    present: int
+    points: Decimal
+
+
+@dataclass(frozen=True)
+class LostView:
+    """One thing that is not found any more. `page`: where the message it stood in is listed."""
+
+    part: str
+    quote: str
+    entry: str
+    page: int | None
+
+
+@dataclass(frozen=True)
+class LossView:
+    """The score and what it is made of; quotes are content."""
+
+    parts: tuple[PartView, ...]
+    weights: int
+    points: Decimal
+    lost_count: int
+    lost: tuple[LostView, ...]
+
+
+@dataclass(frozen=True)
+class CallBeside:
+    """The call before or after."""
+
+    number: int
+    at: datetime | None
+    model: str
+    read_tokens: int
+    written_tokens: int
+    context_tokens: int
+    cost_usd: Decimal | None
+
+
+@dataclass(frozen=True)
+class MessageList:
+    """One stretch of the messages, and what became of all of them."""
+
+    rows: tuple[MessageFate, ...]
+    total: int
+    first: int
+    previous: int | None
+    next: int | None
+    fates: tuple[tuple[Fate, int, int], ...]
+
+
+@dataclass(frozen=True)
+class CompactionPage:
+    """All of one compaction. What needs content is None where it is not stored or must not be shown."""
+
+    row: CompactionRow
+    session: AgentSession
+    content_state: ContentState
+    summary: SummaryView | None
+    restored: tuple[RestoredView, ...] | None
+    messages: MessageList | None
+    losses: LossView | None
+    previous_id: int | None
+    next_id: int | None
+    before: CallBeside | None
+    after: CallBeside | None
+
+    @property
+    def shows_content(self) -> bool:
+        return self.content_state is ContentState.SHOWN
+
+
+def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_message: int = 1) -> CompactionPage:
+    """`compaction` with its session and team. The conversation is unpacked once."""
+    session = compaction.session
+    state = find_content_state(actor, session)
+    is_shown = state is ContentState.SHOWN
+    reads_content = state is not ContentState.NOT_GRANTED
+    entries = read_thread(session, compaction.agent_id).entries if session.has_content else ()
+    sides = split_at_boundary(entries, compaction.entry_uuid)
+    traced = trace_messages(sides) if sides and compaction.kind == CompactionKind.FULL else None
+    threads = name_threads(session.pk, reads_content=reads_content)
+    previous_id, next_id = _find_neighbours(compaction)
+    before, after = _read_calls(compaction)
+    row = make_row(
+        compaction,
+        session_name=name_session(session, reads_content=reads_content),
+        thread=threads.get(compaction.agent_id, UNNAMED),
+        scale_tokens=find_scale([compaction]),
+    )
+    return CompactionPage(
+        row=row,
+        session=session,
+        content_state=state,
+        summary=_read_summary(entries, compaction) if is_shown else None,
+        restored=_list_restored(compaction, entries if is_shown else (), sides),
+        messages=None if traced is None else cut_messages(traced, first_message, shows_words=is_shown),
+        losses=read_losses(compaction.losses, traced or (), shows_quotes=reads_content),
+        previous_id=previous_id,
+        next_id=next_id,
+        before=before,
+        after=after,
+    )
+
+
+def _read_summary(entries: Sequence[Entry], compaction: ObservedCompaction) -> SummaryView | None:
+    wanted = {compaction.summary_uuid, compaction.entry_uuid} - {""}
+    for entry in entries:
+        if entry.uuid in wanted and (text := _find_summary_text(entry)):
+            return take_apart(text)
+    return None
+
+
+def _find_summary_text(entry: Entry) -> str:
+    if isinstance(entry.payload, OlderSummary):
+        return entry.payload.text
+    blocks = entry.message.content if entry.message and entry.is_compact_summary else ()
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+
+
+def take_apart(text: str) -> SummaryView:
+    """By the nine sections of the variant that fits best."""
+    found = {variant: split_sections(text, variant) for variant in (Variant.FULL, Variant.UP_TO)}
+    variant = max(found, key=lambda each: len(found[each]))
+    sections = found[variant]
+    start = min((text.index(body) for body in sections.values()), default=len(text))
+    missing = tuple(name for name in list_sections(variant) if name not in sections)
+    bodies = tuple((name, _drop_heading(body)) for name, body in sections.items())
+    return SummaryView(text[:start].strip(), bodies, missing if sections else ())
+
+
+def _drop_heading(body: str) -> str:
+    """What stands behind the colon of the heading, and the text below it."""
+    heading, _, rest = body.partition("\n")
+    said = (heading.partition(":")[2].strip(" *"), rest.strip())
+    return "\n".join(part for part in said if part) or heading
+
+
+def _list_restored(
+    compaction: ObservedCompaction, entries: Sequence[Entry], sides: Sides | None
+) -> tuple[RestoredView, ...] | None:
+    """None: this client version does not write them down. Without entries only kinds and tokens are told."""
+    if compaction.restored is None:
+        return None
+    lines = {entry.uuid: entry for entry in entries}
+    ages = _find_ages(sides, compaction.at) if entries and sides else {}
+    return tuple(_view_restored(told, lines, ages) for told in compaction.restored)
+
+
+def _view_restored(
+    told: Mapping[str, object], lines: Mapping[str | None, Entry], ages: Mapping[str, timedelta]
+) -> RestoredView:
+    entry = lines.get(str(told["entry"]))
+    name = str(told["name"]) if entry is not None else ""
+    age = next((age for path, age in ages.items() if name and (path == name or path.endswith(f"/{name}"))), None)
+    text = render_attachment(entry) if entry is not None else ""
+    return RestoredView(
+        kind=str(told["kind"]),
+        name=name,
+        tokens=int(str(told["tokens"])),
+        age_seconds=None if age is None else max(0, int(age.total_seconds())),
+        text=text[:LONGEST_ATTACHMENT],
+        is_cut=len(text) > LONGEST_ATTACHMENT,
+    )
+
+
+def _find_ages(sides: Sides, at: datetime | None) -> dict[str, timedelta]:
+    """How long before the compaction each file was last touched."""
+    if at is None:
+        return {}
+    known = read_known_files(sides.before, read_work(sides.before))
+    return {file.path: at - file.seen_at for file in known if file.seen_at is not None}
+
+
+def cut_messages(messages: Sequence[MessageFate], first: int, *, shows_words: bool) -> MessageList:
+    """The stretch that begins with this number; without the right to words only structure is left."""
+    start = max(1, min(first, len(messages))) - 1
+    rows = tuple(messages[start : start + MESSAGES_SHOWN])
+    if not shows_words:
+        rows = tuple(replace(message, entry_uuid="", words="") for message in rows)
+    return MessageList(
+        rows=rows,
+        total=len(messages),
+        first=start + 1,
+        previous=max(1, start + 1 - MESSAGES_SHOWN) if start else None,
+        next=start + 1 + MESSAGES_SHOWN if start + MESSAGES_SHOWN < len(messages) else None,
+        fates=count_fates(messages),
+    )
+
+
+def read_losses(
+    told: Mapping[str, Any] | None, traced: Sequence[MessageFate], *, shows_quotes: bool
+) -> LossView | None:
+    """Stored findings with the page each cited message is on; None: nothing was compared."""
+    if told is None:
+        return None
+    parts = tuple(
+        PartView(name, weight, found, present, (Decimal(weight) * found / present).quantize(_TENTH))
+        for name, weight, found, present in told["parts"]
+    )
+    kept = sum((Decimal(part.weight) * part.found / part.present for part in parts), Decimal(0))
+    numbers = {message.entry_uuid: message.number for message in traced}
+    lost = (
+        LostView(item["part"], item["quote"], item["entry"] or "", _find_page(numbers.get(item["entry"])))
+        for item in told["lost"]
+    )
+    return LossView(
+        parts=parts,
+        weights=sum(part.weight for part in parts),
+        points=kept.quantize(_TENTH),
+        lost_count=told["lost_count"],
+        lost=tuple(lost) if shows_quotes else (),
+    )
+
+
+def _find_page(number: int | None) -> int | None:
+    return None if number is None else (number - 1) // MESSAGES_SHOWN * MESSAGES_SHOWN + 1
+
+
+def _find_neighbours(compaction: ObservedCompaction) -> tuple[int | None, int | None]:
+    """The full compactions before and after it in its thread."""
+    if compaction.kind != CompactionKind.FULL:
+        return None, None
+    numbers = (compaction.chain_number - 1, compaction.chain_number + 1)
+    found = dict(
+        ObservedCompaction.objects.filter(
+            session_id=compaction.session_id,
+            agent_id=compaction.agent_id,
+            kind=CompactionKind.FULL,
+            chain_number__in=numbers,
+        ).values_list("chain_number", "pk")
+    )
+    return found.get(numbers[0]), found.get(numbers[1])
+
+
+def _read_calls(compaction: ObservedCompaction) -> tuple[CallBeside | None, CallBeside | None]:
+    numbers = (compaction.call_number, compaction.call_number + 1)
+    rows = ApiCall.objects.filter(
+        session_id=compaction.session_id, agent_id=compaction.agent_id, number__in=numbers
+    ).order_by("number")
+    found = {row.number: _make_beside(row) for row in rows}
+    return found.get(numbers[0]), found.get(numbers[1])
+
+
+def _make_beside(call: ApiCall) -> CallBeside:
+    return CallBeside(
+        number=call.number,
+        at=call.at,
+        model=call.model,
+        read_tokens=call.read_tokens,
+        written_tokens=call.write_5m_tokens + call.write_1h_tokens,
+        context_tokens=call.context_tokens,
+        cost_usd=call.cost_usd,
+    )

@@ -1,0 +1,229 @@
+"""Compactions as rows of lists: bars, trigger, line in force, what came back; filtered and paged by place."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import QuerySet
+
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.models import AgentSession, CompactionKind, ObservedCompaction
+from dashboard.pages.keyset import Place, take_page
+from dashboard.pages.ledger import PAGE_SIZE, name_session
+from dashboard.pages.thread_names import MAIN, UNNAMED, name_threads
+from dashboard.words import say_tokens
+
+
+@dataclass(frozen=True)
+class CompactionFilter:
+    """What a list is cut to; empty values cut nothing."""
+
+    team: str = ""
+    kind: str = ""
+    since: datetime | None = None
+    session_id: int | None = None
+
+
+@dataclass(frozen=True)
+class ShrinkBar:
+    """Before and after on one scale, in percent; all bars of a list share it."""
+
+    before_percent: float
+    after_percent: float
+    line_percent: float | None
+
+
+@dataclass(frozen=True)
+class CompactionRow:
+    """One compaction. `is_mid_task` and `restored_count` are None where the transcript does not tell."""
+
+    id: int
+    session_id: int
+    session_name: str
+    thread: str
+    kind: str
+    at: datetime | None
+    trigger: str
+    failure: str
+    before_tokens: int | None
+    after_tokens: int | None
+    after_origin: str
+    saved_tokens: int | None
+    summary_tokens: int | None
+    duration_seconds: float | None
+    call_number: int
+    turns_since_previous: int | None
+    chain_number: int
+    is_mid_task: bool | None
+    line_tokens: int | None
+    drift: str
+    drift_sentence: str
+    restored_count: int | None
+    cleared_count: int
+    kept_count: int
+    loss_score: Decimal | None
+    audit: str
+    bar: ShrinkBar | None
+
+    @property
+    def is_full(self) -> bool:
+        return self.kind == CompactionKind.FULL
+
+    @property
+    def has_failed(self) -> bool:
+        return self.kind == CompactionKind.FAILED
+
+    @property
+    def sentence(self) -> str:
+        """167.0k -> 51.0k, 116.0k freed."""
+        if self.has_failed:
+            return f"failed: {self.failure}"
+        freed = "nothing freed" if self.saved_tokens == 0 else f"{say_tokens(self.saved_tokens)} freed"
+        return f"{say_tokens(self.before_tokens)} → {say_tokens(self.after_tokens)}, {freed}"
+
+    @property
+    def mid_task_words(self) -> str:
+        return {True: "yes", False: "no", None: "not known"}[self.is_mid_task]
+
+    @property
+    def chain_words(self) -> str:
+        turns = self.turns_since_previous
+        if turns is None:
+            return "the first"
+        if turns == 0:
+            return "in the same turn as the one before"
+        return f"{turns} turn{'' if turns == 1 else 's'} after the one before"
+
+
+@dataclass(frozen=True)
+class CompactionPageOfRows:
+    """One page of compactions, and where the next one starts."""
+
+    rows: tuple[CompactionRow, ...]
+    next: Place | None
+
+
+# What stands where there is no score.
+WAITING, NOT_STORED, NOTHING_TO_LOSE, NOT_FOUND, NO_SUMMARY = (
+    "being looked at",
+    "no content stored",
+    "nothing to lose",
+    "boundary not stored",
+    "summary not seen",
+)
+
+
+def list_compactions(
+    actor: Actor, wanted: CompactionFilter, *, before: Place | None = None, size: int = PAGE_SIZE
+) -> CompactionPageOfRows:
+    """Newest first, over all sessions the actor may see."""
+    found = _cut(access.compactions(actor), wanted).select_related("session", "session__team")
+    rows, following = take_page(found, before, size)
+    scale = find_scale(rows)
+    return CompactionPageOfRows(
+        tuple(
+            make_row(
+                row,
+                session_name=name_session(row.session, reads_content=access.reads_content(actor, row.session)),
+                thread=UNNAMED if row.agent_id else MAIN,
+                scale_tokens=scale,
+            )
+            for row in rows
+        ),
+        following,
+    )
+
+
+def list_session_compactions(
+    session: AgentSession,
+    kind: CompactionKind,
+    *,
+    reads_content: bool,
+    before: Place | None = None,
+    size: int = PAGE_SIZE,
+) -> CompactionPageOfRows:
+    """One kind of a session's compactions, newest first; sub-agents by name. Two queries."""
+    threads = name_threads(session.pk, reads_content=reads_content)
+    found = ObservedCompaction.objects.filter(session=session, kind=kind).select_related("session")
+    rows, following = take_page(found, before, size)
+    name, scale = name_session(session, reads_content=reads_content), find_scale(rows)
+    made = (
+        make_row(row, session_name=name, thread=threads.get(row.agent_id, UNNAMED), scale_tokens=scale) for row in rows
+    )
+    return CompactionPageOfRows(tuple(made), following)
+
+
+def find_scale(rows: Iterable[ObservedCompaction]) -> int:
+    """What the widest bar stands for. A line far off to the right would leave nothing to see of the bars."""
+    return max((max(row.before_tokens or 0, row.after_tokens or 0) for row in rows), default=0)
+
+
+def make_row(compaction: ObservedCompaction, *, session_name: str, thread: str, scale_tokens: int) -> CompactionRow:
+    return CompactionRow(
+        id=compaction.pk,
+        session_id=compaction.session_id,
+        session_name=session_name,
+        thread=thread,
+        kind=compaction.kind,
+        at=compaction.at,
+        trigger=compaction.trigger,
+        failure=compaction.failure,
+        before_tokens=compaction.before_tokens,
+        after_tokens=compaction.after_tokens,
+        after_origin=compaction.after_origin,
+        saved_tokens=compaction.saved_tokens,
+        summary_tokens=compaction.summary_tokens,
+        duration_seconds=compaction.duration_seconds,
+        call_number=compaction.call_number,
+        turns_since_previous=compaction.turns_since_previous,
+        chain_number=compaction.chain_number,
+        is_mid_task=compaction.is_mid_task,
+        line_tokens=compaction.line_tokens,
+        drift=compaction.drift,
+        drift_sentence=compaction.drift_sentence,
+        restored_count=None if compaction.restored is None else len(compaction.restored),
+        cleared_count=compaction.cleared_count,
+        kept_count=compaction.kept_count,
+        loss_score=compaction.loss_score,
+        audit=_find_audit(compaction),
+        bar=_draw_bar(compaction, scale_tokens),
+    )
+
+
+def _find_audit(compaction: ObservedCompaction) -> str:
+    """Empty once there is a score."""
+    if compaction.kind != CompactionKind.FULL or compaction.loss_score is not None:
+        return ""
+    if compaction.losses is not None:
+        return NOTHING_TO_LOSE
+    if not compaction.session.has_content:
+        return NOT_STORED
+    if compaction.summary_tokens is None:
+        return NO_SUMMARY  # telemetry tells of it, or its lines are still to come
+    return WAITING if compaction.audited_at is None else NOT_FOUND
+
+
+def _draw_bar(compaction: ObservedCompaction, scale_tokens: int) -> ShrinkBar | None:
+    before, after = compaction.before_tokens, compaction.after_tokens
+    if before is None or after is None or scale_tokens == 0:
+        return None
+    line = compaction.line_tokens
+    return ShrinkBar(
+        before_percent=round(100 * before / scale_tokens, 1),
+        after_percent=round(100 * after / scale_tokens, 1),
+        line_percent=round(100 * line / scale_tokens, 1) if line is not None and line <= scale_tokens else None,
+    )
+
+
+def _cut(rows: QuerySet[ObservedCompaction], wanted: CompactionFilter) -> QuerySet[ObservedCompaction]:
+    if wanted.team:
+        rows = rows.filter(team__slug=wanted.team)
+    if wanted.kind:
+        rows = rows.filter(kind=wanted.kind)
+    if wanted.since:
+        rows = rows.filter(at__gte=wanted.since)
+    if wanted.session_id is not None:
+        rows = rows.filter(session_id=wanted.session_id)
+    return rows

@@ -1,0 +1,225 @@
+"""What fills a session's context now: by category, tool and file, measured against estimated, and what could go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from compaction.compactors.micro import MicroOutcome, apply_boundaries
+from compaction.compactors.micro_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time, find_idle_time
+from compaction.compactors.micro_size import clear_by_size
+from compaction.context.composition import Composition, compose_context
+from compaction.context.thresholds import draw_lines
+from compaction.context.tokens import ResultCache
+from compaction.context.windows import ModelInUse
+from compaction.transcripts.chain import follow_chain, slice_context
+from compaction.transcripts.entries import Entry
+from compaction.transcripts.payloads import ApiRequestShape
+from dashboard.access import Actor
+from dashboard.ingest.stored_entries import read_thread
+from dashboard.models import AgentSession, ApiCall, Thread
+from dashboard.pages.content_state import ContentState, find_content_state
+from dashboard.pages.thread_names import UNNAMED, name_threads
+from dashboard.policies.in_force import find_policy
+
+MOST_FILES = 50
+MOST_DUPLICATES = 20
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What calls tell without any content: of the last call of the thread."""
+
+    context_tokens: int
+    window_tokens: int | None
+    prompt_tokens: int
+    read_tokens: int
+    first_prompt_tokens: int | None  # of the thread's first call: mostly system prompt and tools
+
+
+@dataclass(frozen=True)
+class Part:
+    """A share of the context; `share` of all that was estimated."""
+
+    category: str
+    name: str
+    tokens: int
+    count: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """One of the largest results; the path is content."""
+
+    tool: str
+    path: str
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """A file read again for nothing; the path is content."""
+
+    path: str
+    read_count: int
+    wasted_tokens: int
+
+
+@dataclass(frozen=True)
+class Clearing:
+    """A micro-compaction that was tried on a copy; nothing is cleared."""
+
+    result_count: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class MicroPreview:
+    """What would go now, by size and after a pause; None: there is not enough to clear."""
+
+    by_size: Clearing | None
+    by_idle_time: Clearing | None
+    warning_tokens: int | None
+    is_above_warning: bool
+    is_idle: bool
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What stored content tells. Paths are empty for those who may not read it."""
+
+    parts: tuple[Part, ...]
+    files: tuple[Part, ...]
+    duplicates: tuple[Duplicate, ...]
+    largest: tuple[Result, ...]
+    estimated_tokens: int
+    wasted_tokens: int
+    is_prefix_known: bool
+    micro: MicroPreview
+
+
+@dataclass(frozen=True)
+class ContextPage:
+    """The context of a session's main conversation, or of the only one that is there."""
+
+    session: AgentSession
+    thread: str
+    measured: Measured | None
+    content_state: ContentState
+    inside: Inside | None
+
+
+def read_context(actor: Actor, session: AgentSession, *, now: datetime) -> ContextPage:
+    """The conversation is unpacked once, and only where it is stored."""
+    state = find_content_state(actor, session)
+    agent_id = _find_shown_agent(session)
+    threads = name_threads(session.pk, reads_content=state is not ContentState.NOT_GRANTED)
+    entries = read_thread(session, agent_id).entries if session.has_content else ()
+    measured = _measure(session, agent_id)
+    inside = None
+    if entries:
+        inside = _look_inside(session, entries, measured, now=now, shows_paths=state is ContentState.SHOWN)
+    return ContextPage(session, threads.get(agent_id, UNNAMED), measured, state, inside)
+
+
+def _find_shown_agent(session: AgentSession) -> str:
+    """As the session's own gauge: the main conversation, or the largest where only sub-agents are there."""
+    rows = Thread.objects.filter(session=session).values_list("agent_id", "call_count")
+    counts = dict(rows)
+    if counts.get("") or not counts:
+        return ""
+    return max(counts, key=lambda agent_id: counts[agent_id])
+
+
+def _measure(session: AgentSession, agent_id: str) -> Measured | None:
+    calls = ApiCall.objects.filter(session=session, agent_id=agent_id)
+    last = calls.order_by("-number").first()
+    first = calls.order_by("number").first()
+    if last is None or first is None:
+        return None
+    return Measured(
+        context_tokens=session.context_tokens,
+        window_tokens=session.window_tokens,
+        prompt_tokens=_add_prompt(last),
+        read_tokens=last.read_tokens,
+        first_prompt_tokens=_add_prompt(first),
+    )
+
+
+def _add_prompt(call: ApiCall) -> int:
+    return call.input_tokens + call.read_tokens + call.write_5m_tokens + call.write_1h_tokens
+
+
+def _look_inside(
+    session: AgentSession, entries: Sequence[Entry], measured: Measured | None, *, now: datetime, shows_paths: bool
+) -> Inside:
+    cache = ResultCache()
+    context = slice_context(follow_chain(apply_boundaries(entries)))
+    shapes = [entry for entry in entries if isinstance(entry.payload, ApiRequestShape)]
+    found = compose_context(context, shapes=shapes, cache=cache)
+    used = measured.context_tokens if measured else found.tokens
+    return Inside(
+        parts=_list_parts(found),
+        files=_list_files(found) if shows_paths else (),
+        duplicates=tuple(
+            Duplicate(each.path if shows_paths else "", each.read_count, each.wasted_tokens)
+            for each in found.duplicate_reads[:MOST_DUPLICATES]
+        ),
+        largest=tuple(
+            Result(each.tool, (each.path or "") if shows_paths else "", each.tokens) for each in found.largest_results
+        ),
+        estimated_tokens=found.tokens,
+        wasted_tokens=sum(each.wasted_tokens for each in found.duplicate_reads),
+        is_prefix_known=found.is_prefix_known,
+        micro=_preview_clearing(session, context.entries, used_tokens=used, now=now, cache=cache),
+    )
+
+
+def _list_parts(found: Composition) -> tuple[Part, ...]:
+    total = found.tokens or 1
+    return tuple(
+        Part(share.category, share.name or "", share.tokens, share.count, share.tokens / total)
+        for share in found.shares
+        if share.tokens
+    )
+
+
+def _list_files(found: Composition) -> tuple[Part, ...]:
+    total = found.tokens or 1
+    return tuple(
+        Part("file", share.name or "", share.tokens, share.count, share.tokens / total)
+        for share in found.files[:MOST_FILES]
+    )
+
+
+def _preview_clearing(
+    session: AgentSession, entries: Sequence[Entry], *, used_tokens: int, now: datetime, cache: ResultCache
+) -> MicroPreview:
+    """Both ways are tried as if their moment had come, so that the page can say what waiting or pausing would do."""
+    warning = _find_warning(session)
+    idle = find_idle_time(entries, now)
+    gap = timedelta(seconds=DEFAULT_IDLE_SETTINGS.gap_seconds)
+    later = now if idle is None or idle > gap else now + gap - idle + timedelta(seconds=1)
+    by_size = clear_by_size(entries, used_tokens=used_tokens, warning_tokens=0, now=now, cache=cache)
+    by_idle = clear_by_idle_time(entries, now=later, cache_ttl_seconds=0, cache=cache)
+    return MicroPreview(
+        by_size=_sum_up(by_size),
+        by_idle_time=_sum_up(by_idle),
+        warning_tokens=warning,
+        is_above_warning=warning is not None and used_tokens >= warning,
+        is_idle=idle is not None and idle > gap,
+    )
+
+
+def _sum_up(outcome: MicroOutcome | None) -> Clearing | None:
+    return None if outcome is None else Clearing(len(outcome.cleared_tool_ids), outcome.tokens_saved)
+
+
+def _find_warning(session: AgentSession) -> int | None:
+    in_use = ModelInUse(
+        session.model,
+        client_version=session.client_version or None,
+        reported_window_tokens=session.reported_window_tokens,
+    )
+    lines = draw_lines(find_policy(session.team).lines_policy, in_use) if session.model else None
+    return lines.warning.tokens if lines else None

@@ -1,0 +1,228 @@
+"""A team at a glance: what is live, what is above a line, what today cost, and what happened last.
+
+Queries in, frozen values out; every query is bounded by days or rows, not by how much there is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, tzinfo
+from decimal import Decimal
+
+from django.db.models import Count, Q, QuerySet, Sum
+from django.urls import reverse
+from django.utils import timezone
+
+from compaction.cache.causes import CAUSES
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.chart_data import DaySpend
+from dashboard.models import LEVELS, AgentSession, CompactionKind, LossKind, RunState, Team
+from dashboard.pages.gauges import SessionRow, list_sessions, name_session
+from dashboard.pages.session_filters import ABOVE, ActiveWithin, SessionFilters, SortName, find_start
+
+CHART_DAYS = 14
+RISKY_ROWS = 8
+NEWEST_ROWS = 4
+_WARNING, _AUTO = LEVELS.index("warning"), LEVELS.index("auto-compact")
+_NOTHING_USD = Decimal(0)
+_TITLES = {str(cause): note.title.rstrip(".") for cause, note in CAUSES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class FleetNumbers:
+    """Sessions above a line are those of the last 24 hours; today is the day of the zone asked for."""
+
+    live_count: int
+    today_count: int
+    above_count: int
+    past_auto_count: int
+    spent_today_usd: Decimal
+    lost_today_usd: Decimal
+    hit_rate_today: float | None  # None before the first prompt of the day
+    days: tuple[DaySpend, ...]  # oldest first, the last one is today
+
+    @property
+    def lost_share(self) -> Decimal | None:
+        return self.lost_today_usd / self.spent_today_usd if self.spent_today_usd else None
+
+
+@dataclass(frozen=True, slots=True)
+class NewBreak:
+    pk: int
+    url: str
+    title: str
+    session_name: str
+    lost_tokens: int
+    lost_usd: Decimal | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NewCompaction:
+    pk: int
+    url: str
+    before_tokens: int | None
+    after_tokens: int | None
+    trigger: str
+    is_mid_task: bool
+    session_name: str
+    at: datetime
+    is_own: bool = False  # by Plimsoll, not by the client
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """`is_recent`: the sessions are those of the last 24 hours by risk; else there were none and these are the last."""
+
+    numbers: FleetNumbers
+    sessions: tuple[SessionRow, ...]
+    is_recent: bool
+    breaks: tuple[NewBreak, ...]
+    compactions: tuple[NewCompaction, ...]
+
+
+def look_at_fleet(actor: Actor, team: Team, *, now: datetime) -> Fleet | None:
+    """None before the first session."""
+    risky = list_sessions(actor, risk_filters(team), now=now, size=RISKY_ROWS).rows
+    last = risky or list_sessions(actor, SessionFilters(team=team.slug), now=now, size=RISKY_ROWS).rows
+    if not last:
+        return None
+    return Fleet(
+        numbers=count_fleet(actor, team, now=now, zone=timezone.get_current_timezone()),
+        sessions=last,
+        is_recent=bool(risky),
+        breaks=_list_breaks(actor, team),
+        compactions=_list_newest(actor, team),
+    )
+
+
+def risk_filters(team: Team) -> SessionFilters:
+    return SessionFilters(team=team.slug, active=ActiveWithin.DAY, sort=SortName.RISK)
+
+
+def above_filters(team: Team) -> SessionFilters:
+    return SessionFilters(team=team.slug, active=ActiveWithin.DAY, level=ABOVE, sort=SortName.RISK)
+
+
+def count_fleet(actor: Actor, team: Team, *, now: datetime, zone: tzinfo) -> FleetNumbers:
+    with timezone.override(zone):
+        today_at = find_start(ActiveWithin.TODAY, now)
+    days = _add_days(actor, team, timezone.localdate(now, zone), zone)
+    counts = _count_sessions(access.sessions(actor).filter(team=team), today_at, now)
+    today = days[-1]
+    return FleetNumbers(
+        **counts,
+        spent_today_usd=today.spent_usd,
+        lost_today_usd=today.lost_usd,
+        hit_rate_today=today.read_tokens / today.prompt_tokens if today.prompt_tokens else None,
+        days=tuple(DaySpend(day.day, day.spent_usd, day.lost_usd) for day in days),
+    )
+
+
+def _count_sessions(sessions: QuerySet[AgentSession], today_at: datetime, now: datetime) -> dict[str, int]:
+    day_at, live_at = find_start(ActiveWithin.DAY, now), find_start(ActiveWithin.LIVE, now)
+    counts: dict[str, int] = sessions.filter(last_at__gte=min(day_at, today_at)).aggregate(
+        live_count=Count("pk", filter=Q(last_at__gte=live_at)),
+        today_count=Count("pk", filter=Q(last_at__gte=today_at)),
+        above_count=Count("pk", filter=Q(last_at__gte=day_at, level_rank__gte=_WARNING)),
+        past_auto_count=Count("pk", filter=Q(last_at__gte=day_at, level_rank__gte=_AUTO)),
+    )
+    return counts
+
+
+@dataclass(slots=True)
+class _Day:
+    day: date
+    spent_usd: Decimal = _NOTHING_USD
+    lost_usd: Decimal = _NOTHING_USD
+    prompt_tokens: int = 0
+    read_tokens: int = 0
+
+
+def _add_days(actor: Actor, team: Team, today: date, zone: tzinfo) -> list[_Day]:
+    """Hours are kept by UTC: where a zone is half an hour off, an hour belongs to the day in which it begins."""
+    days = {day: _Day(day) for day in (today - timedelta(days=back) for back in reversed(range(CHART_DAYS)))}
+    first_at = datetime.combine(min(days), datetime.min.time(), zone)
+    hours = access.session_hours(actor).filter(team=team, hour_at__gte=first_at).order_by().values("hour_at")
+    sums = hours.annotate(
+        spent=Sum("spent_usd"), lost=Sum("lost_usd"), prompts=Sum("input_tokens"), read=Sum("read_tokens")
+    )
+    for hour_at, spent, lost, prompts, read in sums.values_list("hour_at", "spent", "lost", "prompts", "read"):
+        day = days.get(hour_at.astimezone(zone).date())
+        if day is None:  # a clock that runs ahead
+            continue
+        day.spent_usd += spent
+        day.lost_usd += lost
+        day.prompt_tokens += prompts
+        day.read_tokens += read
+    return list(days.values())
+
+
+def _list_breaks(actor: Actor, team: Team) -> tuple[NewBreak, ...]:
+    newest = access.breaks(actor).filter(team=team, kind=LossKind.BREAK, is_counted=True).order_by("-at", "-id")
+    rows = newest.select_related("session").only(
+        "cause", "lost_tokens", "lost_usd", "at", *_name_columns()
+    )  # fmt: skip
+    return tuple(
+        NewBreak(
+            pk=row.pk,
+            url=reverse("cache_break", args=[row.pk]),
+            title=_TITLES.get(row.cause, row.cause),
+            session_name=name_session(actor, row.session, team),
+            lost_tokens=row.lost_tokens,
+            lost_usd=row.lost_usd,
+            at=row.at,
+        )
+        for row in rows[:NEWEST_ROWS]
+    )
+
+
+def _list_newest(actor: Actor, team: Team) -> tuple[NewCompaction, ...]:
+    """The client's and our own together."""
+    both = (*_list_compactions(actor, team), *_list_runs(actor, team))
+    return tuple(sorted(both, key=lambda each: each.at, reverse=True)[:NEWEST_ROWS])
+
+
+def _list_runs(actor: Actor, team: Team) -> tuple[NewCompaction, ...]:
+    done = access.runs(actor).filter(team=team, state=RunState.DONE, finished_at__isnull=False).order_by("-id")
+    rows = done.select_related("session").only("before_tokens", "after_tokens", "kind", "finished_at", *_name_columns())
+    return tuple(
+        NewCompaction(
+            pk=row.pk,
+            url=reverse("run", args=[row.pk]),
+            before_tokens=row.before_tokens,
+            after_tokens=row.after_tokens,
+            trigger="by Plimsoll",
+            is_mid_task=False,
+            session_name=name_session(actor, row.session, team),
+            at=row.finished_at,
+            is_own=True,
+        )
+        for row in rows[:NEWEST_ROWS]
+        if row.finished_at is not None
+    )
+
+
+def _list_compactions(actor: Actor, team: Team) -> tuple[NewCompaction, ...]:
+    # PostgreSQL would put those without a time first.
+    full = access.compactions(actor).filter(team=team, kind=CompactionKind.FULL, at__isnull=False)
+    rows = full.order_by("-at", "-id").select_related("session")
+    rows = rows.only("before_tokens", "after_tokens", "trigger", "is_mid_task", "at", *_name_columns())
+    return tuple(
+        NewCompaction(
+            pk=row.pk,
+            url=reverse("compaction", args=[row.pk]),
+            before_tokens=row.before_tokens,
+            after_tokens=row.after_tokens,
+            trigger=row.trigger or "trigger not recorded",
+            is_mid_task=row.is_mid_task is True,
+            session_name=name_session(actor, row.session, team),
+            at=row.at,
+        )
+        for row in rows[:NEWEST_ROWS]
+        if row.at is not None
+    )
+
+
+def _name_columns() -> Sequence[str]:
+    return ("session__external_id", "session__title", "session__owner_id", "session__team_id")

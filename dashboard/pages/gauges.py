@@ -1,0 +1,184 @@
+"""Sessions as lists show them: one row each, with its gauge. Queries in, frozen values out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from functools import lru_cache
+
+from django.urls import reverse
+
+from compaction.context.policy import Policy
+from compaction.context.thresholds import draw_lines, read_level
+from compaction.context.windows import ModelInUse
+from dashboard import access
+from dashboard.access import Act, Actor
+from dashboard.models import AgentSession, Team
+from dashboard.pages.gauge_bar import NOW, GaugeBar, GaugeScale, draw_gauge, draw_scale
+from dashboard.pages.listed_session import ListedSession
+from dashboard.pages.live_state import LiveState, find_live_state
+from dashboard.pages.session_filters import SessionFilters
+from dashboard.pages.session_paging import Cursor, Page, SessionList
+from dashboard.pages.session_search import search_for
+from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.words import say_range
+
+PAGE_SIZE = 50
+_SHORT_ID = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One line of a list. The title is empty for who may not read it."""
+
+    session: ListedSession
+    team: Team
+    url: str
+    title: str
+    state: LiveState
+    bar: GaugeBar
+    forecast_words: str
+    warm_seconds: int | None  # left of the cache's time, 0 when it is over, None when it is not known
+
+    @property
+    def name(self) -> str:
+        return self.title or self.session.external_id[:_SHORT_ID]
+
+    @property
+    def last_hit(self) -> float | None:
+        hits = self.session.recent_hits
+        return hits[-1] / 100 if hits else None
+
+    @property
+    def warm_words(self) -> str:
+        if self.warm_seconds is None:
+            return "not known"
+        return f"{self.warm_seconds // 60}:{self.warm_seconds % 60:02}" if self.warm_seconds else "cold"
+
+    @property
+    def spent_usd(self) -> Decimal | None:
+        """None when no call has a price: a sum of nothing would read as free."""
+        return None if self.is_price_unknown else self.session.spent_usd
+
+    @property
+    def lost_usd(self) -> Decimal | None:
+        return None if self.is_price_unknown else self.session.lost_usd
+
+    @property
+    def is_price_unknown(self) -> bool:
+        return 0 < self.session.call_count == self.session.unpriced_count
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRows:
+    """A page of a list, with the places before and after it."""
+
+    rows: tuple[SessionRow, ...]
+    before: str = ""
+    after: str = ""
+    total: int | None = None
+
+
+def list_sessions(
+    actor: Actor, filters: SessionFilters, *, now: datetime, cursor: Cursor | None = None, size: int = PAGE_SIZE
+) -> SessionRows:
+    """The same few queries however many sessions there are. A team that is not the actor's does not exist."""
+    teams = [access.require_team(actor, filters.team, Act.SEE)] if filters.team else access.teams(actor)
+    page = find_sessions(actor, filters, teams, now=now, cursor=cursor, size=size)
+    return SessionRows(draw_rows(actor, page.sessions, teams, now=now), page.before, page.after, page.total)
+
+
+def find_sessions(
+    actor: Actor,
+    filters: SessionFilters,
+    teams: Sequence[Team],
+    *,
+    now: datetime,
+    cursor: Cursor | None = None,
+    size: int = PAGE_SIZE,
+) -> Page:
+    team_ids = [team.pk for team in teams]
+    visible = access.sessions(actor)
+    if filters.team:
+        visible = visible.filter(team_id__in=team_ids)
+    listed = SessionList(visible, team_ids, filters, search_for(actor, filters.text), now)
+    return listed.find_page(size, cursor)
+
+
+def draw_rows(
+    actor: Actor, sessions: Sequence[ListedSession], teams: Sequence[Team], *, now: datetime
+) -> tuple[SessionRow, ...]:
+    """One query for each team that has a session here."""
+    shown = {session.team_id for session in sessions}
+    teams_by_id = {team.pk: team for team in teams if team.pk in shown}
+    scales = _Scales({pk: find_policy(team) for pk, team in teams_by_id.items()})
+    # One look into the URL table for a whole page.
+    pattern = reverse("session", args=[0])
+    rows = []
+    for session in sessions:
+        team = teams_by_id[session.team_id]
+        scale = scales.find_scale(session)
+        lines = scale.lines if scale else None
+        bar = draw_gauge(lines, read_level(lines, session.context_tokens), scale=scale)
+        rows.append(
+            SessionRow(
+                session=session,
+                team=team,
+                url=pattern.replace("0", str(session.pk), 1),
+                title=find_title(actor, session, team),
+                state=find_live_state(session, now=now),
+                bar=bar,
+                forecast_words=say_forecast(session, bar),
+                warm_seconds=_count_warm(session, now),
+            )
+        )
+    return tuple(rows)
+
+
+def find_title(actor: Actor, session: AgentSession | ListedSession, team: Team) -> str:
+    """A title quotes the conversation: empty for who may not read it."""
+    return session.title if access.reads_content_of(actor, team, session.owner_id) else ""
+
+
+def name_session(actor: Actor, session: AgentSession | ListedSession, team: Team) -> str:
+    return find_title(actor, session, team) or session.external_id[:_SHORT_ID]
+
+
+class _Scales:
+    """Lines on their scale by team, model, client and window: a page of sessions has few different ones."""
+
+    def __init__(self, settings: dict[int, TeamSettings]) -> None:
+        self._settings = settings
+        self._found: dict[tuple[int, str, str, int | None], GaugeScale | None] = {}
+
+    def find_scale(self, session: ListedSession) -> GaugeScale | None:
+        key = (session.team_id, session.model, session.client_version, session.reported_window_tokens)
+        if key not in self._found:
+            _, model, version, window = key
+            in_use = ModelInUse(model, client_version=version or None, reported_window_tokens=window)
+            self._found[key] = _draw_scale(self._settings[session.team_id].lines_policy, in_use)
+        return self._found[key]
+
+
+@lru_cache(maxsize=512)
+def _draw_scale(policy: Policy, in_use: ModelInUse) -> GaugeScale | None:
+    lines = draw_lines(policy, in_use)
+    return draw_scale(lines) if lines else None
+
+
+def say_forecast(session: ListedSession, bar: GaugeBar) -> str:
+    """Turns to the auto-compact line, calls where turns cannot be told; empty without a forecast."""
+    if bar.percent_left == 0:
+        return NOW
+    told = session.forecast or {}
+    for unit in ("turns", "calls"):
+        if told.get(unit):
+            low, likely, high = told[unit]
+            return say_range(likely, (low, high), unit[:-1])
+    return ""
+
+
+def _count_warm(session: ListedSession, now: datetime) -> int | None:
+    if session.warm_until is None:
+        return None
+    return max(0, int((session.warm_until - now).total_seconds()))

@@ -1,0 +1,185 @@
+"""Cache breaks and expected rebuilds as rows of lists: filtered, paged by place, with their cause in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import Count, QuerySet, Sum
+
+from compaction.cache.causes import CAUSES, Cause, CauseNote, Grade
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.models import AgentSession, CacheBreak, LossKind
+from dashboard.pages.keyset import Place, take_page
+from dashboard.pages.thread_names import MAIN, UNNAMED, name_threads
+
+PAGE_SIZE = 50
+
+# What a grade is called on a badge, and what it means.
+GRADES: Mapping[Grade, tuple[str, str]] = {
+    Grade.API: ("API report", "The API's answer names this reason."),
+    Grade.CLIENT: ("client report", "The client wrote this down."),
+    Grade.REQUEST: ("request diff", "Both requests are known and were compared."),
+    Grade.INFERRED: ("inferred", "Worked out from times, models and tokens; the requests themselves are not known."),
+    Grade.UNKNOWN: ("unknown", "Nothing that was recorded explains it."),
+}
+_UNKNOWN_NOTE = CAUSES[Cause.UNEXPLAINED]
+
+
+@dataclass(frozen=True)
+class LossFilter:
+    """What a list is cut to; empty values cut nothing."""
+
+    team: str = ""
+    kind: str = ""
+    cause: str = ""
+    since: datetime | None = None
+    session_id: int | None = None
+
+
+@dataclass(frozen=True)
+class LossRow:
+    """One call that lost its cache."""
+
+    id: int
+    session_id: int
+    session_name: str
+    thread: str
+    kind: str
+    at: datetime
+    call_number: int
+    model: str
+    cause: str
+    title: str
+    detail: str
+    grade: str
+    grade_words: str
+    grade_meaning: str
+    is_avoidable: bool
+    outlook: str
+    gap_seconds: float | None
+    ttl: str
+    expected_tokens: int
+    read_tokens: int
+    lost_tokens: int
+    recreated_tokens: int
+    lost_usd: Decimal | None
+    is_counted: bool
+
+    @property
+    def is_break(self) -> bool:
+        return self.kind == LossKind.BREAK
+
+
+@dataclass(frozen=True)
+class LossPage:
+    """One page of losses, and where the next one starts."""
+
+    rows: tuple[LossRow, ...]
+    next: Place | None
+
+
+@dataclass(frozen=True)
+class CauseTotal:
+    """What one cause cost a session; dollars are None where no loss of it has a known price."""
+
+    title: str
+    count: int
+    lost_tokens: int
+    lost_usd: Decimal | None
+
+
+def find_cause_note(cause: str) -> CauseNote:
+    """A cause that this version does not know is unexplained."""
+    return CAUSES[Cause(cause)] if cause in CAUSES else _UNKNOWN_NOTE
+
+
+def list_losses(actor: Actor, wanted: LossFilter, *, before: Place | None = None, size: int = PAGE_SIZE) -> LossPage:
+    """Newest first, over all sessions the actor may see."""
+    found = _cut(access.breaks(actor), wanted).select_related("session", "session__team")
+    rows, following = take_page(found, before, size)
+    return LossPage(
+        tuple(
+            make_row(
+                row,
+                session_name=name_session(row.session, reads_content=access.reads_content(actor, row.session)),
+                thread=UNNAMED if row.agent_id else MAIN,
+            )
+            for row in rows
+        ),
+        following,
+    )
+
+
+def list_session_losses(
+    session: AgentSession, kind: LossKind, *, reads_content: bool, before: Place | None = None, size: int = PAGE_SIZE
+) -> LossPage:
+    """One kind of a session's losses, newest first; sub-agents by name. Two queries."""
+    threads = name_threads(session.pk, reads_content=reads_content)
+    rows, following = take_page(CacheBreak.objects.filter(session=session, kind=kind), before, size)
+    name = name_session(session, reads_content=reads_content)
+    found = tuple(make_row(row, session_name=name, thread=threads.get(row.agent_id, UNNAMED)) for row in rows)
+    return LossPage(found, following)
+
+
+def total_causes(session: AgentSession) -> tuple[CauseTotal, ...]:
+    """A session's breaks by cause, the dearest first."""
+    rows = (
+        CacheBreak.objects.filter(session=session, kind=LossKind.BREAK)
+        .values("cause")
+        .annotate(count=Count("id"), lost=Sum("lost_tokens"), usd=Sum("lost_usd"))
+    )
+    totals = [CauseTotal(find_cause_note(row["cause"]).title, row["count"], row["lost"], row["usd"]) for row in rows]
+    return tuple(sorted(totals, key=lambda total: (-(total.lost_usd or 0), -total.lost_tokens, total.title)))
+
+
+def name_session(session: AgentSession, *, reads_content: bool) -> str:
+    """Its title is content; its id is not."""
+    return session.title if reads_content and session.title else session.external_id
+
+
+def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
+    note = find_cause_note(loss.cause)
+    grade = Grade(loss.grade) if loss.grade in set(Grade) else Grade.UNKNOWN
+    words, meaning = GRADES[grade]
+    return LossRow(
+        id=loss.pk,
+        session_id=loss.session_id,
+        session_name=session_name,
+        thread=thread,
+        kind=loss.kind,
+        at=loss.at,
+        call_number=loss.call_number,
+        model=loss.model,
+        cause=loss.cause,
+        title=note.title,
+        detail=loss.detail,
+        grade=grade.value,
+        grade_words=words,
+        grade_meaning=meaning,
+        is_avoidable=loss.is_avoidable,
+        outlook=note.outlook.value,
+        gap_seconds=loss.gap_seconds,
+        ttl=loss.ttl,
+        expected_tokens=loss.expected_tokens,
+        read_tokens=loss.read_tokens,
+        lost_tokens=loss.lost_tokens,
+        recreated_tokens=loss.recreated_tokens,
+        lost_usd=loss.lost_usd,
+        is_counted=loss.is_counted,
+    )
+
+
+def _cut(rows: QuerySet[CacheBreak], wanted: LossFilter) -> QuerySet[CacheBreak]:
+    if wanted.team:
+        rows = rows.filter(team__slug=wanted.team)
+    if wanted.kind:
+        rows = rows.filter(kind=wanted.kind)
+    if wanted.cause:
+        rows = rows.filter(cause=wanted.cause)
+    if wanted.since:
+        rows = rows.filter(at__gte=wanted.since)
+    if wanted.session_id is not None:
+        rows = rows.filter(session_id=wanted.session_id)
+    return rows

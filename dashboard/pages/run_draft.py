@@ -1,0 +1,196 @@
+"""What the page before a compaction shows: the form, the messages to pick from, and what would come of the choices."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.ingest.stored_entries import read_thread
+from dashboard.models import AgentSession, CompactionRun, RunKind, SummarizerName
+from dashboard.pages.compaction_rows import ShrinkBar
+from dashboard.pages.ledger import name_session
+from dashboard.pages.live_state import LiveState, find_live_state
+from dashboard.pages.run_form import KIND_SENTENCES, SUMMARIZER_SENTENCES, RunForm, choose_as_before
+from dashboard.pages.run_pivots import PivotList, list_pivots
+from dashboard.pages.session_page import read_threads
+from dashboard.pages.thread_names import UNNAMED, name_threads
+from dashboard.runs.choices import RunChoices, RunRefused
+from dashboard.runs.client_commands import write_compact_command
+from dashboard.runs.preview import Notice, Preview, preview_run
+from dashboard.runs.spend import Spend, read_spend
+from dashboard.runs.team_settings import SummarizerChoice, find_settings
+from dashboard.words import say_tokens
+
+
+@dataclass(frozen=True)
+class Option:
+    """One of a few to choose from; `refusal` says why it cannot be."""
+
+    value: str
+    title: str
+    sentence: str
+    is_chosen: bool
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class RunDraft:
+    """Choices that are not a run yet. `pivots` only where a message has to be picked; `preview.prompt` is content."""
+
+    session: AgentSession
+    session_name: str
+    reads_content: bool
+    form: RunForm
+    choices: RunChoices | None
+    preview: Preview | None
+    pivots: PivotList | None
+    spend: Spend
+    settings: SummarizerChoice
+    kinds: tuple[Option, ...]
+    summarizers: tuple[Option, ...]
+    models: tuple[str, ...]
+    state: LiveState
+    warm_seconds: int
+    again: CompactionRun | None
+
+    @property
+    def refusals(self) -> tuple[Notice, ...]:
+        return self.preview.refusals if self.preview else ()
+
+    @property
+    def is_possible(self) -> bool:
+        return self.preview is not None and not self.preview.refusals
+
+    @property
+    def command(self) -> str:
+        """What makes the client compact by itself; empty for a sub-agent, which cannot be resumed."""
+        choices = self.choices or RunChoices()
+        if choices.agent_id:
+            return ""
+        session = self.session
+        return write_compact_command(session.project_path, session.external_id, choices.instructions)
+
+    @property
+    def after_words(self) -> str:
+        """~24.0k, or a range where a model decides how long its summary is."""
+        expected = self.preview.expected_after_tokens if self.preview else None
+        if expected is None:
+            return ""
+        low, high = expected
+        return f"~{say_tokens(low)}" if low == high else f"~{say_tokens(low)} to {say_tokens(high)}"
+
+    @property
+    def bar(self) -> ShrinkBar | None:
+        """With the larger end of what is expected."""
+        preview = self.preview
+        if preview is None or preview.expected_after_tokens is None:
+            return None
+        after = preview.expected_after_tokens[1]
+        scale, line = max(preview.before_tokens, after), preview.line_tokens
+        if not scale:
+            return None
+        is_near = line is not None and line <= scale
+        return ShrinkBar(
+            before_percent=round(100 * preview.before_tokens / scale, 1),
+            after_percent=round(100 * after / scale, 1),
+            line_percent=round(100 * (line or 0) / scale, 1) if is_near else None,
+        )
+
+    @property
+    def sentence(self) -> str:
+        before = say_tokens(self.preview.before_tokens) if self.preview else ""
+        return f"{before} → {self.after_words} tokens"
+
+    def refuse(self, refusal: RunRefused) -> "RunDraft":
+        """The draft with what was in the way when it was to start."""
+        notice = Notice(refusal.code, refusal.sentence, dict(refusal.figures))
+        preview = self.preview or Preview(choices=self.choices or RunChoices())
+        others = tuple(each for each in preview.refusals if each.code != notice.code)
+        return replace(self, preview=replace(preview, refusals=(notice, *others)))
+
+
+def make_draft(
+    actor: Actor,
+    session: AgentSession,
+    given: Mapping[str, str] | None,
+    *,
+    now: datetime,
+    again: CompactionRun | None = None,
+    first_message: int | None = None,
+) -> RunDraft:
+    """`given` is what was filled in; before that the choices of the run that is done again, or the usual ones."""
+    settings = find_settings(session.team)
+    reads_content = access.reads_content(actor, session)
+    threads = _name_threads(session, reads_content=reads_content)
+    usual = _choose_usual(again, settings, threads, reads_content=reads_content)
+    form = RunForm(given if given is not None else usual, threads=list(threads.items()))
+    choices = form.read_choices()
+    preview = preview_run(session, choices, now=now) if choices else None
+    chosen = {name: str(form.data.get(name, "")) for name in ("kind", "summarizer")}
+    return RunDraft(
+        session=session,
+        session_name=name_session(session, reads_content=reads_content),
+        reads_content=reads_content,
+        form=form,
+        choices=choices,
+        preview=preview if preview is None or reads_content else replace(preview, prompt=""),
+        pivots=_list_pivots(session, form, first_message, reads_content=reads_content),
+        spend=read_spend(session.team, now),
+        settings=settings,
+        kinds=tuple(Option(kind, *words, is_chosen=kind == chosen["kind"]) for kind, words in KIND_SENTENCES.items()),
+        summarizers=_offer_summarizers(chosen["summarizer"], settings),
+        models=_list_models(session, settings),
+        state=find_live_state(session, now=now),
+        warm_seconds=max(0, int((session.warm_until - now).total_seconds())) if session.warm_until else 0,
+        again=again,
+    )
+
+
+def _name_threads(session: AgentSession, *, reads_content: bool) -> dict[str, str]:
+    names = name_threads(session.pk, reads_content=reads_content)
+    threads = [thread for thread in read_threads(session) if thread.call_count or not thread.agent_id]
+    return {
+        thread.agent_id: f"{names.get(thread.agent_id, UNNAMED)} ({say_tokens(thread.context_tokens)} tokens)"
+        for thread in threads
+    } or {"": names[""]}
+
+
+def _choose_usual(
+    again: CompactionRun | None, settings: SummarizerChoice, threads: Mapping[str, str], *, reads_content: bool
+) -> dict[str, str]:
+    usual = SummarizerName.CLAUDE if settings.has_key else SummarizerName.EXTRACTIVE
+    chosen = {"kind": RunKind.FULL.value, "agent_id": next(iter(threads)), "summarizer": usual.value}
+    if again is None:
+        return chosen
+    chosen |= choose_as_before(again, reads_content=reads_content)
+    return chosen if settings.has_key else chosen | {"summarizer": SummarizerName.EXTRACTIVE.value}
+
+
+def _offer_summarizers(chosen: str, settings: SummarizerChoice) -> tuple[Option, ...]:
+    missing = settings.key_problem or "No API key is set for this team."
+    refusals = {} if settings.has_key else {SummarizerName.CLAUDE: missing}
+    return tuple(
+        Option(name, *words, is_chosen=name == chosen, refusal=refusals.get(name, ""))
+        for name, words in SUMMARIZER_SENTENCES.items()
+    )
+
+
+def _list_models(session: AgentSession, settings: SummarizerChoice) -> tuple[str, ...]:
+    named = (settings.model, settings.small_model, session.model, *settings.own_prices)
+    return tuple(dict.fromkeys(name for name in named if name))
+
+
+def _list_pivots(
+    session: AgentSession, form: RunForm, first_message: int | None, *, reads_content: bool
+) -> PivotList | None:
+    kind, agent_id = str(form.data.get("kind", "")), str(form.data.get("agent_id", ""))
+    if kind not in RunKind.values or not RunKind(kind).needs_pivot or not session.has_content:
+        return None
+    return list_pivots(
+        read_thread(session, agent_id).entries,
+        agent_id=agent_id,
+        picked_uuid=str(form.data.get("pivot_uuid", "")),
+        first=first_message,
+        shows_words=reads_content,
+    )

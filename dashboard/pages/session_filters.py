@@ -1,0 +1,156 @@
+"""What a list of sessions is asked for: filters and sort, as they stand in a URL. Values nobody offers are dropped."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from urllib.parse import urlencode
+
+from django.db.models import Q
+from django.utils import timezone
+
+from dashboard.models import LEVELS
+from dashboard.pages.live_state import LIVE_FOR
+
+ABOVE = "above"  # any line reached
+LONGEST_VALUE = 200
+MOST_WORDS = 8
+LEAST_LETTERS = 3  # of one word at least: the index of the search knows nothing shorter
+_FIRST_LINE = LEVELS.index("warning")
+
+
+class ActiveWithin(StrEnum):
+    """How long ago something may have arrived."""
+
+    LIVE = "live"
+    HOUR = "hour"
+    TODAY = "today"
+    DAY = "day"
+    WEEK = "week"
+
+
+class SortName(StrEnum):
+    """The closed list of sorts: each has its index."""
+
+    ACTIVE = "active"
+    RISK = "risk"
+    LOST = "lost"
+    SPEND = "spend"
+
+
+ACTIVE_WORDS = {
+    ActiveWithin.LIVE: "live",
+    ActiveWithin.HOUR: "in the last hour",
+    ActiveWithin.TODAY: "today",
+    ActiveWithin.DAY: "in the last 24 hours",
+    ActiveWithin.WEEK: "in the last 7 days",
+}
+SORT_WORDS = {
+    SortName.ACTIVE: "last active",
+    SortName.RISK: "risk",
+    SortName.LOST: "lost to breaks",
+    SortName.SPEND: "spend",
+}
+LEVEL_CHOICES = (ABOVE, *reversed(LEVELS))
+LEVEL_WORDS = {ABOVE: "above a line"} | {level: level for level in LEVELS}
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A filter in force; the query is the list without it."""
+
+    label: str
+    value: str
+    query_without: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilters:
+    """Empty values filter nothing. `team` is a slug."""
+
+    text: str = ""
+    team: str = ""
+    project: str = ""
+    model: str = ""
+    developer: str = ""
+    level: str = ""
+    active: str = ""
+    has_breaks: bool = False
+    sort: SortName = SortName.ACTIVE
+
+    @classmethod
+    def read(cls, query: Mapping[str, str]) -> "SessionFilters":
+        given = {name: _clean(query.get(name, "")) for name in (*_TEXTS, "level", "active", "sort")}
+        return cls(
+            **{name: given[name] for name in _TEXTS},
+            level=given["level"] if given["level"] in LEVEL_CHOICES else "",
+            active=given["active"] if given["active"] in ACTIVE_WORDS else "",
+            has_breaks=query.get("breaks") == "yes",
+            sort=SortName(given["sort"]) if given["sort"] in SORT_WORDS else SortName.ACTIVE,
+        )
+
+    @property
+    def query(self) -> str:
+        """As it stands behind the question mark, the same for the same filters."""
+        return urlencode(self.fields)
+
+    @property
+    def fields(self) -> dict[str, str]:
+        named = {name: getattr(self, name) for name in (*_TEXTS, "level", "active")}
+        named["breaks"] = "yes" if self.has_breaks else ""
+        named["sort"] = "" if self.sort is SortName.ACTIVE else self.sort.value
+        return {name: value for name, value in named.items() if value}
+
+    @property
+    def is_searching(self) -> bool:
+        return is_searchable(self.text)
+
+    def sort_query(self, sort: SortName) -> str:
+        return replace(self, sort=sort).query
+
+    @property
+    def chips(self) -> list[Chip]:
+        shown = [(name, name, getattr(self, name)) for name in _TEXTS[1:] if getattr(self, name)]
+        if self.is_searching:
+            shown.insert(0, ("text", "contains", self.text))
+        if self.level:
+            shown.append(("level", "level", LEVEL_WORDS[self.level]))
+        if self.active:
+            shown.append(("active", "active", ACTIVE_WORDS[ActiveWithin(self.active)]))
+        if self.has_breaks:
+            shown.append(("breaks", "breaks", "one or more"))
+        fields = self.fields
+        return [
+            Chip(label, value, urlencode({key: text for key, text in fields.items() if key != name}))
+            for name, label, value in shown
+        ]
+
+    def match_columns(self, now: datetime) -> Q:
+        """All but team and text; answered by the index session_by_filter alone."""
+        wanted = Q(**{name: getattr(self, name) for name in ("project", "model", "developer") if getattr(self, name)})
+        if self.level == ABOVE:
+            wanted &= Q(level_rank__gte=_FIRST_LINE)
+        elif self.level:
+            wanted &= Q(level_rank=LEVELS.index(self.level))
+        if self.active:
+            wanted &= Q(last_at__gte=find_start(ActiveWithin(self.active), now))
+        return wanted & Q(break_count__gt=0) if self.has_breaks else wanted
+
+
+_TEXTS = ("text", "team", "project", "model", "developer")
+_LENGTHS = {ActiveWithin.LIVE: LIVE_FOR, ActiveWithin.HOUR: timedelta(hours=1), ActiveWithin.DAY: timedelta(days=1)}
+
+
+def find_start(within: ActiveWithin, now: datetime) -> datetime:
+    """Today begins at midnight of the person's time zone."""
+    if within is ActiveWithin.TODAY:
+        return timezone.localtime(now).replace(hour=0, minute=0, second=0, microsecond=0)
+    return now - _LENGTHS.get(within, timedelta(days=7))
+
+
+def is_searchable(text: str) -> bool:
+    return any(len(word) >= LEAST_LETTERS for word in text.split()[:MOST_WORDS])
+
+
+def _clean(text: str) -> str:
+    return text.replace("\x00", "").strip()[:LONGEST_VALUE]

@@ -1,0 +1,264 @@
+"""The header of a session: where it comes from, whether it is at work, how full it is, what it cost.
+
+Queries in, frozen values out; every page and endpoint about one session begins with read_header.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import Q
+
+from compaction.context.forecast import MEMORY_CALLS, CallPoint, Forecast, NotEnoughData, forecast_line
+from compaction.context.thresholds import Lines, Reading, draw_lines, read_level
+from compaction.context.windows import ModelInUse
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.models import AgentSession, ResumedFile, Thread
+from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
+from dashboard.pages.live_state import LiveState, find_live_state
+from dashboard.policies.in_force import TeamSettings, find_policy
+
+MOST_FORKS = 20  # named in the header; a template that is forked a thousand times must not fill the page
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """Another session of the same line; `pk` is None when it is not here. `run_pk`: the compaction of ours that lies
+    between the two."""
+
+    name: str
+    pk: int | None
+    run_pk: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Where a session was forked from, and what was forked from it; beyond MOST_FORKS there are `more_forks`."""
+
+    origin: Relative | None
+    forks: tuple[Relative, ...]
+    more_forks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The sessions before and after this one, newest first."""
+
+    newer_pk: int | None
+    older_pk: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LinesInForce:
+    """The lines of a session's window as the team's policy of today draws them."""
+
+    settings: TeamSettings
+    in_use: ModelInUse
+    lines: Lines | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing(LinesInForce):
+    """Where the context stands: the lines in force, the reading, the forecast to the limit, and all of it drawn."""
+
+    reading: Reading
+    forecast: Forecast | NotEnoughData
+    bar: GaugeBar
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHeader:
+    session: AgentSession
+    reads_content: bool
+    lineage: Lineage
+    neighbours: Neighbours
+    threads: tuple[Thread, ...]
+    state: LiveState
+    warm_seconds: int | None  # left of the cache's lifetime, 0 when it is over, None when it is not known
+    standing: Standing
+
+    @property
+    def name(self) -> str:
+        """A title quotes the conversation: only who may read it sees it."""
+        return (self.session.title if self.reads_content else "") or self.session.external_id
+
+    @property
+    def shown_thread(self) -> Thread | None:
+        return find_shown_thread(self.threads)
+
+    @property
+    def is_sub_agent_only(self) -> bool:
+        """Of some sessions only a sub-agent's file is there: its gauge is what can be shown."""
+        return self.shown_thread is not None and self.shown_thread.agent_id != ""
+
+    @property
+    def sub_agent_count(self) -> int:
+        return sum(thread.agent_id != "" for thread in self.threads)
+
+    @property
+    def prompt_tokens(self) -> int:
+        counted = self.session
+        return counted.input_tokens + counted.read_tokens + counted.write_5m_tokens + counted.write_1h_tokens
+
+    @property
+    def token_count(self) -> int:
+        """Of all kinds, as the client's metrics add them up."""
+        return self.prompt_tokens + self.session.output_tokens
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Tokens read from the cache as a share of all prompts; None before the first prompt."""
+        return self.session.read_tokens / self.prompt_tokens if self.prompt_tokens else None
+
+    @property
+    def warm_words(self) -> str:
+        """4:12, as the script counts it down."""
+        left = self.warm_seconds or 0
+        return f"{left // 60}:{left % 60:02}"
+
+    @property
+    def recent_shares(self) -> list[float]:
+        """Hit rates of the last calls, oldest first."""
+        return [hit / 100 for hit in self.session.recent_hits]
+
+    @property
+    def is_price_unknown(self) -> bool:
+        """No call has a price: a sum of nothing would read as free."""
+        return 0 < self.session.call_count == self.session.unpriced_count
+
+    @property
+    def spent_usd(self) -> Decimal | None:
+        spent: Decimal = self.session.spent_usd
+        return None if self.is_price_unknown else spent
+
+    @property
+    def price_note(self) -> str:
+        """What the sums leave out; empty when they hold everything."""
+        count = self.session.unpriced_count
+        if count == 0:
+            return ""
+        return f"Price unknown for {count:,} {'call' if count == 1 else 'calls'}; not in these sums."
+
+    @property
+    def content_note(self) -> str:
+        """Why there is no text to read; empty when there is."""
+        if not self.session.has_content:
+            return "No content is stored for this session: numbers and structure only."
+        if not self.reads_content:
+            return "Content is stored and not granted to you: numbers and structure only."
+        return ""
+
+
+def read_header(actor: Actor, session: AgentSession, *, now: datetime) -> SessionHeader:
+    """The same few queries however long the session is."""
+    threads = read_threads(session)
+    return SessionHeader(
+        session=session,
+        reads_content=access.reads_content(actor, session),
+        lineage=_read_lineage(actor, session),
+        neighbours=_find_neighbours(actor, session),
+        threads=threads,
+        state=find_live_state(session, now=now),
+        warm_seconds=_count_warm(session, now),
+        standing=_read_standing(actor, session, find_shown_thread(threads)),
+    )
+
+
+def read_threads(session: AgentSession) -> tuple[Thread, ...]:
+    """The main conversation first."""
+    return tuple(session.threads.order_by("agent_id"))
+
+
+def find_shown_thread(threads: tuple[Thread, ...]) -> Thread | None:
+    """The main conversation, else the longest sub-agent: as the gauge was drawn when the session was recorded."""
+    main = next((thread for thread in threads if thread.agent_id == "" and thread.call_count), None)
+    return main or max(threads, key=lambda thread: thread.call_count, default=None)
+
+
+def _count_warm(session: AgentSession, now: datetime) -> int | None:
+    return None if session.warm_until is None else max(0, int((session.warm_until - now).total_seconds()))
+
+
+def _read_lineage(actor: Actor, session: AgentSession) -> Lineage:
+    # As a range: nearly all sessions have the same empty value here, and SQLite, which keeps averages, would read every
+    # session of the team rather than look for an equal one in the index.
+    family = Q(forked_from__range=(session.external_id, session.external_id))
+    if session.forked_from:
+        family |= Q(external_id=session.forked_from)
+    found = access.sessions(actor).filter(family, team=session.team).exclude(pk=session.pk)
+    # Unsorted: for an order SQLite would rather walk all sessions by time than look up the few it is asked for.
+    rows = list(found.order_by().values_list("pk", "external_id")[: MOST_FORKS + 2])
+    by_name = {name: pk for pk, name in rows}
+    resumed = _find_resuming_runs(session, [name for _, name in rows])
+    origin = None
+    if session.forked_from:
+        origin = Relative(
+            session.forked_from, by_name.get(session.forked_from), run_pk=resumed.get(session.external_id)
+        )
+    forks = [Relative(name, pk, run_pk=resumed.get(name)) for pk, name in rows if name != session.forked_from]
+    return Lineage(origin, tuple(forks[:MOST_FORKS]), more_forks=len(forks) > MOST_FORKS)
+
+
+def _find_resuming_runs(session: AgentSession, names: list[str]) -> dict[str, int]:
+    """Which of these sessions, and of this one, go on from a compaction of ours, and from which."""
+    if not names and not session.forked_from:
+        return {}
+    written = ResumedFile.objects.filter(team=session.team, external_id__in=[session.external_id, *names])
+    return {name: run for name, run in written.values_list("external_id", "run_id") if run is not None}
+
+
+def _find_neighbours(actor: Actor, session: AgentSession) -> Neighbours:
+    found = access.sessions(actor).filter(team=session.team)
+    at, pk = session.last_at, session.pk
+    # The plain comparison beside the precise one is what lets SQLite begin in the middle of the index.
+    newer = found.filter(Q(last_at__gt=at) | Q(pk__gt=pk), last_at__gte=at).order_by("last_at", "pk")
+    older = found.filter(Q(last_at__lt=at) | Q(pk__lt=pk), last_at__lte=at).order_by("-last_at", "-pk")
+    return Neighbours(
+        newer_pk=newer.values_list("pk", flat=True).first(),
+        older_pk=older.values_list("pk", flat=True).first(),
+    )
+
+
+def read_lines(session: AgentSession, thread: Thread | None) -> LinesInForce:
+    """One query."""
+    settings = find_policy(session.team)
+    in_use = ModelInUse(
+        session.model,
+        client_version=session.client_version or None,
+        reported_window_tokens=session.reported_window_tokens,
+        responses=thread.call_count if thread else None,
+    )
+    return LinesInForce(settings, in_use, draw_lines(settings.lines_policy, in_use))
+
+
+def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -> Standing:
+    in_force = read_lines(session, thread)
+    lines = in_force.lines
+    reading = read_level(lines, session.context_tokens)
+    forecast = _read_forecast(actor, session, thread, lines)
+    bar = draw_gauge(lines, reading, forecast=forecast, peak_tokens=session.peak_tokens or None)
+    return Standing(in_force.settings, in_force.in_use, lines, reading, forecast, bar)
+
+
+def _read_forecast(
+    actor: Actor, session: AgentSession, thread: Thread | None, lines: Lines | None
+) -> Forecast | NotEnoughData:
+    """From the calls, not from the stored forecast: that one was made for the line of its day."""
+    if thread is None or lines is None:
+        return NotEnoughData(
+            "There is no call yet." if thread is None else "Without a window there is no line to reach."
+        )
+    found = access.calls(actor).filter(session=session, agent_id=thread.agent_id).order_by("-number")
+    rows = list(found.values_list("number", "context_tokens", "at", "turn")[: MEMORY_CALLS + 1])
+    compacted = access.compactions(actor).filter(session=session, agent_id=thread.agent_id, kind="full")
+    firsts = {number + 1 for number in compacted.values_list("call_number", flat=True)}
+    points = [
+        CallPoint(tokens, at, turn, is_first_after_compaction=number in firsts)
+        for number, tokens, at, turn in reversed(rows)
+        if tokens
+    ]
+    if points and points[-1].context_tokens != session.context_tokens:
+        # A compaction that no call has followed yet: the context is smaller than the last call left it.
+        points.append(CallPoint(session.context_tokens, is_first_after_compaction=True))
+    return forecast_line(points, lines.limit_tokens)

@@ -1,0 +1,242 @@
+"""Pages of sessions by place instead of number: as quick at any depth, and steady while sessions come and change.
+
+A place is the values a session is sorted by. Few matches are found first and then sorted; many are walked in the order
+of the sort's index, of which only as much is read as a page takes.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import reduce
+from operator import or_
+
+from django.db import connection
+from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
+
+from dashboard.models import AgentSession
+from dashboard.pages.listed_session import ListedSession, list_columns
+from dashboard.pages.session_filters import SessionFilters, SortName
+from dashboard.pages.session_search import TextSearch
+
+FEW = 1000  # matches that are found first and then sorted
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_USD_DIGITS = 8
+_PLACE = re.compile(r"(-?[0-9]{1,18}|n)(\.(-?[0-9]{1,18}|n))*", re.ASCII)
+
+_FIELDS = {field.name: field for field in AgentSession._meta.concrete_fields}
+
+Place = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    is_falling: bool = True
+
+    def encode(self, value: object) -> int | None:
+        """As a whole number, so that a place can be written into a URL and compared."""
+        if isinstance(value, datetime):
+            return (value - _EPOCH) // timedelta(microseconds=1)
+        if isinstance(value, Decimal):
+            return int(value.scaleb(_USD_DIGITS))
+        return value if isinstance(value, int) else None
+
+    def decode(self, number: int | None) -> object:
+        if number is None:
+            return None
+        if self.name.endswith("_at"):
+            return _EPOCH + timedelta(microseconds=number)
+        return Decimal(number).scaleb(-_USD_DIGITS) if self.name.endswith("_usd") else number
+
+    def beyond(self, number: int | None, *, forwards: bool) -> Q | None:
+        """What comes after this value; nothing comes after or before a missing one, which stands alone in its rank."""
+        if number is None:
+            return None
+        comparison = "lt" if self.is_falling is forwards else "gt"
+        return Q(**{f"{self.name}__{comparison}": self.decode(number)})
+
+    def same(self, number: int | None) -> Q:
+        return Q(**{f"{self.name}__isnull": True}) if number is None else Q(**{self.name: self.decode(number)})
+
+
+_ID = Column("id")
+SORTS: dict[SortName, tuple[Column, ...]] = {
+    SortName.ACTIVE: (Column("last_at"), _ID),
+    SortName.RISK: (Column("level_rank"), Column("percent_left", is_falling=False), _ID),
+    SortName.LOST: (Column("lost_usd"), _ID),
+    SortName.SPEND: (Column("spent_usd"), _ID),
+}
+
+
+class BadPlace(Exception):
+    """Not a place of this sort."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a page begins (`forwards`) or ends, that place itself left out."""
+
+    place: Place
+    forwards: bool = True
+
+    @classmethod
+    def read(cls, text: str, sort: SortName, *, forwards: bool) -> "Cursor":
+        if not _PLACE.fullmatch(text):
+            raise BadPlace(text)
+        place = tuple(None if part == "n" else int(part) for part in text.split("."))
+        columns = SORTS[sort]
+        if len(place) != len(columns):
+            raise BadPlace(text)
+        try:
+            for column, number in zip(columns, place, strict=True):
+                column.decode(number)
+        except OverflowError as error:
+            raise BadPlace(text) from error
+        return cls(place, forwards)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`before` and `after` are places as text, empty where the list ends. `total` is known of few matches."""
+
+    sessions: tuple[ListedSession, ...]
+    before: str
+    after: str
+    total: int | None = None
+
+
+@dataclass(frozen=True)
+class SessionList:
+    """Sessions somebody may see (`visible`, of these teams), as filters and search cut them."""
+
+    visible: QuerySet[AgentSession]
+    team_ids: Sequence[int]
+    filters: SessionFilters
+    search: TextSearch | None
+    now: datetime
+
+    def find_page(self, size: int, cursor: Cursor | None = None) -> Page:
+        columns = SORTS[self.filters.sort]
+        few, total = self._find_few()
+        if few is None:
+            found = self._walk(columns, size + 1, cursor)
+        else:
+            found = self._pick(columns, size + 1, cursor, few) if total else []
+        has_more, kept = len(found) > size, found[:size]
+        forwards = cursor is None or cursor.forwards
+        if not forwards:
+            kept = kept[::-1]
+        goes_back = cursor is not None if forwards else has_more
+        goes_on = has_more if forwards else True
+        first, last = (spell_place(columns, kept[0]), spell_place(columns, kept[-1])) if kept else ("", "")
+        return Page(tuple(kept), first if goes_back else "", last if goes_on else "", total)
+
+    @property
+    def matching(self) -> Q:
+        columns = self.filters.match_columns(self.now)
+        return columns & self.search.matching if self.search else columns
+
+    def _find_few(self) -> tuple[QuerySet[AgentSession] | None, int | None]:
+        """All matches and their number; None when there are many, or nothing is filtered."""
+        if self.search and (ids := self.search.find_candidates(FEW)) is not None:
+            found = self.visible.filter(self.matching, pk__in=ids).order_by().values_list("pk", flat=True)
+            matches = list(found)
+            return self.visible.filter(pk__in=matches), len(matches)
+        # SQLite would read row after row for a text; PostgreSQL has its index in the plan.
+        narrowing = self.matching if connection.vendor == "postgresql" else self.filters.match_columns(self.now)
+        if not narrowing:
+            return None, None
+        narrowed = self.visible.filter(narrowing).order_by()
+        count = narrowed[: FEW + 1].count()
+        if count > FEW:
+            return None, None
+        # By their ids: those an index tells without touching a row.
+        few = self.visible.filter(pk__in=narrowed.values("pk"))
+        if self.search is None:
+            return few, count
+        few = few.filter(self.search.matching)
+        return few, few.count()
+
+    def _pick(
+        self, columns: Sequence[Column], size: int, cursor: Cursor | None, few: QuerySet[AgentSession]
+    ) -> list[ListedSession]:
+        forwards = cursor is None or cursor.forwards
+        # Said so that no index has this order: the database would walk it and test every session of the team.
+        unindexed = [(column, Coalesce(column.name, column.name)) for column in columns]
+        order = [value.desc() if column.is_falling is forwards else value.asc() for column, value in unindexed]
+        chosen = few.filter(reduce(or_, _cut_stretches(columns, cursor))) if cursor else few
+        return self._read(columns, [chosen.order_by(*order)[:size]], forwards=forwards)
+
+    def _walk(self, columns: Sequence[Column], size: int, cursor: Cursor | None) -> list[ListedSession]:
+        forwards = cursor is None or cursor.forwards
+        order = [f"{'-' if column.is_falling is forwards else ''}{column.name}" for column in columns]
+        # One stretch of one team at a time is a stretch of the sort's index.
+        stretches = [
+            self.visible.filter(self.matching & stretch, team_id=team_id).order_by(*order)[:size]
+            for team_id in self.team_ids
+            for stretch in _cut_stretches(columns, cursor)
+        ]
+        if len(stretches) == 1:
+            return list(map(ListedSession._make, list_columns(stretches[0])))
+        return self._read(columns, stretches, forwards=forwards)[:size] if stretches else []
+
+    def _read(
+        self, columns: Sequence[Column], chosen: Sequence[QuerySet[AgentSession]], *, forwards: bool
+    ) -> list[ListedSession]:
+        """By their ids: SQLite takes no LIMIT in a part of a UNION, and sorts a few columns sooner than all of them."""
+        parts = [list_columns(self.visible.filter(pk__in=few.values("pk")).order_by()) for few in chosen]
+        found = list(map(ListedSession._make, parts[0].union(*parts[1:], all=True) if parts[1:] else parts[0]))
+        found.sort(key=lambda session: _sort_key(columns, find_place(columns, session)), reverse=not forwards)
+        return found
+
+
+def find_place(columns: Sequence[Column], session: AgentSession | ListedSession) -> Place:
+    return _encode(columns, [getattr(session, column.name) for column in columns])
+
+
+def spell_place(columns: Sequence[Column], session: AgentSession | ListedSession) -> str:
+    return ".".join("n" if number is None else str(number) for number in find_place(columns, session))
+
+
+def _cut_stretches(columns: Sequence[Column], cursor: Cursor | None) -> Iterator[Q]:
+    """Everything beyond the place, nearest first: the same but for the last column, but for the last two, …
+
+    Columns that run the same way are compared at once, which is one stretch.
+    """
+    if cursor is None:
+        yield Q()
+        return
+    if len({column.is_falling for column in columns}) == 1 and None not in cursor.place:
+        yield Q(_compare_rows(columns, cursor))
+        return
+    for count in reversed(range(len(columns))):
+        beyond = columns[count].beyond(cursor.place[count], forwards=cursor.forwards)
+        if beyond is not None:
+            same = [column.same(number) for column, number in zip(columns[:count], cursor.place, strict=False)]
+            yield Q(*same, beyond)
+
+
+def _compare_rows(columns: Sequence[Column], cursor: Cursor) -> Func:
+    """(last_at, id) < (…, …), which both databases look up in an index."""
+    values = [
+        Value(column.decode(number), output_field=_FIELDS[column.name])
+        for column, number in zip(columns, cursor.place, strict=True)
+    ]
+    sign = "<" if columns[0].is_falling is cursor.forwards else ">"
+    left = Func(*(F(column.name) for column in columns), template="(%(expressions)s)")
+    right = Func(*values, template="(%(expressions)s)")
+    return Func(left, right, template="%(expressions)s", arg_joiner=f" {sign} ", output_field=BooleanField())
+
+
+def _encode(columns: Sequence[Column], values: Sequence[object]) -> Place:
+    return tuple(column.encode(value) for column, value in zip(columns, values, strict=True))
+
+
+def _sort_key(columns: Sequence[Column], place: Place) -> tuple[int, ...]:
+    return tuple(
+        0 if number is None else -number if column.is_falling else number
+        for column, number in zip(columns, place, strict=True)
+    )

@@ -1,0 +1,62 @@
+"""What Plimsoll does about a session right now: open runs, paused automatic ones, and what the person may do."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard import access
+from dashboard.access import Act, Actor
+from dashboard.models import AgentSession, CompactionRun, RunState, ThreadBreaker
+from dashboard.pages.thread_names import MAIN, UNNAMED
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    id: int
+    state: str
+    stage: str
+    thread: str
+
+
+@dataclass(frozen=True)
+class OpenBreaker:
+    """Automatic runs of a thread that failed too often and wait for somebody."""
+
+    agent_id: str
+    thread: str
+    failures: int
+    opened_at: datetime | None
+    last_failure_code: str
+
+
+@dataclass(frozen=True)
+class SessionRuns:
+    may_run: bool
+    may_reset: bool
+    open_runs: tuple[OpenRun, ...]
+    breakers: tuple[OpenBreaker, ...]
+
+
+def look_at_runs(actor: Actor, session: AgentSession) -> SessionRuns:
+    """Two queries, both by an index of the session."""
+    states = [state for state in RunState if state.is_open]
+    runs = access.runs(actor).filter(session=session, state__in=states).order_by("id")
+    paused = ThreadBreaker.objects.filter(session=session, opened_at__isnull=False).order_by("agent_id")
+    return SessionRuns(
+        may_run=access.may_run(actor, session),
+        may_reset=actor.may(Act.TUNE, session.team),
+        open_runs=tuple(_make_open(run) for run in runs.only("state", "stage", "agent_id")),
+        breakers=tuple(
+            OpenBreaker(
+                each.agent_id, _name_thread(each.agent_id), each.failures, each.opened_at, each.last_failure_code
+            )
+            for each in paused
+        ),
+    )
+
+
+def _make_open(run: CompactionRun) -> OpenRun:
+    return OpenRun(run.pk, run.state, run.stage, _name_thread(run.agent_id))
+
+
+def _name_thread(agent_id: str) -> str:
+    return UNNAMED if agent_id else MAIN

@@ -1,0 +1,174 @@
+"""Settings in force for a session: every figure behind its lines, the switches, and the cache's lifetime as seen."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import BooleanField, Count, ExpressionWrapper, Max, Q
+
+from compaction.context.policy import Policy
+from compaction.context.thresholds import Line, Lines, LineState
+from compaction.context.windows import Term
+from dashboard import access
+from dashboard.access import Act, Actor
+from dashboard.models import AgentSession, Team
+from dashboard.pages.gauge_bar import WINDOW_NOT_KNOWN
+from dashboard.pages.session_page import LinesInForce
+
+STATE_WORDS = {
+    LineState.IN_FORCE: "In force: the client compacts when its context reaches the auto-compact line.",
+    LineState.NOT_SEEN: "The rule has this line, but this client version was not seen to act on it.",
+    LineState.OFF: "Off: the client does not compact by itself, so the other lines count down from what is available.",
+}
+_SWITCHES = (
+    ("is_compaction_enabled", "Compaction"),
+    ("is_auto_enabled", "Automatic compaction"),
+    ("is_micro_enabled", "Micro-compaction"),
+    ("is_session_memory_enabled", "Session memory"),
+    ("is_reactive_enabled", "Compaction after a prompt that was too long"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LineSetting:
+    """One step of the sum: `glossary` is its term, `style` the class of its level; a line that is off does not act."""
+
+    name: str
+    glossary: str
+    tokens: int
+    formula: str
+    origin: str
+    words: str
+    style: str = ""
+    is_acting: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    name: str
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyVersion:
+    """The team's decision in force; version 0 while nobody decided anything."""
+
+    version: int
+    changed_by: str = ""
+    changed_at: datetime | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenLifetime:
+    """How many calls of a thread wrote for five minutes and for an hour, and which of both the newest writes had."""
+
+    thread: str
+    short_count: int
+    long_count: int
+    newest: str
+
+    @property
+    def sentence(self) -> str:
+        if not self.newest:
+            return "No call wrote to the cache: the lifetime is not known."
+        if self.short_count and self.long_count:
+            return f"Both lifetimes were seen; the newest writes are for {self.newest}."
+        return f"All writes are for {self.newest}."
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsInForce:
+    lines: tuple[LineSetting, ...]
+    state: str
+    state_words: str
+    remarks: tuple[str, ...]
+    switches: tuple[Switch, ...]
+    notes: tuple[str, ...]
+    lifetimes: tuple[SeenLifetime, ...]
+    chosen_ttl: str
+    policy: PolicyVersion
+    is_behind: bool
+    may_tune: bool
+
+
+def read_settings(actor: Actor, session: AgentSession, in_force: LinesInForce) -> SettingsInForce:
+    policy = in_force.settings.lines_policy.for_model(session.model)
+    lines = in_force.lines
+    return SettingsInForce(
+        lines=tuple(list_line_settings(lines)) if lines else (),
+        state=str(lines.auto_state) if lines else "not known",
+        state_words=STATE_WORDS[lines.auto_state] if lines else WINDOW_NOT_KNOWN,
+        remarks=lines.remarks if lines else (),
+        switches=tuple(_list_switches(policy)),
+        notes=policy.notes,
+        lifetimes=tuple(_read_lifetimes(actor, session)),
+        chosen_ttl=str(policy.cache_ttl) if policy.cache_ttl else "",
+        policy=_read_policy_version(actor, session.team, in_force.settings.version),
+        is_behind=session.policy_version != in_force.settings.version,
+        may_tune=actor.may(Act.TUNE, session.team),
+    )
+
+
+def list_line_settings(lines: Lines) -> Iterator[LineSetting]:
+    """From the window down: what is taken off at each step, and who said so."""
+    window, is_auto_on = lines.window, lines.is_auto_on
+    yield LineSetting("window", "window", window.tokens, "", str(window.origin), window.words)
+    yield _show_term("reserve", lines.reserve)
+    yield _show_line(lines.available, "available", "available")
+    yield _show_line(lines.warning, "warning", "warning line", style="warning")
+    yield _show_line(lines.error, "error", "error line", style="error")
+    yield _show_line(lines.auto, "auto-compact", "auto-compact line", style="auto", is_acting=is_auto_on)
+    yield _show_line(lines.blocking, "blocking", "blocking line", style="blocking")
+
+
+def _show_term(name: str, term: Term) -> LineSetting:
+    return LineSetting(name, name, term.tokens, "", str(term.origin), term.words)
+
+
+def _show_line(line: Line, name: str, glossary: str, *, style: str = "", is_acting: bool = True) -> LineSetting:
+    term = line.terms[-1]
+    return LineSetting(name, glossary, line.tokens, line.formula, str(term.origin), term.words, style, is_acting)
+
+
+def _list_switches(policy: Policy) -> Iterator[Switch]:
+    for setting, name in _SWITCHES:
+        yield Switch(name, "on" if getattr(policy, setting) else "off", str(policy.find_origin(setting)))
+    if policy.auto_percent is not None:
+        origin = policy.find_origin("auto_percent")
+        yield Switch("Auto-compact line as a share of what is available", f"{policy.auto_percent}%", str(origin))
+
+
+def _read_lifetimes(actor: Actor, session: AgentSession) -> Iterator[SeenLifetime]:
+    """The main conversation and all sub-agents together: they may have been given different lifetimes."""
+    short, long = Q(write_5m_tokens__gt=0), Q(write_1h_tokens__gt=0)
+    is_main = ExpressionWrapper(Q(agent_id=""), output_field=BooleanField())
+    found = access.calls(actor).filter(session=session).order_by().values(is_main=is_main)
+    seen = found.annotate(
+        short=Count("pk", filter=short),
+        long=Count("pk", filter=long),
+        short_at=Max("at", filter=short),
+        long_at=Max("at", filter=long),
+    )
+    for one in sorted(seen, key=lambda told: not told["is_main"]):
+        name = "main conversation" if one["is_main"] else "sub-agents"
+        yield SeenLifetime(name, one["short"], one["long"], _choose_newest(one))
+
+
+def _choose_newest(seen: Mapping[str, Any]) -> str:
+    """Of a mix without times the shorter one: it is what can be relied on."""
+    if not seen["short"]:
+        return "1 hour" if seen["long"] else ""
+    is_long_newer = seen["short_at"] and seen["long_at"] and seen["long_at"] > seen["short_at"]
+    return "1 hour" if seen["long"] and is_long_newer else "5 minutes"
+
+
+def _read_policy_version(actor: Actor, team: Team, version: int) -> PolicyVersion:
+    if version == 0:
+        return PolicyVersion(0)
+    row = access.policies(actor, team.slug).filter(version=version).first()
+    if row is None:
+        return PolicyVersion(version)
+    return PolicyVersion(version, row.changed_by_name, row.created_at, row.note)

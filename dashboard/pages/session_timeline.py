@@ -1,0 +1,105 @@
+"""The timeline of a session as a figure: its calls with lines, compactions, breaks, and sub-agents apart."""
+
+from dataclasses import replace
+
+from dashboard.chart_data import Timeline, TimelineAxis, TimelineBreak, TimelineCall, TimelineCompaction
+from dashboard.charts import Chart
+from dashboard.charts.copied_calls import shade_copies
+from dashboard.charts.threshold_marks import list_lines
+from dashboard.charts.timeline import draw_timeline, mark_picked
+from dashboard.models import CompactionKind
+from dashboard.pages.session_calls import CompactionAt, PlacedCall, SessionCalls, name_thread
+from dashboard.pages.session_page import SessionHeader
+
+CHART_ID = "timeline"
+BESIDE = "beside the conversation"
+
+
+def draw_session(header: SessionHeader, calls: SessionCalls, *, axis: TimelineAxis, picked: int | None = None) -> Chart:
+    """No queries. The table behind the figure is the page's own, with all calls. `picked`: the call that is marked."""
+    timeline = _collect(header, calls)
+    chart = draw_timeline(CHART_ID, timeline, axis=axis, has_table=False)
+    copies = [call for call, own in zip(timeline.calls, calls.calls, strict=True) if not own.is_counted]
+    figure = shade_copies(chart.figure, copies, axis)
+    index = None if picked is None else calls.find_index(picked)
+    if index is not None:
+        figure = mark_picked(figure, timeline.calls[index], axis)
+    return replace(chart, figure=figure, note=_say_left_out(timeline, calls, axis))
+
+
+def _collect(header: SessionHeader, calls: SessionCalls) -> Timeline:
+    shown = header.shown_thread
+    own = shown.agent_id if shown else ""
+    names = {thread.agent_id: name_thread(thread) for thread in header.threads}
+    lanes = {agent_id: names.get(agent_id, agent_id) for agent_id in {call.agent_id for call in calls.calls}}
+    drawn = tuple(
+        TimelineCall(
+            place,
+            call.at,
+            call.context_tokens,
+            call.read_tokens,
+            call.write_5m_tokens,
+            call.write_1h_tokens,
+            call.input_tokens,
+            call.output_tokens,
+            _find_lane(call, own, lanes),
+            str(call.pk),
+        )
+        for place, call in enumerate(calls.calls, 1)
+    )
+    talk = {call.number: (place, call) for place, call in enumerate(calls.calls, 1) if call.agent_id == own}
+    places = {number: place for number, (place, call) in talk.items() if not call.is_beside}
+    contexts = {number: talk[number][1].context_tokens for number in places}
+    return Timeline(
+        calls=drawn,
+        lines=list_lines(header.standing.lines),
+        compactions=tuple(
+            _place_compaction(one, places, contexts)
+            for one in calls.compactions
+            if one.agent_id == own and one.kind == CompactionKind.FULL and one.call_number < max(places, default=0)
+        ),
+        breaks=tuple(_place_breaks(calls)),
+    )
+
+
+def _find_lane(call: PlacedCall, own: str, lanes: dict[str, str]) -> str | None:
+    """None: the calls whose contexts are drawn. A call beside the conversation fills no window."""
+    if call.agent_id != own:
+        return lanes[call.agent_id]
+    return BESIDE if call.is_beside else None
+
+
+def _place_compaction(one: CompactionAt, places: dict[int, int], contexts: dict[int, int]) -> TimelineCompaction:
+    """What the client did not write down is read off the calls on both sides."""
+    before, after = one.before_tokens, one.after_tokens
+    last = max((number for number in places if number <= one.call_number), default=0)
+    following = min(number for number in places if number > one.call_number)
+    return TimelineCompaction(
+        call_number=places[following],
+        before_tokens=contexts.get(last, 0) if before is None else before,
+        after_tokens=contexts[following] if after is None else after,
+        trigger=one.trigger or "trigger not recorded",
+    )
+
+
+def _place_breaks(calls: SessionCalls) -> list[TimelineBreak]:
+    placed = []
+    for place, call in enumerate(calls.calls, 1):
+        loss = calls.losses.get(call.call_id)
+        if loss is not None and loss.is_break:
+            # The key is the call's: its details tell of the break.
+            placed.append(TimelineBreak(place, loss.lost_usd, loss.title.rstrip("."), str(call.pk)))
+    return placed
+
+
+def _say_left_out(timeline: Timeline, calls: SessionCalls, axis: TimelineAxis) -> str:
+    parts = []
+    timeless = sum(call.at is None for call in timeline.calls) if axis is TimelineAxis.TIME else 0
+    if timeless:
+        parts.append(f"The figure leaves out {timeless:,} calls whose time is not known.")
+    last = {call.agent_id: call.number for call in calls.calls if not call.is_beside}
+    done = (one for one in calls.compactions if one.kind != CompactionKind.FAILED)
+    trailing = sum(one.call_number >= last.get(one.agent_id, 0) for one in done)
+    if trailing:
+        parts.append("A compaction that no call has followed yet is not drawn.")
+    return " ".join(parts)

@@ -1,0 +1,151 @@
+"""The forms of a team's summariser: the key by itself, and everything else with rows of own prices.
+
+They only collect; what makes sense is judged by dashboard.runs.settings_changes, whose sentences come to the fields.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.forms import BaseFormSet, formset_factory
+
+from compaction.context.offered_models import find_small_model
+from compaction.context.prices import Price
+from dashboard.pages.policy_forms import DescribedForm
+from dashboard.runs.settings_changes import LONGEST_KEY, MOST_PRICES, RATE_NAMES, Fault, SettingsChange, find_faults
+from dashboard.runs.team_settings import NO_SMALL_MODEL, SummarizerChoice
+
+OFFERED_LIST_ID = "offered-models"
+
+
+def _model_field(label: str, help_text: str) -> forms.CharField:
+    widget = forms.TextInput(
+        attrs={"list": OFFERED_LIST_ID, "autocomplete": "off", "spellcheck": "false", "class": "mono-input"}
+    )
+    return forms.CharField(label=label, required=False, max_length=300, widget=widget, help_text=help_text)
+
+
+def _rate_field(label: str) -> forms.CharField:
+    widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off", "class": "figure-input"})
+    return forms.CharField(label=label, required=False, max_length=40, widget=widget)
+
+
+class TeamKeyForm(DescribedForm):
+    key = forms.CharField(
+        label="API key",
+        required=False,
+        max_length=LONGEST_KEY + 100,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false", "class": "mono-input"}),
+        help_text="It is stored encrypted and never shown again; only its last characters are.",
+    )
+
+
+class SummarizerForm(DescribedForm):
+    model = _model_field("Model", "For conversations that the small model cannot hold. Empty: the session's own.")
+    small_model = _model_field("Small model", "Asked first, while its window holds the conversation.")
+    allows_fork = forms.BooleanField(
+        label="Repeat the session's last request where that is possible",
+        required=False,
+        help_text="The prompt cache is read instead of paid for anew. The session's own model writes then.",
+    )
+    daily_cap_usd = forms.CharField(
+        label="Daily cap in dollars",
+        required=False,
+        max_length=40,
+        widget=forms.TextInput(
+            attrs={"inputmode": "decimal", "autocomplete": "off", "class": "figure-input small-input"}
+        ),
+        help_text="Per UTC day. What a run may cost at most is held back before it starts. 0: no paid runs.",
+    )
+    stamp = forms.CharField(required=False, max_length=60, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        small = self.fields["small_model"]
+        small.widget.attrs["placeholder"] = find_small_model()
+        small.help_text += f" Empty: {find_small_model()}. “{NO_SMALL_MODEL}”: never one."
+        self.fields["model"].widget.attrs["placeholder"] = "the session's own"
+
+
+class PriceForm(DescribedForm):
+    model = forms.CharField(label="Model", required=False, max_length=300)
+    input = _rate_field("Input")
+    output = _rate_field("Output")
+    write_5m = _rate_field("Write, 5 min")
+    write_1h = _rate_field("Write, 1 h")
+    read = _rate_field("Read")
+    remove = forms.BooleanField(label="Remove", required=False)
+
+
+PriceRows = formset_factory(PriceForm, extra=1, max_num=MOST_PRICES + 1, absolute_max=MOST_PRICES + 1)
+
+
+class SummarizerDraft:
+    """Everything but the key; bound to what a person sent, or showing what is in force."""
+
+    def __init__(self, data: Mapping[str, Any] | None, choice: SummarizerChoice) -> None:
+        first = {
+            "model": choice.model,
+            "small_model": choice.small_model_as_set,
+            "allows_fork": choice.allows_fork,
+            "daily_cap_usd": f"{choice.daily_cap_usd.normalize():f}",
+            "stamp": choice.stamp,
+        }
+        rows = [{"model": model, **_spell_rates(price)} for model, price in choice.own_prices.items()]
+        self.form = SummarizerForm(data, initial=first)
+        self.prices: BaseFormSet[PriceForm] = PriceRows(data, initial=rows, prefix="prices")
+        self.change: SettingsChange | None = None
+        if data is not None:
+            self._judge()
+
+    @property
+    def stamp(self) -> str:
+        return str(self.form.cleaned_data.get("stamp", ""))
+
+    def look_at(self, choice: SummarizerChoice) -> None:
+        """What was typed stays; it is based on the newest settings now, so that saving again is a decision."""
+        self.form.data = {**self.form.data.dict(), "stamp": choice.stamp}  # type: ignore[attr-defined]
+
+    def _judge(self) -> None:
+        typed = {name: str(self.form[name].data or "").strip() for name in ("model", "small_model", "daily_cap_usd")}
+        given: dict[str, PriceForm] = {}
+        is_readable = self.form.is_valid() and self.prices.is_valid()
+        for row in self._list_filled_rows():
+            if given.setdefault(_read(row, "model"), row) is not row:
+                row.add_error("model", "This model has a price in another row.")
+                is_readable = False
+        change = SettingsChange(
+            **typed,
+            allows_fork=bool(self.form["allows_fork"].data),
+            own_prices={model: tuple(_read(row, name) for name in RATE_NAMES) for model, row in given.items()},
+        )
+        faults = list(find_faults(change))
+        for fault in faults:
+            self._mark(fault, given)
+        self.change = change if is_readable and not faults else None
+
+    def _mark(self, fault: Fault, given: Mapping[str, PriceForm]) -> None:
+        is_of_price = fault.field in ("own_prices", *RATE_NAMES) or fault.model in given
+        form: forms.Form = given.get(fault.model, self.form) if is_of_price else self.form
+        form.add_error(fault.field if fault.field in form.fields else None, fault.sentence)
+
+    def _list_filled_rows(self) -> list[PriceForm]:
+        """A row without anything in it is no price; neither is one to be removed."""
+        kept = [row for row in self.prices if not row["remove"].data]
+        return [row for row in kept if any(_read(row, name) for name in ("model", *RATE_NAMES))]
+
+
+def _read(row: PriceForm, name: str) -> str:
+    return str(row[name].data or "").strip()
+
+
+def _spell_rates(price: Price) -> dict[str, str]:
+    rates = price.rates
+    figures = (
+        rates.input_mtok_usd,
+        rates.output_mtok_usd,
+        rates.write_5m_mtok_usd,
+        rates.write_1h_mtok_usd,
+        rates.read_mtok_usd,
+    )
+    return {name: "" if rate is None else f"{rate:f}" for name, rate in zip(RATE_NAMES, figures, strict=True)}
