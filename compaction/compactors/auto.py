@@ -14,6 +14,7 @@ from compaction.compactors.cleanup import ThreadMemory
 from compaction.compactors.crossing import CrossingWatch
 from compaction.compactors.fork import ParentRequest
 from compaction.compactors.full import compact_full
+from compaction.compactors.micro import CLEARABLE_TOOLS
 from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
 from compaction.compactors.outcome import ChainPosition, Outcome, Trigger
 from compaction.compactors.preparation import SummaryModels
@@ -82,6 +83,7 @@ class Turn:
     has_open_run: bool = False
     can_edit_cache: bool = False
     cache_ttl_seconds: int = 300
+    clearable_tools: frozenset[str] | None = CLEARABLE_TOOLS  # None: of any tool
     notes: SessionNotes | None = None
     notes_template: str = DEFAULT_TEMPLATE
     transcript_path: str | None = None
@@ -124,7 +126,8 @@ def run_chain(entries: Sequence[Entry], turn: Turn, memory: ThreadMemory, outsid
     """
     is_guarded = turn.source in GUARDED_SOURCES
     context = slice_context(entries)
-    used_tokens = measure_context(context, memory.token_cache).tokens
+    size = measure_context(context, memory.token_cache)
+    used_tokens = size.tokens if size.is_measured else size.tokens + turn.prefix_tokens
     micro = MicroSteps()
     if not is_guarded and turn.policy.is_compaction_enabled and turn.policy.is_micro_enabled:
         micro = take_micro_steps(entries, turn, memory, used_tokens=used_tokens)

@@ -1,15 +1,15 @@
 """Micro-compaction at the start of a turn: by idle time or by cache edits, then by size above the warning line."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
 from compaction.compactors.cache_edits import plan_deletions, register_results
 from compaction.compactors.cleanup import ThreadMemory, expect_drop
 from compaction.compactors.micro import MicroOutcome
-from compaction.compactors.micro_idle import clear_by_idle_time
-from compaction.compactors.micro_size import clear_by_size
+from compaction.compactors.micro_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time
+from compaction.compactors.micro_size import DEFAULT_SIZE_SETTINGS, clear_by_size
 from compaction.context.thresholds import Lines
 from compaction.context.tokens import add_margin
 from compaction.transcripts.chain import slice_context
@@ -29,6 +29,8 @@ class MicroTurn(Protocol):
     def can_edit_cache(self) -> bool: ...
     @property
     def cache_ttl_seconds(self) -> int: ...
+    @property
+    def clearable_tools(self) -> frozenset[str] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,13 @@ def take_micro_steps(
     """The steps that are due. A warm cache is edited, never rewritten, where that can be done."""
     seen: Sequence[Entry] = slice_context(entries).entries
     steps: list[MicroOutcome] = []
-    idle = clear_by_idle_time(seen, now=turn.now, cache_ttl_seconds=turn.cache_ttl_seconds, cache=memory.token_cache)
+    idle = clear_by_idle_time(
+        seen,
+        now=turn.now,
+        cache_ttl_seconds=turn.cache_ttl_seconds,
+        settings=replace(DEFAULT_IDLE_SETTINGS, tools=turn.clearable_tools),
+        cache=memory.token_cache,
+    )
     queued = 0
     if idle is not None:
         steps.append(idle)
@@ -71,6 +79,7 @@ def take_micro_steps(
             used_tokens=used_tokens - saved,
             warning_tokens=turn.lines.warning.tokens,
             now=turn.now,
+            settings=replace(DEFAULT_SIZE_SETTINGS, tools=turn.clearable_tools),
             cache=memory.token_cache,
         )
         if by_size is not None:

@@ -22,7 +22,7 @@ class IdleSettings:
 
     gap_seconds: int = 60 * 60
     kept_results: int = 5
-    tools: frozenset[str] = CLEARABLE_TOOLS
+    tools: frozenset[str] | None = CLEARABLE_TOOLS  # None: of any tool
 
 
 DEFAULT_IDLE_SETTINGS = IdleSettings()

@@ -23,7 +23,7 @@ class SizeSettings:
     kept_results: int = 3
     target_tokens: int = 40_000
     least_saved_tokens: int = 20_000
-    tools: frozenset[str] = CLEARABLE_TOOLS
+    tools: frozenset[str] | None = CLEARABLE_TOOLS  # None: of any tool
 
 
 DEFAULT_SIZE_SETTINGS = SizeSettings()

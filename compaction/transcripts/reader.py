@@ -189,7 +189,7 @@ def count_block_characters(block: Written) -> int:
     """What one block adds to the characters that the model wrote."""
     if block.type == "tool_use" and block.id and block.name:
         data = memoryview(block.input)
-        return len(block.name) + len(_encode_json(load_json(data)) if data else "{}")
+        return len(block.name) + len(encode_json(load_json(data)) if data else "{}")
     return len(block.text) if block.type == "text" else len(block.thinking) if block.type == "thinking" else 0
 
 
@@ -263,17 +263,17 @@ def _read_rendered(fields: Mapping[str, object]) -> tuple[str, ...]:
     texts: list[str] = []
     for item in get_items(fields, "rendered"):
         content = item.get("content") if isinstance(item, Mapping) else item
-        texts.extend(block.text for block in read_blocks(content, _encode_json) if isinstance(block, TextBlock))
+        texts.extend(block.text for block in read_blocks(content, encode_json) if isinstance(block, TextBlock))
     return tuple(texts)
 
 
 def _read_known_blocks(fields: Mapping[str, object]) -> tuple[Block, ...]:
-    return read_blocks(get_fields(fields, "message").get("content"), _encode_json)
+    return read_blocks(get_fields(fields, "message").get("content"), encode_json)
 
 
 def _decode_blocks(raw: msgspec.Raw) -> tuple[Block, ...]:
     try:
-        return read_blocks(load_json(memoryview(raw)), _encode_json)
+        return read_blocks(load_json(memoryview(raw)), encode_json)
     except (ValueError, RecursionError):
         return (OtherBlock(_UNREADABLE, {}, bytes(raw).decode("utf-8", "replace")),)
 
@@ -300,7 +300,8 @@ def _scrub(value: _T) -> _T:
     return scrubbed
 
 
-def _encode_json(value: object) -> str:
+def encode_json(value: object) -> str:
+    """The value as compact JSON text."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:  # whole numbers beyond 64 bits, nesting beyond its limit

@@ -10,7 +10,9 @@ from compaction.errors import BadPolicy
 from dashboard.accounts.refusals import Refused
 from dashboard.api import (
     breaks,
+    check,
     client_reports,
+    compact,
     compactions,
     context,
     entries,
@@ -58,6 +60,8 @@ for router in (
     compactions.router,
     runs.router,
     resume.router,
+    check.router,
+    compact.router,
 ):
     api.add_router("", router)
 
@@ -84,6 +88,11 @@ def refuse_values(request: HttpRequest, error: BadPolicy) -> HttpResponse:
 
 @api.exception_handler(BadChoice)
 def refuse_choices(request: HttpRequest, error: BadChoice) -> HttpResponse:
+    return api.create_response(request, {"detail": str(error)}, status=422)
+
+
+@api.exception_handler(check.BadQuestion)
+def refuse_question(request: HttpRequest, error: check.BadQuestion) -> HttpResponse:
     return api.create_response(request, {"detail": str(error)}, status=422)
 
 

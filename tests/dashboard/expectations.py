@@ -165,6 +165,8 @@ API: dict[str, ApiRow] = {
     # On a server nothing is written: refused with a sentence.
     "POST /api/v1/runs/{run_id}/resume": ApiRow(403, 403, 409, 409, keys={"key compact": 409}, other=404),
     "DELETE /api/v1/resumed/{resumed_id}": ApiRow(403, 403, 409, 409, keys={"key compact": 409}, other=404),
+    "POST /api/v1/check": ApiRow(200, 200, 200, 200, keys=RUN_KEYS),
+    "POST /api/v1/compact": ApiRow(403, 200, 200, 200, keys={"key compact": 200}),
     "GET /api/v1/sessions": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
     "GET /api/v1/overview": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
 }
@@ -196,6 +198,8 @@ BODIES: dict[str, dict[str, object]] = {
     "POST /api/v1/ingest/transcripts": {"type": "user", "uuid": "u1", "sessionId": "s1", "message": {"content": "hi"}},
     "POST /api/v1/ingest/hooks": {"hook_event_name": "Stop", "session_id": "s1"},
     "POST /api/v1/ingest/status": {"session_id": "s1", "context_window": {"context_window_size": 200000}},
+    "POST /api/v1/check": {"model": "claude-sonnet-4-5", "used_tokens": 150000},
+    "POST /api/v1/compact": {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "hi"}]},
     "POST /api/v1/teams": {"name": "Quay"},
     "PATCH /api/v1/teams/{slug}": {"name": "Quay"},
     "POST /api/v1/sessions/{session_id}/runs": {"kind": "full"},

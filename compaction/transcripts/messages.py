@@ -1,0 +1,79 @@
+"""The messages of an API request as entries, and entries as messages again: for agents that keep no transcript.
+
+A message that stays comes out as it was put in, with markers, citations and whatever else it carried.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from compaction.transcripts.blocks import read_blocks, write_block
+from compaction.transcripts.entries import Block, Entry, Message, Usage
+from compaction.transcripts.flatten import flatten
+from compaction.transcripts.reader import encode_json
+
+ApiMessage = Mapping[str, object]
+_PREFIX = "message-"
+
+
+def name_message(index: int) -> str:
+    """The uuid under which a message goes through the engine; findings about it are cited by this name."""
+    return f"{_PREFIX}{index}"
+
+
+def find_index(uuid: str | None) -> int | None:
+    """Which message bears this name; None for an entry that the engine made."""
+    number = (uuid or "").removeprefix(_PREFIX)
+    return int(number) if uuid != number and number.isdecimal() else None
+
+
+def read_messages(
+    messages: Sequence[ApiMessage], *, model: str | None = None, usage: Usage | None = None
+) -> tuple[Entry, ...]:
+    """One entry for each message, in a chain. `usage` is that of the last answer among them: sizes lean on it."""
+    answers = [index for index, message in enumerate(messages) if message.get("role") == "assistant"]
+    measured = answers[-1] if answers and usage is not None else None
+    return tuple(
+        Entry(
+            "assistant" if message.get("role") == "assistant" else "user",
+            uuid=name_message(index),
+            parent_uuid=name_message(index - 1) if index else None,
+            is_meta=message.get("role") == "system",
+            message=Message(
+                role="assistant" if message.get("role") == "assistant" else "user",
+                content=read_blocks(message.get("content"), encode_json),
+                id=name_message(index) if index == measured else None,
+                model=model if message.get("role") == "assistant" else None,
+                usage=usage if index == measured else None,
+                is_plain=isinstance(message.get("content"), str),
+            ),
+        )
+        for index, message in enumerate(messages)
+    )
+
+
+def write_messages(entries: Sequence[Entry], originals: Sequence[ApiMessage] = ()) -> list[dict[str, object]]:
+    """The conversation these entries make. `originals` are the messages that were read: what did not change comes
+    back as it was; of a message that did, only the changed blocks are written anew."""
+    written: list[dict[str, object]] = []
+    for is_original, group in groupby(entries, key=lambda entry: find_index(entry.uuid) is not None):
+        if is_original:
+            written += [_write_original(entry, originals) for entry in group]
+        else:
+            written += [message.to_api() for message in flatten(group)]
+    return written
+
+
+def _write_original(entry: Entry, originals: Sequence[ApiMessage]) -> dict[str, object]:
+    original = originals[find_index(entry.uuid) or 0]
+    blocks = entry.message.content if entry.message else ()
+    content = original.get("content")
+    if not isinstance(content, list) or len(content) != len(blocks):
+        return dict(original)
+    return {**original, "content": [_write_block(*pair) for pair in zip(content, blocks, strict=True)]}
+
+
+def _write_block(original: object, block: Block) -> object:
+    if read_blocks([original], encode_json) == (block,):
+        return original
+    kept = dict(original) if isinstance(original, Mapping) else {}
+    return kept | write_block(block)

@@ -1,0 +1,115 @@
+"""May this agent go on? Its level under the team's lines, and what to do about it, in a few milliseconds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import lru_cache, partial
+
+import orjson
+
+from compaction.compactors.advice import Advice, advise, count_clearable_tokens
+from compaction.compactors.micro import apply_boundaries
+from compaction.compactors.micro_size import DEFAULT_SIZE_SETTINGS
+from compaction.context.policy import Policy
+from compaction.context.thresholds import Lines, Reading, draw_lines, read_level
+from compaction.context.tokens import measure_context
+from compaction.context.windows import ModelInUse
+from compaction.transcripts.chain import follow_chain, slice_context
+from compaction.transcripts.entries import Entry, Usage
+from compaction.transcripts.messages import ApiMessage, read_messages
+from dashboard.ingest.stored_entries import read_thread
+from dashboard.models import AgentSession, Team
+from dashboard.policies.in_force import TeamSettings, find_policy
+
+MEASURED, ESTIMATED = "measured", "estimated"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What an agent tells of itself. `usage` is that of its last answer, `messages` its conversation as it would be
+    sent next; one of both, or `used_tokens`, is enough. `policy` goes over the team's values."""
+
+    model: str
+    usage: Usage | None = None
+    used_tokens: int | None = None
+    messages: Sequence[ApiMessage] = ()
+    policy: Mapping[str, object] = field(default_factory=dict)
+    window_tokens: int | None = None
+    max_output_tokens: int | None = None
+    prefix_tokens: int = 0  # of system prompt and tools; counts only where no usage tells the whole
+    clearable_tools: frozenset[str] | None = DEFAULT_SIZE_SETTINGS.tools
+
+
+@dataclass(frozen=True)
+class Check:
+    model: str
+    reading: Reading
+    lines: Lines | None
+    advice: Advice
+    used_origin: str
+    policy_version: int
+
+
+def check_session(session: AgentSession, *, has_fresh_notes: bool = False, now: datetime) -> Check:
+    """A session that is known here, by its stored size. Its words are read only where the answer depends on them."""
+    policy = find_policy(session.team)
+    in_use = ModelInUse(
+        session.model,
+        client_version=session.client_version or None,
+        reported_window_tokens=session.reported_window_tokens,
+    )
+    lines = draw_lines(policy.lines_policy, in_use) if session.model else None
+    reading = read_level(lines, session.context_tokens)
+
+    def count_clearable() -> int | None:
+        if lines is None or not session.has_content:
+            return None
+        entries = slice_context(follow_chain(apply_boundaries(read_thread(session, "").entries))).entries
+        return count_clearable_tokens(entries, reading, lines, now=now)
+
+    advice = advise(reading, count_clearable=count_clearable, has_fresh_notes=has_fresh_notes)
+    return Check(session.model, reading, lines, advice, MEASURED, policy.version)
+
+
+def check_question(team: Team, question: Question, *, now: datetime) -> Check:
+    """Any agent, by what it tells. Raises BadPolicy where the values it sends make no lines."""
+    policy = find_policy(team)
+    lines, _ = draw_question_lines(policy, question)
+    entries = read_messages(question.messages, model=question.model, usage=question.usage)
+    used_tokens, origin = measure_question(question, entries)
+    reading = read_level(lines, used_tokens)
+    settings = replace(DEFAULT_SIZE_SETTINGS, tools=question.clearable_tools)
+    count = partial(count_clearable_tokens, entries, reading, lines, now=now, settings=settings) if lines else None
+    advice = advise(reading, count_clearable=count) if count and entries else advise(reading)
+    return Check(question.model, reading, lines, advice, origin, policy.version)
+
+
+def draw_question_lines(settings: TeamSettings, question: Question) -> tuple[Lines | None, Policy]:
+    """The team's lines for this agent, with its own values over them, and the policy they come from."""
+    in_use = ModelInUse(
+        question.model,
+        is_claude_code=False,
+        reported_window_tokens=question.window_tokens,
+        reported_max_output_tokens=question.max_output_tokens,
+    )
+    policy = _read_policy(orjson.dumps([settings.thresholds, question.policy]))
+    return draw_lines(policy, in_use), policy
+
+
+@lru_cache(maxsize=1024)
+def _read_policy(values: bytes) -> Policy:
+    """Checking a policy takes longer than everything else here, and agents send the same one again and again."""
+    thresholds, own = orjson.loads(values)
+    return Policy.from_team_values(thresholds | own)
+
+
+def measure_question(question: Question, entries: Sequence[Entry]) -> tuple[int, str]:
+    """How full the window is, and whether that was measured or partly counted by characters."""
+    if question.used_tokens is not None:
+        return question.used_tokens, MEASURED
+    size = measure_context(entries)
+    if size.is_measured:
+        return size.tokens, ESTIMATED if size.estimated_tokens else MEASURED
+    if question.usage is not None:
+        return question.usage.context_tokens + size.tokens, ESTIMATED if size.tokens else MEASURED
+    return size.tokens + question.prefix_tokens, ESTIMATED

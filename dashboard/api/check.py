@@ -1,0 +1,130 @@
+"""May this agent go on: which line, how much is left, what to do."""
+
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from ninja import Field, Router, Schema
+from pydantic import ConfigDict
+
+from compaction.compactors.advice import Action
+from dashboard import access
+from dashboard.access import Act, Actor
+from dashboard.agents.checks import Check, check_question, check_session
+from dashboard.api.agent_schemas import AgentIn, Model, Tokens
+from dashboard.api.request import ApiRequest
+from dashboard.api.run_schemas import Line
+from dashboard.api.schemas import Problem
+from dashboard.models import AgentSession, Team
+
+router = Router(tags=["agents"])
+
+
+class CheckIn(AgentIn):
+    """A session that is known here (`session`), or what an agent tells of itself: `model`, and one of `usage`,
+    `messages` and `used_tokens`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "claude-sonnet-5-5",
+                    "usage": {"input_tokens": 12, "cache_read_input_tokens": 961_000, "output_tokens": 900},
+                },
+                {"session": "6f0c3a52-6d0b-4a57-9f0e-2a3f0c7c8a11"},
+            ]
+        }
+    )
+
+    session: Line | None = Field(None, description="The session's own id, or its number here.")
+    model: Model | None = Field(None, examples=["claude-sonnet-5-5"])
+    used_tokens: Tokens | None = Field(None, description="The size of the context, where you know it yourself.")
+
+
+class FlagsOut(Schema):
+    is_above_warning: bool
+    is_above_error: bool
+    is_above_auto: bool
+    is_at_blocking: bool
+
+
+class CheckLinesOut(Schema):
+    window: int
+    available: int
+    warning: int
+    error: int
+    auto: int = Field(description="Acts only while automatic compaction is on.")
+    blocking: int
+    is_auto_on: bool
+
+
+class CheckOut(Schema):
+    """`action`: none, warn, micro (clear old tool results), session-memory, full (compact), block (do not call)."""
+
+    model: str
+    used_tokens: int
+    used_origin: str = Field(description="measured: from usage alone; estimated: some of it counted by characters.")
+    level: str
+    percent_left: int | None = Field(description="Null where the window of the model is not known.")
+    flags: FlagsOut
+    lines: CheckLinesOut | None
+    action: Action
+    offered: Action | None = Field(description="The way out of a block.")
+    sentence: str
+    policy_version: int
+
+
+@router.post("/check", response={200: CheckOut, 403: Problem, 404: Problem, 422: Problem})
+def check_agent(request: ApiRequest, body: CheckIn) -> dict[str, object]:
+    """To be asked between calls: it reads a few rows and stores nothing."""
+    now = timezone.now()
+    if body.session:
+        return describe_check(check_session(_find_session(request.auth, body.session), now=now))
+    if body.model is None or (body.usage is None and body.used_tokens is None and not body.messages):
+        raise BadQuestion("Send `session`, or `model` with `usage`, `messages` or `used_tokens`.")
+    team = find_team(request.auth, body.team)
+    return describe_check(check_question(team, body.to_question(body.model, used_tokens=body.used_tokens), now=now))
+
+
+class BadQuestion(Exception):
+    """What is asked cannot be answered; the message is for the caller."""
+
+
+def describe_check(check: Check) -> dict[str, object]:
+    reading, lines, advice = check.reading, check.lines, check.advice
+    return {
+        "model": check.model,
+        "used_tokens": reading.used_tokens,
+        "used_origin": check.used_origin,
+        "level": reading.level.value,
+        "percent_left": reading.percent_left,
+        "flags": {name: getattr(reading, name) for name in FlagsOut.model_fields},
+        "lines": lines
+        and {
+            **{name: getattr(lines, name).tokens for name in CheckLinesOut.model_fields if name != "is_auto_on"},
+            "is_auto_on": lines.is_auto_on,
+        },
+        "action": advice.action,
+        "offered": advice.offered,
+        "sentence": advice.sentence,
+        "policy_version": check.policy_version,
+    }
+
+
+def find_team(actor: Actor, slug: str | None, *acts: Act) -> Team:
+    """The one team whose lines count: named, or the only one there is."""
+    wanted = acts or (Act.SEE, Act.RUN_OWN)  # a key that may only compact asks before it does
+    if slug:
+        act = next((act for act in wanted if actor.may_anywhere(act)), wanted[0])
+        return access.require_team(actor, slug, act)
+    teams = {team.pk: team for act in wanted for team in access.teams(actor, act)}
+    if len(teams) == 1:
+        return next(iter(teams.values()))
+    access.require_anywhere(actor, wanted[-1])
+    raise BadQuestion("You are in several teams: name the one whose lines count as `team`.")
+
+
+def _find_session(actor: Actor, named: str) -> AgentSession:
+    act = Act.SEE if actor.may_anywhere(Act.SEE) else Act.RUN_OWN
+    access.require_anywhere(actor, act)
+    sessions = access.sessions(actor, act).select_related("team")
+    by_id = sessions.filter(external_id=named)
+    return get_object_or_404(by_id if not named.isdecimal() or by_id.exists() else sessions.filter(pk=int(named)))

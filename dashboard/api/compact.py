@@ -1,0 +1,152 @@
+"""Compaction for any agent: messages in, compacted messages out."""
+
+from decimal import Decimal
+from typing import Any
+
+from django.utils import timezone
+from ninja import Field, Router, Schema, Status
+from pydantic import ConfigDict
+
+from compaction.compactors.outcome import Fate
+from compaction.errors import RunError
+from compaction.transcripts.messages import find_index
+from dashboard.access import Act
+from dashboard.agents.message_compaction import Compacted, CompactKind, Wish, compact_messages
+from dashboard.api.agent_schemas import AgentIn, Message, Model
+from dashboard.api.check import find_team
+from dashboard.api.request import ApiRequest
+from dashboard.api.run_schemas import RunRefusal
+from dashboard.api.schemas import Problem
+from dashboard.runs.choices import LONGEST_INSTRUCTIONS
+
+router = Router(tags=["agents"])
+
+
+class CompactIn(AgentIn):
+    """The conversation as it would be sent next. `auto` does what is due, which may be nothing."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "claude-sonnet-5-5",
+                    "kind": "full",
+                    "messages": [
+                        {"role": "user", "content": "Rename the flag --dry to --dry-run."},
+                        {"role": "assistant", "content": "Done in cli.py and its tests."},
+                    ],
+                }
+            ]
+        }
+    )
+
+    model: Model = Field(examples=["claude-sonnet-5-5"])
+    kind: CompactKind = CompactKind.AUTO
+    instructions: str = Field("", max_length=LONGEST_INSTRUCTIONS)
+    is_too_long: bool = Field(False, description="The API refused the last call: `auto` then asks no line.")
+    is_autonomous: bool = Field(True, description="No person watches: the summary tells the agent to go on by itself.")
+
+    def to_wish(self) -> Wish:
+        return Wish(
+            question=self.to_question(self.model),
+            kind=self.kind,
+            instructions=self.instructions or None,
+            is_too_long=self.is_too_long,
+            is_autonomous=self.is_autonomous,
+        )
+
+
+class LossPartOut(Schema):
+    name: str
+    weight: int
+    found: int
+    present: int
+
+
+class LostOut(Schema):
+    part: str
+    quote: str
+    message: int | None = Field(description="Which of the messages sent it stood in, from 0.")
+
+
+class RestoredOut(Schema):
+    kind: str
+    name: str
+    tokens: int
+    state: str
+    reason: str
+
+
+class CompactOutcomeOut(Schema):
+    summary: str
+    kept: list[int] = Field(description="Messages that stay as they were, by their place in what was sent.")
+    summarised: list[int]
+    dropped: list[int]
+    restored: list[RestoredOut]
+    loss_score: Decimal | None = Field(description="100: nothing that counts was lost.")
+    loss_parts: list[LossPartOut]
+    lost: list[LostOut]
+    is_above_line: bool
+
+
+class CompactOut(Schema):
+    """`messages` is what to go on with, whether or not anything was done."""
+
+    decision: str = Field(description="What was done: cleared, compacted in full, below the line, …")
+    messages: list[Message]
+    before_tokens: int
+    after_tokens: int
+    line_tokens: int | None = Field(description="The auto-compact line; null where the window is not known.")
+    cleared_tool_ids: list[str]
+    outcome: CompactOutcomeOut | None = Field(description="Null when no summary was written.")
+
+
+@router.post("/compact", response={200: CompactOut, 403: Problem, 404: Problem, 409: RunRefusal, 422: Problem})
+def compact_agent(request: ApiRequest, body: CompactIn) -> Status[dict[str, Any]]:
+    """Without a model and at once: nothing of it is stored."""
+    team = find_team(request.auth, body.team, Act.RUN_OWN)
+    try:
+        compacted = compact_messages(team, body.to_wish(), now=timezone.now())
+    except RunError as error:
+        return Status(409, {"detail": str(error), "code": error.reason, "figures": {}})
+    return Status(200, describe_compacted(compacted))
+
+
+def describe_compacted(compacted: Compacted) -> dict[str, Any]:
+    return {
+        "decision": compacted.decision,
+        "messages": compacted.messages,
+        "before_tokens": compacted.before_tokens,
+        "after_tokens": compacted.after_tokens,
+        "line_tokens": compacted.lines.auto.tokens if compacted.lines else None,
+        "cleared_tool_ids": [tool_id for step in compacted.cleared for tool_id in step.cleared_tool_ids],
+        "outcome": _describe_outcome(compacted),
+    }
+
+
+def _describe_outcome(compacted: Compacted) -> dict[str, Any] | None:
+    outcome, losses = compacted.outcome, compacted.losses
+    if outcome is None or losses is None:
+        return None
+
+    def list_places(fate: Fate) -> list[int]:
+        return [index for uuid in outcome.list_uuids(fate) if (index := find_index(uuid)) is not None]
+
+    return {
+        "summary": outcome.summary.text,
+        "kept": list_places(Fate.KEPT),
+        "summarised": list_places(Fate.SUMMARISED),
+        "dropped": list_places(Fate.DROPPED),
+        "restored": [{name: getattr(item, name) for name in RestoredOut.model_fields} for item in outcome.restored],
+        "loss_score": losses.score,
+        "loss_parts": [
+            {"name": part.part, "weight": part.weight, "found": part.found, "present": part.present}
+            for part in losses.parts
+        ],
+        "lost": [
+            {"part": finding.part, "quote": finding.quote, "message": find_index(finding.entry_uuid)}
+            for finding in losses.findings
+            if not finding.match.is_found
+        ],
+        "is_above_line": outcome.is_above_line,
+    }

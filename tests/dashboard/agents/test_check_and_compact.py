@@ -1,0 +1,137 @@
+"""Agents ask whether they may go on, and have their messages compacted; nothing of it is stored."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from compaction.compactors.micro import CLEARED_TEXT
+from dashboard.models import AgentSession, CompactionRun, Scope, Team
+from tests.builders import make_key, make_session, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+
+MODEL = "claude-opus-4-5"
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team("Harbour", owner="alice", member="bob")
+
+
+@pytest.fixture
+def key(team: Team) -> str:
+    return make_key(team, make_user("bob"), Scope.COMPACT)[1]
+
+
+def send(key: str, path: str, **body: object) -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {key}"}
+    answer = Client().post(f"/api/v1/{path}", body, content_type="application/json", headers=headers)
+    return answer.status_code, answer.json()
+
+
+def talk(reads: int, characters: int = 40_000) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Never touch the harbour wall. Read everything."}]
+    for number in range(reads):
+        use = {"type": "tool_use", "id": f"t{number}", "name": "look_up", "input": {"page": number}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"{number} " + "w" * characters}
+        messages += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    return [*messages, {"role": "assistant", "content": "I have read it all."}]
+
+
+@pytest.mark.parametrize(
+    ("used", "level", "percent_left", "action"),
+    [
+        (100_000, "ok", 40, "none"),
+        (147_000, "error", 12, "warn"),
+        (167_000, "auto-compact", 0, "full"),
+        (177_000, "blocking", 0, "block"),
+    ],
+)
+def test_level_and_action_of_what_an_agent_tells(
+    key: str, used: int, level: str, percent_left: int, action: str
+) -> None:
+    for told in ({"used_tokens": used}, {"usage": {"cache_read_input_tokens": used - 500, "output_tokens": 500}}):
+        status, found = send(key, "check", model=MODEL, **told)
+        assert (status, found["level"], found["percent_left"], found["action"]) == (200, level, percent_left, action)
+        assert (found["used_tokens"], found["used_origin"]) == (used, "measured")
+        assert found["lines"]["auto"] == 167_000
+
+
+def test_lines_of_the_agent_go_over_those_of_the_team(key: str) -> None:
+    _, found = send(key, "check", model=MODEL, used_tokens=100_000, policy={"auto_percent": 50})
+    assert (found["lines"]["auto"], found["action"]) == (90_000, "full")
+    status, told = send(key, "check", model=MODEL, used_tokens=1, policy={"auto_margin_tokens": -5})
+    assert status == 422
+    assert told["detail"].endswith(".")
+
+
+def test_messages_say_whether_clearing_is_worth_it(key: str) -> None:
+    usage = {"input_tokens": 150_000, "output_tokens": 10}
+    _, found = send(key, "check", model=MODEL, usage=usage, messages=talk(12))
+    assert (found["level"], found["action"]) == ("error", "micro")
+    _, found = send(key, "check", model=MODEL, usage=usage, messages=talk(2))
+    assert found["action"] == "warn"
+
+
+def test_a_session_is_checked_by_its_own_name_or_number(team: Team, key: str) -> None:
+    session = make_session(team, "0a1b-2c", model=MODEL, context_tokens=168_000)
+    for named in ("0a1b-2c", str(session.pk)):
+        status, found = send(key, "check", session=named)
+        assert (status, found["action"], found["used_tokens"]) == (200, "full", 168_000)
+    other = make_team("Quay", owner="carol")
+    hidden = make_session(other, "elsewhere")
+    assert send(key, "check", session="elsewhere")[0] == send(key, "check", session=str(hidden.pk))[0] == 404
+
+
+def test_a_question_without_figures_is_refused_with_a_sentence(key: str) -> None:
+    status, told = send(key, "check", model=MODEL)
+    assert (status, told["detail"]) == (422, "Send `session`, or `model` with `usage`, `messages` or `used_tokens`.")
+
+
+def test_check_takes_the_same_few_queries_for_any_conversation(key: str) -> None:
+    counts = []
+    for reads in (1, 1, 60):
+        with CaptureQueriesContext(connection) as queries:
+            send(key, "check", model=MODEL, messages=talk(reads, 100))
+        counts.append(len(queries))
+    assert counts[1] == counts[2] <= 4
+
+
+def test_auto_returns_what_was_sent_below_every_line(key: str) -> None:
+    messages = talk(3)
+    status, done = send(key, "compact", model=MODEL, messages=messages)
+    assert (status, done["decision"], done["messages"]) == (200, "below the line", messages)
+    assert done["outcome"] is None
+
+
+def test_auto_clears_first_and_compacts_when_that_is_not_enough(key: str) -> None:
+    messages = talk(12)
+    _, done = send(key, "compact", model=MODEL, messages=messages, usage={"input_tokens": 150_000})
+    assert done["decision"] == "cleared"
+    assert done["after_tokens"] < 150_000 - 60_000
+    assert done["messages"][2]["content"][0]["content"] == CLEARED_TEXT
+    assert done["messages"][-2] == messages[-2]
+
+    _, done = send(key, "compact", model=MODEL, messages=talk(2), usage={"input_tokens": 170_000})
+    assert done["decision"] == "compacted in full"
+    assert "Never touch the harbour wall." in done["outcome"]["summary"]
+    assert done["outcome"]["loss_score"] == "100.0"
+    assert done["messages"][0]["role"] == "user"
+
+
+def test_full_summarises_and_cites_by_place(key: str) -> None:
+    status, done = send(key, "compact", model=MODEL, messages=talk(3), kind="full", instructions="Keep the wall.")
+    assert status == 200
+    assert done["outcome"]["summarised"] == list(range(8))
+    assert done["after_tokens"] < done["before_tokens"]
+    assert not CompactionRun.objects.exists()
+    assert not AgentSession.objects.exists()
+
+
+def test_nothing_to_do_is_told_as_a_refusal(key: str) -> None:
+    for kind in ("micro", "full"):
+        status, told = send(key, "compact", model=MODEL, kind=kind, messages=[])
+        assert (status, told["code"]) == (409, "nothing_to_compact")
