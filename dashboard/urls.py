@@ -17,6 +17,7 @@ from dashboard.views.jobs import cancel_job, jobs, retry_job
 from dashboard.views.keys import keys, revoke_key
 from dashboard.views.new_run import new_run
 from dashboard.views.overview import overview
+from dashboard.views.prompt_lint import prompt_lint
 from dashboard.views.resume import resume_download, resume_undo, resume_write
 from dashboard.views.runs import cancel_run, compare_runs, reset_breaker, revise_run, run, run_progress
 from dashboard.views.session import session, session_tab
@@ -71,6 +72,7 @@ urlpatterns = [
     path("runs/<int:run_id>/resume/download/", resume_download, name="resume_download"),
     path("runs/<int:run_id>/resume/write/", resume_write, name="resume_write"),
     path("resumed/<int:resumed_id>/undo/", resume_undo, name="resume_undo"),
+    path("lint/", prompt_lint, name="prompt_lint"),
     path("jobs/", jobs, name="jobs"),
     path("jobs/<int:job_id>/cancel/", cancel_job, name="cancel_job"),
     path("jobs/<int:job_id>/retry/", retry_job, name="retry_job"),

@@ -21,6 +21,7 @@ from dashboard.api import (
     me,
     members,
     policies,
+    prompt,
     resume,
     runs,
     session,
@@ -62,6 +63,7 @@ for router in (
     resume.router,
     check.router,
     compact.router,
+    prompt.router,
 ):
     api.add_router("", router)
 
