@@ -1,10 +1,10 @@
-"""The real client in a home and a working folder of its own, talking to a scripted API."""
+"""The real client in a home and a working folder of its own, talking to a scripted API or to the proxy before one."""
 
 import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 from tests.real_client.conftest import CLIENT
@@ -12,6 +12,11 @@ from tests.real_client.scripted_api import Block, ScriptedApi
 
 TURNS = 8
 SECRET = "sk-ant-api03-" + "A1b2C3d4E5" * 9 + "-AAAAAAAA"  # a form that redaction takes out of stored lines
+
+
+class HasAddress(Protocol):
+    @property
+    def url(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,9 @@ class Client:
         (found,) = self.projects.glob(f"*/{session_id}.jsonl")
         return found
 
-    def say(self, api: ScriptedApi, words: str, *arguments: str) -> None:
+    def say(self, api: HasAddress, words: str, *arguments: str, **settings: str) -> None:
         environment = {
+            **settings,
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
             "ANTHROPIC_API_KEY": "dummy",

@@ -1,4 +1,7 @@
-"""A Messages API on the loopback for the real client: answers from a script, keeps what it was sent."""
+"""A Messages API on the loopback for the real client: answers from a script, keeps what it was sent.
+
+Its usage is that of a prompt cache which counts reads only for prefixes it has seen.
+"""
 
 import json
 import threading
@@ -6,13 +9,10 @@ from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from tests.fakes.prompt_cache import PromptCache
+
 Block = dict[str, Any]
-_USAGE = {
-    "input_tokens": 10,
-    "cache_creation_input_tokens": 100,
-    "cache_read_input_tokens": 5_000,
-    "output_tokens": 20,
-}
+OUTPUT_TOKENS = 20
 
 
 class ScriptedApi:
@@ -21,6 +21,7 @@ class ScriptedApi:
     def __init__(self, script: Sequence[Sequence[Block]] = ()) -> None:
         self.script = list(script)
         self.requests: list[dict[str, Any]] = []
+        self.cache = PromptCache()
         self._count = 0
         self._lock = threading.Lock()
 
@@ -56,7 +57,7 @@ class ScriptedApi:
                 "content": list(blocks),
                 "stop_reason": "tool_use" if uses_tool else "end_turn",
                 "stop_sequence": None,
-                "usage": _USAGE,
+                "usage": self.cache.take(body).to_usage(OUTPUT_TOKENS),
             }
 
 
@@ -87,13 +88,14 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             message = self.server.api.answer(body)  # type: ignore[attr-defined]
             if body.get("stream"):
-                self._send(b"".join(_stream(message)), "text/event-stream")
+                self._send(b"".join(_stream(message)), "text/event-stream", message["id"])
             else:
-                self._send(json.dumps(message).encode(), "application/json")
+                self._send(json.dumps(message).encode(), "application/json", message["id"])
 
-    def _send(self, data: bytes, kind: str) -> None:
+    def _send(self, data: bytes, kind: str, message_id: str = "none") -> None:
         self.send_response(200)
         self.send_header("content-type", kind)
+        self.send_header("request-id", message_id.replace("msg_", "req_"))
         self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
