@@ -26,6 +26,7 @@ BIN = Path(sys.executable).parent
 GRACE_SECONDS = 20
 PROCESSES = min(os.cpu_count() or 1, 4)
 BROWSER = "tests/browser"
+TYPESCRIPT = ROOT / "tests" / "dashboard" / "proxy" / "typescript"
 # These start Plimsoll as a process with a database of its own: a second round would only repeat the first.
 OWN_DATABASE = tuple(f"tests/dashboard/test_{name}.py" for name in ("backup", "cli", "supervisor"))
 
@@ -39,7 +40,7 @@ class Need:
 
 NEEDS = (
     Need("chromium", find_chromium, "the tests in a browser are skipped"),
-    Need("npm", lambda: _on_path("npm"), "the accessibility tests are skipped"),
+    Need("npm", lambda: _on_path("npm"), "the accessibility tests and the TypeScript SDK are skipped"),
     Need("postgresql", find_postgresql, "the tests run on SQLite alone"),
     Need("redis-server", find_redis, "the tests that need Redis are skipped"),
 )
@@ -86,10 +87,10 @@ def install_missing(run: Run) -> None:
         print(f"{need.package} is missing: {need.without}.")
         if NOTHING_SKIPPED:
             run.failed.append(f"no {need.package}")
-    if not AXE.is_file() and _on_path("npm"):
-        folder = str(AXE.parents[2])
-        options = ("--prefix", folder, "--no-package-lock", "--no-audit", "--no-fund", "--loglevel", "error")
-        run.step("install axe-core", "npm", "install", *options)
+    for folder in (AXE.parents[2], TYPESCRIPT):
+        if not (folder / "node_modules").is_dir() and _on_path("npm"):
+            options = ("--prefix", str(folder), "--no-package-lock", "--no-audit", "--no-fund", "--loglevel", "error")
+            run.step(f"npm install for {folder.relative_to(ROOT)}", "npm", "install", *options)
 
 
 def check_sources(run: Run) -> None:
