@@ -76,6 +76,13 @@ def compact_messages(team: Team, wish: Wish, *, now: datetime) -> Compacted:
             return work.follow_chain()
 
 
+def needs_summary(team: Team, wish: Wish, *, now: datetime) -> bool:
+    """Whether a summary would be written: always for `full`, for `auto` only where clearing does not do."""
+    if wish.kind is not CompactKind.AUTO:
+        return wish.kind is CompactKind.FULL
+    return compact_messages(team, wish, now=now).outcome is not None
+
+
 @dataclass(frozen=True)
 class _Work:
     wish: Wish

@@ -11,12 +11,14 @@ from compaction.compactors.outcome import Fate
 from compaction.errors import RunError
 from compaction.transcripts.messages import find_index
 from dashboard.access import Act
-from dashboard.agents.message_compaction import Compacted, CompactKind, Wish, compact_messages
+from dashboard.agents.message_compaction import Compacted, CompactKind, Wish, compact_messages, needs_summary
+from dashboard.agents.message_runs import start_message_run
 from dashboard.api.agent_schemas import AgentIn, Message, Model
 from dashboard.api.check import find_team
 from dashboard.api.request import ApiRequest
-from dashboard.api.run_schemas import RunRefusal
+from dashboard.api.run_schemas import Line, RunRefusal
 from dashboard.api.schemas import Problem
+from dashboard.models import CompactionRun, RunState, SummarizerName
 from dashboard.runs.choices import LONGEST_INSTRUCTIONS
 
 router = Router(tags=["agents"])
@@ -43,6 +45,14 @@ class CompactIn(AgentIn):
     model: Model = Field(examples=["claude-sonnet-5-5"])
     kind: CompactKind = CompactKind.AUTO
     instructions: str = Field("", max_length=LONGEST_INSTRUCTIONS)
+    summarizer: SummarizerName = Field(
+        SummarizerName.EXTRACTIVE,
+        description="extractive: quoted without a model, at once. claude: a model writes it, as a run to be asked for.",
+    )
+    summarizer_model: Line = Field("", description="Empty: the team's choice, then the agent's own.")
+    session: Line = Field(
+        "", description="Your name for the conversation, under which a run is kept; empty: a new one."
+    )
     is_too_long: bool = Field(False, description="The API refused the last call: `auto` then asks no line.")
     is_autonomous: bool = Field(True, description="No person watches: the summary tells the agent to go on by itself.")
 
@@ -54,6 +64,15 @@ class CompactIn(AgentIn):
             is_too_long=self.is_too_long,
             is_autonomous=self.is_autonomous,
         )
+
+
+class CompactStarted(Schema):
+    """A model writes the summary: ask for the run until its state is done, then for its messages."""
+
+    run: int
+    state: RunState
+    url: str = Field(examples=["/api/v1/runs/12"])
+    messages_url: str = Field(examples=["/api/v1/runs/12/messages"])
 
 
 class LossPartOut(Schema):
@@ -101,15 +120,27 @@ class CompactOut(Schema):
     outcome: CompactOutcomeOut | None = Field(description="Null when no summary was written.")
 
 
-@router.post("/compact", response={200: CompactOut, 403: Problem, 404: Problem, 409: RunRefusal, 422: Problem})
+@router.post(
+    "/compact",
+    response={200: CompactOut, 202: CompactStarted, 403: Problem, 404: Problem, 409: RunRefusal, 422: Problem},
+)
 def compact_agent(request: ApiRequest, body: CompactIn) -> Status[dict[str, Any]]:
-    """Without a model and at once: nothing of it is stored."""
-    team = find_team(request.auth, body.team, Act.RUN_OWN)
+    """Without a model at once, and nothing of it is stored. With one, `auto` still answers at once where no summary is
+    needed; else a run is started."""
+    team, wish, now = find_team(request.auth, body.team, Act.RUN_OWN), body.to_wish(), timezone.now()
     try:
-        compacted = compact_messages(team, body.to_wish(), now=timezone.now())
+        if body.summarizer is SummarizerName.CLAUDE and needs_summary(team, wish, now=now):
+            model = body.summarizer_model
+            run = start_message_run(request.auth, team, wish, session_id=body.session, model=model, now=now)
+            return Status(202, describe_start(run))
+        return Status(200, describe_compacted(compact_messages(team, wish, now=now)))
     except RunError as error:
         return Status(409, {"detail": str(error), "code": error.reason, "figures": {}})
-    return Status(200, describe_compacted(compacted))
+
+
+def describe_start(run: CompactionRun) -> dict[str, Any]:
+    url = f"/api/v1/runs/{run.pk}"
+    return {"run": run.pk, "state": run.state, "url": url, "messages_url": f"{url}/messages"}
 
 
 def describe_compacted(compacted: Compacted) -> dict[str, Any]:

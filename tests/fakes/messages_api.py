@@ -48,9 +48,11 @@ class KeptRequest:
 
 @dataclass
 class MessagesApi:
-    """The server and what it was told. `known_key`: every other key is refused; empty takes any."""
+    """The server and what it was told. `known_key`: every other key is refused; empty takes any. `window_tokens`: a
+    larger prompt is refused as too long; 0 takes any."""
 
     known_key: str = ""
+    window_tokens: int = 0
     requests: list[KeptRequest] = field(default_factory=list)
     cache: PromptCache = field(default_factory=PromptCache)
     released: threading.Event = field(default_factory=threading.Event)
@@ -101,6 +103,9 @@ class MessagesApi:
         fault = find_fault(request.body, version=version, is_count=request.path == COUNT)
         if fault is not None:
             return refuse(400, "invalid_request_error", fault)
+        if self.window_tokens and (tokens := count_prompt_tokens(request.body)) > self.window_tokens:
+            told = f"prompt is too long: {tokens} tokens > {self.window_tokens} maximum"
+            return refuse(400, "invalid_request_error", told)
         return self._replies.popleft() if self._replies else GOOD
 
 
