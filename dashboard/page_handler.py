@@ -1,22 +1,85 @@
-"""Django behind ASGI with one hop into a thread for each request.
+"""Django behind ASGI with one hop into a thread for each request, and threads that keep their database connection.
 
-Django's own handler changes between the event loop and a thread at every middleware that knows only one of them.
+Django's own handler changes between the event loop and a thread at every middleware that knows only one of them, and
+starts a thread for every request, which opens the database anew.
 """
 
-from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIHandler
-from django.http import FileResponse, HttpRequest
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from tempfile import SpooledTemporaryFile
+from typing import Any, TypeVar, cast
+
+from asgiref.sync import ThreadSensitiveContext
+from django.core.exceptions import RequestAborted
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.core.signals import request_started
+from django.db import close_old_connections
+from django.http import FileResponse
 from django.http.response import HttpResponseBase
+from django.urls import set_script_prefix
+
+# Started when no idle one is there. So many that a page does not wait behind uploads that wait for the database.
+MOST_THREADS = 64
+
+_T = TypeVar("_T")
+_Body = SpooledTemporaryFile[bytes]
+_Message = Mapping[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+_Send = Callable[[_Message], Awaitable[None]]
 
 
 class PageHandler(ASGIHandler):
-    """Streamed answers are sent as ever; an async view runs in a loop of its own in the request's thread."""
+    """Streamed answers are sent as ever; an async view runs in a loop of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="page")
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002, FBT001 (Django's signature)
         super().load_middleware(is_async=False)
 
-    async def run_get_response(self, request: HttpRequest) -> HttpResponseBase:
-        response = await sync_to_async(self.get_response, thread_sensitive=True)(request)
+    async def __call__(self, scope: dict[str, Any], receive: _Receive, send: _Send) -> None:
+        try:
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        with body:
+            response = await self._hop(self._answer, scope, body)
+            if response.streaming:
+                await self._stream(response, receive, send)
+            else:
+                await self.send_response(response, send)
+
+    def _answer(self, scope: dict[str, Any], body: _Body) -> HttpResponseBase:
+        set_script_prefix(get_script_prefix(scope))
+        request_started.send(sender=self.__class__, scope=scope)
+        request, refusal = self.create_request(scope, body)
+        response = self.get_response(request) if request else cast("HttpResponseBase", refusal)
+        if not response.streaming:
+            response.close()  # it is all here; what ends with the request, ends in the thread it was in
+            return response
+        close_old_connections()
         if isinstance(response, FileResponse):
             response.block_size = self.chunk_size
         return response
+
+    async def _stream(self, response: HttpResponseBase, receive: _Receive, send: _Send) -> None:
+        """Until it ends or the client leaves."""
+        async with ThreadSensitiveContext():
+            gone = asyncio.create_task(self.listen_for_disconnect(receive))
+            sent = asyncio.create_task(self.send_response(response, send))
+            try:
+                await asyncio.wait((gone, sent), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (gone, sent):
+                    task.cancel()
+                _, failure = await asyncio.gather(gone, sent, return_exceptions=True)
+                await self._hop(response.close)
+            if isinstance(failure, Exception):
+                raise failure
+
+    async def _hop(self, function: Callable[..., _T], *arguments: Any) -> _T:
+        # What the front door noted of the request, its id, goes along.
+        return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, function, *arguments)

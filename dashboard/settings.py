@@ -178,6 +178,7 @@ def _sqlite(path: Path) -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": path,
+        "CONN_MAX_AGE": None,  # a thread keeps its connection: opening another takes as long as a page
         "OPTIONS": {
             # Under DEFERRED a transaction that reads and then writes fails at once; IMMEDIATE waits its turn.
             "transaction_mode": "IMMEDIATE",
