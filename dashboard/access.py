@@ -12,6 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import Http404
 
+from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import (
     AgentSession,
     ApiCall,
@@ -99,14 +100,25 @@ class Actor:
 NOBODY = Actor(user=None)
 
 
-def acts_of(membership: Membership) -> frozenset[Act]:
-    acts = ROLE_ACTS[Role(membership.role)]
-    return acts | {Act.READ_TEAM_CONTENT} if membership.content_grant else acts
+_STANDINGS = KeptQuery(
+    lambda: (
+        Membership.objects.filter(user_id=Open("user"))
+        .order_by("team__name", "team_id")
+        .values_list("role", "content_grant", *column_names(Team, "team__"))
+    )
+)
+
+
+def acts_of(role: Role, *, content_grant: bool) -> frozenset[Act]:
+    acts = ROLE_ACTS[role]
+    return acts | {Act.READ_TEAM_CONTENT} if content_grant else acts
 
 
 def person(user: User) -> Actor:
-    memberships = Membership.objects.filter(user=user).select_related("team").order_by("team__name", "team_id")
-    standings = {m.team.slug: Standing(m.team, Role(m.role), acts_of(m)) for m in memberships}
+    standings = {}
+    for role, content_grant, *row in _STANDINGS.read(user=user.pk):
+        team = make_object(Team, tuple(row))
+        standings[team.slug] = Standing(team, Role(role), acts_of(Role(role), content_grant=content_grant))
     return Actor(user=user, standings=standings)
 
 
@@ -115,8 +127,9 @@ def program(key: ApiKey) -> Actor:
     membership = Membership.objects.filter(user=key.owner, team=key.team, user__is_active=True).first()
     if membership is None:
         return NOBODY
-    acts = scope_acts(Scope(scope) for scope in key.scopes) & acts_of(membership)
-    return Actor(user=key.owner, key=key, standings={key.team.slug: Standing(key.team, Role(membership.role), acts)})
+    role = Role(membership.role)
+    acts = scope_acts(Scope(scope) for scope in key.scopes) & acts_of(role, content_grant=membership.content_grant)
+    return Actor(user=key.owner, key=key, standings={key.team.slug: Standing(key.team, role, acts)})
 
 
 def scope_acts(scopes: Iterable[Scope]) -> frozenset[Act]:
@@ -214,6 +227,20 @@ def followed_files(actor: Actor) -> QuerySet[FollowedFile]:
 
 def sessions(actor: Actor, act: Act = Act.SEE) -> QuerySet[AgentSession]:
     return AgentSession.objects.filter(team__in=teams(actor, act))
+
+
+_LARGEST_PK = 2**63 - 1  # that a database can look for
+_SESSION = KeptQuery(lambda: AgentSession.objects.filter(pk=Open("pk")).values_list(*column_names(AgentSession)))
+
+
+def find_session(actor: Actor, pk: int) -> AgentSession:
+    """With its team."""
+    found = [make_object(AgentSession, row) for row in _SESSION.read(pk=pk)] if pk <= _LARGEST_PK else []
+    for team in teams(actor):
+        if found and found[0].team_id == team.pk:
+            found[0].team = team
+            return found[0]
+    raise Http404("No such session.")
 
 
 def session_hours(actor: Actor) -> QuerySet[SessionHour]:

@@ -97,6 +97,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 # Cookies are shared by all ports of a host: own names keep other programs on 127.0.0.1 from colliding.
+SESSION_ENGINE = "dashboard.accounts.session_store"
 SESSION_COOKIE_NAME = "plimsoll_session"
 SESSION_COOKIE_SECURE = TLS
 SESSION_COOKIE_AGE = 30 * 24 * 3600

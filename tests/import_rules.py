@@ -99,7 +99,14 @@ DOORS = (
     Door(("dashboard.runs",), never=("dashboard.views", "dashboard.api")),
     Door(
         ("dashboard.accounts",),
-        only_here=("dashboard.models", "dashboard.access", "dashboard.jobs", "dashboard.accounts", "compaction"),
+        only_here=(
+            "dashboard.models",
+            "dashboard.access",
+            "dashboard.jobs",
+            "dashboard.accounts",
+            "dashboard.kept_query",
+            "compaction",
+        ),
     ),
     Door(
         ("dashboard.policies",),
@@ -109,6 +116,7 @@ DOORS = (
             "dashboard.jobs",
             "dashboard.accounts",
             "dashboard.policies",
+            "dashboard.kept_query",
             "dashboard.session_levels",
             "dashboard.words",
             "dashboard.ingest.redaction",
@@ -116,6 +124,7 @@ DOORS = (
         ),
     ),
     Door(("dashboard.session_levels",), only=("compaction",)),
+    Door(("dashboard.kept_query",), only=("django",)),
     # What stands in the way of a call loads nothing that reads or writes one down.
     Door(PROXY_PASSING, never=("dashboard.ingest", "dashboard.proxy.recorder", "dashboard.proxy.reports")),
     Door(PROXY_READING, never=("django", "dashboard.models", "aiohttp")),

@@ -11,7 +11,7 @@ from compaction.transcripts.entries import Usage
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import ApiCall, CacheBreak, LossKind, Thread
-from dashboard.pages.session_calls import SessionCalls, name_thread, say_cause
+from dashboard.pages.session_calls import CallOrder, name_thread, say_cause
 from dashboard.words import say_tokens, say_usd
 
 TRANSCRIPT = "transcript"
@@ -66,7 +66,7 @@ class CallDetails:
         return self.call.read_tokens / self.prompt_tokens if self.prompt_tokens else None
 
 
-def read_call(actor: Actor, calls: SessionCalls, threads: tuple[Thread, ...], pk: int) -> CallDetails | None:
+def read_call(actor: Actor, calls: CallOrder, threads: tuple[Thread, ...], pk: int) -> CallDetails | None:
     """None when the session has no such call. Two queries."""
     index = calls.find_index(pk)
     if index is None:
@@ -75,7 +75,7 @@ def read_call(actor: Actor, calls: SessionCalls, threads: tuple[Thread, ...], pk
     if call is None:
         return None
     loss = access.breaks(actor).filter(session_id=call.session_id, call_id=call.call_id).first()
-    siblings = [one.pk for one in calls.list_thread(call.agent_id)]
+    siblings = calls.list_thread(call.agent_id)
     own = siblings.index(pk)
     usage = make_usage(call)
     cost = cost_of(usage, call.model, call.at)

@@ -6,15 +6,16 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import starmap
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
-from django.db.models import ExpressionWrapper, F, IntegerField, Q
+from django.db.models import ExpressionWrapper, F, IntegerField, Q, QuerySet
 
 from compaction.cache.calls import is_beside_conversation
 from compaction.cache.causes import CAUSES
 from dashboard import access
 from dashboard.access import Actor
-from dashboard.models import AgentSession, ApiCall, CompactionKind, LossKind, Thread
+from dashboard.kept_query import KeptQuery, Open
+from dashboard.models import AgentSession, ApiCall, CacheBreak, CompactionKind, LossKind, ObservedCompaction, Thread
 from dashboard.words import say_size, say_usd
 
 PAGE_SIZE = 50
@@ -22,6 +23,23 @@ MAIN = "main"
 # SQLite keeps 0 and 1: with nothing to convert, rows are handed over in half the time.
 _AS_STORED = ExpressionWrapper(F("is_counted"), output_field=IntegerField())
 _TITLES = {cause.value: note.title for cause, note in CAUSES.items()}
+
+
+class OrderedCall(Protocol):
+    """What the order of calls is made of."""
+
+    @property
+    def pk(self) -> int: ...
+    @property
+    def agent_id(self) -> str: ...
+    @property
+    def number(self) -> int: ...
+
+
+class CallKey(NamedTuple):
+    pk: int
+    agent_id: str
+    number: int
 
 
 class PlacedCall(NamedTuple):
@@ -45,6 +63,9 @@ class PlacedCall(NamedTuple):
     def is_beside(self) -> bool:
         """Made for a title, a summary or the like: paid for, but not what the window holds."""
         return is_beside_conversation(self.query_source or None)
+
+
+_Call = TypeVar("_Call", bound=OrderedCall)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +112,30 @@ class CompactionAt:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionCalls:
+class CallOrder:
     """All calls of a session in order; a call's place is its position in `calls`, from 1."""
 
-    calls: tuple[PlacedCall, ...]
+    calls: Sequence[OrderedCall]
     losses: dict[str, LossAt]  # by call id
     compactions: tuple[CompactionAt, ...]
-
-    @property
-    def copy_count(self) -> int:
-        return sum(not call.is_counted for call in self.calls)
 
     def find_index(self, pk: int) -> int | None:
         return next((index for index, call in enumerate(self.calls) if call.pk == pk), None)
 
-    def list_thread(self, agent_id: str) -> list[PlacedCall]:
-        return [call for call in self.calls if call.agent_id == agent_id]
+    def list_thread(self, agent_id: str) -> list[int]:
+        """The keys of its calls."""
+        return [call.pk for call in self.calls if call.agent_id == agent_id]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCalls(CallOrder):
+    """The same with all that a figure needs."""
+
+    calls: tuple[PlacedCall, ...]
+
+    @property
+    def copy_count(self) -> int:
+        return sum(not call.is_counted for call in self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,21 +170,51 @@ class CallPage:
     older_than: int | None
 
 
+_FIELDS = [_AS_STORED if name == "is_counted" else name for name in PlacedCall._fields]
+_BY_TIME = (F("at").asc(nulls_first=True), "agent_id", "number")
+_KEYS = KeptQuery(lambda: _list_keys().order_by("agent_id", "number"))
+_KEYS_BY_TIME = KeptQuery(lambda: _list_keys().order_by(*_BY_TIME))
+_LOSSES = KeptQuery(lambda: CacheBreak.objects.filter(session_id=Open("session")).values_list(*LossAt.__slots__))
+_COMPACTIONS = KeptQuery(
+    lambda: (
+        ObservedCompaction.objects.filter(session_id=Open("session"))
+        .order_by("agent_id", "call_number", "pk")
+        .values_list(*CompactionAt.__slots__)
+    )
+)
+
+
+def _list_keys() -> QuerySet[ApiCall, tuple[int, str, int]]:
+    return ApiCall.objects.filter(session_id=Open("session")).values_list(*CallKey._fields)
+
+
 def read_calls(actor: Actor, session: AgentSession, *, is_timed: bool = False) -> SessionCalls:
     """Three queries, however many calls there are. The calls carry their times only when asked: the database sorts by
     them in passing, while handing them over takes half of the time that reading takes."""
-    fields = [_AS_STORED if name == "is_counted" else name for name in PlacedCall._fields if is_timed or name != "at"]
-    by_time = (F("at").asc(nulls_first=True), "agent_id", "number")
-    calls = access.calls(actor).filter(session=session).order_by(*by_time)
-    losses = access.breaks(actor).filter(session=session)
-    compactions = access.compactions(actor).filter(session=session).order_by("agent_id", "call_number", "pk")
-    told = ("agent_id", "call_number", "kind", "trigger", "before_tokens", "after_tokens", "saved_tokens")
-    found = (LossAt(*row) for row in losses.values_list("pk", "call_id", "kind", "cause", "lost_usd"))
+    fields = [name for name in _FIELDS if is_timed or name != "at"]
+    calls = access.calls(actor).filter(session=session).order_by(*_BY_TIME)
     return SessionCalls(
         calls=weave_threads(tuple(starmap(PlacedCall, calls.values_list(*fields)))),
-        losses={loss.call_id: loss for loss in found},
-        compactions=tuple(CompactionAt(*row) for row in compactions.values_list(*told)),
+        losses=_read_losses(session),
+        compactions=_read_compactions(session),
     )
+
+
+def read_order(session: AgentSession) -> CallOrder:
+    """What a page of the table and a picked call need of all the others. Calls of one thread have their order in an
+    index; times are read only where there are several."""
+    keys = list(starmap(CallKey, _KEYS.read(session=session.pk)))
+    if keys and keys[0].agent_id != keys[-1].agent_id:
+        keys = list(weave_threads(list(starmap(CallKey, _KEYS_BY_TIME.read(session=session.pk)))))
+    return CallOrder(keys, _read_losses(session), _read_compactions(session))
+
+
+def _read_losses(session: AgentSession) -> dict[str, LossAt]:
+    return {loss.call_id: loss for loss in starmap(LossAt, _LOSSES.read(session=session.pk))}
+
+
+def _read_compactions(session: AgentSession) -> tuple[CompactionAt, ...]:
+    return tuple(starmap(CompactionAt, _COMPACTIONS.read(session=session.pk)))
 
 
 def list_calls(
@@ -176,41 +235,44 @@ def list_calls(
     return rows[:limit], rows[limit - 1].pk if len(rows) > limit else None
 
 
-def weave_threads(calls: Sequence[PlacedCall]) -> tuple[PlacedCall, ...]:
+def weave_threads(calls: Sequence[_Call]) -> tuple[_Call, ...]:
     """Calls sorted by time, put right: time says which thread is next, a thread's own order says which of its calls.
 
     Clocks of a client jump and lines come without a time; the calls of one thread are never out of order for that.
     """
-    threads: dict[str, list[PlacedCall]] = {}
+    threads: dict[str, list[_Call]] = {}
     for call in calls:
         threads.setdefault(call.agent_id, []).append(call)
     following = {agent_id: iter(sorted(own, key=attrgetter("number"))) for agent_id, own in threads.items()}
     return tuple(next(following[call.agent_id]) for call in calls)
 
 
-def read_page(actor: Actor, calls: SessionCalls, threads: Sequence[Thread], *, before: int | None) -> CallPage:
+def read_page(actor: Actor, calls: CallOrder, threads: Sequence[Thread], *, before: int | None) -> CallPage:
     """One page, newest first, of the calls before a certain one; a call that is not here begins at the newest."""
     end = None if before is None else calls.find_index(before)
     stop = len(calls.calls) if end is None else end
     start = max(0, stop - PAGE_SIZE)
-    shown = list(enumerate(calls.calls[start:stop], start + 1))
-    found = access.calls(actor).filter(pk__in=[call.pk for _, call in shown])
-    rest = {pk: told for pk, *told in found.values_list("pk", "at", "is_output_estimated", "cost_usd")}
+    shown = [(place, call.pk) for place, call in enumerate(calls.calls[start:stop], start + 1)]
+    found = access.calls(actor).filter(pk__in=[pk for _, pk in shown])
+    told = {row[0]: row for row in found.values_list(*_FIELDS, "is_output_estimated", "cost_usd")}
     names = {thread.agent_id: name_thread(thread) for thread in threads}
+    rows = []
+    for place, pk in reversed(shown):
+        if pk in told:
+            *columns, is_estimated, cost_usd = told[pk]
+            call = PlacedCall(*columns)
+            name, events = names.get(call.agent_id, call.agent_id), _list_events(calls, call)
+            rows.append(CallRow(call, place, name, events, call.at, is_estimated, cost_usd))
     return CallPage(
-        rows=tuple(
-            CallRow(call, place, names.get(call.agent_id, call.agent_id), _list_events(calls, call), *rest[call.pk])
-            for place, call in reversed(shown)
-            if call.pk in rest
-        ),
+        rows=tuple(rows),
         total=len(calls.calls),
         has_agents=any(thread.agent_id for thread in threads),
         is_newest=end is None,
-        older_than=shown[0][1].pk if start > 0 else None,
+        older_than=shown[0][1] if start > 0 else None,
     )
 
 
-def _list_events(calls: SessionCalls, call: PlacedCall) -> tuple[str, ...]:
+def _list_events(calls: CallOrder, call: PlacedCall) -> tuple[str, ...]:
     events = [
         one.sentence
         for one in calls.compactions

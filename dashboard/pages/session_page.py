@@ -14,6 +14,7 @@ from compaction.context.thresholds import Lines, Reading, draw_lines, read_level
 from compaction.context.windows import ModelInUse
 from dashboard import access
 from dashboard.access import Actor
+from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import AgentSession, ResumedFile, Thread
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 from dashboard.pages.live_state import LiveState, find_live_state
@@ -165,9 +166,14 @@ def read_header(actor: Actor, session: AgentSession, *, now: datetime) -> Sessio
     )
 
 
+_THREADS = KeptQuery(
+    lambda: Thread.objects.filter(session_id=Open("session")).order_by("agent_id").values_list(*column_names(Thread))
+)
+
+
 def read_threads(session: AgentSession) -> tuple[Thread, ...]:
     """The main conversation first."""
-    return tuple(session.threads.order_by("agent_id"))
+    return tuple(make_object(Thread, row) for row in _THREADS.read(session=session.pk))
 
 
 def find_shown_thread(threads: tuple[Thread, ...]) -> Thread | None:

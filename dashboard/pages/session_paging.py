@@ -17,7 +17,7 @@ from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from dashboard.models import AgentSession
-from dashboard.pages.listed_session import ListedSession, list_columns
+from dashboard.pages.listed_session import ListedSession, read_listed
 from dashboard.pages.session_filters import SessionFilters, SortName
 from dashboard.pages.session_search import TextSearch
 
@@ -180,15 +180,14 @@ class SessionList:
             for stretch in _cut_stretches(columns, cursor)
         ]
         if len(stretches) == 1:
-            return list(map(ListedSession._make, list_columns(stretches[0])))
+            return read_listed(stretches[0])
         return self._read(columns, stretches, forwards=forwards)[:size] if stretches else []
 
     def _read(
         self, columns: Sequence[Column], chosen: Sequence[QuerySet[AgentSession]], *, forwards: bool
     ) -> list[ListedSession]:
         """By their ids: SQLite takes no LIMIT in a part of a UNION, and sorts a few columns sooner than all of them."""
-        parts = [list_columns(self.visible.filter(pk__in=few.values("pk")).order_by()) for few in chosen]
-        found = list(map(ListedSession._make, parts[0].union(*parts[1:], all=True) if parts[1:] else parts[0]))
+        found = read_listed(*(self.visible.filter(pk__in=few.values("pk")).order_by() for few in chosen))
         found.sort(key=lambda session: _sort_key(columns, find_place(columns, session)), reverse=not forwards)
         return found
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import cached_property
 
 from compaction.context.policy import Policy
+from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import Team, TeamPolicy
 
 
@@ -27,10 +28,17 @@ class TeamSettings:
         return Policy.from_team_values(self.thresholds)
 
 
+_NEWEST = KeptQuery(
+    lambda: (
+        TeamPolicy.objects.filter(team_id=Open("team")).order_by("-version").values_list(*column_names(TeamPolicy))[:1]
+    )
+)
+
+
 def find_policy(team: Team) -> TeamSettings:
     """One query."""
-    newest = TeamPolicy.objects.filter(team=team).order_by("-version").first()
-    return settings_of(newest) if newest else default_settings(team)
+    rows = _NEWEST.read(team=team.pk)
+    return settings_of(make_object(TeamPolicy, rows[0])) if rows else default_settings(team)
 
 
 def default_settings(team: Team) -> TeamSettings:

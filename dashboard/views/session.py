@@ -6,7 +6,6 @@ A tab is a function `show(request, session)`; it answers with session_frame.rend
 from collections.abc import Callable
 
 from django.http import Http404, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from dashboard import access
@@ -37,5 +36,4 @@ def session_tab(request: PageRequest, session_id: int, tab: str) -> HttpResponse
 def _show(request: PageRequest, session_id: int, tab: str) -> HttpResponse:
     if tab not in TABS:
         raise Http404("No such tab.")
-    found = get_object_or_404(access.sessions(request.actor).select_related("team"), pk=session_id)
-    return TABS[tab](request, found)
+    return TABS[tab](request, access.find_session(request.actor, session_id))

@@ -13,7 +13,7 @@ from dashboard.chart_data import TimelineAxis
 from dashboard.models import AgentSession
 from dashboard.page_request import PageRequest
 from dashboard.pages.session_call import read_call
-from dashboard.pages.session_calls import read_calls, read_page
+from dashboard.pages.session_calls import read_calls, read_order, read_page
 from dashboard.pages.session_page import read_header, read_threads
 from dashboard.pages.session_timeline import draw_session
 from dashboard.views.session_frame import FIRST_TAB, render_tab, tab_url
@@ -45,7 +45,7 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponse:
 
 def _show_call(request: PageRequest, session: AgentSession) -> HttpResponse:
     picked = _read_picked(request)
-    calls, threads = read_calls(request.actor, session), read_threads(session)
+    calls, threads = read_order(session), read_threads(session)
     details = read_call(request.actor, calls, threads, picked) if picked else None
     if details is None:
         raise Http404("No such call.")
@@ -59,7 +59,7 @@ def _show_call(request: PageRequest, session: AgentSession) -> HttpResponse:
 
 
 def _show_table(request: PageRequest, session: AgentSession) -> HttpResponse:
-    calls, threads = read_calls(request.actor, session), read_threads(session)
+    calls, threads = read_order(session), read_threads(session)
     page = read_page(request.actor, calls, threads, before=_read_id(request, "before"))
     return render(request, "session/_calls.html", {"calls_page": page, "call_link": _link_calls(request)})
 

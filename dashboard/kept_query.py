@@ -1,0 +1,66 @@
+"""Queries that every page asks, their SQL put together once: Django takes ten times as long for that as a database for
+the answer. They are written as querysets like any other, with `Open` where a value differs from time to time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, connection
+from django.db.models import Expression, Model, QuerySet
+
+Row = tuple[Any, ...]
+_Model = TypeVar("_Model", bound=Model)
+
+
+class Open(Expression):
+    """Stands for a value that is told when the query is asked: a number or a text, as the database keeps it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:  # noqa: ARG002 (Django's signature)
+        return "%s", (self,)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    sql: str
+    params: tuple[Any, ...]
+    compiler: Any
+    converters: Any
+
+
+class KeptQuery:
+    """`make` is called once, when the query is first asked; it returns rows of values (`values_list`)."""
+
+    def __init__(self, make: Callable[[], QuerySet[Any, Row]]) -> None:
+        self._make = make
+
+    def read(self, **values: str | int) -> list[Row]:
+        kept = self._prepared
+        params = [values[value.name] if isinstance(value, Open) else value for value in kept.params]
+        with connection.cursor() as cursor:
+            cursor.execute(kept.sql, params)
+            rows: list[Row] = cursor.fetchall()
+        if not kept.converters:
+            return rows
+        return [tuple(row) for row in kept.compiler.apply_converters(rows, kept.converters)]
+
+    @cached_property
+    def _prepared(self) -> _Prepared:
+        compiler = self._make().query.get_compiler(DEFAULT_DB_ALIAS)
+        sql, params = compiler.as_sql()
+        return _Prepared(sql, tuple(params), compiler, compiler.get_converters([part[0] for part in compiler.select]))
+
+
+def column_names(model: type[Model], through: str = "") -> list[str]:
+    """All columns of a table, for values_list; `through` a relation that leads to it."""
+    return [f"{through}{field.attname}" for field in model._meta.concrete_fields]
+
+
+def make_object(model: type[_Model], row: Row) -> _Model:
+    """As Django makes it of a row of `column_names`."""
+    return model.from_db(DEFAULT_DB_ALIAS, column_names(model), row)
