@@ -30,6 +30,7 @@ COMMANDS = {
     "connect": "let Claude Code on this machine send its hooks, status line and telemetry here",
     "hook": "forward what Claude Code hands to a hook",
     "statusline": "draw a gauge from what Claude Code hands to a status line",
+    "watch": "send this machine's transcripts to a Plimsoll server, as they grow",
     "version": "print the version",
 }
 

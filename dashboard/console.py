@@ -3,7 +3,8 @@
 import sys
 from typing import NoReturn
 
-PROGRAMS = ("hook", "statusline")  # run by coding agents, again and again: each import is felt
+# Run by coding agents, again and again: each import is felt. And what runs on machines without a database.
+PROGRAMS = ("hook", "statusline", "watch")
 
 
 def main() -> NoReturn:
@@ -16,6 +17,10 @@ def main() -> NoReturn:
         from dashboard.client import statusline  # noqa: PLC0415
 
         sys.exit(statusline.main(sys.argv[2:]))
+    if name == "watch":
+        from dashboard.push import watch_program  # noqa: PLC0415
+
+        sys.exit(watch_program.main(sys.argv[2:]))
     from dashboard import cli  # noqa: PLC0415
 
     cli.main()

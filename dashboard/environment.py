@@ -106,6 +106,15 @@ def read_places(name: str, default: Sequence[Path]) -> tuple[Path, ...]:
         raise BadSetting(f"{name}={text!r}: expected folders separated by {os.pathsep!r}, or off.") from None
 
 
+def find_transcript_folders() -> list[Path]:
+    """Where Claude Code keeps them: its own folder, the one it was told, and the one of systems that follow XDG."""
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 (Path.home raises where nobody has one)
+    told = read_text("CLAUDE_CONFIG_DIR")
+    xdg = Path(read_text("XDG_CONFIG_HOME", str(home / ".config")), "claude")
+    folders = [home / ".claude", *([Path(told)] if told else []), *([xdg] if (xdg / "projects").is_dir() else [])]
+    return [folder / "projects" for folder in dict.fromkeys(folders) if folder.is_absolute()]
+
+
 def read_secret(name: str, kept_in: Path) -> str:
     """The variable's value, or a secret made once and kept in a file only its owner can read (0600)."""
     if text := read_text(name):

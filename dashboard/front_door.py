@@ -24,7 +24,11 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 MIB = 1024 * 1024
 BODY_LIMIT_BYTES = 5 * MIB
 # A longer prefix wins over a shorter one; what is not named here has BODY_LIMIT_BYTES.
-BODY_LIMITS: Mapping[str, int] = {"/api/v1/ingest/transcripts": 64 * MIB, "/upload/": 65 * MIB}
+BODY_LIMITS: Mapping[str, int] = {
+    "/api/v1/ingest/transcripts": 64 * MIB,
+    "/api/v1/ingest/lines": 64 * MIB,
+    "/upload/": 65 * MIB,
+}
 BODY_STALL_SECONDS = 30.0
 ALWAYS_ANSWERED = frozenset({"/health/live"})
 MACHINE_PATHS = ("/api/", "/v1/", "/ingest/")

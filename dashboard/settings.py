@@ -1,6 +1,5 @@
 """The one settings file. What differs between installations comes from the environment, read loudly."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import platformdirs
 from dashboard import version
 from dashboard.environment import (
     BadSetting,
+    find_transcript_folders,
     is_loopback,
     read_choice,
     read_flag,
@@ -71,17 +71,7 @@ PROXY_SILENCE_SECONDS = read_int("PLIMSOLL_PROXY_SILENCE_SECONDS", 300, low=1, h
 
 # --- transcripts of this machine -------------------------------------------------------------------------------------
 
-
-def _transcript_folders() -> list[Path]:
-    """Where the client keeps them: its own folder, the one it was told, and the one of systems that follow XDG."""
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 (Path.home raises where nobody has one)
-    told = read_text("CLAUDE_CONFIG_DIR")
-    xdg = Path(read_text("XDG_CONFIG_HOME", str(home / ".config")), "claude")
-    folders = [home / ".claude", *([Path(told)] if told else []), *([xdg] if (xdg / "projects").is_dir() else [])]
-    return [folder / "projects" for folder in dict.fromkeys(folders) if folder.is_absolute()]
-
-
-FOLLOW_ROOTS = read_places("PLIMSOLL_FOLLOW", _transcript_folders() if LOCAL_MODE else [])
+FOLLOW_ROOTS = read_places("PLIMSOLL_FOLLOW", find_transcript_folders() if LOCAL_MODE else [])
 FOLLOW_POLL = read_flag("PLIMSOLL_FOLLOW_POLL", default=False)
 FOLLOW_TEAM = read_text("PLIMSOLL_FOLLOW_TEAM")  # a team's short name; needed where there are several
 

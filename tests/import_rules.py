@@ -13,12 +13,13 @@ PACKAGES = ("dashboard", "compaction")
 DECODERS = tuple(
     f"dashboard.ingest.{name}"
     for name in (
-        *("otlp", "transcripts", "client_hooks", "client_status", "client_json"),
+        *("otlp", "transcripts", "client_hooks", "client_status", "client_json", "pushed_lines"),
         *("observed", "redaction", "segments", "picture", "drawn"),
     )
 )
 # What a coding agent starts and waits for: it loads little, and nothing of Django.
 CLIENT_PROGRAMS = "dashboard.client"
+PUSH = "dashboard.push"
 # The writer of sessions, and the parts it is made of.
 RECORD = tuple(f"dashboard.ingest.{name}" for name in ("record", "new_sessions", "counting", "rows", "stored_lines"))
 
@@ -65,6 +66,8 @@ DOORS = (
         ),
     ),
     Door((CLIENT_PROGRAMS,), only=("compaction", "dashboard.version", "dashboard.environment", CLIENT_PROGRAMS)),
+    # It runs on developers' machines, without settings and without a database of Django's.
+    Door((PUSH,), never=("django", "dashboard.models", "dashboard.settings", "dashboard.views", "dashboard.api")),
     Door(
         RECORD,
         never=("django.http", "requests", "celery"),

@@ -41,7 +41,7 @@ def send_waiting(folder: str) -> None:
     """Send until nothing waits or the server stays away. What is put while another sender holds the lock is seen by
     that one: it looks again after letting go."""
     while list_events(folder):
-        with _held(name_file(folder, LOCK)) as is_mine:
+        with hold_lock(name_file(folder, LOCK)) as is_mine:
             if not is_mine or not _send_patiently(folder):
                 return
 
@@ -139,7 +139,7 @@ def _post(connection: Connection, path: str, body: bytes, headers: dict[str, str
 
 
 @contextmanager
-def _held(path: str) -> Iterator[bool]:
+def hold_lock(path: str) -> Iterator[bool]:
     """Kept by the kernel as long as this process lives: a killed sender leaves nothing to clean up."""
     make_folder(os.path.dirname(path))
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

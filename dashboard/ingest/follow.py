@@ -14,15 +14,9 @@ from dashboard.ingest.agenda import Agenda
 from dashboard.ingest.folder_watch import FolderWatch
 from dashboard.ingest.follow_delivery import Delivery
 from dashboard.ingest.followed_files import digest_path, load_files, note_gone, show_path
-from dashboard.ingest.followed_reading import (
-    QUIET_SECONDS,
-    Followed,
-    Next,
-    forget_search,
-    read_on,
-    start_following,
-)
+from dashboard.ingest.followed_reading import Followed, Next, forget_search, read_on, start_following
 from dashboard.ingest.intake import Origin, count_drops
+from dashboard.ingest.quiet_lines import QUIET_SECONDS
 from dashboard.ingest.record import TooBusy
 from dashboard.ingest.transcript_folders import FoundFile, NotPlain, find_file, is_followed, real_roots, walk_folders
 

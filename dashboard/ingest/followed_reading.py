@@ -8,17 +8,14 @@ from enum import Enum, auto
 
 from compaction.errors import AgentMetaUnreadable
 from compaction.transcripts.agents import read_agent_meta
-from compaction.transcripts.entries import Entry
-from compaction.transcripts.lines import Line
-from compaction.transcripts.reader import read_line
-from dashboard.ingest.file_tail import Look, Place, read_half_line, take_look
+from dashboard.ingest.file_tail import Look, Place, take_look
 from dashboard.ingest.follow_delivery import Delivery
 from dashboard.ingest.followed_files import Kept, keep_place, show_path
 from dashboard.ingest.intake import Origin, count_drops
+from dashboard.ingest.quiet_lines import is_young, read_quiet_line
 from dashboard.ingest.transcript_folders import FoundFile, opened_file
 from dashboard.ingest.transcripts import TOO_LONG
 
-QUIET_SECONDS = 2.0  # after this a last line without an ending is read if it is whole
 LARGEST_META_BYTES = 1024 * 1024
 
 log = logging.getLogger(__name__)
@@ -73,7 +70,7 @@ def read_on(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
         return _read_meta(followed, origin, delivery)
     with opened_file(followed.found.root, followed.found.relative) as descriptor:
         look = take_look(descriptor, followed.place, now_ns=time.time_ns())
-        half_line = b"" if look.has_more else _read_quiet_line(descriptor, look.place)
+        half_line = b"" if look.has_more else read_quiet_line(descriptor, look.place)
     _deliver(followed, look, origin, delivery)
     if half_line:
         # The place stays before it: with its ending, or another object behind it, it is handed on once more.
@@ -81,7 +78,7 @@ def read_on(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
     followed.is_read = not look.has_more
     if look.has_more:
         return Next.MORE
-    return Next.WHEN_QUIET if _is_young(look.place.modified_ns) else Next.NOTHING
+    return Next.WHEN_QUIET if is_young(look.place.modified_ns) else Next.NOTHING
 
 
 def _deliver(followed: Followed, look: Look, origin: Origin, delivery: Delivery) -> None:
@@ -101,15 +98,6 @@ def _deliver(followed: Followed, look: Look, origin: Origin, delivery: Delivery)
     followed.place = look.place
 
 
-def _read_quiet_line(descriptor: int, place: Place) -> bytes:
-    """A last line without an ending, once it is whole JSON and nobody has written for a while. Empty otherwise."""
-    if not place.half_line_bytes or _is_young(place.modified_ns):
-        return b""
-    data = read_half_line(descriptor, place)
-    items = read_line(Line(1, 0, data, len(data)))
-    return data if data and all(isinstance(item, Entry) for item in items) else b""
-
-
 def _read_meta(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
     with opened_file(followed.found.root, followed.found.relative) as descriptor:
         status = os.fstat(descriptor)
@@ -117,7 +105,7 @@ def _read_meta(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
     try:
         meta = read_agent_meta(data)
     except AgentMetaUnreadable:
-        if _is_young(status.st_mtime_ns):
+        if is_young(status.st_mtime_ns):
             return Next.WHEN_QUIET  # half of it may be on its way
         count_drops(origin, {"sub-agent description unreadable": 1}, detail=followed.name)
     else:
@@ -126,12 +114,7 @@ def _read_meta(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
     place = Place(status.st_dev, status.st_ino, size, status.st_mtime_ns, offset=size)
     followed.kept = keep_place(origin.team, followed.found.path, place, kept=followed.kept)
     followed.place, followed.is_read = place, True
-    return Next.WHEN_QUIET if _is_young(status.st_mtime_ns) else Next.NOTHING
-
-
-def _is_young(modified_ns: int) -> bool:
-    """A time ahead of our clock is no reason to wait for ever."""
-    return 0 <= time.time_ns() - modified_ns < QUIET_SECONDS * 1e9
+    return Next.WHEN_QUIET if is_young(status.st_mtime_ns) else Next.NOTHING
 
 
 def forget_search(place: Place) -> Place:

@@ -213,10 +213,10 @@ class _Desk:
 
     def _finish(self, drawer: _Drawer) -> tuple[tuple[ObservedLine, ...], Counter[str]]:
         clean = self._redaction.clean
-        facts = [_clean_fact(fact, clean) for fact in drawer.facts]
+        facts = [clean_fact(fact, clean) for fact in drawer.facts]
         if not self._rules.keeps_content:
             return tuple(map(ObservedLine, facts)), Counter()
-        raws = [_strip_ending(raw) for raw in drawer.raws]
+        raws = [strip_ending(raw) for raw in drawer.raws]
         redacted, counts = self._redaction.redact_lines(raws)
         lines = tuple(
             ObservedLine(change_fact(fact, has_content=True, is_redacted=data != raw), data)
@@ -235,7 +235,7 @@ def change_names(prints: Fingerprint, clean: Callable[[str], str]) -> Fingerprin
     return replace(prints, tools=tuple(replace(tool, name=clean(tool.name)) for tool in prints.tools))
 
 
-def _strip_ending(raw: bytes) -> bytes:
+def strip_ending(raw: bytes) -> bytes:
     """One line is one line: endings and stray breaks inside a broken line must not make two of it."""
     return raw.strip(b"\r\n").replace(b"\n", b" ")
 
@@ -244,7 +244,7 @@ def _as_sidechain(fact: LineFact, agent_id: str) -> LineFact:
     return change_fact(fact, agent_id=fact.agent_id or agent_id, is_sidechain=True)
 
 
-def _clean_fact(fact: LineFact, clean: Callable[[str], str]) -> LineFact:
+def clean_fact(fact: LineFact, clean: Callable[[str], str]) -> LineFact:
     """The few texts of a fact go through redaction too; most lines repeat those of the line before."""
     cwd, branch, words = fact.cwd and clean(fact.cwd), fact.branch and clean(fact.branch), fact.words
     words = words and clean(words)

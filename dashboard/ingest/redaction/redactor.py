@@ -35,7 +35,8 @@ _TRIES = tuple(_BY_EXPRESSION.values())
 _STOPS = Stops(tuple(_BY_EXPRESSION), WORDS)
 
 _HALF_ESCAPE = re.compile(rb"(?P<run>\\+)(?P<unicode>u?)(?P<digits>(?:(?<=u)[0-9A-Fa-f]{1,3})?)\Z")
-_STRING = re.compile(rb"\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
+# No string reaches over a line end: one that a broken line leaves open must not turn those behind it inside out.
+_STRING = re.compile(rb"\"(?P<inside>(?:[^\"\\\n]++|\\[^\n])*+)\"?")
 _STRING_BOUND = re.compile(rb"[\"\\\x00-\x1f]")
 _LONG = 64
 _ROUNDS = 4  # a mark may uncover a secret that touched it: the second round finds it, and mostly nothing
@@ -130,11 +131,11 @@ def _in_strings(data: bytes, spans: Iterator[Span]) -> Iterator[Span]:
     if first is None or data.lstrip()[:1] not in (b"{", b"["):
         yield from () if first is None else (first, *spans)
         return
-    strings = [match.span() for match in _STRING.finditer(data)]
+    strings = [match.span("inside") for match in _STRING.finditer(data)]
     starts = [start for start, _ in strings]
     for span in (first, *spans):
         at = bisect.bisect_right(starts, span[0]) - 1
-        if at >= 0 and span[0] > starts[at] and span[1] < strings[at][1]:
+        if at >= 0 and span[1] <= strings[at][1]:
             yield span
 
 

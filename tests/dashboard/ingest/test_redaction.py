@@ -194,6 +194,14 @@ def test_numbers_of_json_stay_numbers() -> None:
     assert own.redact(line).data == line.replace(b'"123456"', b'"[redacted:digits]"')
 
 
+def test_a_broken_line_hides_nothing_of_a_teams_own_from_the_lines_behind_it() -> None:
+    own = Redactor.with_own({"berth": r"berth-[0-9]{4}"})
+    lines = b'{"id":"cut berth-1000\n{"a":"berth-2000","n":1}\n{"b":"berth-3000'
+    assert own.redact(lines).data == (
+        b'{"id":"cut [redacted:berth]\n{"a":"[redacted:berth]","n":1}\n{"b":"[redacted:berth]'
+    )
+
+
 def test_a_teams_own_pattern() -> None:
     own = Redactor.with_own({"acme-ticket": r"ACME-[0-9]{6,8}", "acme-host": r"[a-z]{1,20}\.corp\.acme\.com"})
     redacted = own.redact(b'{"a": "see ACME-123456 on build.corp.acme.com"}')

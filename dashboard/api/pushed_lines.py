@@ -1,0 +1,113 @@
+"""What `plimsoll watch` on a developer's machine asks and sends."""
+
+import base64
+
+from ninja import Field, Query, Router, Schema, Status
+
+from dashboard.api.ingest import Name, find_team
+from dashboard.api.request import ApiRequest, acting_user
+from dashboard.api.schemas import Problem
+from dashboard.ingest.bodies import BodyRefused, unpack_body
+from dashboard.ingest.intake import Origin, make_rules, store_together
+from dashboard.ingest.pushed_lines import FORMAT, JSON, MSGPACK, PushUnreadable, read_push, settle_push
+from dashboard.models import Team
+from dashboard.policies.in_force import find_policy
+
+router = Router(tags=["ingest"])
+
+SOURCE = "push"
+_BATCH = {
+    "requestBody": {
+        "required": True,
+        "description": "A batch of `plimsoll watch`; at most 64 MiB unpacked, plain or gzip.",
+        "content": {
+            MSGPACK: {"schema": {"type": "string", "format": "binary"}},
+            JSON: {"schema": {"type": "object"}, "example": {"format": FORMAT, "sessions": []}},
+        },
+    }
+}
+
+
+class PushPlace(Schema):
+    """Which team gets the lines."""
+
+    team: Name | None = Field(None, description="Slug of the team; needed when you may send to several.")
+
+
+class PushRules(Schema):
+    """How lines are made ready before they leave a machine."""
+
+    format: int = FORMAT
+    team: str
+    developer: str = Field(description="Whose sessions they become: the key's person.")
+    store: str = Field(description="Another value: another database, which has none of what was sent before.")
+    version: int = Field(description="Of the team's policy. When an answer tells another, ask again.")
+    keeps_content: bool = Field(description="Whether the team stores content. If not, none need leave the machine.")
+    digest_key: str = Field(description="Base64. The team's own, so that its fingerprints can be compared.")
+    own_patterns: dict[str, str] = Field(description="The team's own patterns of what is taken out, by name.")
+
+
+class PushTaken(Schema):
+    """Everything in the batch is committed. Sending it again changes nothing."""
+
+    lines: int
+    new_lines: int
+    version: int
+
+
+@router.get("/ingest/lines", response={200: PushRules, 403: Problem, 404: Problem, 422: Problem, 503: Problem})
+def read_push_rules(request: ApiRequest, place: Query[PushPlace]) -> PushRules | Status[dict[str, str]]:
+    """The team's rules about what is kept, for `plimsoll watch`."""
+    try:
+        team = find_team(request, place.team)
+    except BodyRefused as refusal:
+        return Status(refusal.status, {"detail": str(refusal)})
+    policy = find_policy(team)
+    rules = make_rules(team, policy)
+    return PushRules(
+        team=team.slug,
+        developer=acting_user(request).username,
+        store=_name_store(team),
+        version=policy.version,
+        keeps_content=rules.keeps_content,
+        digest_key=base64.b64encode(rules.digest_key).decode(),
+        own_patterns=dict(rules.own_patterns),
+    )
+
+
+def _name_store(team: Team) -> str:
+    return f"{team.pk}-{team.created_at.isoformat()}"
+
+
+@router.post(
+    "/ingest/lines",
+    response={
+        200: PushTaken,
+        400: Problem,
+        403: Problem,
+        404: Problem,
+        413: Problem,
+        415: Problem,
+        422: Problem,
+        503: Problem,
+    },
+    openapi_extra=_BATCH,
+)
+def send_lines(request: ApiRequest, place: Query[PushPlace]) -> PushTaken | Status[dict[str, str]]:
+    """A batch of `plimsoll watch`: facts of transcript lines and, where the team stores it, redacted content."""
+    try:
+        origin = Origin(find_team(request, place.team), acting_user(request), SOURCE)
+        push = read_push(_read_body(request), (request.content_type or "").lower())
+    except BodyRefused as refusal:
+        return Status(refusal.status, {"detail": str(refusal)})
+    except PushUnreadable as refusal:
+        return Status(422, {"detail": str(refusal)})
+    policy = find_policy(origin.team)
+    taken = store_together(origin, settle_push(push, make_rules(origin.team, policy)), policy)
+    return PushTaken(lines=taken.line_count, new_lines=taken.new_line_count, version=policy.version)
+
+
+def _read_body(request: ApiRequest) -> bytes:
+    if (request.content_type or "").lower() not in (MSGPACK, JSON):
+        raise BodyRefused(415, f"Send a batch as {MSGPACK}.")
+    return unpack_body(request.body, request.headers.get("Content-Encoding", ""))

@@ -1,0 +1,24 @@
+"""A last line without an ending, which is read once nobody writes to it any more. No Django."""
+
+import time
+
+from compaction.transcripts.entries import Entry
+from compaction.transcripts.lines import Line
+from compaction.transcripts.reader import read_line
+from dashboard.ingest.file_tail import Place, read_half_line
+
+QUIET_SECONDS = 2.0  # after this a last line without an ending is read if it is whole
+
+
+def read_quiet_line(descriptor: int, place: Place) -> bytes:
+    """The line, once it is whole JSON and nobody has written for a while. Empty otherwise."""
+    if not place.half_line_bytes or is_young(place.modified_ns):
+        return b""
+    data = read_half_line(descriptor, place)
+    items = read_line(Line(1, 0, data, len(data)))
+    return data if data and all(isinstance(item, Entry) for item in items) else b""
+
+
+def is_young(modified_ns: int) -> bool:
+    """A time ahead of our clock is no reason to wait for ever."""
+    return 0 <= time.time_ns() - modified_ns < QUIET_SECONDS * 1e9

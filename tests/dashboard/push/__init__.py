@@ -1,0 +1,1 @@
+"""`plimsoll watch` before the product itself."""
