@@ -54,6 +54,10 @@ class Installation:
         self._processes.append(process)
         return process
 
+    def tend(self, process: "subprocess.Popen[bytes]") -> None:
+        """It ends with the test, whatever happens."""
+        self._processes.append(process)
+
     def open_console(self, **settings: str) -> None:
         self._console = subprocess.Popen(
             [sys.executable, "-P", "-m", "tests.faults.console"],

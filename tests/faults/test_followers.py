@@ -1,28 +1,22 @@
 """A follower that is killed again and again while sessions are being written."""
 
-import json
 import random
-import shutil
 import time
 from functools import partial
 from pathlib import Path
 
-from tests.compaction.making import make_line
 from tests.dashboard.running import wait_until
-from tests.faults.brokers import FolderBroker
-from tests.faults.databases import SqliteDatabase
+from tests.faults.growing_sessions import SESSIONS, TURNS, append, describe, make_sessions, take_in_once
 from tests.faults.installation import Installation
 
 KILLS = 6
-SESSIONS = 4
-TURNS = 60
 
 
 def test_killed_while_sessions_grow(installation: Installation, migrated_folder: Path, tmp_path: Path) -> None:
     """At the end every row is as if each file had been taken in once, in one piece."""
     chance = random.Random(7)
     root = tmp_path / "projects"
-    files = {root / name: data for name, data in _make_sessions(chance).items()}
+    files = {root / name: data for name, data in make_sessions(chance).items()}
 
     def read_bytes() -> dict[str, int]:
         return dict(installation.database.rows('SELECT path, "offset" FROM dashboard_followedfile'))
@@ -34,80 +28,18 @@ def test_killed_while_sessions_grow(installation: Installation, migrated_folder:
         before = sum(read_bytes().values())
         follower = installation.start("follow", PLIMSOLL_FOLLOW=str(root))
         for path, data in files.items():
-            _append(path, data[len(data) * part // (KILLS + 1) : len(data) * (part + 1) // (KILLS + 1)])
+            append(path, data[len(data) * part // (KILLS + 1) : len(data) * (part + 1) // (KILLS + 1)])
         wait_until(partial(has_read_more_than, before), seconds=60, what="something read")
         time.sleep(chance.uniform(0, 0.05))
         follower.kill()
         follower.wait()
     follower = installation.start("follow", PLIMSOLL_FOLLOW=str(root))
     for path, data in files.items():
-        _append(path, data[len(data) * KILLS // (KILLS + 1) :])
+        append(path, data[len(data) * KILLS // (KILLS + 1) :])
     sizes = {str(path): len(data) for path, data in files.items()}
     wait_until(lambda: read_bytes() == sizes, seconds=60, what="every file read to its end")
     follower.terminate()
     assert follower.wait(10) == 0
-    reference = _take_in_once(migrated_folder, tmp_path / "reference", root)
-    assert _describe(installation) == reference
+    reference = take_in_once(migrated_folder, tmp_path / "reference", root)
+    assert describe(installation) == reference
     assert len(reference["ApiCall"]) == (SESSIONS + 1) * TURNS
-
-
-def _make_sessions(chance: random.Random) -> dict[str, bytes]:
-    """By path below the root; each has a compaction, one of them a sub-agent with a file of its own."""
-    made = {}
-    for number in range(SESSIONS):
-        session = f"00000000-0000-4000-8000-{number:012}"
-        made[f"-work-{number % 2}/{session}.jsonl"] = _make_transcript(session, "", chance)
-    inner = f"-work-0/{session}/subagents/agent-a1"
-    made[f"{inner}.jsonl"] = _make_transcript(session, "a1", chance)
-    made[f"{inner}.meta.json"] = json.dumps({"agentType": "Explore", "description": "looks"}).encode()
-    return made
-
-
-def _make_transcript(session: str, agent: str, chance: random.Random) -> bytes:
-    lines, parent, context = [], None, 20_000
-    for turn in range(TURNS):
-        name = f"{session[-4:]}{agent}-{turn}"
-        told: dict[str, object] = {
-            "sessionId": session,
-            "timestamp": f"2026-05-01T10:{turn:02}:00.000Z",
-            "isSidechain": bool(agent),
-            **({"agentId": agent} if agent else {}),
-        }
-        spoken = {"role": "user", "content": f"Größe {turn} 🥊 " + "word " * chance.randrange(200)}
-        lines.append(make_line("user", uuid=f"u{name}", parentUuid=parent, message=spoken, **told))
-        usage = {"input_tokens": 5, "cache_read_input_tokens": context, "output_tokens": 7}
-        for block in range(2):
-            parent = f"a{name}-{block}"
-            said: dict[str, object] = {
-                "id": f"m{name}",
-                "role": "assistant",
-                "model": "claude-opus-4-5",
-                "usage": usage,
-            }
-            said |= {"content": [{"type": "text", "text": f"block {block}"}], "stop_reason": "end_turn"}
-            before = f"a{name}-{block - 1}" if block else f"u{name}"
-            lines.append(make_line("assistant", uuid=parent, parentUuid=before, message=said, **told))
-        context += 1000
-        if turn == TURNS // 2:
-            metadata = {"trigger": "auto", "preTokens": context}
-            boundary = {"subtype": "compact_boundary", "compactMetadata": metadata, "logicalParentUuid": parent}
-            lines.append(make_line("system", uuid=f"b{name}", parentUuid=None, **boundary, **told))
-            parent, context = f"b{name}", 9_000
-    return b"".join(lines)
-
-
-def _append(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        file.write(data)
-
-
-def _take_in_once(migrated: Path, folder: Path, root: Path) -> dict[str, list[str]]:
-    shutil.copytree(migrated, folder / "data")
-    database = SqliteDatabase(folder / "data" / "plimsoll.sqlite3")
-    return _describe(Installation("reference", folder, database, FolderBroker(folder / "data")), str(root))
-
-
-def _describe(installation: Installation, *folders: str) -> dict[str, list[str]]:
-    described: dict[str, list[str]] = json.loads(installation.run_module("tests.faults.session_rows", *folders))
-    return described
