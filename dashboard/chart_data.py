@@ -82,10 +82,20 @@ class DaySpend:
 
 
 @dataclass(frozen=True, slots=True)
-class CauseSpend:
-    """What one cause of cache breaks cost, and how much of it could have been avoided."""
+class DayLoss:
+    """What cache breaks cost on a day, and how much of it could have been avoided."""
 
-    cause: str
+    day: date
+    breaks: int
+    lost_usd: Decimal
+    avoidable_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLoss:
+    """What the breaks of one cause, project, developer or model cost, and how much of it could have been avoided."""
+
+    name: str
     breaks: int
     lost_usd: Decimal
     avoidable_usd: Decimal

@@ -85,7 +85,11 @@ def remember_team(request: HttpRequest, team: Team) -> None:
 
 
 def _navigation(path: str, actor: Actor, team: Team | None) -> list[NavigationItem]:
-    entries = [("Overview", reverse("overview"), "g o"), ("Sessions", reverse("sessions"), "g s")]
+    entries = [
+        ("Overview", reverse("overview"), "g o"),
+        ("Sessions", reverse("sessions"), "g s"),
+        ("Breaks", reverse("ledger"), "g b"),
+    ]
     if team:
         entries.append(("Team", reverse("team", args=[team.slug]), "g t"))
     if actor.may_anywhere(Act.MANAGE):

@@ -15,6 +15,7 @@ from dashboard.views.health import health, health_live, health_ready
 from dashboard.views.invitations import invitation, invitations, revoke_invitation
 from dashboard.views.jobs import cancel_job, jobs, retry_job
 from dashboard.views.keys import keys, revoke_key
+from dashboard.views.ledger import ledger
 from dashboard.views.new_run import new_run
 from dashboard.views.overview import overview
 from dashboard.views.prompt_lint import prompt_lint
@@ -67,6 +68,7 @@ urlpatterns = [
     path("runs/<int:run_id>/cancel/", cancel_run, name="cancel_run"),
     path("runs/<int:run_id>/revisions/", revise_run, name="revise_run"),
     path("runs/<int:run_id>/compare/<int:other_id>/", compare_runs, name="compare_runs"),
+    path("breaks/", ledger, name="ledger"),
     path("breaks/<int:break_id>/", cache_break, name="cache_break"),
     path("compactions/<int:compaction_id>/", compaction, name="compaction"),
     path("runs/<int:run_id>/resume/download/", resume_download, name="resume_download"),

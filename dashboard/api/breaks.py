@@ -1,6 +1,6 @@
 """Cache breaks and expected rebuilds: of a session, of all teams, and one with everything that explains it."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal
@@ -27,9 +27,18 @@ class BreaksAsked(Schema):
     team: Name = Field("", description="The team's slug.", examples=["harbour"])
     kind: Literal["", "break", "expected"] = Field("", description="Breaks or expected rebuilds; both when left out.")
     cause: Name = Field("", description="A cause's code.", examples=["tools_changed"])
+    evidence: Literal["", "api", "client", "request", "inferred", "unknown"] = Field(
+        "", description="Who says why the cache broke."
+    )
+    project: str = Field("", max_length=200)
+    developer: str = Field("", max_length=200)
+    model: str = Field("", max_length=200)
+    avoidable: bool | None = Field(None, description="Only those that could have been avoided, or only the others.")
+    counted: bool | None = Field(None, description="True leaves out copies of calls that other sessions count.")
     since: AwareDatetime | None = Field(
         None, description="Not older than this moment.", examples=["2026-11-01T00:00:00Z"]
     )
+    until: AwareDatetime | None = Field(None, description="Older than this moment.")
     before: str = Field("", description="The `next` of the page before.")
     limit: int = Field(PAGE_SIZE, ge=1, le=MOST_ROWS)
 
@@ -38,6 +47,8 @@ class BreakOut(Schema):
     id: int
     session_id: int
     session: str = Field(alias="session_name", description="Its title where you may read it, else its id.")
+    project: str
+    developer: str
     thread: str
     kind: str
     at: datetime
@@ -144,7 +155,7 @@ class BreakDetailOut(BreakOut):
 def list_breaks(request: ApiRequest, asked: Query[BreaksAsked]) -> dict[str, object]:
     """Newest first, over all your teams."""
     access.require_anywhere(request.auth, Act.SEE)
-    wanted = LossFilter(team=asked.team, kind=asked.kind, cause=asked.cause, since=asked.since)
+    wanted = _read_filter(asked)
     return _describe_page(list_losses(request.auth, wanted, before=read_before(asked.before), size=asked.limit))
 
 
@@ -152,7 +163,7 @@ def list_breaks(request: ApiRequest, asked: Query[BreaksAsked]) -> dict[str, obj
 def list_session_breaks(request: ApiRequest, session_id: int, asked: Query[BreaksAsked]) -> dict[str, object]:
     """Newest first, breaks and expected rebuilds alike."""
     session = find_session(request, session_id)
-    wanted = LossFilter(team=asked.team, kind=asked.kind, cause=asked.cause, since=asked.since, session_id=session.pk)
+    wanted = replace(_read_filter(asked), session_id=session.pk)
     return _describe_page(list_losses(request.auth, wanted, before=read_before(asked.before), size=asked.limit))
 
 
@@ -162,6 +173,22 @@ def read_one_break(request: ApiRequest, break_id: int) -> dict[str, object]:
     access.require_anywhere(request.auth, Act.SEE)
     visible = access.breaks(request.auth).select_related("session", "session__team")
     return _describe_break(read_break(request.auth, get_object_or_404(visible, pk=break_id)))
+
+
+def _read_filter(asked: BreaksAsked) -> LossFilter:
+    return LossFilter(
+        team=asked.team,
+        kind=asked.kind,
+        cause=asked.cause,
+        since=asked.since,
+        until=asked.until,
+        project=asked.project.replace("\x00", ""),
+        developer=asked.developer.replace("\x00", ""),
+        model=asked.model.replace("\x00", ""),
+        grade=asked.evidence,
+        is_avoidable=asked.avoidable,
+        is_counted=asked.counted,
+    )
 
 
 def _describe_page(page: LossPage) -> dict[str, object]:

@@ -1,16 +1,17 @@
-"""Figures about dollars at list price: spend and loss per day, and loss by cause."""
+"""Figures about dollars at list price: spend and loss per day, and loss by cause, project or the like."""
 
 from collections.abc import Sequence
 from decimal import Decimal
 from textwrap import wrap
 from typing import Any
 
-from dashboard.chart_data import CauseSpend, DaySpend
+from dashboard.chart_data import DayLoss, DaySpend, GroupLoss
 from dashboard.charts import Chart, Series, build_figure, escape_markup
 from dashboard.words import say_percent, say_usd
 
 _ROW_PIXELS = 34
 _LONGEST_LINE = 22
+_LOSS_LEGEND = (("loss", "avoidable"), ("output", "not avoidable"))
 
 
 def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend]) -> Chart:
@@ -42,11 +43,40 @@ def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend]) -> Chart:
     )
 
 
-def draw_spend_by_cause(chart_id: str, causes: Sequence[CauseSpend]) -> Chart:
-    """One bar per cause, the avoidable part first. The order given is kept, from the top."""
-    names = ["<br>".join(map(escape_markup, wrap(cause.cause, _LONGEST_LINE))) for cause in causes]
-    expected = [_round(cause.lost_usd - cause.avoidable_usd) for cause in causes]
-    avoidable = [_round(cause.avoidable_usd) for cause in causes]
+def draw_loss_per_day(chart_id: str, days: Sequence[DayLoss]) -> Chart:
+    """One bar per day, the avoidable part below. The table leaves out days without a break."""
+    names = [f"{day.day:%Y-%m-%d}" for day in days]
+    series = [
+        _bars("avoidable", "loss", {"x": names, "y": [_round(day.avoidable_usd) for day in days]}),
+        _bars("not avoidable", "output", {"x": names, "y": [_round(day.lost_usd - day.avoidable_usd) for day in days]}),
+    ]
+    layout = {
+        "barmode": "stack",
+        "bargap": 0.3,
+        "hovermode": "x unified",
+        "xaxis": {"type": "date", "tickformat": "%-d %b", "fixedrange": True},
+        "yaxis": {"tickprefix": "$", "fixedrange": True, "rangemode": "tozero"},
+    }
+    rows = tuple(
+        (name, f"{day.breaks:,}", say_usd(day.avoidable_usd), say_usd(day.lost_usd))
+        for name, day in zip(names, days, strict=True)
+        if day.breaks
+    )
+    return Chart(
+        chart_id,
+        "Lost to cache breaks per day, list price",
+        build_figure(series, layout, height=220),
+        ("Day", "Breaks", "Avoidable", "Lost"),
+        rows,
+        legend=_LOSS_LEGEND,
+    )
+
+
+def draw_loss_by_group(chart_id: str, groups: Sequence[GroupLoss], *, by: str = "cause", note: str = "") -> Chart:
+    """One bar per group, the avoidable part first. The order given is kept, from the top."""
+    names = ["<br>".join(map(escape_markup, wrap(group.name, _LONGEST_LINE) or ["-"])) for group in groups]
+    expected = [_round(group.lost_usd - group.avoidable_usd) for group in groups]
+    avoidable = [_round(group.avoidable_usd) for group in groups]
     series = [
         _bars("avoidable", "loss", {"y": names, "x": avoidable}, orientation="h"),
         _bars("not avoidable", "output", {"y": names, "x": expected}, orientation="h"),
@@ -59,15 +89,16 @@ def draw_spend_by_cause(chart_id: str, causes: Sequence[CauseSpend]) -> Chart:
         "yaxis": {"type": "category", "autorange": "reversed", "fixedrange": True, "ticksuffix": " "},
     }
     rows = tuple(
-        (cause.cause, f"{cause.breaks:,}", say_usd(cause.lost_usd), say_usd(cause.avoidable_usd)) for cause in causes
+        (group.name, f"{group.breaks:,}", say_usd(group.lost_usd), say_usd(group.avoidable_usd)) for group in groups
     )
     return Chart(
         chart_id,
-        "Lost to cache breaks by cause, list price",
-        build_figure(series, layout, height=50 + _ROW_PIXELS * max(1, len(causes))),
-        ("Cause", "Breaks", "Lost", "Avoidable"),
+        f"Lost to cache breaks by {by}, list price",
+        build_figure(series, layout, height=50 + _ROW_PIXELS * max(1, len(groups))),
+        (by.capitalize(), "Breaks", "Lost", "Avoidable"),
         rows,
-        legend=(("loss", "avoidable"), ("output", "not avoidable")),
+        note=note,
+        legend=_LOSS_LEGEND,
     )
 
 

@@ -22,6 +22,7 @@ from dashboard.models.invitation import Invitation
 from dashboard.models.job import Beat, Job, JobState
 from dashboard.models.observed_compaction import CompactionKind, ObservedCompaction
 from dashboard.models.prompt_shape import PromptShape
+from dashboard.models.saved_view import ListName, SavedView
 from dashboard.models.sign_in_link import SignInLink
 from dashboard.models.summarizer_settings import DaySpend, SummarizerSettings
 from dashboard.models.team import Membership, Role, Team
@@ -47,6 +48,7 @@ __all__ = [
     "Invitation",
     "Job",
     "JobState",
+    "ListName",
     "LossKind",
     "Membership",
     "ObservedCompaction",
@@ -57,6 +59,7 @@ __all__ = [
     "RunKind",
     "RunRevision",
     "RunState",
+    "SavedView",
     "Scope",
     "SessionHour",
     "SignInLink",

@@ -48,6 +48,14 @@ class CacheBreak(models.Model):
             models.Index(fields=["team", "kind", "-at", "-id"], name="break_by_time"),
             # The ledger by cause.
             models.Index(fields=["team", "kind", "cause", "-at"], name="break_by_cause"),
+            # The ledger's sums over a period, answered without touching a row.
+            models.Index(
+                fields=[
+                    *("team", "kind", "is_counted", "at", "is_avoidable", "cause", "grade", "model", "session"),
+                    *("lost_tokens", "recreated_tokens", "lost_usd"),
+                ],
+                name="break_ledger",
+            ),
             # The tab of a session.
             models.Index(fields=["session", "at"], name="break_of_session"),
         ]

@@ -25,6 +25,8 @@ class User(AbstractBaseUser):
     username = models.CharField("name", max_length=150, unique=True, validators=[UnicodeUsernameValidator()])
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=timezone.now)
+    # The columns of the sessions list that this person wants to see; empty: all of them.
+    session_columns = models.JSONField(default=list, blank=True)
 
     objects: ClassVar[UserManager] = UserManager()
 

@@ -99,6 +99,14 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "A break that another way of working would have prevented.",
         "Its page says what to do.",
     ),
+    "ledger": (
+        "All cache breaks of a team in some days, added up by cause, project, developer, model or day.",
+        "A call that several sessions repeat counts once.",
+    ),
+    "period before": (
+        "As many days as are shown, right before them.",
+        "Where today is among them, the last day before ends at this time of day too.",
+    ),
     "evidence": (
         "Who says why the cache broke: the API, the client, two requests compared, or time and usage.",
         "The best one is believed, contradictions are shown.",

@@ -35,6 +35,13 @@ class LossFilter:
     kind: str = ""
     cause: str = ""
     since: datetime | None = None
+    until: datetime | None = None  # itself left out
+    project: str = ""
+    developer: str = ""
+    model: str = ""
+    grade: str = ""
+    is_avoidable: bool | None = None
+    is_counted: bool | None = None
     session_id: int | None = None
 
 
@@ -45,6 +52,8 @@ class LossRow:
     id: int
     session_id: int
     session_name: str
+    project: str
+    developer: str
     thread: str
     kind: str
     at: datetime
@@ -96,8 +105,8 @@ def find_cause_note(cause: str) -> CauseNote:
 
 
 def list_losses(actor: Actor, wanted: LossFilter, *, before: Place | None = None, size: int = PAGE_SIZE) -> LossPage:
-    """Newest first, over all sessions the actor may see."""
-    found = _cut(access.breaks(actor), wanted).select_related("session", "session__team")
+    """Newest first, over all sessions the actor may see. One query."""
+    found = find_losses(actor, wanted).select_related("session", "session__team")
     rows, following = take_page(found, before, size)
     return LossPage(
         tuple(
@@ -118,6 +127,8 @@ def list_session_losses(
     """One kind of a session's losses, newest first; sub-agents by name. Two queries."""
     threads = name_threads(session.pk, reads_content=reads_content)
     rows, following = take_page(CacheBreak.objects.filter(session=session, kind=kind), before, size)
+    for row in rows:
+        row.session = session
     name = name_session(session, reads_content=reads_content)
     found = tuple(make_row(row, session_name=name, thread=threads.get(row.agent_id, UNNAMED)) for row in rows)
     return LossPage(found, following)
@@ -147,6 +158,8 @@ def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
         id=loss.pk,
         session_id=loss.session_id,
         session_name=session_name,
+        project=loss.session.project,
+        developer=loss.session.developer,
         thread=thread,
         kind=loss.kind,
         at=loss.at,
@@ -171,15 +184,23 @@ def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
     )
 
 
-def _cut(rows: QuerySet[CacheBreak], wanted: LossFilter) -> QuerySet[CacheBreak]:
+def find_losses(actor: Actor, wanted: LossFilter) -> QuerySet[CacheBreak]:
+    """Of the actor's teams alone; a team that is not theirs has none."""
+    visible = access.breaks(actor)
     if wanted.team:
-        rows = rows.filter(team__slug=wanted.team)
-    if wanted.kind:
-        rows = rows.filter(kind=wanted.kind)
-    if wanted.cause:
-        rows = rows.filter(cause=wanted.cause)
-    if wanted.since:
-        rows = rows.filter(at__gte=wanted.since)
-    if wanted.session_id is not None:
-        rows = rows.filter(session_id=wanted.session_id)
-    return rows
+        standing = actor.standings.get(wanted.team)
+        visible = visible.filter(team=standing.team) if standing else visible.none()
+    named = {
+        "kind": wanted.kind or None,
+        "cause": wanted.cause or None,
+        "grade": wanted.grade or None,
+        "model": wanted.model or None,
+        "session__project": wanted.project or None,
+        "session__developer": wanted.developer or None,
+        "at__gte": wanted.since,
+        "at__lt": wanted.until,
+        "is_avoidable": wanted.is_avoidable,
+        "is_counted": wanted.is_counted,
+        "session_id": wanted.session_id,
+    }
+    return visible.filter(**{name: value for name, value in named.items() if value is not None})

@@ -9,9 +9,9 @@ from compaction.context.policy import Policy, Preset
 from compaction.context.thresholds import Lines, draw_lines, read_level
 from compaction.context.windows import ModelInUse
 from dashboard.chart_data import (
-    CauseSpend,
     ContextPart,
     DaySpend,
+    GroupLoss,
     Timeline,
     TimelineAxis,
     TimelineBreak,
@@ -20,7 +20,7 @@ from dashboard.chart_data import (
 )
 from dashboard.charts import Chart
 from dashboard.charts.context import draw_composition, draw_indicator
-from dashboard.charts.money import draw_spend_by_cause, draw_spend_per_day
+from dashboard.charts.money import draw_loss_by_group, draw_spend_per_day
 from dashboard.charts.threshold_marks import list_lines
 from dashboard.charts.timeline import draw_timeline
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
@@ -75,10 +75,10 @@ def draw_charts() -> list[Chart]:
         for day, (spend, lost) in enumerate([(40, 6), (52, 9), (33, 3), (61, 22), (70, 10), (18, 1), (0, 0), (55, 8)])
     ]
     causes = [
-        CauseSpend("The cache expired after five minutes", 41, Decimal("7.42"), Decimal("7.42")),
-        CauseSpend("Tools changed", 12, Decimal("5.10"), Decimal("4.02")),
-        CauseSpend("Not known", 9, Decimal("2.84"), Decimal(0)),
-        CauseSpend("Effort changed", 3, Decimal("0.39"), Decimal("0.39")),
+        GroupLoss("The cache expired after five minutes", 41, Decimal("7.42"), Decimal("7.42")),
+        GroupLoss("Tools changed", 12, Decimal("5.10"), Decimal("4.02")),
+        GroupLoss("Not known", 9, Decimal("2.84"), Decimal(0)),
+        GroupLoss("Effort changed", 3, Decimal("0.39"), Decimal("0.39")),
     ]
     parts = [
         ContextPart("tool results", 31_200, "Read", "src/billing/ledger/decimal_amounts.py"),
@@ -94,7 +94,7 @@ def draw_charts() -> list[Chart]:
     return [
         *indicator,
         draw_spend_per_day("days-sample", days),
-        draw_spend_by_cause("causes-sample", causes),
+        draw_loss_by_group("causes-sample", causes),
         draw_composition("parts-sample", parts),
     ]
 

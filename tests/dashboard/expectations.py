@@ -86,6 +86,7 @@ PAGES: dict[str, Row] = {
     "GET openapi": public(200),
     "GET session": everybody(200, other=404),
     "GET session_tab": everybody(200, other=404),
+    "GET ledger": everybody(200),
     "GET cache_break": everybody(200, other=404),
     "GET compaction": everybody(200, other=404),
     "GET sessions": everybody(200),
@@ -153,6 +154,7 @@ API: dict[str, ApiRow] = {
     # Nobody's own, and nobody has the grant: its words are for none of them.
     "GET /api/v1/sessions/{session_id}/entries": ApiRow(403, 403, 403, 403, keys={"key content": 403}, other=404),
     "GET /api/v1/breaks": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
+    "GET /api/v1/breaks/ledger": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
     "GET /api/v1/breaks/{break_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "GET /api/v1/compactions": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
     "GET /api/v1/compactions/{compaction_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),

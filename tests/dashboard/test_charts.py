@@ -19,9 +19,9 @@ from compaction.context.policy import Policy, Preset
 from compaction.context.thresholds import Lines, draw_lines, read_level
 from compaction.context.windows import ModelInUse
 from dashboard.chart_data import (
-    CauseSpend,
     ContextPart,
     DaySpend,
+    GroupLoss,
     Timeline,
     TimelineAxis,
     TimelineBreak,
@@ -30,7 +30,7 @@ from dashboard.chart_data import (
 )
 from dashboard.charts import Chart
 from dashboard.charts.context import draw_composition, draw_indicator
-from dashboard.charts.money import draw_spend_by_cause, draw_spend_per_day
+from dashboard.charts.money import draw_loss_by_group, draw_spend_per_day
 from dashboard.charts.threshold_marks import choose_top, draw_thresholds, list_lines
 from dashboard.charts.timeline import (
     KINDS,
@@ -82,7 +82,7 @@ CHARTS = (
     draw_timeline("times", TIMELINE, axis=TimelineAxis.TIME),
     draw_timeline("empty", Timeline(())),
     draw_spend_per_day("days", [DaySpend(date(2026, 3, 1), Decimal("40.25"), Decimal("6.5"))]),
-    draw_spend_by_cause("causes", [CauseSpend("Tools changed", 3, Decimal(5), Decimal(4))]),
+    draw_loss_by_group("causes", [GroupLoss("Tools changed", 3, Decimal(5), Decimal(4))]),
     draw_composition("parts", [ContextPart("tool results", 900, "Read", "a.py"), ContextPart("prompts", 100)]),
     draw_indicator("gauge", SHORT, read_level(SHORT, 171_400)),
 )
@@ -272,7 +272,7 @@ def test_text_of_people_is_no_markup_in_a_figure() -> None:
     hostile = '<a href="https://example.org">x</a>&lt;b&gt;'
     charts = [
         draw_composition("parts", [ContextPart(hostile, 5, hostile, hostile)]),
-        draw_spend_by_cause("causes", [CauseSpend(hostile, 1, Decimal(1), Decimal(0))]),
+        draw_loss_by_group("causes", [GroupLoss(hostile, 1, Decimal(1), Decimal(0))]),
         draw_timeline(
             "calls",
             Timeline(

@@ -1,0 +1,163 @@
+"""The ledger of a team's cache breaks: what a period lost, by what, and every break of it."""
+
+from dataclasses import dataclass, replace
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from django_htmx.http import push_url
+
+from compaction.cache.causes import CAUSES
+from dashboard import access
+from dashboard.access import Act
+from dashboard.chart_data import DayLoss, GroupLoss
+from dashboard.charts import Chart
+from dashboard.charts.money import draw_loss_by_group, draw_loss_per_day
+from dashboard.models import Team
+from dashboard.page_context import current_team, remember_team
+from dashboard.page_request import PageRequest
+from dashboard.pages.keyset import read_place
+from dashboard.pages.ledger import GRADES, list_losses
+from dashboard.pages.ledger_filters import GroupName, LedgerFilters
+from dashboard.pages.ledger_totals import Ledger, LossGroup, read_ledger
+from dashboard.pages.periods import USUAL_DAYS
+from dashboard.pages.session_choices import list_choices
+from dashboard.pages.trends import Trend, say_trend
+from dashboard.words import say_percent, say_tokens, say_usd
+
+MOST_BARS = 12
+MOST_GROUPS = 100
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A sum of the period, what it is a part of, and how it stands against the period before."""
+
+    label: str
+    figure: str
+    detail: str
+    trend: str
+    url: str
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """A group beside the same group in the period before."""
+
+    group: LossGroup
+    trend: Trend | None
+
+
+@require_safe
+def ledger(request: PageRequest) -> HttpResponse:
+    team = _find_team(request)
+    if team is None:
+        return render(request, "breaks/ledger.html", {"ledger": None})
+    remember_team(request, team)
+    zone = timezone.get_current_timezone()
+    filters = LedgerFilters.read(request.GET.dict(), team, zone=zone, now=timezone.now())
+    found = read_ledger(request.actor, filters)
+    before = read_place(request.GET.get("before", ""))
+    context: dict[str, object] = {
+        "ledger": found,
+        "filters": filters,
+        "tiles": list_tiles(found),
+        "days_chart": _draw_days(found),
+        "group_chart": _draw_groups(found),
+        "groups": [GroupRow(group, _compare(group)) for group in found.groups[:MOST_GROUPS]],
+        "hidden_groups": max(0, len(found.groups) - MOST_GROUPS),
+        "breaks": list_losses(request.actor, filters.wanted, before=before),
+        "is_first": before is None,
+        **_offer_choices(request, filters),
+    }
+    response = render(request, "breaks/ledger.html", context)
+    if request.htmx:
+        push_url(response, f"{reverse('ledger')}?{filters.query}" if filters.query else reverse("ledger"))
+    return response
+
+
+def _find_team(request: PageRequest) -> Team | None:
+    slug = request.GET.get("team", "")
+    return access.require_team(request.actor, slug, Act.SEE) if slug else current_team(request, request.actor)
+
+
+def list_tiles(found: Ledger) -> list[Tile]:
+    """What could have been kept comes first."""
+    total, before, filters = found.total, found.before, found.filters
+    against = f"the {'day' if found.period.days == 1 else f'{found.period.days} days'} before"
+
+    def compare(name: str) -> str:
+        return say_trend(Trend(getattr(before, name), getattr(total, name), is_less_better=True), against=against)
+
+    share = "" if total.avoidable_share is None else f"{say_percent(total.avoidable_share)} of what was lost"
+    unpriced = f"{total.unpriced:,} without a known price" if total.unpriced else "list price"
+    seen = "–" if found.known_share is None else say_percent(found.known_share)  # noqa: RUF001
+    known = "no break" if found.known_share is None else "told by the API, the client or the requests"
+    everything, avoidable = (_link(each) for each in (filters, replace(filters, avoidable=True)))
+    return [
+        Tile(
+            "Avoidable",
+            say_usd(total.told_avoidable_usd),
+            share or unpriced,
+            compare("avoidable_usd"),
+            avoidable,
+        ),
+        Tile("Lost", say_usd(total.told_lost_usd), unpriced, compare("lost_usd"), everything),
+        Tile(
+            "Breaks",
+            f"{total.breaks:,}",
+            f"{total.avoidable_breaks:,} of them avoidable",
+            compare("breaks"),
+            everything,
+        ),
+        Tile(
+            "Written again",
+            say_tokens(total.recreated_tokens),
+            "tokens that the cache had held",
+            compare("recreated_tokens"),
+            everything,
+        ),
+        Tile("Cause seen", seen, known, "", "#evidence"),
+    ]
+
+
+def _link(filters: LedgerFilters) -> str:
+    return f"{reverse('ledger')}?{filters.query}#breaks"
+
+
+def _compare(group: LossGroup) -> Trend | None:
+    if group.before is None:
+        return None
+    return Trend(group.before.lost_usd, group.total.lost_usd, is_less_better=True)
+
+
+def _draw_days(found: Ledger) -> Chart:
+    days = [DayLoss(day, each.breaks, each.lost_usd, each.avoidable_usd) for day, each in found.days]
+    return draw_loss_per_day("ledger-days", days)
+
+
+def _draw_groups(found: Ledger) -> Chart | None:
+    """Days have a figure of their own."""
+    if found.filters.by is GroupName.DAY or not found.groups:
+        return None
+    shown = [
+        GroupLoss(group.name, group.total.breaks, group.total.lost_usd, group.total.avoidable_usd)
+        for group in found.groups[:MOST_BARS]
+    ]
+    left_out = len(found.groups) - len(shown)
+    note = f"The {len(shown)} dearest of {len(found.groups):,}; the table below has the others." if left_out else ""
+    return draw_loss_by_group("ledger-groups", shown, by=found.filters.by.value, note=note)
+
+
+def _offer_choices(request: PageRequest, filters: LedgerFilters) -> dict[str, object]:
+    teams = access.teams(request.actor)
+    return {
+        "choices": list_choices([filters.team]),
+        "teams": teams if len(teams) > 1 else [],
+        "causes": [(cause.value, note.title.rstrip(".")) for cause, note in CAUSES.items()],
+        "grades": [(grade.value, words) for grade, (words, _) in GRADES.items()],
+        "spans": [(days, filters.days_query(days)) for days in USUAL_DAYS],
+        "groupings": [(name.value, filters.group_query(name)) for name in GroupName],
+    }
