@@ -74,7 +74,7 @@ def draw_loss_per_day(chart_id: str, days: Sequence[DayLoss]) -> Chart:
 
 def draw_loss_by_group(chart_id: str, groups: Sequence[GroupLoss], *, by: str = "cause", note: str = "") -> Chart:
     """One bar per group, the avoidable part first. The order given is kept, from the top."""
-    names = ["<br>".join(map(escape_markup, wrap(group.name, _LONGEST_LINE) or ["-"])) for group in groups]
+    names = ["<br>".join(map(escape_markup, _wrap(group.name))) for group in groups]
     expected = [_round(group.lost_usd - group.avoidable_usd) for group in groups]
     avoidable = [_round(group.avoidable_usd) for group in groups]
     series = [
@@ -100,6 +100,11 @@ def draw_loss_by_group(chart_id: str, groups: Sequence[GroupLoss], *, by: str = 
         note=note,
         legend=_LOSS_LEGEND,
     )
+
+
+def _wrap(name: str) -> list[str]:
+    """Two lines at most: a third would run into the bar below."""
+    return wrap(name, _LONGEST_LINE, max_lines=2, placeholder="…") or ["-"]
 
 
 def _bars(name: str, token: str, columns: dict[str, Any], *, orientation: str = "v") -> Series:
