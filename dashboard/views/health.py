@@ -3,7 +3,7 @@
 from http import HTTPStatus
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -11,15 +11,19 @@ from django.views.decorators.http import require_safe
 
 from dashboard import access
 from dashboard.access import Act
+from dashboard.exports.housekeeping import export_drops
 from dashboard.health import read_health, read_installation, read_intake
 from dashboard.page_request import PageRequest
+from dashboard.views.exports import read_format, send_export
 
 MOST_DROPS = 100
 
 
 @require_safe
-def health(request: PageRequest) -> HttpResponse:
+def health(request: PageRequest) -> HttpResponseBase:
     access.require_anywhere(request.actor, Act.MANAGE)
+    if wanted := read_format(request):
+        return send_export(request, export_drops(access.drops(request.actor)), wanted)
     context = {
         "health": read_health(timezone.now()),
         "installation": read_installation(),

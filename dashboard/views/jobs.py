@@ -1,16 +1,18 @@
 """The jobs page: what waits, runs, has ended or died, with retry and cancel; for admins."""
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard import access
+from dashboard.exports.housekeeping import export_jobs
 from dashboard.jobs import control
 from dashboard.jobs.kinds import label_of
 from dashboard.models import Job, JobState
 from dashboard.page_request import PageRequest
+from dashboard.views.exports import read_format, send_export
 
 PAGE_SIZE = 50
 LEVELS = {
@@ -24,13 +26,15 @@ LEVELS = {
 
 
 @require_safe
-def jobs(request: PageRequest) -> HttpResponse:
+def jobs(request: PageRequest) -> HttpResponseBase:
     """The page, or its table alone for htmx, which asks again while the page is open."""
     found = access.jobs(request.actor)
     counts = {state: found.filter(state=state).count() for state in JobState}
     state = request.GET.get("state", "")
     if state in JobState.values:
         found = found.filter(state=state)
+    if wanted := read_format(request):
+        return send_export(request, export_jobs(found), wanted)
     before = request.GET.get("before", "")
     if before.isascii() and before.isdecimal() and len(before) < 19:
         found = found.filter(id__lt=int(before))

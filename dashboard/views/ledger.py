@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from django.http import HttpResponse
+from django.http import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
@@ -15,6 +15,8 @@ from dashboard.access import Act
 from dashboard.chart_data import DayLoss, GroupLoss
 from dashboard.charts import Chart
 from dashboard.charts.money import draw_loss_by_group, draw_loss_per_day
+from dashboard.exports.losses import export_groups, export_losses
+from dashboard.exports.tables import ExportTable
 from dashboard.models import Team
 from dashboard.page_context import current_team, remember_team
 from dashboard.page_request import PageRequest
@@ -25,10 +27,12 @@ from dashboard.pages.ledger_totals import Ledger, LossGroup, read_ledger
 from dashboard.pages.periods import USUAL_DAYS
 from dashboard.pages.session_choices import list_choices
 from dashboard.pages.trends import Trend, say_trend
+from dashboard.views.exports import read_format, read_part, send_export
 from dashboard.words import say_percent, say_tokens, say_usd
 
 MOST_BARS = 12
 MOST_GROUPS = 100
+GROUPS = "groups"  # the part of the page that is exported apart
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class GroupRow:
 
 
 @require_safe
-def ledger(request: PageRequest) -> HttpResponse:
+def ledger(request: PageRequest) -> HttpResponseBase:
     team = _find_team(request)
     if team is None:
         return render(request, "breaks/ledger.html", {"ledger": None})
@@ -59,6 +63,8 @@ def ledger(request: PageRequest) -> HttpResponse:
     zone = timezone.get_current_timezone()
     filters = LedgerFilters.read(request.GET.dict(), team, zone=zone, now=timezone.now())
     found = read_ledger(request.actor, filters)
+    if wanted := read_format(request):
+        return send_export(request, _choose_table(request, found), wanted)
     before = read_place(request.GET.get("before", ""))
     context: dict[str, object] = {
         "ledger": found,
@@ -76,6 +82,12 @@ def ledger(request: PageRequest) -> HttpResponse:
     if request.htmx:
         push_url(response, f"{reverse('ledger')}?{filters.query}" if filters.query else reverse("ledger"))
     return response
+
+
+def _choose_table(request: PageRequest, found: Ledger) -> ExportTable:
+    if read_part(request) == GROUPS:
+        return export_groups(found)
+    return export_losses(request.actor, found.filters.wanted, total=found.total)
 
 
 def _find_team(request: PageRequest) -> Team | None:

@@ -5,7 +5,7 @@ A tab is a function `show(request, session)`; it answers with session_frame.rend
 
 from collections.abc import Callable
 
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from dashboard import access
@@ -14,7 +14,7 @@ from dashboard.page_request import PageRequest
 from dashboard.views import session_breaks, session_compactions, session_context, session_settings, session_timeline
 from dashboard.views.session_frame import FIRST_TAB
 
-TABS: dict[str, Callable[[PageRequest, AgentSession], HttpResponse]] = {
+TABS: dict[str, Callable[[PageRequest, AgentSession], HttpResponseBase]] = {
     FIRST_TAB: session_timeline.show,
     "compactions": session_compactions.show,
     "breaks": session_breaks.show,
@@ -24,16 +24,16 @@ TABS: dict[str, Callable[[PageRequest, AgentSession], HttpResponse]] = {
 
 
 @require_safe
-def session(request: PageRequest, session_id: int) -> HttpResponse:
+def session(request: PageRequest, session_id: int) -> HttpResponseBase:
     return _show(request, session_id, FIRST_TAB)
 
 
 @require_safe
-def session_tab(request: PageRequest, session_id: int, tab: str) -> HttpResponse:
+def session_tab(request: PageRequest, session_id: int, tab: str) -> HttpResponseBase:
     return _show(request, session_id, tab)
 
 
-def _show(request: PageRequest, session_id: int, tab: str) -> HttpResponse:
+def _show(request: PageRequest, session_id: int, tab: str) -> HttpResponseBase:
     if tab not in TABS:
         raise Http404("No such tab.")
     return TABS[tab](request, access.find_session(request.actor, session_id))

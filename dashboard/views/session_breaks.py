@@ -1,16 +1,20 @@
 """The cache breaks tab of a session: breaks by cause and one by one, expected rebuilds apart."""
 
-from django.http import HttpResponse
+from django.http import HttpResponseBase
 
 from dashboard import access
+from dashboard.exports.losses import export_losses
 from dashboard.models import AgentSession, LossKind
 from dashboard.page_request import PageRequest
 from dashboard.pages.keyset import read_place
-from dashboard.pages.ledger import list_session_losses, total_causes
+from dashboard.pages.ledger import LossFilter, list_session_losses, total_causes
+from dashboard.views.exports import read_format, send_export
 from dashboard.views.session_frame import render_tab
 
 
-def show(request: PageRequest, session: AgentSession) -> HttpResponse:
+def show(request: PageRequest, session: AgentSession) -> HttpResponseBase:
+    if wanted := read_format(request):
+        return send_export(request, export_losses(request.actor, LossFilter(session_id=session.pk)), wanted)
     reads_content = access.reads_content(request.actor, session)
     places = {name: read_place(request.GET.get(name, "")) for name in ("before", "rebuilds_before")}
     context = {

@@ -5,23 +5,27 @@ The same address answers htmx with the picked call alone, or with another page o
 
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
 
 from dashboard.chart_data import TimelineAxis
+from dashboard.exports.sessions import export_calls
 from dashboard.models import AgentSession
 from dashboard.page_request import PageRequest
 from dashboard.pages.session_call import read_call
 from dashboard.pages.session_calls import read_calls, read_order, read_page
 from dashboard.pages.session_page import read_header, read_threads
 from dashboard.pages.session_timeline import draw_session
+from dashboard.views.exports import read_format, send_export
 from dashboard.views.session_frame import FIRST_TAB, render_tab, tab_url
 
 CALL_PLACE, TABLE_PLACE = "call-details", "calls-table"  # ids in the page that htmx fills
 
 
-def show(request: PageRequest, session: AgentSession) -> HttpResponse:
+def show(request: PageRequest, session: AgentSession) -> HttpResponseBase:
+    if wanted := read_format(request):
+        return send_export(request, export_calls(request.actor, session), wanted)
     if request.htmx.target == CALL_PLACE:
         return _show_call(request, session)
     if request.htmx.target == TABLE_PLACE:

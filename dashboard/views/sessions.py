@@ -1,6 +1,6 @@
 """The list of sessions: filters and place in the URL; the page, or for htmx the part of it that changes."""
 
-from django.http import HttpResponse
+from django.http import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
@@ -9,18 +9,22 @@ from django.views.decorators.http import require_safe
 from django_htmx.http import push_url
 
 from dashboard import access
+from dashboard.exports.sessions import export_sessions
 from dashboard.page_request import PageRequest
 from dashboard.pages import gauges
 from dashboard.pages.session_choices import list_choices
 from dashboard.pages.session_filters import ACTIVE_WORDS, LEVEL_CHOICES, LEVEL_WORDS, SORT_WORDS, SessionFilters
 from dashboard.pages.session_paging import BadPlace, Cursor
+from dashboard.views.exports import read_format, send_export
 
 LIST_ID, LIST_TEMPLATE = "session-list", "sessions/_list.html"
 
 
 @require_safe
-def sessions(request: PageRequest) -> HttpResponse:
+def sessions(request: PageRequest) -> HttpResponseBase:
     filters = SessionFilters.read(request.GET.dict())
+    if wanted := read_format(request):
+        return send_export(request, export_sessions(request.actor, filters, now=timezone.now()), wanted)
     cursor = _read_cursor(request, filters)
     found = gauges.list_sessions(request.actor, filters, now=timezone.now(), cursor=cursor)
     context: dict[str, object] = {
