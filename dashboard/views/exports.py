@@ -35,6 +35,6 @@ def send_export(request: HttpRequest, table: ExportTable, wanted: Format) -> Str
 
 async def _read_in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     """In the thread of the request, whose connection to the database it is."""
-    take = sync_to_async(next, thread_sensitive=True)
-    while (piece := await take(pieces, None)) is not None:
+    take = sync_to_async(lambda: next(pieces, None), thread_sensitive=True)
+    while (piece := await take()) is not None:
         yield piece

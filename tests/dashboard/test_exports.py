@@ -50,12 +50,12 @@ def open_csv(client: Client, url: str) -> list[dict[str, str]]:
     assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
     assert answer.headers["Content-Disposition"].startswith('attachment; filename="plimsoll-')
     assert answer.headers["Cache-Control"] == "private, no-store"
-    text = b"".join(answer).decode("utf-8-sig")  # type: ignore[arg-type]
+    text = b"".join(answer).decode("utf-8-sig")
     return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
 
 
 def open_json(client: Client, url: str) -> Any:
-    return json.loads(b"".join(fetch(client, f"{url}{'&' if '?' in url else '?'}export=json")))  # type: ignore[arg-type]
+    return json.loads(b"".join(fetch(client, f"{url}{'&' if '?' in url else '?'}export=json")))
 
 
 @pytest.mark.parametrize(
