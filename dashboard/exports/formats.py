@@ -14,7 +14,7 @@ import orjson
 
 from dashboard.exports.tables import Cell, ExportTable
 
-PIECE_ROWS = 200
+PIECE_ROWS = 500  # as many as are read at once
 # Excel and LibreOffice take text that begins like this for a formula; the wide signs are what they fold into these.
 _FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # noqa: RUF001
 _MARK = "\ufeff"  # Excel reads a file without it in the encoding of the machine

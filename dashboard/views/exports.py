@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
+from django.db import connections
 from django.http import HttpRequest, StreamingHttpResponse
 from django.utils import timezone
 
@@ -34,7 +35,13 @@ def send_export(request: HttpRequest, table: ExportTable, wanted: Format) -> Str
 
 
 async def _read_in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """In the thread of the request, whose connection to the database it is."""
-    take = sync_to_async(lambda: next(pieces, None), thread_sensitive=True)
-    while (piece := await take()) is not None:
+    """The connection to the database is given back after each piece: a slow download keeps none."""
+
+    def take() -> bytes | None:
+        try:
+            return next(pieces, None)
+        finally:
+            connections.close_all()
+
+    while (piece := await sync_to_async(take)()) is not None:
         yield piece

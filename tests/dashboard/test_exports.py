@@ -119,7 +119,7 @@ def test_pieces_are_sent_while_the_rows_are_read() -> None:
     assert len(asked) == PIECE_ROWS
 
 
-def test_server_reads_rows_in_the_thread_of_the_request() -> None:
+def test_server_reads_rows_piece_by_piece() -> None:
     """Under ASGI Django would read a plain iterator to its end before the first byte."""
     request = AsyncRequestFactory().get("/sessions/")
     assert isinstance(request, ASGIRequest)
