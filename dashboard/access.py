@@ -24,10 +24,12 @@ from dashboard.models import (
     FollowedFile,
     Invitation,
     Job,
+    ListName,
     Membership,
     ObservedCompaction,
     ResumedFile,
     Role,
+    SavedView,
     Scope,
     SessionHour,
     Team,
@@ -310,6 +312,27 @@ def reads_content_of(actor: Actor, team: Team, owner_id: int | None) -> bool:
         return True
     is_own = actor.user is not None and owner_id == actor.user.pk
     return is_own and actor.may(Act.READ_OWN_CONTENT, team)
+
+
+def saved_views(actor: Actor, list_name: ListName | None = None) -> QuerySet[SavedView]:
+    """One's own, and those that people of one's teams share; by name."""
+    visible = Q(owner=actor.user) | Q(team__in=teams(actor))
+    views = SavedView.objects.filter(visible)
+    if list_name is not None:
+        views = views.filter(list_name=list_name)
+    return views.select_related("owner", "team").order_by("name", "id")
+
+
+def may_remove_view(actor: Actor, view: SavedView) -> bool:
+    """Whoever saved it; admins also what is shared with their team."""
+    if actor.user is not None and view.owner_id == actor.user.pk:
+        return True
+    return view.team is not None and actor.may(Act.MANAGE, view.team)
+
+
+def require_remove_view(actor: Actor, view: SavedView) -> None:
+    if not may_remove_view(actor, view):
+        raise PermissionDenied(f"This needs the right to {Act.MANAGE}.")
 
 
 # --- who may give what -----------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from dashboard.views.overview import overview
 from dashboard.views.prompt_lint import prompt_lint
 from dashboard.views.resume import resume_download, resume_undo, resume_write
 from dashboard.views.runs import cancel_run, compare_runs, reset_breaker, revise_run, run, run_progress
+from dashboard.views.saved_views import remove_view, save_view, session_columns
 from dashboard.views.session import session, session_tab
 from dashboard.views.sessions import sessions
 from dashboard.views.sign_in import sign_in, sign_in_link, sign_out
@@ -59,6 +60,9 @@ urlpatterns = [
     path("upload/", upload, name="upload"),
     path("upload/part/", upload_part, name="upload_part"),
     path("sessions/", sessions, name="sessions"),
+    path("sessions/columns/", session_columns, name="session_columns"),
+    path("views/<slug:list_name>/save/", save_view, name="save_view"),
+    path("views/<int:view_id>/remove/", remove_view, name="remove_view"),
     path("sessions/<int:session_id>/", session, name="session"),
     path("sessions/<int:session_id>/compact/", new_run, name="new_run"),
     path("sessions/<int:session_id>/breaker/reset/", reset_breaker, name="reset_breaker"),

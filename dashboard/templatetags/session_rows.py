@@ -2,15 +2,18 @@
 the template engine takes longer for them than everything else together. Text of people is escaped.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
 from html import escape
 
 from django import template
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from dashboard.pages.gauges import SessionRow
+from dashboard.pages.session_columns import ALL_COLUMNS, COLUMN_WORDS
+from dashboard.pages.session_filters import SessionFilters, SortName
 from dashboard.pages.sparkline import draw_hits
 from dashboard.templatetags.drawings import gauge
 from dashboard.templatetags.plimsoll import say_ago
@@ -18,11 +21,47 @@ from dashboard.words import say_percent, say_usd
 
 register = template.Library()
 
+_HEADING_STYLES = {"developer": "of-developer", "context": "of-context"}
+_COLUMN_SORTS = {
+    "context": SortName.RISK,
+    "breaks": SortName.LOST,
+    "spent": SortName.SPEND,
+    "active": SortName.ACTIVE,
+}
+
 
 @register.simple_tag
-def session_rows(rows: Iterable[SessionRow]) -> SafeString:
+def session_rows(rows: Iterable[SessionRow], columns: Sequence[str] = ALL_COLUMNS) -> SafeString:
+    """`columns`: as dashboard.pages.session_columns names them."""
     now, zone = timezone.now(), timezone.get_current_timezone()
-    return SafeString("".join([_draw_row(row, now, zone) for row in rows]))
+    shown = frozenset(columns or ALL_COLUMNS)
+    return SafeString("".join([_draw_row(row, now, zone, shown) for row in rows]))
+
+
+@register.simple_tag
+def session_head(
+    columns: Sequence[str] = ALL_COLUMNS, *, filters: SessionFilters | None = None, sorting: bool = False
+) -> SafeString:
+    """The headings of these columns; with `sorting` those that have a sort are links to it."""
+    here = reverse("sessions")
+    return SafeString(
+        "".join(
+            _draw_heading(name, filters if sorting else None, here)
+            for name in ALL_COLUMNS
+            if name in (columns or ALL_COLUMNS)
+        )
+    )
+
+
+def _draw_heading(name: str, filters: SessionFilters | None, here: str) -> str:
+    words = COLUMN_WORDS[name]
+    kind = f' class="{_HEADING_STYLES.get(name, "num")}"'
+    sort = _COLUMN_SORTS.get(name)
+    if filters is None or sort is None:
+        return f'<th scope="col"{kind}>{words}</th>'
+    order = ' aria-sort="descending"' if filters.sort is sort else ""
+    query = escape(filters.sort_query(sort))
+    return f'<th scope="col"{kind}{order}><a href="{here}{f"?{query}" if query else ""}">{words}</a></th>'
 
 
 @register.simple_tag
@@ -36,17 +75,19 @@ def choice_options(offered: Iterable[str], chosen: str) -> SafeString:
     )
 
 
-def _draw_row(row: SessionRow, now: datetime, zone: tzinfo) -> str:
+def _draw_row(row: SessionRow, now: datetime, zone: tzinfo, shown: frozenset[str]) -> str:
     session = row.session
     name, model = escape(row.name), escape(session.model)
     place = escape(f"{session.project} · {session.branch}" if session.branch else session.project or "no project")
     left = f' data-seconds-left="{row.warm_seconds}"' if row.warm_seconds else ""
-    cells = (
+    first = (
         f'<td class="two"><span class="dot {row.state}" role="img" aria-label="{row.state}" title="{row.state}"></span>'
-        f'<a href="{row.url}" title="{name}">{name}</a><small>{place}</small></td>',
-        f'<td class="two">{escape(session.developer) or "not known"}'
+        f'<a href="{row.url}" title="{name}">{name}</a><small>{place}</small></td>'
+    )
+    cells = (
+        f'<td class="two of-developer">{escape(session.developer) or "not known"}'
         f'<small title="{model}">{model.removeprefix("claude-") or "model not known"}</small></td>',
-        f"<td>{gauge(row.bar)}</td>",
+        f'<td class="of-context">{gauge(row.bar)}</td>' if "context" in shown else "",
         f'<td class="num two">{_split_range(row.forecast_words)}</td>',
         f'<td class="num two">{session.compaction_count}{_below(session.mid_task_count, "mid-task")}</td>',
         f'<td class="num">{draw_hits(session.recent_hits)}{_after(row.last_hit)}</td>',
@@ -56,7 +97,10 @@ def _draw_row(row: SessionRow, now: datetime, zone: tzinfo) -> str:
         f'<td class="num"{left}>{row.warm_words}</td>',
         f'<td class="num dim">{say_ago(session.last_at, now, zone)}</td>',
     )
-    return f"<tr>{''.join(cells)}</tr>"
+    if len(shown) == len(cells):
+        return f"<tr>{first}{''.join(cells)}</tr>"
+    chosen = [cell for name, cell in zip(ALL_COLUMNS, cells, strict=True) if name in shown]
+    return f"<tr>{first}{''.join(chosen)}</tr>"
 
 
 def _split_range(words: str) -> str:

@@ -17,7 +17,7 @@ from dashboard.charts import Chart
 from dashboard.charts.money import draw_loss_by_group, draw_loss_per_day
 from dashboard.exports.losses import export_groups, export_losses
 from dashboard.exports.tables import ExportTable
-from dashboard.models import Team
+from dashboard.models import ListName, Team
 from dashboard.page_context import current_team, remember_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.keyset import read_place
@@ -25,6 +25,7 @@ from dashboard.pages.ledger import GRADES, list_losses
 from dashboard.pages.ledger_filters import GroupName, LedgerFilters
 from dashboard.pages.ledger_totals import Ledger, LossGroup, read_ledger
 from dashboard.pages.periods import USUAL_DAYS
+from dashboard.pages.saved_views import list_views
 from dashboard.pages.session_choices import list_choices
 from dashboard.pages.trends import Trend, say_trend
 from dashboard.views.exports import read_format, read_part, send_export
@@ -76,6 +77,7 @@ def ledger(request: PageRequest) -> HttpResponseBase:
         "hidden_groups": max(0, len(found.groups) - MOST_GROUPS),
         "breaks": list_losses(request.actor, filters.wanted, before=before),
         "is_first": before is None,
+        "views": list_views(request.actor, ListName.BREAKS, query=filters.query),
         **_offer_choices(request, filters),
     }
     response = render(request, "breaks/ledger.html", context)
@@ -168,6 +170,7 @@ def _offer_choices(request: PageRequest, filters: LedgerFilters) -> dict[str, ob
     return {
         "choices": list_choices([filters.team]),
         "teams": teams if len(teams) > 1 else [],
+        "share_teams": teams,
         "causes": [(cause.value, note.title.rstrip(".")) for cause, note in CAUSES.items()],
         "grades": [(grade.value, words) for grade, (words, _) in GRADES.items()],
         "spans": [(days, filters.days_query(days)) for days in USUAL_DAYS],

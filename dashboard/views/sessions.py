@@ -10,9 +10,12 @@ from django_htmx.http import push_url
 
 from dashboard import access
 from dashboard.exports.sessions import export_sessions
+from dashboard.models import ListName
 from dashboard.page_request import PageRequest
 from dashboard.pages import gauges
+from dashboard.pages.saved_views import list_views
 from dashboard.pages.session_choices import list_choices
+from dashboard.pages.session_columns import offer_columns, pick_columns
 from dashboard.pages.session_filters import ACTIVE_WORDS, LEVEL_CHOICES, LEVEL_WORDS, SORT_WORDS, SessionFilters
 from dashboard.pages.session_paging import BadPlace, Cursor
 from dashboard.views.exports import read_format, send_export
@@ -27,16 +30,21 @@ def sessions(request: PageRequest) -> HttpResponseBase:
         return send_export(request, export_sessions(request.actor, filters, now=timezone.now()), wanted)
     cursor = _read_cursor(request, filters)
     found = gauges.list_sessions(request.actor, filters, now=timezone.now(), cursor=cursor)
+    columns = pick_columns(request.actor.user.session_columns if request.actor.user else ())
     context: dict[str, object] = {
         "found": found,
+        "columns": columns,
+        "share_teams": access.teams(request.actor),
+        "offered_columns": offer_columns(columns),
         "filters": filters,
         "is_first": cursor is None,
         "may_upload": request.actor.may_anywhere(access.Act.INGEST),
-        "sorts": [(name, words, filters.sort_query(name)) for name, words in SORT_WORDS.items()],
+        "sorts": SORT_WORDS.items(),
     }
     template = _choose_template(request)
     if template != LIST_TEMPLATE:
         context |= _offer_choices(request)
+        context["views"] = list_views(request.actor, ListName.SESSIONS, query=filters.query)
     response = render(request, template, context)
     # The same address is a page and a part of it: whoever keeps one must not show it as the other.
     patch_vary_headers(response, ["HX-Request", "HX-Target"])

@@ -90,6 +90,9 @@ PAGES: dict[str, Row] = {
     "GET cache_break": everybody(200, other=404),
     "GET compaction": everybody(200, other=404),
     "GET sessions": everybody(200),
+    "POST session_columns": everybody(302),
+    "POST save_view": everybody(302),  # what is refused is told on the list
+    "POST remove_view": Row(302, 403, 403, 302, 302, 404),
     "GET new_run": Row(302, 403, 403, 200, 200, 404),  # the session in question is nobody's own
     "POST new_run": Row(302, 403, 403, 422, 422, 404),  # without a kind
     "GET run": everybody(200, other=404),

@@ -16,7 +16,19 @@ from pytest_django import Settings
 from dashboard.accounts import invitations
 from dashboard.api import api
 from dashboard.middleware import security_headers
-from dashboard.models import Beat, Job, JobState, Membership, ResumedFile, Role, Scope, Team, TeamPolicy, User
+from dashboard.models import (
+    Beat,
+    Job,
+    JobState,
+    Membership,
+    ResumedFile,
+    Role,
+    SavedView,
+    Scope,
+    Team,
+    TeamPolicy,
+    User,
+)
 from tests.builders import make_key, make_session, make_team, make_user
 from tests.dashboard.expectations import API, BODIES, INGEST, KEY_SCOPES, PAGES, ROLES
 from tests.session_rows import make_breaks, make_compactions, make_run
@@ -72,6 +84,8 @@ def furnish(team: Team) -> dict[str, object]:
         "run_id": make_run(session).pk,
         "other_id": make_run(session).pk,
         "tab": "settings",
+        "list_name": "sessions",
+        "view_id": SavedView.objects.create(owner=owner, team=team, list_name="sessions", name="Shared").pk,
     }
 
 
