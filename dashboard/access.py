@@ -20,6 +20,8 @@ from dashboard.models import (
     AuditEvent,
     CacheBreak,
     CompactionRun,
+    DeletedSession,
+    DeletionReason,
     Drop,
     FollowedFile,
     Invitation,
@@ -203,6 +205,12 @@ def policies(actor: Actor, slug: str) -> QuerySet[TeamPolicy]:
     """Every version of the team's policy, newest first. Lines are metrics: whoever sees the team sees them."""
     team = require_team(actor, slug, Act.SEE)
     return TeamPolicy.objects.filter(team=team).order_by("-version")
+
+
+def deleted_sessions(actor: Actor, slug: str) -> QuerySet[DeletedSession]:
+    """What people deleted, newest first; what retention deleted comes back by itself when it goes on."""
+    team = require_team(actor, slug, Act.MANAGE)
+    return DeletedSession.objects.filter(team=team, reason=DeletionReason.PERSON).order_by("-deleted_at", "-id")
 
 
 def jobs(actor: Actor) -> QuerySet[Job]:

@@ -21,7 +21,12 @@ def build_application() -> Forwarder:
     """The static files are read once, here: `plimsoll up` and `plimsoll web` build them before."""
     root = settings.STATIC_ROOT if settings.STATIC_ROOT.is_dir() else None
     with_files = ServeStaticASGI(PageHandler(), root=root, prefix=settings.STATIC_URL, allow_all_origins=False)
-    pages = FrontDoor(with_files, headers=security_headers(), max_in_flight=settings.MAX_REQUESTS_IN_FLIGHT)
+    pages = FrontDoor(
+        with_files,
+        headers=security_headers(),
+        max_in_flight=settings.MAX_REQUESTS_IN_FLIGHT,
+        max_sending=settings.MAX_SENDING_IN_FLIGHT,
+    )
     return Forwarder(
         pages,
         doors=Doors(settings.UPSTREAMS, is_local=settings.LOCAL_MODE, hosts=frozenset(settings.ALLOWED_HOSTS)),

@@ -31,6 +31,8 @@ BODY_LIMITS: Mapping[str, int] = {
 }
 BODY_STALL_SECONDS = 30.0
 ALWAYS_ANSWERED = frozenset({"/health/live"})
+# What programs send, and send again when told to wait. Few of them at once, so that pages do not stand behind them.
+SENDING_PATHS = ("/v1/", "/ingest/", "/api/v1/ingest/")
 MACHINE_PATHS = ("/api/", "/v1/", "/ingest/")
 PATH_SHOWN = 300
 
@@ -125,6 +127,7 @@ class FrontDoor:
         *,
         headers: Mapping[str, str],
         max_in_flight: int,
+        max_sending: int,
         body_limits: Mapping[str, int] = BODY_LIMITS,
         stall_seconds: float = BODY_STALL_SECONDS,
     ) -> None:
@@ -133,7 +136,8 @@ class FrontDoor:
         self.max_in_flight = max_in_flight
         self.body_limits = sorted(body_limits.items(), key=lambda entry: len(entry[0]), reverse=True)
         self.stall_seconds = stall_seconds
-        self.in_flight = 0
+        self.max_sending = max_sending
+        self.in_flight = self.sending = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -146,12 +150,15 @@ class FrontDoor:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(scope, send, self.headers)
         started = time.perf_counter()
+        is_sending = scope["path"].startswith(SENDING_PATHS)
         self.in_flight += 1
+        self.sending += is_sending
         outside = current_request_id.set(exchange.id)
         try:
             await self._decide(exchange, receive)
         finally:
             self.in_flight -= 1
+            self.sending -= is_sending
             log.info(
                 "request",
                 extra={
@@ -167,13 +174,20 @@ class FrontDoor:
     async def _decide(self, exchange: Exchange, receive: Receive) -> None:
         path = exchange.scope["path"]
         limit_bytes = self._body_limit(path)
-        if self.in_flight > self.max_in_flight and path not in ALWAYS_ANSWERED:
+        if self._is_full(path):
             await exchange.refuse(503, "Too many requests at once. Try again shortly.", retry_after_seconds=1)
         elif declared_length(exchange.scope) > limit_bytes:
             await exchange.refuse(413, too_large(limit_bytes))
         else:
             gate = BodyGate(exchange, receive, limit_bytes=limit_bytes, stall_seconds=self.stall_seconds)
             await self.application(exchange.scope, gate.receive, exchange.pass_on)
+
+    def _is_full(self, path: str) -> bool:
+        if path in ALWAYS_ANSWERED:
+            return False
+        return self.in_flight > self.max_in_flight or (
+            self.sending > self.max_sending and path.startswith(SENDING_PATHS)
+        )
 
     def _body_limit(self, path: str) -> int:
         return next((limit for prefix, limit in self.body_limits if path.startswith(prefix)), BODY_LIMIT_BYTES)

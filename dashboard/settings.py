@@ -41,6 +41,10 @@ HOST = read_text("PLIMSOLL_HOST", "127.0.0.1")
 PORT = read_int("PLIMSOLL_PORT", 8000, low=1, high=65535)
 WEB_PROCESSES = read_int("PLIMSOLL_WEB_PROCESSES", 1, low=1, high=64)
 MAX_REQUESTS_IN_FLIGHT = read_int("PLIMSOLL_MAX_REQUESTS_IN_FLIGHT", 256, low=1, high=65536)
+MAX_SENDING_IN_FLIGHT = read_int("PLIMSOLL_MAX_SENDING_IN_FLIGHT", 32, low=1, high=65536)  # telemetry among them
+# What one key may send; admins set others for single keys. 0: any number.
+KEY_REQUESTS_PER_MINUTE = read_int("PLIMSOLL_KEY_REQUESTS_PER_MINUTE", 6000, low=0, high=10_000_000)
+KEY_MIB_PER_MINUTE = read_int("PLIMSOLL_KEY_MIB_PER_MINUTE", 1024, low=0, high=1_000_000)
 RETRY_AFTER_SECONDS = 5  # told with every 503
 
 
@@ -174,8 +178,9 @@ def _sqlite(path: Path) -> dict[str, Any]:
             # Under DEFERRED a transaction that reads and then writes fails at once; IMMEDIATE waits its turn.
             "transaction_mode": "IMMEDIATE",
             "timeout": 20,
-            "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous}; "
-            "PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY",
+            # Freed pages can be given back to the disk; it must be said before the first table is made.
+            "init_command": "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL; "
+            f"PRAGMA synchronous={synchronous}; PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY",
         },
         "TEST": {"NAME": str(path.with_name("test.sqlite3"))},
     }
@@ -223,6 +228,8 @@ JOB_KINDS = {
     "keep_backup": ("dashboard.housekeeping.keep_backup", "Back up the database into the data folder"),
     "audit_compactions": ("dashboard.ingest.audit.audit_compactions", "Find what compactions lost"),
     "relevel_sessions": ("dashboard.policies.relevel.relevel_sessions", "Level sessions anew after a change of policy"),
+    "apply_retention": ("dashboard.retention.rounds.apply_retention", "Forget what is older than teams keep it"),
+    "finish_deletion": ("dashboard.retention.deletion.finish_deletion", "Make sure that a deleted session is gone"),
     "compact": ("dashboard.runs.perform.perform_run", "Compact a session"),
     "end_stranded_runs": ("dashboard.runs.endings.end_stranded_runs", "End compactions whose job is gone"),
 }
@@ -231,6 +238,7 @@ RECURRING_JOBS = {
     "forget_expired": 3600,
     "forget_old_jobs": 3600,
     "forget_missing_transcripts": 3600,
+    "apply_retention": 3600,
     "tend_database": 6 * 3600,
     "keep_backup": 24 * 3600,
     "end_stranded_runs": 300,

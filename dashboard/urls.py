@@ -14,7 +14,7 @@ from dashboard.views.compactions import compaction
 from dashboard.views.health import health, health_live, health_ready
 from dashboard.views.invitations import invitation, invitations, revoke_invitation
 from dashboard.views.jobs import cancel_job, jobs, retry_job
-from dashboard.views.keys import keys, revoke_key
+from dashboard.views.keys import keys, limit_key, revoke_key
 from dashboard.views.ledger import ledger
 from dashboard.views.new_run import new_run
 from dashboard.views.overview import overview
@@ -23,9 +23,10 @@ from dashboard.views.resume import resume_download, resume_undo, resume_write
 from dashboard.views.runs import cancel_run, compare_runs, reset_breaker, revise_run, run, run_progress
 from dashboard.views.saved_views import remove_view, save_view, session_columns
 from dashboard.views.session import session, session_tab
+from dashboard.views.session_keeping import delete_session, download_session
 from dashboard.views.sessions import sessions
 from dashboard.views.sign_in import sign_in, sign_in_link, sign_out
-from dashboard.views.storage import storage
+from dashboard.views.storage import allow_session, storage
 from dashboard.views.styleguide import styleguide
 from dashboard.views.summarizer import summarizer
 from dashboard.views.teams import change_content_grant, change_role, new_team, remove_member, team, team_settings
@@ -52,8 +53,10 @@ urlpatterns = [
     path("teams/<slug:slug>/invitations/<int:invitation_id>/revoke/", revoke_invitation, name="revoke_invitation"),
     path("teams/<slug:slug>/keys/", keys, name="keys"),
     path("teams/<slug:slug>/keys/<int:key_id>/revoke/", revoke_key, name="revoke_key"),
+    path("teams/<slug:slug>/keys/<int:key_id>/limits/", limit_key, name="limit_key"),
     path("teams/<slug:slug>/thresholds/", thresholds, name="thresholds"),
     path("teams/<slug:slug>/storage/", storage, name="storage"),
+    path("teams/<slug:slug>/storage/allow/", allow_session, name="allow_session"),
     path("teams/<slug:slug>/summarizer/", summarizer, name="summarizer"),
     path("teams/<slug:slug>/policy/<int:version>/undo/", undo_policy_change, name="undo_policy_change"),
     path("teams/<slug:slug>/audit/", audit_log, name="audit_log"),
@@ -66,6 +69,8 @@ urlpatterns = [
     path("sessions/<int:session_id>/", session, name="session"),
     path("sessions/<int:session_id>/compact/", new_run, name="new_run"),
     path("sessions/<int:session_id>/breaker/reset/", reset_breaker, name="reset_breaker"),
+    path("sessions/<int:session_id>/delete/", delete_session, name="delete_session"),
+    path("sessions/<int:session_id>/download/<slug:form>/", download_session, name="download_session"),
     path("sessions/<int:session_id>/<slug:tab>/", session_tab, name="session_tab"),
     path("runs/<int:run_id>/", run, name="run"),
     path("runs/<int:run_id>/progress/", run_progress, name="run_progress"),

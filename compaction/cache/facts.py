@@ -169,6 +169,11 @@ def change_answer(answer: Answer, **values: object) -> Answer:
     return msgspec.structs.replace(answer, **values)
 
 
+def forget_words(fact: LineFact) -> LineFact:
+    """The fact as it is where no content is stored."""
+    return change_fact(fact, words=None, has_content=False, is_redacted=False)
+
+
 def pick_better(one: LineFact, other: LineFact) -> LineFact:
     """Of two readings of one line the fuller: a cut copy may come before or after the whole one. Of what the client
     tells again and again the latest."""

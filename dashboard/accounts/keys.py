@@ -44,6 +44,17 @@ def revoke_key(key: ApiKey, *, by: User, now: datetime) -> None:
         audit.note(key.team, AuditAction.KEY_REVOKED, by=by, subject=key)
 
 
+@transaction.atomic
+def limit_key(key: ApiKey, *, requests_per_minute: int | None, mib_per_minute: int | None, by: User) -> None:
+    """None: the installation's limit; 0: any number."""
+    limits = {"requests_per_minute": requests_per_minute, "mib_per_minute": mib_per_minute}
+    before = {name: getattr(key, name) for name in limits}
+    if limits != before:
+        ApiKey.objects.filter(pk=key.pk).update(**limits)
+        told = {name: "default" if value is None else value or "any number" for name, value in limits.items()}
+        audit.note(key.team, AuditAction.KEY_LIMITED, by=by, subject=key, **told)
+
+
 def find_key(text: str, *, now: datetime) -> ApiKey | None:
     """Read from the database each time, so that a revoked key stops at once."""
     if not text.startswith(tokens.KEY):

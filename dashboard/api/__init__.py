@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
 from compaction.errors import BadPolicy
+from dashboard.accounts.key_quotas import QuotaExceeded
 from dashboard.accounts.refusals import Refused
 from dashboard.api import (
     breaks,
@@ -100,6 +101,13 @@ def refuse_choices(request: HttpRequest, error: BadChoice) -> HttpResponse:
 @api.exception_handler(check.BadQuestion)
 def refuse_question(request: HttpRequest, error: check.BadQuestion) -> HttpResponse:
     return api.create_response(request, {"detail": str(error)}, status=422)
+
+
+@api.exception_handler(QuotaExceeded)
+def refuse_over_quota(request: HttpRequest, error: QuotaExceeded) -> HttpResponse:
+    response = api.create_response(request, {"detail": str(error)}, status=429)
+    response["Retry-After"] = str(error.wait_seconds)
+    return response
 
 
 @api.exception_handler(TooBusy)

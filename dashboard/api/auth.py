@@ -11,11 +11,17 @@ from dashboard.accounts.programs import find_program
 from dashboard.models import User
 
 
+def count_body(request: HttpRequest) -> int:
+    """As it came over the wire; a chunked body says no length beforehand."""
+    told = request.META.get("CONTENT_LENGTH") or ""
+    return int(told) if told.isascii() and told.isdigit() else len(request.body)
+
+
 class KeyAuth(HttpBearer):
     """`Authorization: Bearer plk_…`."""
 
     def authenticate(self, request: HttpRequest, token: str) -> Actor | None:
-        return find_program(token, now=timezone.now())
+        return find_program(token, size_bytes=count_body(request), now=timezone.now())
 
 
 class SessionAuth(APIKeyCookie):

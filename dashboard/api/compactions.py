@@ -130,7 +130,7 @@ class LossesOut(Schema):
 
 
 class CompactionDetailOut(CompactionOut):
-    content: str = Field(description="shown, not granted or not stored.")
+    content: str = Field(description="shown, not granted, not stored or removed (by the team's retention).")
     summary: SummaryOut | None
     restored: list[RestoredOut] | None
     fates: list[FateOut] | None

@@ -12,7 +12,7 @@ from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts import keys
 from dashboard.api.request import ApiRequest, acting_user
-from dashboard.api.schemas import PERSON_ONLY, KeyIn, KeyOut, NewKeyOut, Problem
+from dashboard.api.schemas import PERSON_ONLY, KeyIn, KeyLimits, KeyOut, NewKeyOut, Problem
 from dashboard.models import ApiKey
 
 router = Router(tags=["keys"])
@@ -36,6 +36,20 @@ def create_key(request: ApiRequest, slug: str, body: KeyIn) -> Status[dict[str, 
     expires_at = timezone.now() + timedelta(days=body.expires_days) if body.expires_days else None
     key, text = keys.create_key(team, user, name=body.name, scopes=body.scopes, expires_at=expires_at, by=user)
     return Status(201, {"key": text, "details": key})
+
+
+@router.put(
+    "/teams/{slug}/keys/{int:key_id}/limits",
+    response={200: KeyOut, 403: Problem, 404: Problem},
+    openapi_extra=PERSON_ONLY,
+)
+def limit_key(request: ApiRequest, slug: str, key_id: int, body: KeyLimits) -> ApiKey:
+    """What the key may send; over it, its requests are answered with 429 and Retry-After."""
+    access.require_team(request.auth, slug, Act.MANAGE)
+    key = get_object_or_404(access.keys(request.auth, slug), pk=key_id)
+    keys.limit_key(key, **body.model_dump(), by=acting_user(request))
+    key.refresh_from_db()
+    return key
 
 
 @router.delete(

@@ -13,7 +13,7 @@ from dashboard import access
 from dashboard.access import Act
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import PERSON_ONLY, Input, Problem
-from dashboard.policies.changes import LONGEST_NOTE, change_policy
+from dashboard.policies.changes import LONGEST_NOTE, MOST_DAYS, change_policy
 from dashboard.policies.drawn_lines import draw_windows
 from dashboard.policies.effects import count_effect
 from dashboard.policies.history import tell_history
@@ -124,6 +124,8 @@ class StorageOut(Schema):
     version: int
     stores_content: bool
     own_patterns: dict[str, str]
+    content_days: int | None = Field(description="Null: content is kept without end.")
+    metrics_days: int | None = Field(description="Null: sessions are kept without end.")
 
 
 class StorageIn(Input):
@@ -132,6 +134,8 @@ class StorageIn(Input):
     own_patterns: dict[str, str] = Field(
         description="Names to regular expressions whose repeats end.", examples=[{"badge": "B-[0-9]{6}"}]
     )
+    content_days: int | None = Field(None, ge=1, le=MOST_DAYS, description="Left out: without end.", examples=[30])
+    metrics_days: int | None = Field(None, ge=1, le=MOST_DAYS, description="Left out: without end.", examples=[400])
     note: str = Field("", max_length=LONGEST_NOTE, examples=["badges are in our logs"])
 
 
@@ -185,9 +189,15 @@ def read_storage(request: ApiRequest, slug: str) -> TeamSettings:
 
 @router.put("/teams/{slug}/storage", response={200: StorageOut, **CHANGE_REFUSALS}, openapi_extra=PERSON_ONLY)
 def change_storage(request: ApiRequest, slug: str, body: StorageIn) -> TeamSettings:
-    """Holds for what arrives from then on; what is stored already stays."""
+    """All of it at once. Content and patterns hold for what arrives from then on; days, an hour later, for all."""
     team = access.require_team(request.auth, slug, Act.MANAGE)
-    wanted = replace(find_policy(team), stores_content=body.stores_content, own_patterns=body.own_patterns)
+    wanted = replace(
+        find_policy(team),
+        stores_content=body.stores_content,
+        own_patterns=body.own_patterns,
+        content_days=body.content_days,
+        metrics_days=body.metrics_days,
+    )
     return change_policy(team, wanted, by=acting_user(request), base_version=body.base_version, note=body.note)
 
 

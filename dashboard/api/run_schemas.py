@@ -193,7 +193,7 @@ class RunOut(Schema):
 
 
 class RunDetailOut(RunOut):
-    content: str = Field(description="shown, not granted or not stored.")
+    content: str = Field(description="shown, not granted, not stored or removed (by the team's retention).")
     pivot_uuid: str
     instructions: str | None = Field(description="Null where content is not granted.")
     fork_refusal: str

@@ -71,6 +71,15 @@ class KeyOut(Schema):
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
+    requests_per_minute: int | None = Field(description="Null: the installation's limit; 0: any number.")
+    mib_per_minute: int | None = Field(description="Null: the installation's limit; 0: any number.")
+
+
+class KeyLimits(Input):
+    """Null, or left out: the installation's limit; 0: any number."""
+
+    requests_per_minute: int | None = Field(None, ge=0, le=10**7)
+    mib_per_minute: int | None = Field(None, ge=0, le=10**6)
 
 
 class NewKeyOut(Schema):

@@ -1,22 +1,25 @@
-"""One session: the values of its header, and its calls."""
+"""One session: the values of its header, its calls; taking it away and deleting it."""
 
 from dataclasses import asdict
 
-from django.http import Http404
+from django.http import Http404, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
-from ninja import Query, Router
+from ninja import Query, Router, Status
 
 from compaction.context.forecast import Forecast, NotEnoughData
 from dashboard import access
 from dashboard.access import Act
-from dashboard.api.request import ApiRequest
-from dashboard.api.schemas import Problem
+from dashboard.accounts.refusals import Refused
+from dashboard.api.request import ApiRequest, acting_user
+from dashboard.api.schemas import PERSON_ONLY, Problem
 from dashboard.api.session_schemas import CallsAsked, CallsOut, SessionDetailOut
 from dashboard.models import AgentSession
 from dashboard.pages.session_calls import list_calls
+from dashboard.pages.session_download import download_numbers, download_transcript
 from dashboard.pages.session_page import Relative, SessionHeader, read_header
 from dashboard.pages.session_settings import list_line_settings
+from dashboard.retention.deletion import delete_session as delete
 
 router = Router(tags=["sessions"])
 
@@ -25,7 +28,7 @@ _SAME = (
     "started_at", "last_at", "ended_at", "warm_until", "context_tokens", "peak_tokens", "input_tokens", "read_tokens",
     "write_5m_tokens", "write_1h_tokens", "output_tokens", "client_cost_usd", "client_tokens", "unpriced_count",
     "call_count", "turn_count", "break_count", "rebuild_count", "compaction_count", "mid_task_count", "micro_count",
-    "has_content",
+    "has_content", "content_removed_at",
 )  # fmt: skip
 
 
@@ -47,8 +50,36 @@ def read_session_calls(request: ApiRequest, session_id: int, asked: Query[CallsA
     return {"calls": calls, "next": following}
 
 
-def _find_session(request: ApiRequest, session_id: int) -> AgentSession:
-    access.require_anywhere(request.auth, Act.SEE)
+@router.get("/sessions/{int:session_id}/transcript", response={200: None, 403: Problem, 404: Problem, 409: Problem})
+def download_session_transcript(request: ApiRequest, session_id: int) -> StreamingHttpResponse:
+    """Byte for byte as it is stored, in the order in which the lines came. 409 where no content is stored."""
+    session = _find_session(request, session_id, Act.READ_OWN_CONTENT)
+    access.require_content(request.auth, session)
+    if not session.has_content:
+        raise Refused("No content of this session is stored.")
+    return download_transcript(session)
+
+
+@router.get("/sessions/{int:session_id}/numbers", response={200: None, 403: Problem, 404: Problem})
+def download_session_numbers(request: ApiRequest, session_id: int) -> StreamingHttpResponse:
+    """Everything that is stored of it but words."""
+    return download_numbers(_find_session(request, session_id))
+
+
+@router.delete(
+    "/sessions/{int:session_id}", response={204: None, 403: Problem, 404: Problem}, openapi_extra=PERSON_ONLY
+)
+def delete_session(request: ApiRequest, session_id: int) -> Status[None]:
+    """With everything that was worked out from it. It stays away until an admin allows it again."""
+    session = _find_session(request, session_id, Act.MANAGE)
+    access.require_team(request.auth, session.team.slug, Act.MANAGE)
+    delete(session, by=acting_user(request), now=timezone.now())
+    return Status(204, None)
+
+
+def _find_session(request: ApiRequest, session_id: int, act: Act = Act.SEE) -> AgentSession:
+    """A key without the right is refused whatever the session; people see the sessions of their teams."""
+    access.require_anywhere(request.auth, act if request.auth.key else Act.SEE)
     return get_object_or_404(access.sessions(request.auth).select_related("team"), pk=session_id)
 
 

@@ -93,6 +93,7 @@ class SessionDetailOut(Schema):
     micro_count: int
     sub_agent_count: int
     has_content: bool
+    content_removed_at: datetime | None = Field(description="When the team's retention took words of it away.")
 
 
 class CallOut(Schema):

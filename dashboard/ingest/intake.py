@@ -12,6 +12,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from compaction.transcripts.agents import AgentMeta
+from dashboard.ingest.deleted_sessions import DELETED, leave_deleted, leave_deleted_drawn
 from dashboard.ingest.drawn import DrawnSession, draw_session
 from dashboard.ingest.new_sessions import record_new
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules
@@ -63,21 +64,23 @@ def make_rules(team: Team, policy: TeamSettings) -> Rules:
         keeps_content=policy.stores_content,
         digest_key=key,
         own_patterns=dict(policy.own_patterns),
+        content_since=policy.content_since(timezone.now()),
         lines_policy=policy.lines_policy,
     )
 
 
 def store(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
     """One short transaction per session of the piece."""
-    return _store(origin, prepared, policy, ())
+    return _store(origin, leave_deleted(origin.team, prepared), policy, ())
 
 
 def store_together(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
     """As `store`, but the sessions that nobody knows yet in one transaction: an export may hold hundreds of them."""
-    names = [fit_id(observed.external_id) for observed in prepared.sessions]
-    known = AgentSession.objects.filter(team=origin.team, external_id__in=names) if len(names) > 1 else None
-    if known is None:
+    if len(prepared.sessions) < 2:
         return store(origin, prepared, policy)
+    prepared = leave_deleted(origin.team, prepared)
+    names = [fit_id(observed.external_id) for observed in prepared.sessions]
+    known = AgentSession.objects.filter(team=origin.team, external_id__in=names)
     taken = set(known.values_list("external_id", flat=True))
     unknown = [observed for name, observed in zip(names, prepared.sessions, strict=True) if name not in taken]
     drawn = [session for observed in unknown if (session := draw_session(observed, policy.lines_policy)) is not None]
@@ -106,7 +109,9 @@ def store_new(
     origin: Origin, drawn: Sequence[DrawnSession], policy: TeamSettings
 ) -> tuple[list[Recorded], list[DrawnSession]]:
     """One transaction for all that nobody knows; what it did not write is handed back, for `store_drawn`."""
-    return record_new(_make_source(origin, policy), drawn, _find_follow_up(origin.team, policy))
+    kept, deleted_count = leave_deleted_drawn(origin.team, drawn)
+    count_drops(origin, {DELETED: deleted_count} if deleted_count else {}, detail="")
+    return record_new(_make_source(origin, policy), kept, _find_follow_up(origin.team, policy))
 
 
 def store_drawn(origin: Origin, drawn: DrawnSession, policy: TeamSettings) -> Recorded:

@@ -17,7 +17,7 @@ from dashboard.ingest.counting import find_counted
 from dashboard.ingest.drawn import DrawnSession, Table
 from dashboard.ingest.picture.columns import Row
 from dashboard.ingest.picture.spelling import spell_json, spell_time
-from dashboard.ingest.record import FollowUp, Recorded, Source, keep_shapes
+from dashboard.ingest.record import FollowUp, Recorded, Source, keep_shapes, note_shape_uses
 from dashboard.ingest.rows import insert_rows
 from dashboard.models import (
     LEVELS,
@@ -87,6 +87,7 @@ def _write(source: Source, new: Sequence[DrawnSession]) -> list[Recorded]:
     _insert_tables(Thread, [(pk, session.threads) for pk, session in owned], {})
     _insert_tables(SessionHour, [(pk, session.hours) for pk, session in owned], team)
     insert_rows(EntrySegment, _SEGMENT_COLUMNS, list(_list_segments(owned)))
+    note_shape_uses([(pk, shape.digest) for pk, session in owned for shape in session.shapes], source.team)
     return [_tell(pk, session) for pk, session in owned]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import msgspec
 
@@ -27,6 +28,7 @@ class Rules:
     keeps_content: bool
     digest_key: bytes
     own_patterns: Mapping[str, str] = field(default_factory=dict)
+    content_since: datetime | None = None  # what is older is measured and let go; None: all of it is kept
     lines_policy: Policy | None = None  # None: sessions are not drawn before they are written
 
 

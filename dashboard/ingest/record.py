@@ -5,7 +5,7 @@ order changes what it affects. The picture is worked out before the transaction,
 wrote the session meanwhile, it is worked out again.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db import IntegrityError, transaction
@@ -30,6 +30,7 @@ from dashboard.models import (
     PromptShape,
     ResumedFile,
     SessionHour,
+    ShapeUse,
     Team,
     Thread,
     User,
@@ -173,6 +174,7 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
     totals = add_totals(draft.picture, counted.uncounted)
     _write_session(session, source, draft, totals[0])
     append_lines(session, draft.stored, draft.news)
+    note_shape_uses([(session.pk, line.fact.shape[1]) for line in draft.news.values() if line.fact.shape], source.team)
     written = _write_rows(session, draft.picture, counted, totals)
     for session_pk in sorted(written.also_changed):
         total_again(session_pk)
@@ -199,7 +201,9 @@ def _hold_session(source: Source, observed: ObservedSession, draft: _Draft) -> A
     """The session's row, locked and still as it was read; a new one is written with its figures."""
     if draft.session is None:
         return AgentSession(team=source.team, external_id=fit_id(observed.external_id))
-    held = AgentSession.objects.select_for_update().get(pk=draft.session.pk)
+    held = AgentSession.objects.select_for_update().filter(pk=draft.session.pk).first()
+    if held is None:
+        raise TooBusy(draft.session.external_id)  # deleted meanwhile: whether it may come again is asked anew
     return held if held.version == draft.session.version else None
 
 
@@ -222,8 +226,24 @@ def keep_shapes(team: Team, shapes: Iterable[ObservedShape]) -> None:
         )
         for shape in shapes
     ]
-    if rows:
-        PromptShape.objects.bulk_create(rows, ignore_conflicts=True)
+    if not rows:
+        return
+    PromptShape.objects.bulk_create(rows, ignore_conflicts=True)
+    # Known by its prints alone, or forgotten when its time was over: now it is told again.
+    told = {row.digest: row for row in rows if row.content is not None}
+    for silent in PromptShape.objects.filter(team=team, digest__in=told, content=None):
+        silent.content, silent.is_redacted = told[silent.digest].content, told[silent.digest].is_redacted
+        silent.save(update_fields=["content", "is_redacted"])
+
+
+def note_shape_uses(used: Sequence[tuple[int, str]], team: Team) -> None:
+    """Sessions with the digests of the shapes that their requests had."""
+    if not used:
+        return
+    known = PromptShape.objects.filter(team=team, digest__in={digest for _, digest in used})
+    pks = dict(known.values_list("digest", "pk"))
+    rows = [ShapeUse(session_id=session, shape_id=pks[digest]) for session, digest in used if digest in pks]
+    ShapeUse.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def _write_rows(session: AgentSession, picture: SessionPicture, counted: Counted, totals: Totals) -> _Written:

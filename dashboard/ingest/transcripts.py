@@ -3,13 +3,14 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import PurePosixPath
 
 from compaction.cache.fact_reading import print_shape, read_fact, read_plain_fact, read_problem
-from compaction.cache.facts import LineFact, LineKind, change_fact
+from compaction.cache.facts import LineFact, LineKind, change_fact, forget_words
 from compaction.cache.fingerprint import Digest, Fingerprint
 from compaction.transcripts.agents import AgentMeta, find_agent_id
 from compaction.transcripts.entries import Entry
@@ -206,7 +207,7 @@ class _Desk:
         if printed is None or printed[0] in drawer.shapes:
             return
         content, counts = None, Counter[str]()
-        if self._rules.keeps_content:
+        if self._rules.keeps_content and not self._is_too_old(drawer.facts[-1].at):
             content, counts = self._redaction.redact_one(entry.raw or b"")
         prints = change_names(printed[1], self._redaction.clean).to_fields()
         drawer.shapes[printed[0]] = ObservedShape(printed[0], prints, content, bool(counts))
@@ -218,11 +219,22 @@ class _Desk:
             return tuple(map(ObservedLine, facts)), Counter()
         raws = [strip_ending(raw) for raw in drawer.raws]
         redacted, counts = self._redaction.redact_lines(raws)
-        lines = tuple(
+        lines = [
             ObservedLine(change_fact(fact, has_content=True, is_redacted=data != raw), data)
             for fact, raw, data in zip(facts, raws, redacted, strict=True)
-        )
-        return lines, counts
+        ]
+        return tuple(self._let_go_old(lines) if self._rules.content_since else lines), counts
+
+    def _let_go_old(self, lines: list[ObservedLine]) -> Iterator[ObservedLine]:
+        """A line without a time is as old as the one before it, the first ones as old as the one behind them."""
+        at = next((line.fact.at for line in lines if line.fact.at), None)
+        for line in lines:
+            at = line.fact.at or at
+            yield ObservedLine(forget_words(line.fact)) if self._is_too_old(at) else line
+
+    def _is_too_old(self, at: datetime | None) -> bool:
+        since = self._rules.content_since
+        return since is not None and at is not None and at < since
 
 
 def digest_text(key: bytes, data: bytes) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from compaction.errors import AgentMetaUnreadable
 from compaction.transcripts.agents import read_agent_meta
+from dashboard.ingest.deleted_sessions import DELETED
 from dashboard.ingest.intake import Origin, Taken, take_in, take_in_agent_meta
 from dashboard.ingest.observed import LineProblem, Piece
 from dashboard.ingest.record import Recorded
@@ -72,6 +73,8 @@ def take_in_upload(origin: Origin, upload: Upload) -> UploadResult:
         number += data.count(b"\n")
     if not result.line_count:
         raise NothingReadable("The file holds no lines.")
+    if result.drops[DELETED]:
+        return result  # it can be read, and is not taken in
     if not result.sessions or result.problem_count == result.line_count:
         raise NothingReadable("No line of it reads as a line of a Claude Code transcript.")
     return result

@@ -2,7 +2,7 @@
 
 from dashboard.models.agent_session import LEVELS, AgentSession, SessionHour, Thread
 from dashboard.models.api_call import ApiCall
-from dashboard.models.api_key import ApiKey, Scope
+from dashboard.models.api_key import ApiKey, KeyHour, Scope
 from dashboard.models.audit_event import AuditAction, AuditEvent
 from dashboard.models.cache_break import CacheBreak, LossKind
 from dashboard.models.captured_request import CapturedRequest
@@ -16,12 +16,13 @@ from dashboard.models.compaction_run import (
     SummarizerName,
     ThreadBreaker,
 )
+from dashboard.models.deleted_session import DeletedSession, DeletionReason
 from dashboard.models.entry_segment import EntrySegment
 from dashboard.models.intake import Drop, FollowedFile
 from dashboard.models.invitation import Invitation
 from dashboard.models.job import Beat, Job, JobState
 from dashboard.models.observed_compaction import CompactionKind, ObservedCompaction
-from dashboard.models.prompt_shape import PromptShape
+from dashboard.models.prompt_shape import PromptShape, ShapeUse
 from dashboard.models.saved_view import ListName, SavedView
 from dashboard.models.sign_in_link import SignInLink
 from dashboard.models.summarizer_settings import DaySpend, SummarizerSettings
@@ -42,12 +43,15 @@ __all__ = [
     "CompactionKind",
     "CompactionRun",
     "DaySpend",
+    "DeletedSession",
+    "DeletionReason",
     "Drop",
     "EntrySegment",
     "FollowedFile",
     "Invitation",
     "Job",
     "JobState",
+    "KeyHour",
     "ListName",
     "LossKind",
     "Membership",
@@ -62,6 +66,7 @@ __all__ = [
     "SavedView",
     "Scope",
     "SessionHour",
+    "ShapeUse",
     "SignInLink",
     "SummarizerName",
     "SummarizerSettings",

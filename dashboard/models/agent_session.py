@@ -76,6 +76,7 @@ class AgentSession(models.Model):
     entry_count = models.PositiveIntegerField(default=0)
     problem_count = models.PositiveIntegerField(default=0)  # lines that could not be read
     has_content = models.BooleanField(default=False)
+    content_removed_at = models.DateTimeField(null=True, blank=True)  # by the team's retention, all of it or a part
 
     version = models.PositiveBigIntegerField(default=0)  # raised by every change: open pages ask for what is newer
     policy_version = models.PositiveIntegerField(default=0)  # the team policy its level was worked out with

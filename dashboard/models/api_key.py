@@ -27,9 +27,35 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    # None: the installation's; 0: any number.
+    requests_per_minute = models.PositiveIntegerField(null=True, blank=True)
+    mib_per_minute = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:
         indexes = [models.Index(fields=["team", "-created_at"], name="api_key_list_of_team")]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix})"
+
+
+class KeyHour(models.Model):
+    """What one key sent in one hour (UTC), of all web processes together, and how often its quota refused it."""
+
+    key = models.ForeignKey(ApiKey, on_delete=models.CASCADE, related_name="hours")
+    hour_at = models.DateTimeField()
+    request_count = models.PositiveBigIntegerField(default=0)
+    byte_count = models.PositiveBigIntegerField(default=0)
+    refused_count = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            # Processes that write at once meet in one row; serves the sums of the keys page.
+            models.UniqueConstraint(fields=["key", "hour_at"], name="key_hour_once"),
+        ]
+        indexes = [
+            # Housekeeping: what nobody looks at any more.
+            models.Index(fields=["hour_at"], name="key_hour_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"key {self.key_id} at {self.hour_at:%Y-%m-%d %H}h"

@@ -21,6 +21,9 @@ class AuditAction(models.TextChoices):
     KEY_REVOKED = "key revoked"
     POLICY_CHANGED = "policy changed"
     SUMMARIZER_CHANGED = "summariser changed"
+    SESSION_DELETED = "session deleted"
+    SESSION_ALLOWED = "deleted session allowed again"
+    KEY_LIMITED = "key limits changed"
     BREAKER_RESET = "breaker reset"
     PASSWORD_CHANGED = "password changed"  # noqa: S105 (the name of an act)
     SIGNED_IN = "signed in"

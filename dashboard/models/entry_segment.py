@@ -16,7 +16,7 @@ class EntrySegment(models.Model):
     facts = models.BinaryField()
     content = models.BinaryField(null=True, blank=True)  # one line per fact, redacted; None: not stored, or forgotten
     redacted_count = models.PositiveIntegerField(default=0)
-    last_at = models.DateTimeField(null=True, blank=True)  # of its newest line: retention forgets by it
+    last_at = models.DateTimeField(null=True, blank=True)  # of its newest line
 
     class Meta:
         constraints = [

@@ -1,8 +1,9 @@
-"""The system prompt and tools of requests, kept once per team under a keyed hash of their text."""
+"""The system prompt and tools of requests, kept once per team under a keyed hash of their text; and who uses them."""
 
 from django.db import models
 from django.utils import timezone
 
+from dashboard.models.agent_session import AgentSession
 from dashboard.models.team import Team
 
 
@@ -22,3 +23,19 @@ class PromptShape(models.Model):
 
     def __str__(self) -> str:
         return f"shape {self.digest}"
+
+
+class ShapeUse(models.Model):
+    """A session whose requests had this shape. A shape that nobody uses any more goes with its last session."""
+
+    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="shape_uses")
+    shape = models.ForeignKey(PromptShape, on_delete=models.CASCADE, related_name="uses")
+
+    class Meta:
+        constraints = [
+            # The thousandth request with a shape adds nothing; serves the deletion of a session.
+            models.UniqueConstraint(fields=["session", "shape"], name="shape_use_once_per_session"),
+        ]
+
+    def __str__(self) -> str:
+        return f"shape {self.shape_id} in session {self.session_id}"

@@ -13,10 +13,13 @@ class ContentState(StrEnum):
     SHOWN = "shown"
     NOT_GRANTED = "not granted"
     NOT_STORED = "not stored"
+    REMOVED = "removed"  # by the team's retention
 
 
 def find_content_state(actor: Actor, session: AgentSession) -> ContentState:
     """What is not granted is said first, as a grant is the way to what may be stored."""
     if not access.reads_content(actor, session):
         return ContentState.NOT_GRANTED
-    return ContentState.SHOWN if session.has_content else ContentState.NOT_STORED
+    if session.has_content:
+        return ContentState.SHOWN
+    return ContentState.NOT_STORED if session.content_removed_at is None else ContentState.REMOVED

@@ -60,6 +60,13 @@ SCOPE_HELP = {
 }
 
 
+class KeyLimitsForm(forms.Form):
+    """Empty: the installation's limit; 0: any number."""
+
+    requests_per_minute = forms.IntegerField(label="Requests per minute", required=False, min_value=0, max_value=10**7)
+    mib_per_minute = forms.IntegerField(label="MiB per minute", required=False, min_value=0, max_value=10**6)
+
+
 class KeyForm(forms.Form):
     EXPIRIES = {"30": "in 30 days", "90": "in 90 days", "365": "in a year", "never": "never"}
 

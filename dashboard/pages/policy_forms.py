@@ -11,7 +11,7 @@ from django.forms import BaseFormSet, formset_factory
 
 from compaction.context.policy import Policy, Preset
 from dashboard.ingest.redaction.own_patterns import BadPattern, compile_own
-from dashboard.policies.changes import LONGEST_NOTE, LONGEST_PATTERN, MOST_PATTERNS
+from dashboard.policies.changes import LONGEST_NOTE, LONGEST_PATTERN, MOST_DAYS, MOST_PATTERNS
 from dashboard.policies.in_force import TeamSettings
 from dashboard.policies.thresholds import MOST_MODELS, SETTINGS, find_faults
 
@@ -101,8 +101,22 @@ class PatternForm(DescribedForm):
     remove = forms.BooleanField(label="Remove", required=False)
 
 
+def _days_field(label: str, help_text: str) -> forms.IntegerField:
+    widget = forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "class": "figure-input"})
+    widget.attrs["placeholder"] = "no end"
+    return forms.IntegerField(
+        label=label, required=False, min_value=1, max_value=MOST_DAYS, widget=widget, help_text=help_text
+    )
+
+
 class StorageForm(DescribedForm):
     stores_content = forms.ChoiceField(label="Content", choices=[("no", "no"), ("yes", "yes")])
+    content_days = _days_field(
+        "Days content is kept", "Each line, summary and prompt goes so long after it was written. Numbers stay."
+    )
+    metrics_days = _days_field(
+        "Days numbers are kept", "A session goes with all its numbers so long after it was last active."
+    )
     sample = forms.CharField(
         label="A line to try",
         required=False,
@@ -179,7 +193,12 @@ class StorageDraft:
 
     def __init__(self, data: Mapping[str, Any] | None, settings: TeamSettings) -> None:
         rows = [{"name": name, "pattern": pattern} for name, pattern in settings.own_patterns.items()]
-        first = {"stores_content": "yes" if settings.stores_content else "no", "base_version": settings.version}
+        first = {
+            "stores_content": "yes" if settings.stores_content else "no",
+            "content_days": settings.content_days,
+            "metrics_days": settings.metrics_days,
+            "base_version": settings.version,
+        }
         self.form = StorageForm(data, initial=first)
         self.rows: BaseFormSet[PatternForm] = PatternRows(data, initial=rows, prefix="patterns")
         self.patterns = dict(settings.own_patterns)
@@ -190,6 +209,17 @@ class StorageDraft:
     @property
     def stores_content(self) -> bool:
         return str(self.form["stores_content"].value()) == "yes"
+
+    @property
+    def content_days(self) -> int | None:
+        """None: without end."""
+        days: int | None = self.form.cleaned_data.get("content_days")
+        return days
+
+    @property
+    def metrics_days(self) -> int | None:
+        days: int | None = self.form.cleaned_data.get("metrics_days")
+        return days
 
     @property
     def sample(self) -> str:

@@ -163,6 +163,8 @@ def read_run(
 def _find_state(run: CompactionRun, shown: RunRevision | None, *, reads_content: bool) -> ContentState:
     if not reads_content:
         return ContentState.NOT_GRANTED
+    if run.content_removed_at is not None:
+        return ContentState.REMOVED
     return ContentState.SHOWN if shown is not None or run.details is not None else ContentState.NOT_STORED
 
 

@@ -145,7 +145,8 @@ class SessionHeader:
     def content_note(self) -> str:
         """Why there is no text to read; empty when there is."""
         if not self.session.has_content:
-            return "No content is stored for this session: numbers and structure only."
+            is_removed = self.session.content_removed_at is not None  # the page says when
+            return "" if is_removed else "No content is stored for this session: numbers and structure only."
         if not self.reads_content:
             return "Content is stored and not granted to you: numbers and structure only."
         return ""

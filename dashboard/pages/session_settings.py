@@ -92,6 +92,18 @@ class SettingsInForce:
     policy: PolicyVersion
     is_behind: bool
     may_tune: bool
+    keeping: "Keeping"
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How long it stays, what there is to take away, and what deleting it would lose."""
+
+    content_days: int | None
+    metrics_days: int | None
+    may_download_words: bool
+    may_delete: bool
+    run_count: int
 
 
 def read_settings(actor: Actor, session: AgentSession, in_force: LinesInForce) -> SettingsInForce:
@@ -109,6 +121,13 @@ def read_settings(actor: Actor, session: AgentSession, in_force: LinesInForce) -
         policy=_read_policy_version(actor, session.team, in_force.settings.version),
         is_behind=session.policy_version != in_force.settings.version,
         may_tune=actor.may(Act.TUNE, session.team),
+        keeping=Keeping(
+            content_days=in_force.settings.content_days,
+            metrics_days=in_force.settings.metrics_days,
+            may_download_words=session.has_content and access.reads_content(actor, session),
+            may_delete=actor.may(Act.MANAGE, session.team),
+            run_count=access.runs(actor).filter(session=session).count() if actor.may(Act.MANAGE, session.team) else 0,
+        ),
     )
 
 

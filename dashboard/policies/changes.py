@@ -23,6 +23,7 @@ RELEVEL = "relevel_sessions"
 LATE_WRITERS_AFTER = timedelta(minutes=5)
 MOST_PATTERNS = 20
 LONGEST_PATTERN = 500
+MOST_DAYS = 36_500
 LONGEST_NOTE = 200
 
 K = TypeVar("K")
@@ -40,6 +41,9 @@ def change_policy(
     """
     current = find_policy(team)
     clean = replace(wanted, thresholds=clean_thresholds(wanted.thresholds), own_patterns=_checked(wanted.own_patterns))
+    for name, days in (("content_days", wanted.content_days), ("metrics_days", wanted.metrics_days)):
+        if days is not None and not 1 <= days <= MOST_DAYS:
+            raise BadPolicy(name, f"Days are between 1 and {MOST_DAYS:,}, or none for no end.")
     if not find_differences(current, clean):
         return current
     if current.version != base_version:

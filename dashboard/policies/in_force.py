@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from compaction.context.policy import Policy
@@ -22,6 +22,14 @@ class TeamSettings:
     metrics_days: int | None = None
     changed_by: str = ""
     changed_at: datetime | None = None
+
+    def content_since(self, now: datetime) -> datetime | None:
+        """Content that is older is not kept."""
+        return None if self.content_days is None else now - timedelta(days=self.content_days)
+
+    def metrics_since(self, now: datetime) -> datetime | None:
+        """Sessions that ended before are not kept."""
+        return None if self.metrics_days is None else now - timedelta(days=self.metrics_days)
 
     @cached_property
     def lines_policy(self) -> Policy:

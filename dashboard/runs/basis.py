@@ -1,8 +1,10 @@
 """What a compaction starts from: the entries of a thread as the model sees them, its size, its lines, its model."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from compaction.cache.facts import REPORT, LineKind
 from compaction.compactors.fork import ParentRequest
 from compaction.compactors.micro import apply_boundaries
 from compaction.context.composition import find_prefix_tokens
@@ -12,13 +14,24 @@ from compaction.context.windows import ModelInUse
 from compaction.transcripts.chain import ContextSlice, follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape
-from dashboard.ingest.stored_entries import read_thread
+from dashboard.ingest.stored_entries import StoredThread, read_thread
 from dashboard.models import AgentSession, FollowedFile
 from dashboard.policies.in_force import find_policy
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.fork_terms import ForkTerms
 
 MEASURED, COUNTED, ESTIMATE = "measured", "counted", "estimate"  # where a figure of tokens comes from
+NOT_STORED = (
+    "The words of this session are not stored, so there is nothing to compact. "
+    "An admin can let the team store content; sessions that arrive after that can be compacted."
+)
+REMOVED = (
+    "Words of this session that the model still sees were removed by the team's retention, so it cannot be compacted."
+)
+_BEGINNINGS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY})
+_SAID = frozenset(
+    {LineKind.PROMPT, LineKind.ANSWER, LineKind.RESULT, LineKind.COMMAND, LineKind.SUMMARY, LineKind.ATTACHMENT}
+)
 
 
 @dataclass(frozen=True)
@@ -53,12 +66,11 @@ class Basis:
 def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "") -> Basis:
     """The thread as it is stored now, or as it was up to an entry. Raises RunRefused where there is nothing to read."""
     if not session.has_content:
-        raise RunRefused(
-            "no_content",
-            "The words of this session are not stored, so there is nothing to compact. "
-            "An admin can let the team store content; sessions that arrive after that can be compacted.",
-        )
-    stored = read_thread(session, agent_id).entries
+        raise RunRefused("no_content", REMOVED if session.content_removed_at else NOT_STORED)
+    thread = read_thread(session, agent_id)
+    if session.content_removed_at is not None and _has_gaps(thread):
+        raise RunRefused("no_content", REMOVED)
+    stored = thread.entries
     entries = follow_chain(apply_boundaries(_cut_behind(stored, up_to_uuid)))
     if not entries:
         raise RunRefused("thread_unknown", "This session has no such conversation, or nothing was said in it.")
@@ -79,6 +91,12 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
         lines=_draw_lines(session, model, is_main=not agent_id),
         transcript_path=_find_path(session) if not agent_id else None,
     )
+
+
+def _has_gaps(thread: StoredThread) -> bool:
+    """Whether lines that the model still sees are gone: what is behind the last boundary must be whole."""
+    seen = itertools.takewhile(lambda fact: fact.kind not in _BEGINNINGS, reversed(thread.facts))
+    return any(fact.kind in _SAID and not fact.has_content and fact.type != REPORT for fact in seen)
 
 
 def _cut_behind(entries: Sequence[Entry], uuid: str) -> Sequence[Entry]:

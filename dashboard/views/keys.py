@@ -1,4 +1,4 @@
-"""A team's API keys: made, shown once, revoked."""
+"""A team's API keys: made, shown once, limited, revoked."""
 
 from http import HTTPStatus
 
@@ -14,7 +14,8 @@ from dashboard.access import Act
 from dashboard.accounts import keys as accounts
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
-from dashboard.pages.forms import KeyForm
+from dashboard.pages.forms import KeyForm, KeyLimitsForm
+from dashboard.pages.key_use import list_key_use
 from dashboard.views.team_page import signed_in, team_rights
 
 
@@ -42,7 +43,7 @@ def keys(request: PageRequest, slug: str) -> HttpResponse:
         "team": team,
         "form": form,
         "made": {"key": made[0], "text": made[1]} if made else None,
-        "keys": access.keys(request.actor, slug),
+        "uses": list(list_key_use(access.keys(request.actor, slug), now=timezone.now())),
         "now": timezone.now(),
         **team_rights(request, team),
     }
@@ -56,4 +57,18 @@ def revoke_key(request: PageRequest, slug: str, key_id: int) -> HttpResponse:
     key = get_object_or_404(access.keys(request.actor, slug), pk=key_id)
     accounts.revoke_key(key, by=signed_in(request), now=timezone.now())
     messages.success(request, f"The key {key.name} no longer opens anything.")
+    return redirect("keys", slug)
+
+
+@require_POST
+def limit_key(request: PageRequest, slug: str, key_id: int) -> HttpResponse:
+    """What a key may send is an admin's to say, also of the admin's own keys."""
+    access.require_team(request.actor, slug, Act.MANAGE)
+    key = get_object_or_404(access.keys(request.actor, slug), pk=key_id)
+    form = KeyLimitsForm(request.POST)
+    if form.is_valid():
+        accounts.limit_key(key, **form.cleaned_data, by=signed_in(request))
+        messages.success(request, f"The limits of {key.name} hold from its next request on.")
+    else:
+        messages.error(request, "A limit is a whole number: 0 for any number, empty for the installation's.")
     return redirect("keys", slug)

@@ -1,4 +1,4 @@
-"""What a team stores: content or numbers only, and the team's own patterns of secrets, which can be tried."""
+"""What a team stores and how long: content or numbers only, days, its own patterns of secrets, which can be tried."""
 
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -6,7 +6,8 @@ from http import HTTPStatus
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
 
 from compaction.errors import BadPolicy
 from dashboard import access
@@ -19,8 +20,12 @@ from dashboard.page_request import PageRequest
 from dashboard.pages.policy_forms import StorageDraft
 from dashboard.policies.changes import change_policy
 from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.retention.deletion import allow_again
+from dashboard.retention.outlook import look_ahead
 from dashboard.views.team_page import signed_in, team_rights
 from dashboard.views.thresholds import page_of_history
+
+DELETED_SHOWN = 50
 
 
 @dataclass(frozen=True)
@@ -54,14 +59,37 @@ def storage(request: PageRequest, slug: str) -> HttpResponse:
         "tried": _try(draft) if draft.is_valid and draft.sample else None,
         **team_rights(request, team),
     }
+    if not request.htmx:
+        context["outlook"] = look_ahead(team, settings, now=timezone.now())
+        context["deleted"] = access.deleted_sessions(request.actor, slug)[:DELETED_SHOWN]
     if request.htmx:
         return render(request, "storage/_tried.html", {**context, "is_fragment": True})
     context |= page_of_history(request, team, is_storage=True)
     return render(request, "storage/page.html", context, status=status)
 
 
+@require_POST
+def allow_session(request: PageRequest, slug: str) -> HttpResponse:
+    """A deleted session may be taken in again."""
+    team = access.require_team(request.actor, slug, Act.MANAGE)
+    name = request.POST.get("session", "")
+    try:
+        allow_again(team, name, by=signed_in(request))
+    except Refused as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, f"{name} may come back. Import or upload it, or let its client go on with it.")
+    return redirect("storage", slug)
+
+
 def _save(request: PageRequest, team: Team, settings: TeamSettings, draft: StorageDraft) -> bool:
-    wanted = replace(settings, stores_content=draft.stores_content, own_patterns=draft.patterns)
+    wanted = replace(
+        settings,
+        stores_content=draft.stores_content,
+        own_patterns=draft.patterns,
+        content_days=draft.content_days,
+        metrics_days=draft.metrics_days,
+    )
     try:
         saved = change_policy(team, wanted, by=signed_in(request), base_version=draft.base_version, note=draft.note)
     except (Refused, BadPolicy) as refusal:

@@ -86,6 +86,7 @@ def furnish(team: Team) -> dict[str, object]:
         "tab": "settings",
         "list_name": "sessions",
         "view_id": SavedView.objects.create(owner=owner, team=team, list_name="sessions", name="Shared").pk,
+        "form": "numbers",
     }
 
 

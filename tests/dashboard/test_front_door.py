@@ -90,7 +90,7 @@ async def echo_length(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def make_door(application: Any = echo_length, **options: Any) -> FrontDoor:
-    return FrontDoor(application, headers=HEADERS, **{"max_in_flight": 10, **options})
+    return FrontDoor(application, headers=HEADERS, **{"max_in_flight": 10, "max_sending": 5, **options})
 
 
 def test_body_within_the_limit_passes() -> None:
@@ -160,6 +160,29 @@ def test_stalled_body_is_refused_and_a_waiting_application_is_not() -> None:
         stalled = StalledClient()
         assert (await stalled.ask(make_door(stall_seconds=0.05))).status == 408
         assert (await Client("/page/").ask(make_door(patient, stall_seconds=0.05))).status == 204
+
+    run(walk())
+
+
+def test_senders_of_telemetry_leave_room_for_pages() -> None:
+    async def walk() -> None:
+        release = asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["path"] == "/v1/logs":
+                await release.wait()
+            await echo_length(scope, receive, send)
+
+        door = make_door(slow, max_sending=2)
+        waiting = [asyncio.create_task(Client("/v1/logs").ask(door)) for _ in range(2)]
+        await asyncio.sleep(0)
+        refused = await Client("/api/v1/ingest/hooks").ask(door)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert (await Client("/sessions/").ask(door)).status == 200
+        release.set()
+        assert [client.status for client in await asyncio.gather(*waiting)] == [200, 200]
+        assert (await Client("/v1/logs").ask(door)).status == 200
+        assert (door.in_flight, door.sending) == (0, 0)
 
     run(walk())
 

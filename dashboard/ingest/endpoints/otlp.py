@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 
 from dashboard import access
 from dashboard.access import Act, Actor
+from dashboard.accounts.key_quotas import QuotaExceeded
 from dashboard.accounts.programs import find_program
 from dashboard.ingest.bodies import MIB, BodyRefused, unpack_body
 from dashboard.ingest.intake import Origin, make_rules, store_together
@@ -68,6 +69,9 @@ def _take_in(request: HttpRequest, signal: Signal) -> HttpResponse:
         exported = _keep(request, signal, form)
     except (_Refused, BodyRefused) as refusal:
         return answer(refuse(str(refusal)), status=refusal.status)
+    except QuotaExceeded as refusal:
+        headers = {"Retry-After": str(refusal.wait_seconds)}
+        return answer(refuse(str(refusal)), status=429, headers=headers)
     except (OperationalError, InterfaceError, TooBusy):
         # Clients of OTLP send again after 429, 502, 503 and 504, and after nothing else.
         response = answer(refuse("The database cannot be reached right now."), status=503)
@@ -94,10 +98,16 @@ def _find_actor(request: HttpRequest) -> Actor:
     """By key alone: a browser's session opens nothing here."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     text = request.headers.get(KEY_HEADER) or (token if scheme.lower() == "bearer" else "")
-    actor = find_program(text, now=timezone.now()) if text else None
+    actor = find_program(text, size_bytes=_count_body(request), now=timezone.now()) if text else None
     if actor is None:
         raise _Refused(401, f"Send a key: Authorization: Bearer plk_…, or {KEY_HEADER}: plk_….")
     return actor
+
+
+def _count_body(request: HttpRequest) -> int:
+    """As it came over the wire; a chunked body says no length beforehand."""
+    told = request.META.get("CONTENT_LENGTH") or ""
+    return int(told) if told.isascii() and told.isdigit() else len(_read_raw(request))
 
 
 def _find_origin(actor: Actor) -> Origin:
@@ -108,8 +118,11 @@ def _find_origin(actor: Actor) -> Origin:
 
 
 def _read_body(request: HttpRequest) -> bytes:
+    return unpack_body(_read_raw(request), request.headers.get("Content-Encoding", ""), limit_bytes=INFLATED_BYTES)
+
+
+def _read_raw(request: HttpRequest) -> bytes:
     try:
-        data = request.body
+        return request.body
     except UnreadablePostError as error:
         raise _Refused(400, "The body ended before it was whole.") from error
-    return unpack_body(data, request.headers.get("Content-Encoding", ""), limit_bytes=INFLATED_BYTES)

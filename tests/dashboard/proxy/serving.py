@@ -93,7 +93,7 @@ def serving(
     doors = Doors(
         {"default": upstream_url, **upstreams}, is_local=is_local, hosts=frozenset({"127.0.0.1", "localhost"})
     )
-    pages = FrontDoor(say_page, headers={}, max_in_flight=10)
+    pages = FrontDoor(say_page, headers={}, max_in_flight=10, max_sending=10)
     forwarder = Forwarder(pages, doors=doors, limits=limits, recorder_path=folder / "no-recorder")
     forwarder._callers = KnownCallers()
     exchanges: list[Exchange] = []

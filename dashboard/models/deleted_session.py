@@ -1,0 +1,35 @@
+"""Sessions that were deleted: what their files and programs still send is not taken in again."""
+
+from django.db import models
+from django.utils import timezone
+
+from dashboard.models.team import Team
+
+
+class DeletionReason(models.TextChoices):
+    PERSON = "person"  # stays away until an admin allows it again
+    RETENTION = "retention"  # comes back by itself when it goes on
+
+
+class DeletedSession(models.Model):
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="deleted_sessions")
+    external_id = models.CharField(max_length=200)
+    reason = models.CharField(max_length=10, choices=DeletionReason.choices)
+    deleted_at = models.DateTimeField(default=timezone.now)
+    deleted_by_name = models.CharField(max_length=150, blank=True)
+
+    class Meta:
+        constraints = [
+            # Two people deleting at once make one row; serves the question of every batch that arrives.
+            models.UniqueConstraint(fields=["team", "external_id"], name="deleted_session_once_per_team"),
+            models.CheckConstraint(
+                condition=models.Q(reason__in=DeletionReason.values), name="deleted_session_known_reason"
+            ),
+        ]
+        indexes = [
+            # The list on the storage page, newest first.
+            models.Index(fields=["team", "reason", "-deleted_at", "-id"], name="deleted_session_list"),
+        ]
+
+    def __str__(self) -> str:
+        return f"deleted {self.external_id}"

@@ -1,0 +1,133 @@
+"""Deleting sessions: rows go in short transactions, the session's own last; a stone keeps it from coming back."""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from dashboard.accounts import audit
+from dashboard.accounts.refusals import Refused
+from dashboard.ingest.counting import hand_over, total_again
+from dashboard.jobs.control import cancel_job
+from dashboard.jobs.post import post_job
+from dashboard.jobs.run import JobRun
+from dashboard.models import (
+    AgentSession,
+    AuditAction,
+    CompactionRun,
+    DeletedSession,
+    DeletionReason,
+    FollowedFile,
+    PromptShape,
+    RunState,
+    ShapeUse,
+    Team,
+    User,
+)
+from dashboard.runs.endings import OPEN_STATES, close_run
+
+FINISH = "finish_deletion"
+# A transaction holds the database for well below 100 ms: what one row costs, in rows of a call.
+ROWS_AT_ONCE = 500
+_COSTS = {
+    "calls": 1,
+    "breaks": 1,
+    "compactions": 1,
+    "hours": 1,
+    "threads": 1,
+    "breakers": 1,
+    "captured_requests": 10,
+    "segments": 10,
+    "runs": 25,
+}
+_SURE_AFTER = timedelta(minutes=1)
+
+
+def delete_session(session: AgentSession, *, by: User | None, now: datetime) -> None:
+    """All of it. Should this process die meanwhile, a job does the rest."""
+    _begin(session, DeletionReason.PERSON, by.username if by else audit.FROM_THE_TERMINAL, now=now, by=by)
+    remove_rows(session.pk)
+
+
+def delete_expired(session: AgentSession, *, now: datetime) -> None:
+    """By the team's retention, whose job comes again: it may come back when it goes on."""
+    _begin(session, DeletionReason.RETENTION, "", now=now)
+    remove_rows(session.pk)
+
+
+def allow_again(team: Team, external_id: str, *, by: User) -> None:
+    """Whatever sends it next brings it back; of its files it is forgotten that they were read."""
+    with transaction.atomic():
+        if not DeletedSession.objects.filter(team=team, external_id=external_id).delete()[0]:
+            raise Refused("This session is not among the deleted ones any more.")
+        FollowedFile.objects.filter(team=team, path__contains=external_id).delete()
+        audit.note(team, AuditAction.SESSION_ALLOWED, by=by, subject=external_id)
+
+
+def finish_deletion(job: JobRun) -> None:
+    """Rows that a process left behind which died while it deleted."""
+    remove_rows(int(str(job.payload["session"])), job)
+
+
+@transaction.atomic
+def _begin(session: AgentSession, reason: DeletionReason, name: str, *, now: datetime, by: User | None = None) -> None:
+    DeletedSession.objects.update_or_create(
+        team=session.team,
+        external_id=session.external_id,
+        defaults={"reason": reason, "deleted_at": now, "deleted_by_name": name},
+    )
+    for run in CompactionRun.objects.filter(session=session, state__in=OPEN_STATES).select_related("job"):
+        if run.job is not None:
+            cancel_job(run.job, now=now)
+        close_run(run.pk, RunState.CANCELLED, now=now)
+    if reason is DeletionReason.PERSON:
+        # The title is content, so the log names the session by its id.
+        audit.note(
+            session.team,
+            AuditAction.SESSION_DELETED,
+            by=by,
+            subject=session.external_id,
+            developer=session.developer,
+            calls=session.call_count,
+        )
+        key = f"{FINISH}:{session.pk}:{now.timestamp():.0f}"
+        post_job(FINISH, key=key, team=session.team, payload={"session": session.pk}, due_at=now + _SURE_AFTER)
+
+
+def remove_rows(session_pk: int, job: JobRun | None = None) -> None:
+    is_done = False
+    while not is_done:
+        if job is not None:
+            job.check()
+        with transaction.atomic():
+            is_done = _remove_some(session_pk)
+
+
+def _remove_some(session_pk: int) -> bool:
+    """True when nothing is left. The row is locked first, as by whoever records: what is written meanwhile goes too."""
+    session = AgentSession.objects.select_for_update().filter(pk=session_pk).first()
+    if session is None:
+        return True
+    left = ROWS_AT_ONCE
+    for name, cost in _COSTS.items():
+        if left <= 0:
+            return False
+        left -= cost * _remove_rows_of(session, name, max(1, left // cost))
+    if left <= 0:
+        return False
+    shapes = list(ShapeUse.objects.filter(session=session).values_list("shape", flat=True))
+    session.delete()  # with what is left of it
+    PromptShape.objects.filter(pk__in=shapes, uses=None).delete()
+    return True
+
+
+def _remove_rows_of(session: AgentSession, name: str, limit: int) -> int:
+    rows = getattr(session, name).all()
+    pks = list(rows.values_list("pk", flat=True)[:limit])
+    if not pks:
+        return 0
+    batch = rows.filter(pk__in=pks)
+    counted = list(batch.filter(is_counted=True).values_list("call_id", flat=True)) if name == "calls" else []
+    batch.delete()
+    for heir in sorted(hand_over(session.team_id, counted)) if counted else ():
+        total_again(heir)
+    return len(pks)

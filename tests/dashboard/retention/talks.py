@@ -1,0 +1,96 @@
+"""A session that has a row in every table, with one word in every text of it."""
+
+from datetime import datetime, timedelta
+
+from django.db import connection
+from django.utils import timezone
+
+from compaction.transcripts.agents import AgentMeta
+from dashboard.ingest.intake import Origin, take_in, take_in_agent_meta
+from dashboard.ingest.observed import Piece
+from dashboard.ingest.segments import compress, expand
+from dashboard.models import (
+    AgentSession,
+    CapturedRequest,
+    ObservedCompaction,
+    PromptShape,
+    ResumedFile,
+    RunRevision,
+    Team,
+    TeamPolicy,
+    ThreadBreaker,
+)
+from tests.builders import make_team
+from tests.dashboard.ingest.conversation import Conversation
+from tests.session_rows import make_run
+
+WORD = "Zanzibar"
+NOW = timezone.now()
+
+
+def make_origin(**policy: object) -> Origin:
+    """A team that stores content, decided long ago."""
+    team = make_team("Harbour", owner="olga", admin="anna", member="mia")
+    decided_at = NOW - timedelta(days=400)
+    TeamPolicy.objects.create(team=team, version=1, created_at=decided_at, **{"stores_content": True, **policy})
+    return Origin(team, None, "follow")
+
+
+def make_talk(name: str = "harbour", *, at: datetime) -> Conversation:
+    talk = Conversation(name)
+    talk.now = at
+    talk.ask(f"Sail to {WORD}, never touch the locks.")
+    talk.answer(f"{name}-1", written=50_000, words=f"{WORD} it is.")
+    talk.wait(60).compact(summary=f"The summary speaks of {WORD}.")
+    talk.ask(f"And on from {WORD}.")
+    talk.answer(f"{name}-2", read=10_000, written=20_000, words=f"From {WORD}.")
+    talk.add({"type": "summary", "summary": f"Trip to {WORD}", "leafUuid": talk.parent})
+    return talk
+
+
+def send(origin: Origin, talk: Conversation) -> None:
+    take_in(origin, Piece(talk.data, "test", talk.session_id))
+
+
+def furnish(origin: Origin, talk: Conversation) -> AgentSession:
+    """The session of the talk, with what other ways in and our own compactions add to it."""
+    send(origin, talk)
+    take_in_agent_meta(origin, talk.session_id, "a1", AgentMeta("Explore", f"Look at {WORD}"))
+    session = AgentSession.objects.get(external_id=talk.session_id)
+    ended_at = session.last_at
+    CapturedRequest.objects.create(session=session, call_id="c", at=ended_at, body=compress(WORD.encode()))
+    shape = PromptShape.objects.create(
+        team=origin.team, digest=f"d-{talk.session_id}", prints={}, content=compress(WORD.encode()), seen_at=ended_at
+    )
+    session.shape_uses.create(shape=shape)
+    ThreadBreaker.objects.create(session=session)
+    ObservedCompaction.objects.filter(session=session).update(
+        losses={"parts": [["wishes", 30, 1, 2]], "lost_count": 1, "lost": [{"quote": WORD, "part": "w", "entry": ""}]},
+        restored=[{"kind": "file", "name": f"{WORD}.py", "tokens": 7, "entry": "e"}],
+    )
+    run = make_run(session, created_at=ended_at, instructions=WORD, details=compress(WORD.encode()))
+    run.attempts.create(number=1, path="plain")
+    RunRevision.objects.create(run=run, number=1, text=WORD, analysis=WORD, losses={"parts": [], "lost": [WORD]})
+    ResumedFile.objects.create(team=origin.team, run=run, origin=session, external_id="r", path="/x", size_bytes=1)
+    return session
+
+
+def find_word(team: Team) -> list[str]:
+    """Tables and columns that still say it, compressed or not."""
+    found = []
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            if not table.startswith("dashboard_") or "search" in table:
+                continue
+            cursor.execute(f'SELECT * FROM "{table}"')
+            columns = [column[0] for column in cursor.description]
+            for row in cursor.fetchall():
+                found += [f"{table}.{name}" for name, value in zip(columns, row, strict=True) if _says(value)]
+    return sorted(set(found))
+
+
+def _says(value: object) -> bool:
+    if isinstance(value, bytes | memoryview):
+        data = bytes(value)
+        return WORD.encode() in (expand(data) if data[:4] == b"\x28\xb5\x2f\xfd" else data)
+    return WORD in str(value)

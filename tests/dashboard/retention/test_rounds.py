@@ -1,0 +1,158 @@
+"""Retention: words go when their time is over, sessions when theirs is, and neither comes back by being read again."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from dashboard.jobs.perform import perform_due
+from dashboard.models import (
+    AgentSession,
+    ApiCall,
+    CompactionRun,
+    DeletedSession,
+    Job,
+    ObservedCompaction,
+    PromptShape,
+    TeamPolicy,
+)
+from dashboard.pages.session_download import _list_lines
+from dashboard.retention import forgetting
+from dashboard.runs.basis import read_basis
+from dashboard.runs.choices import RunRefused
+from tests.dashboard.retention.talks import NOW, WORD, find_word, furnish, make_origin, make_talk, send
+
+pytestmark = pytest.mark.django_db
+
+LONG_AGO = NOW - timedelta(days=40)
+
+
+def apply(key: str = "once") -> dict[str, int]:
+    Job.objects.all().delete()
+    job = Job.objects.create(kind="apply_retention", key=key)
+    assert perform_due() == 1
+    job.refresh_from_db()
+    result: dict[str, int] = job.result or {}
+    return result
+
+
+def test_words_are_found_in_every_place_that_keeps_them_before_they_go() -> None:
+    """The look itself must see what it is later said not to see."""
+    origin = make_origin()
+    furnish(origin, make_talk(at=LONG_AGO))
+    assert find_word(origin.team) == sorted(
+        {
+            *("dashboard_agentsession.title", "dashboard_thread.description", "dashboard_capturedrequest.body"),
+            *("dashboard_entrysegment.content", "dashboard_entrysegment.facts", "dashboard_promptshape.content"),
+            *("dashboard_observedcompaction.losses", "dashboard_observedcompaction.restored"),
+            *("dashboard_compactionrun.instructions", "dashboard_compactionrun.details"),
+            *("dashboard_runrevision.text", "dashboard_runrevision.analysis", "dashboard_runrevision.losses"),
+        }
+    )
+
+
+def test_all_words_of_an_old_session_go_and_all_numbers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forgetting, "SEGMENTS_AT_ONCE", 1)
+    origin = make_origin(content_days=30)
+    TeamPolicy.objects.update(content_days=None)
+    session = furnish(origin, make_talk(at=LONG_AGO))
+    TeamPolicy.objects.update(content_days=30)
+    figures = ("call_count", "spent_usd", "lost_usd", "compaction_count", "entry_count", "context_tokens")
+    before = AgentSession.objects.values_list(*figures).get()
+    assert apply() == {"sessions forgotten": 1, "runs forgotten": 1, "prompts forgotten": 1}
+    assert find_word(origin.team) == []
+    session.refresh_from_db()
+    assert (session.has_content, session.content_removed_at is not None) == (False, True)
+    assert AgentSession.objects.values_list(*figures).get() == before
+    compaction = ObservedCompaction.objects.get()
+    assert compaction.losses == {"parts": [["wishes", 30, 1, 2]], "lost_count": 1, "lost": []}
+    assert CompactionRun.objects.get().content_removed_at is not None
+    assert apply("again") == {}
+
+
+def test_words_do_not_come_back_when_the_file_is_read_again() -> None:
+    origin, talk = make_origin(), make_talk(at=LONG_AGO)
+    send(origin, talk)
+    TeamPolicy.objects.update(content_days=30)
+    apply()
+    send(origin, talk)
+    assert find_word(origin.team) == []
+    assert AgentSession.objects.get().call_count == 2
+
+
+def test_a_session_that_goes_on_loses_its_older_lines_alone() -> None:
+    origin, talk = make_origin(), make_talk(at=LONG_AGO)
+    older = talk.data
+    talk.now = NOW - timedelta(days=1)
+    talk.ask("What about Pemba?")
+    talk.answer("m9", read=30_000)
+    send(origin, talk)
+    TeamPolicy.objects.update(content_days=30)
+    assert apply() == {"sessions forgotten": 1}
+    assert apply("again") == {"sessions forgotten": 0}
+    session = AgentSession.objects.get()
+    assert (session.has_content, session.call_count) == (True, 3)
+    assert b"".join(_list_lines(session.pk)) == talk.data.removeprefix(older)
+    with pytest.raises(RunRefused, match="retention"):
+        read_basis(session)
+
+
+def test_an_import_of_old_lines_stores_their_numbers_alone() -> None:
+    origin = make_origin(content_days=30)
+    send(origin, make_talk("old", at=LONG_AGO))
+    assert find_word(origin.team) == []
+    send(origin, make_talk("new", at=NOW - timedelta(days=1)))
+    assert "dashboard_entrysegment.content" in find_word(origin.team)
+
+
+def test_a_prompt_stays_while_a_younger_session_uses_it() -> None:
+    origin = make_origin()
+    furnish(origin, make_talk("old", at=LONG_AGO))
+    send(origin, make_talk("young", at=NOW - timedelta(days=1)))
+    young = AgentSession.objects.get(external_id=make_talk("young", at=NOW).session_id)
+    shape = PromptShape.objects.get()
+    use = young.shape_uses.create(shape=shape)
+    TeamPolicy.objects.update(content_days=30)
+    apply()
+    shape.refresh_from_db()
+    assert shape.content is not None
+    use.delete()
+    apply("again")
+    shape.refresh_from_db()
+    assert shape.content is None
+
+
+def test_whole_sessions_go_and_come_back_only_when_they_go_on() -> None:
+    origin, talk = make_origin(metrics_days=30), make_talk("old", at=LONG_AGO)
+    furnish(origin, talk)
+    send(origin, make_talk("young", at=NOW - timedelta(days=1)))
+    assert apply() == {"sessions deleted": 1}
+    assert AgentSession.objects.count() == 1
+    send(origin, talk)
+    assert AgentSession.objects.count() == 1
+    talk.now = NOW + timedelta(hours=1)
+    talk.ask("Once more.")
+    talk.answer("m9", read=30_000)
+    send(origin, talk)
+    assert AgentSession.objects.count() == 2
+    assert not DeletedSession.objects.exists()
+
+
+def test_a_new_decision_is_not_applied_within_its_first_hour() -> None:
+    origin = make_origin(metrics_days=1, content_days=1)
+    TeamPolicy.objects.update(created_at=NOW - timedelta(minutes=50))
+    send(origin, make_talk(at=LONG_AGO))
+    assert apply() == {}
+    assert ApiCall.objects.count() == 2
+
+
+@pytest.mark.skipif("connection.vendor != 'sqlite'")
+def test_text_search_finds_no_forgotten_title() -> None:
+    origin = make_origin()
+    send(origin, make_talk(at=LONG_AGO))
+    count = "SELECT count(*) FROM dashboard_session_search WHERE dashboard_session_search MATCH %s"
+    with connection.cursor() as cursor:
+        assert cursor.execute(count, [WORD]).fetchone() == (1,)
+        TeamPolicy.objects.update(content_days=30)
+        apply()
+        assert cursor.execute(count, [WORD]).fetchone() == (0,)
