@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from asgiref.sync import sync_to_async
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db import connections
 from django.db.models import Model
 from django.http import StreamingHttpResponse
 
@@ -108,7 +109,13 @@ def _answer(pieces: Callable[[], Pieces], content_type: str, name: str) -> Strea
 
 
 async def _stream(pieces: Pieces) -> AsyncIterator[bytes]:
-    """In the request's own thread, where its database connection is."""
-    take = sync_to_async(lambda: next(pieces, None), thread_sensitive=True)
-    while (piece := await take()) is not None:
+    """The connection to the database is given back after each piece: a slow download keeps none."""
+
+    def take() -> bytes | None:
+        try:
+            return next(pieces, None)
+        finally:
+            connections.close_all()
+
+    while (piece := await sync_to_async(take)()) is not None:
         yield piece
