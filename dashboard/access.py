@@ -36,6 +36,7 @@ from dashboard.models import (
     SessionHour,
     Team,
     TeamPolicy,
+    UnansweredCall,
     User,
 )
 
@@ -259,6 +260,10 @@ def session_hours(actor: Actor) -> QuerySet[SessionHour]:
 
 def calls(actor: Actor) -> QuerySet[ApiCall]:
     return ApiCall.objects.filter(team__in=teams(actor))
+
+
+def unanswered_calls(actor: Actor) -> QuerySet[UnansweredCall]:
+    return UnansweredCall.objects.filter(team__in=teams(actor))
 
 
 def breaks(actor: Actor) -> QuerySet[CacheBreak]:

@@ -19,6 +19,7 @@ from dashboard.views.ledger import ledger
 from dashboard.views.new_run import new_run
 from dashboard.views.overview import overview
 from dashboard.views.prompt_lint import prompt_lint
+from dashboard.views.proxy_settings import proxy_settings
 from dashboard.views.resume import resume_download, resume_undo, resume_write
 from dashboard.views.runs import cancel_run, compare_runs, reset_breaker, revise_run, run, run_progress
 from dashboard.views.saved_views import remove_view, save_view, session_columns
@@ -58,6 +59,7 @@ urlpatterns = [
     path("teams/<slug:slug>/storage/", storage, name="storage"),
     path("teams/<slug:slug>/storage/allow/", allow_session, name="allow_session"),
     path("teams/<slug:slug>/summarizer/", summarizer, name="summarizer"),
+    path("teams/<slug:slug>/proxy/", proxy_settings, name="proxy_settings"),
     path("teams/<slug:slug>/policy/<int:version>/undo/", undo_policy_change, name="undo_policy_change"),
     path("teams/<slug:slug>/audit/", audit_log, name="audit_log"),
     path("upload/", upload, name="upload"),

@@ -53,6 +53,8 @@ class FactCall:
     ttft_seconds: float | None = None
     provenance: tuple[tuple[str, str], ...] = ()
     is_after_compaction: bool = False
+    added: tuple[str, ...] = ()  # by the proxy, to the request
+    cleared_tokens: int = 0  # by the API, from the prompt
     is_beside: bool = False  # made for something else than the next turn: paid for, but not part of the conversation
     cache_call: CacheCall = field(default=CacheCall("", NO_TIME, None, Usage()), repr=False)
 
@@ -189,6 +191,8 @@ def _merge(call_id: str, draft: _Draft) -> FactCall:
         version=last.version,
         is_after_compaction=Cause.COMPACTED in draft.happened,
         is_beside=any(report.answer and is_beside_conversation(report.answer.query_source) for report in best),
+        added=next((report.answer.added for report in best if report.answer and report.answer.added), ()),
+        cleared_tokens=max((report.answer.cleared_tokens for report in best if report.answer), default=0),
     )
     for report in reversed(best):
         call = _believe(call, report)

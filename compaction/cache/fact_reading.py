@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 
-from compaction.cache.facts import Answer, Compacted, LineFact, LineKind, Request, change_fact
+from compaction.cache.facts import Answer, Compacted, LineFact, LineKind, Request, Unanswered, change_fact
 from compaction.cache.fingerprint import Digest, Fingerprint, take_fingerprint
 from compaction.cache.request import PromptRequest, read_settings, write_canonical
 from compaction.cache.request_lines import convert_marker, read_shape
@@ -240,8 +240,8 @@ def _add_payload(fact: LineFact, entry: Entry, digest: Digest | None, *, keeps_w
             values["words"] = _name_attachment(entry) if keeps_words else None
         case Title() as payload:
             values["words"] = payload.text[:_LONGEST_NAME] if keeps_words else None
-        case CostState() as payload:
-            values["cost_usd"] = None if payload.total_cost_usd is None else str(payload.total_cost_usd)
+        case ApiError() | CostState() as payload:
+            values |= _read_figures(payload)
         case _ if fact.kind is LineKind.PROMPT:
             values["words"] = _begin_prompt(entry)
         case _ if fact.kind is LineKind.SUMMARY:
@@ -249,6 +249,18 @@ def _add_payload(fact: LineFact, entry: Entry, digest: Digest | None, *, keeps_w
         case _ if fact.kind is LineKind.TITLE and keeps_words:
             values["words"] = (get_text(entry.fields, "aiTitle") or "")[:_LONGEST_NAME]
     return change_fact(fact, **values)
+
+
+def _read_figures(payload: ApiError | CostState) -> dict[str, object]:
+    if isinstance(payload, CostState):
+        return {"cost_usd": None if payload.total_cost_usd is None else str(payload.total_cost_usd)}
+    unanswered = Unanswered(
+        status=payload.status,
+        reason=payload.error_type,
+        request_id=payload.request_id,
+        attempt=payload.retry_attempt,
+    )
+    return {"unanswered": unanswered}
 
 
 def _read_compacted(payload: Boundary | MicroBoundary | OlderSummary) -> Compacted:

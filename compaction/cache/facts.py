@@ -30,7 +30,8 @@ class LineKind(StrEnum):
     TITLE = "title"
     COST = "cost"
     TURN_END = "turn end"
-    FAILURE = "failure"  # a call that failed and is tried again
+    FAILURE = "failure"  # a call that no model answered; often it is tried again
+    COUNT = "count"  # a call that only asked how many tokens a prompt has
     OTHER = "other"
     AGENT = "agent"  # what a sub-agent's own file says about it
     PROBLEM = "problem"  # could not be read
@@ -63,6 +64,8 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     query_source: str | None = None  # what the client made the call for, where the report says so
     client_reasons: tuple[str, ...] = ()  # why the client thinks the cache was missed
     is_output_estimated: bool = False  # of a report: the answer was cut before its figures came
+    added: tuple[str, ...] = ()  # what the proxy added to the request, by the team's wish
+    cleared_tokens: int = 0  # what the API left out of the prompt by an edit of the context
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -98,6 +101,19 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kept_from: str | None = None  # the preserved segment: first and last old line that stays
     kept_to: str | None = None
     cleared_count: int = 0
+
+
+class Unanswered(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A call without an answer of a model: why, or what it counted."""
+
+    status: int | None = None  # of HTTP; None: nobody says
+    reason: str | None = None  # the API's word for the error, else how the call ended
+    request_id: str | None = None
+    model: str | None = None
+    duration_seconds: float | None = None
+    attempt: int | None = None  # which retry the client made it
+    counted_tokens: int | None = None
+    source: str = "transcript"
 
 
 class ClientTold(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -143,6 +159,7 @@ class LineFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     has_content: bool = False  # the line itself is stored
     is_redacted: bool = False  # something in it was taken out
     client: ClientTold | None = None
+    unanswered: Unanswered | None = None
 
 
 _ENCODE = msgspec.msgpack.Encoder(decimal_format="string")

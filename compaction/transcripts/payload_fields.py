@@ -103,11 +103,15 @@ def _read_cost_state(fields: Fields) -> CostState:
 
 
 def _read_api_error(fields: Fields) -> ApiError:
+    told = get_fields(fields, "error")
+    said = get_fields(get_fields(told, "error"), "error")  # the body of the refusal, in its envelope
     return ApiError(
-        status=get_count(get_fields(fields, "error"), "status"),
+        status=get_count(told, "status"),
         retry_in_seconds=get_seconds(fields, "retryInMs"),
         retry_attempt=get_count(fields, "retryAttempt"),
         max_retries=get_count(fields, "maxRetries"),
+        error_type=get_text(said, "type") or get_text(get_fields(told, "error"), "type"),
+        request_id=get_text(told, "requestId") or get_text(told, "requestID"),
     )
 
 

@@ -149,6 +149,8 @@ class ApiError:
     retry_in_seconds: float | None = None
     retry_attempt: int | None = None
     max_retries: int | None = None
+    error_type: str | None = None  # the API's word for it
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dashboard.access import Act
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import PERSON_ONLY, Input, Problem
 from dashboard.policies.changes import LONGEST_NOTE, MOST_DAYS, change_policy
+from dashboard.policies.differences import Area
 from dashboard.policies.drawn_lines import draw_windows
 from dashboard.policies.effects import count_effect
 from dashboard.policies.history import tell_history
@@ -175,7 +176,7 @@ def list_changes(request: ApiRequest, slug: str, before: int | None = None) -> l
     team, rows = access.require_team(request.auth, slug, Act.SEE), access.policies(request.auth, slug)
     page = list((rows if before is None else rows.filter(version__lt=before))[: HISTORY_SIZE + 1])
     told = [
-        {**vars(change), "differences": [each for each in change.differences if not each.is_storage]}
+        {**vars(change), "differences": [each for each in change.differences if each.area is Area.LINES]}
         for change in tell_history(team, page)[:HISTORY_SIZE]
     ]
     return [change for change in told if change["differences"]]

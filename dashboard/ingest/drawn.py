@@ -43,6 +43,7 @@ class DrawnSession:
     compactions: Table
     threads: Table
     hours: Table
+    unanswered: Table
     segments: tuple[Segment, ...]
     shapes: tuple[ObservedShape, ...] = ()
 
@@ -95,6 +96,7 @@ def draw_session(observed: ObservedSession, policy: Policy) -> DrawnSession | No
         compactions=_spell_rows("entry_uuid", picture.compactions),
         threads=_spell_rows("agent_id", {name: row | threads[name] for name, row in picture.threads.items()}),
         hours=_spell_rows("hour_at", hours),
+        unanswered=_spell_rows("name", picture.unanswered),
         segments=tuple(pack_segment(stretch) for stretch in cut_lines(lines)),
         shapes=observed.shapes,
     )

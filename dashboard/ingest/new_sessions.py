@@ -30,6 +30,7 @@ from dashboard.models import (
     SessionHour,
     Team,
     Thread,
+    UnansweredCall,
 )
 
 FIRST_VERSION = 1
@@ -86,6 +87,7 @@ def _write(source: Source, new: Sequence[DrawnSession]) -> list[Recorded]:
     _insert_tables(ObservedCompaction, [(pk, session.compactions) for pk, session in owned], team)
     _insert_tables(Thread, [(pk, session.threads) for pk, session in owned], {})
     _insert_tables(SessionHour, [(pk, session.hours) for pk, session in owned], team)
+    _insert_tables(UnansweredCall, [(pk, session.unanswered) for pk, session in owned], team)
     insert_rows(EntrySegment, _SEGMENT_COLUMNS, list(_list_segments(owned)))
     note_shape_uses([(pk, shape.digest) for pk, session in owned for shape in session.shapes], source.team)
     return [_tell(pk, session) for pk, session in owned]

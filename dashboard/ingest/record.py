@@ -33,6 +33,7 @@ from dashboard.models import (
     ShapeUse,
     Team,
     Thread,
+    UnansweredCall,
     User,
 )
 
@@ -275,6 +276,9 @@ def _write_rows(session: AgentSession, picture: SessionPicture, counted: Counted
         changed.update(audited_at=None)
     sync_rows(Thread.objects.filter(session=session), "agent_id", threads, fixed={"session": session.pk}, is_new=is_new)
     sync_rows(SessionHour.objects.filter(session=session), "hour_at", hours, fixed=owner, is_new=is_new)
+    if picture.unanswered:
+        others = UnansweredCall.objects.filter(session=session)
+        sync_rows(others, "name", picture.unanswered, fixed=owner, is_new=is_new)
     return written
 
 

@@ -28,6 +28,7 @@ from dashboard.models.sign_in_link import SignInLink
 from dashboard.models.summarizer_settings import DaySpend, SummarizerSettings
 from dashboard.models.team import Membership, Role, Team
 from dashboard.models.team_policy import TeamPolicy
+from dashboard.models.unanswered_call import UnansweredCall, UnansweredKind
 from dashboard.models.user import User
 
 __all__ = [
@@ -74,5 +75,7 @@ __all__ = [
     "TeamPolicy",
     "Thread",
     "ThreadBreaker",
+    "UnansweredCall",
+    "UnansweredKind",
     "User",
 ]

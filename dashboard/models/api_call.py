@@ -34,6 +34,9 @@ class ApiCall(models.Model):
     duration_seconds = models.FloatField(null=True, blank=True)
     ttft_seconds = models.FloatField(null=True, blank=True)
     provenance = models.JSONField(default=dict)  # where a figure is not the transcript's: field -> source
+    added = models.CharField(max_length=60, blank=True)  # what the proxy added to the request, by the team's wish
+    miss_reason = models.CharField(max_length=60, blank=True)  # why the cache was missed, in the API's own word
+    cleared_tokens = models.PositiveBigIntegerField(default=0)  # left out of the prompt by an edit of the context
 
     class Meta:
         constraints = [

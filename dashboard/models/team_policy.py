@@ -1,4 +1,4 @@
-"""What a team decided: lines, what is stored and how long. Every change is a new row; the newest is in force."""
+"""What a team decided: lines, storage, what the proxy adds. Every change is a new row; the newest is in force."""
 
 from django.db import models
 from django.utils import timezone
@@ -15,6 +15,8 @@ class TeamPolicy(models.Model):
     own_patterns = models.JSONField(default=dict)  # name -> pattern: secrets of the team's own making
     content_days = models.PositiveIntegerField(null=True, blank=True)  # None: kept until somebody deletes it
     metrics_days = models.PositiveIntegerField(null=True, blank=True)
+    # As dashboard.policies.proxy_additions writes them; empty: the proxy adds nothing.
+    proxy_additions = models.JSONField(default=dict)
     changed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     changed_by_name = models.CharField(max_length=150, blank=True)
     note = models.CharField(max_length=200, blank=True)

@@ -133,7 +133,7 @@ ModelRows = formset_factory(ModelForm, extra=1, max_num=MOST_MODELS, absolute_ma
 PatternRows = formset_factory(PatternForm, extra=1, max_num=MOST_PATTERNS, absolute_max=MOST_PATTERNS)
 
 
-def _look_at(form: forms.Form, settings: TeamSettings) -> None:
+def look_at_newest(form: forms.Form, settings: TeamSettings) -> None:
     """What was typed stays; it is based on the newest version now, so that saving again is a decision."""
     form.data = {**form.data.dict(), "base_version": str(settings.version)}  # type: ignore[attr-defined]
 
@@ -153,7 +153,7 @@ class ThresholdsDraft:
             self._judge()
 
     def look_at(self, settings: TeamSettings) -> None:
-        _look_at(self.form, settings)
+        look_at_newest(self.form, settings)
 
     @property
     def base_version(self) -> int:
@@ -226,7 +226,7 @@ class StorageDraft:
         return str(self.form["sample"].value() or "")[:SAMPLE_LENGTH]
 
     def look_at(self, settings: TeamSettings) -> None:
-        _look_at(self.form, settings)
+        look_at_newest(self.form, settings)
 
     @property
     def base_version(self) -> int:

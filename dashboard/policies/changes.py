@@ -14,8 +14,9 @@ from dashboard.accounts.refusals import Refused
 from dashboard.ingest.redaction.own_patterns import BadPattern, compile_own
 from dashboard.jobs.post import post_job
 from dashboard.models import AuditAction, Team, TeamPolicy, User
-from dashboard.policies.differences import find_differences
+from dashboard.policies.differences import Area, find_differences
 from dashboard.policies.in_force import TeamSettings, default_settings, find_policy, settings_of
+from dashboard.policies.proxy_additions import check_additions
 from dashboard.policies.thresholds import clean_thresholds, lay_flat, stand_up
 
 RELEVEL = "relevel_sessions"
@@ -40,6 +41,7 @@ def change_policy(
     already write nothing, so the same request may come twice.
     """
     current = find_policy(team)
+    check_additions(wanted.proxy_additions)
     clean = replace(wanted, thresholds=clean_thresholds(wanted.thresholds), own_patterns=_checked(wanted.own_patterns))
     for name, days in (("content_days", wanted.content_days), ("metrics_days", wanted.metrics_days)):
         if days is not None and not 1 <= days <= MOST_DAYS:
@@ -78,6 +80,7 @@ def _write(team: Team, current: TeamSettings, wanted: TeamSettings, *, by: User 
                 own_patterns=dict(wanted.own_patterns),
                 content_days=wanted.content_days,
                 metrics_days=wanted.metrics_days,
+                proxy_additions=wanted.proxy_additions.to_fields(),
                 changed_by=by,
                 changed_by_name=by.username if by else audit.FROM_THE_TERMINAL,
                 note=note,
@@ -92,7 +95,7 @@ def _write(team: Team, current: TeamSettings, wanted: TeamSettings, *, by: User 
         subject=f"version {version}",
         changes=[str(difference) for difference in differences],
     )
-    if not all(difference.is_storage for difference in differences):
+    if any(difference.area is Area.LINES for difference in differences):
         _post_relevelling(team, version)
     return settings_of(row)
 
@@ -118,7 +121,7 @@ def _checked(patterns: Mapping[str, str]) -> dict[str, str]:
 
 
 def _revert(current: TeamSettings, undone: TeamSettings, before: TeamSettings) -> TeamSettings:
-    plain = ("stores_content", "content_days", "metrics_days")
+    plain = ("stores_content", "content_days", "metrics_days", "proxy_additions")
     back = {name: getattr(before, name) for name in plain if getattr(undone, name) != getattr(before, name)}
     flat = [lay_flat(each.thresholds) for each in (current, undone, before)]
     return replace(

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from compaction.context.policy import Preset
 from dashboard.policies.in_force import TeamSettings
+from dashboard.policies.proxy_additions import ProxyAdditions
 from dashboard.policies.thresholds import lay_flat
 
 # In the order in which changes are told.
@@ -24,21 +26,31 @@ _ORDER = list(TITLES)
 NOT_SET = "not set"
 
 
+class Area(StrEnum):
+    """What a setting is about, and the page that shows its history."""
+
+    LINES = "thresholds"
+    STORAGE = "storage"
+    PROXY = "proxy_settings"
+
+
 @dataclass(frozen=True)
 class Difference:
-    """`is_storage`: about what is kept, not about the lines."""
-
     title: str
     before: str
     after: str
-    is_storage: bool = False
+    area: Area = Area.LINES
 
     def __str__(self) -> str:
         return f"{self.title}: {self.before} → {self.after}"
 
 
 def find_differences(before: TeamSettings, after: TeamSettings) -> list[Difference]:
-    return [*_compare_thresholds(before.thresholds, after.thresholds), *_compare_storage(before, after)]
+    return [
+        *_compare_thresholds(before.thresholds, after.thresholds),
+        *_compare_storage(before, after),
+        *_compare_additions(before.proxy_additions, after.proxy_additions),
+    ]
 
 
 def _compare_thresholds(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[Difference]:
@@ -64,7 +76,16 @@ def _compare_storage(before: TeamSettings, after: TeamSettings) -> Iterator[Diff
         told.append(("content kept", _say_days(before.content_days), _say_days(after.content_days)))
     if before.metrics_days != after.metrics_days:
         told.append(("numbers kept", _say_days(before.metrics_days), _say_days(after.metrics_days)))
-    yield from (Difference(title, was, now, is_storage=True) for title, was, now in told)
+    yield from (Difference(title, was, now, Area.STORAGE) for title, was, now in told)
+
+
+def _compare_additions(before: ProxyAdditions, after: ProxyAdditions) -> Iterator[Difference]:
+    if before.asks_diagnosis != after.asks_diagnosis:
+        words = {True: "asked for", False: "not asked for"}
+        told = words[before.asks_diagnosis], words[after.asks_diagnosis]
+        yield Difference("cache diagnosis", *told, Area.PROXY)
+    if before.clearing_words != after.clearing_words:
+        yield Difference("clearing of tool results", before.clearing_words, after.clearing_words, Area.PROXY)
 
 
 def say_value(setting: str, value: object) -> str:

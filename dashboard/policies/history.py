@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.models import Team, TeamPolicy
-from dashboard.policies.differences import Difference, find_differences
+from dashboard.policies.differences import Area, Difference, find_differences
 from dashboard.policies.in_force import default_settings, settings_of
 
 
@@ -18,13 +18,8 @@ class PolicyChange:
     differences: list[Difference]
 
     @property
-    def is_storage(self) -> bool:
-        """Whether it changed nothing but what is kept."""
-        return all(difference.is_storage for difference in self.differences)
-
-    @property
-    def touches_storage(self) -> bool:
-        return any(difference.is_storage for difference in self.differences)
+    def areas(self) -> set[Area]:
+        return {difference.area for difference in self.differences}
 
 
 def tell_history(team: Team, rows: Sequence[TeamPolicy]) -> list[PolicyChange]:

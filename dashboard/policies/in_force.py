@@ -8,6 +8,7 @@ from functools import cached_property
 from compaction.context.policy import Policy
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import Team, TeamPolicy
+from dashboard.policies.proxy_additions import NO_ADDITIONS, ProxyAdditions, read_additions
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class TeamSettings:
     own_patterns: Mapping[str, str] = field(default_factory=dict)
     content_days: int | None = None
     metrics_days: int | None = None
+    proxy_additions: ProxyAdditions = NO_ADDITIONS
     changed_by: str = ""
     changed_at: datetime | None = None
 
@@ -61,6 +63,7 @@ def settings_of(row: TeamPolicy) -> TeamSettings:
         own_patterns=row.own_patterns,
         content_days=row.content_days,
         metrics_days=row.metrics_days,
+        proxy_additions=read_additions(row.proxy_additions),
         changed_by=row.changed_by_name,
         changed_at=row.created_at,
     )

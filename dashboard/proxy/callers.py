@@ -17,6 +17,8 @@ from dashboard.access import Act
 from dashboard.accounts.keys import find_key
 from dashboard.accounts.local import ensure_local_owner
 from dashboard.models import Membership, Role
+from dashboard.policies.in_force import find_policy
+from dashboard.policies.proxy_additions import NO_ADDITIONS, ProxyAdditions
 from dashboard.proxy.refusals import KEYS_UNREADABLE, NO_RIGHT, UNKNOWN_KEY, Refusal
 
 # A revoked key must stop within a second (S7): counted from before it was looked up.
@@ -34,6 +36,7 @@ class Caller:
     team_pk: int
     owner_pk: int | None
     key_pk: int | None
+    additions: ProxyAdditions = NO_ADDITIONS
 
     @property
     def purse(self) -> tuple[int, int | None]:
@@ -112,15 +115,16 @@ def look_up_key(text: str) -> Answer:
         return UNKNOWN_KEY
     if not access.program(key).may(Act.PROXY, key.team):
         return NO_RIGHT
-    return Caller(key.team_id, key.owner_id, key.pk)
+    return Caller(key.team_id, key.owner_id, key.pk, find_policy(key.team).proxy_additions)
 
 
 def look_up_local() -> Answer:
     if not settings.LOCAL_MODE:
         return UNKNOWN_KEY
     # Read first: making sure takes the write lock, which somebody may hold for long.
-    owners = Membership.objects.filter(team__is_local=True, role=Role.OWNER, user__is_active=True).order_by("id")
+    owners = Membership.objects.filter(team__is_local=True, role=Role.OWNER, user__is_active=True)
+    owners = owners.select_related("team").order_by("id")
     if not owners.exists():
         ensure_local_owner()
     first = owners[0]
-    return Caller(first.team_id, first.user_id, None)
+    return Caller(first.team_id, first.user_id, None, find_policy(first.team).proxy_additions)

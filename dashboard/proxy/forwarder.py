@@ -7,7 +7,7 @@ What the upstream answers reaches the caller as it is: neither Plimsoll's header
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import aiohttp
 
 from dashboard.front_door import Application, Message, Receive, Scope, Send, declared_length
 from dashboard.logs import mask_tokens
+from dashboard.proxy.additions import Enlarged, Enlarger
 from dashboard.proxy.callers import Caller, Callers
 from dashboard.proxy.feed import Feed
 from dashboard.proxy.passage import Passage
@@ -35,7 +36,7 @@ from dashboard.proxy.tap import Held, Tap
 from dashboard.proxy.upstreams import ROOT, NoSuchPlace, Place, find_place, is_loopback
 from dashboard.proxy.wire import Ending
 
-RECORDED_PATH = b"/v1/messages"
+MESSAGES_PATH, COUNT_PATH = b"/v1/messages", b"/v1/messages/count_tokens"
 PATH_SHOWN = 300
 CONNECT_SECONDS = 10.0
 IDLE_CONNECTION_SECONDS = 30.0
@@ -76,6 +77,7 @@ class Forwarder:
         self._callers = Callers()
         self._quotas = Quotas(limits.calls_per_minute)
         self._held = Held()
+        self._enlarger = Enlarger()
         self._recorder_path = recorder_path
         self._feed: Feed | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -120,7 +122,14 @@ class Forwarder:
                 refusal = decided
             else:
                 tap = self._open_tap(scope, place, decided)
-                passage = Passage(scope, receive, send, body_limit_bytes=self._limits.body_bytes, tap=tap)
+                passage = Passage(
+                    scope,
+                    receive,
+                    send,
+                    body_limit_bytes=self._limits.body_bytes,
+                    tap=tap,
+                    enlarge=self._find_enlarging(scope, place, decided),
+                )
                 await self._pass_on(passage, place, tap)
         except NoSuchPlace as error:
             refusal = not_found(str(error))
@@ -158,9 +167,16 @@ class Forwarder:
         return client is not None and is_loopback(client[0]) and name in self._doors.hosts and not is_relayed
 
     def _open_tap(self, scope: Scope, place: Place, caller: Caller) -> Tap | None:
-        if scope["method"] != "POST" or not place.path.endswith(RECORDED_PATH):
+        if scope["method"] != "POST" or not place.path.endswith((MESSAGES_PATH, COUNT_PATH)):
             return None
         return Tap(caller, scope["headers"], self._held)
+
+    def _find_enlarging(self, scope: Scope, place: Place, caller: Caller) -> Callable[[bytes], Enlarged | None] | None:
+        """None where the request passes byte for byte: everywhere, unless its team decided otherwise."""
+        if not caller.additions.is_any or scope["method"] != "POST" or not place.path.endswith(MESSAGES_PATH):
+            return None
+        headers = list(scope["headers"])
+        return lambda body: self._enlarger.enlarge(body, headers, caller.additions, team_pk=caller.team_pk)
 
     async def _pass_on(self, passage: Passage, place: Place, tap: Tap | None) -> None:
         session = self._open_session()
@@ -173,7 +189,13 @@ class Forwarder:
                 self._hand_over(passage, tap)
 
     def _hand_over(self, passage: Passage, tap: Tap) -> None:
+        enlarged = passage.enlarged
+        if enlarged is not None:
+            tap.added = enlarged.added
         exchange = tap.close(passage.ending)
+        if enlarged is not None and enlarged.thread is not None and exchange is not None and exchange.status == 200:
+            encoding = exchange.response_headers.get("content-encoding", "")
+            self._enlarger.remember(enlarged.thread, exchange.response_body, encoding)
         if exchange is None:
             self._open_feed().count_lost(tap.caller.team_pk, tap.overflow)
         else:

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import lru_cache
 
 import aiohttp
 from yarl import URL
 
 from dashboard.front_door import Receive, Scope, Send
+from dashboard.proxy.additions import HEADER, Enlarged
 from dashboard.proxy.passed_headers import pass_request_headers, pass_response_headers
 from dashboard.proxy.refusals import (
     BROKEN_ANSWER,
@@ -34,12 +35,23 @@ def make_url(upstream: str, path: bytes, query: bytes) -> URL:
 
 
 class Passage:
-    """Runs once, in the task that `pass_on` is called in. `tap` is None for calls that are not recorded."""
+    """Runs once, in the task that `pass_on` is called in. `tap` is None for calls that are not recorded, `enlarge`
+    for those that pass byte for byte."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, *, body_limit_bytes: int, tap: Tap | None) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        *,
+        body_limit_bytes: int,
+        tap: Tap | None,
+        enlarge: Callable[[bytes], Enlarged | None] | None = None,
+    ) -> None:
         self._scope, self._receive, self._send = scope, receive, send
         self._body_limit_bytes = body_limit_bytes
-        self._tap = tap
+        self._tap, self._enlarge = tap, enlarge
+        self.enlarged: Enlarged | None = None
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
         self._watch: asyncio.Task[None] | None = None
@@ -97,11 +109,17 @@ class Passage:
             self._ending = Ending.CLIENT_LEFT
             return
         data: bytes | AsyncIterator[bytes] | None = first or None
-        if not self._is_body_whole:
+        told = self._scope["headers"]
+        if self._enlarge is not None:
+            data = whole = b"".join([part async for part in self._read_on(first)])
+            self.enlarged = self._enlarge(whole)
+            if self.enlarged is not None:
+                data, told = self.enlarged.body, self.enlarged.headers
+        elif not self._is_body_whole:
             data = self._read_on(first)
         else:
             self._watch_caller()
-        headers = pass_request_headers(self._scope["headers"])
+        headers = pass_request_headers(told)
         response = await session.request(self._scope["method"], url, headers=headers, data=data, allow_redirects=False)
         try:
             await self._answer(response)
@@ -116,6 +134,8 @@ class Passage:
         if tap is not None:
             tap.start_answer(response.status, response.raw_headers)
         headers = pass_response_headers(response.raw_headers)
+        if self.enlarged is not None:
+            headers.append((HEADER, ", ".join(self.enlarged.added).encode()))
         self._is_started = True
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         while chunk := await content.readany():

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from compaction.cache.facts import REPORT, Answer, Compacted, LineFact, LineKind, Request
+from compaction.cache.facts import REPORT, Answer, Compacted, LineFact, LineKind, Request, Unanswered
 from compaction.cache.fingerprint import Digest, Fingerprint, write_message_prints
 from compaction.cache.request import Marker, write_json
 from compaction.transcripts.values import get_count, get_text
@@ -94,7 +94,7 @@ class Reporter:
         reply = _read_answer(exchange)
         call = _Call(exchange, prompt, reply, rules)
         if reply.usage is None:
-            return _tell_failure(call)
+            return _tell_unanswered(call)
         session_id = prompt.session_id
         written: tuple[ObservedLine, ...] = ()
         if session_id is None:
@@ -126,14 +126,25 @@ def _read_answer(exchange: Exchange) -> Reply:
         return Reply()  # a page of a gateway in place of an error, or half of an answer
 
 
-def _tell_failure(call: _Call) -> Report | None:
-    """A call without an answer. Nobody's session is made for it where the client names none."""
+def _tell_unanswered(call: _Call) -> Report | None:
+    """A call that no model answered. Nobody's session is made for it where the client names none."""
     exchange, session_id = call.exchange, call.prompt.session_id
     if session_id is None:
         return None
     without_words = f"status {exchange.status}" if exchange.status >= 400 else exchange.ending.value
-    name = call.reply.error_type or without_words
-    fact = call.make_fact("proxied-failure", LineKind.FAILURE, call.ended_at, name=name)
+    is_count = call.reply.counted_tokens is not None
+    reason = None if is_count else call.reply.error_type or without_words
+    unanswered = Unanswered(
+        status=exchange.status or None,
+        reason=reason,
+        request_id=exchange.response_headers.get("request-id"),
+        model=call.prompt.prints.model,
+        duration_seconds=round(exchange.duration_seconds, 4),
+        counted_tokens=call.reply.counted_tokens,
+        source=SOURCE,
+    )
+    prefix, kind = ("proxied-count", LineKind.COUNT) if is_count else ("proxied-failure", LineKind.FAILURE)
+    fact = call.make_fact(prefix, kind, call.ended_at, name=reason, unanswered=unanswered)
     return Report(session_id, (ObservedLine(fact),))
 
 
@@ -206,6 +217,8 @@ def _make_answer(call: _Call, request_id: str) -> Answer:
         ttft_seconds=None if exchange.first_byte_seconds is None else round(exchange.first_byte_seconds, 4),
         query_source=call.prompt.purpose.query_source,
         is_output_estimated=not reply.is_whole,
+        added=exchange.added,
+        cleared_tokens=_count_cleared(reply),
     )
 
 
@@ -232,7 +245,7 @@ def _find_ttl(markers: tuple[Marker, ...]) -> str | None:
 
 def _find_cleared(call: _Call, known: KnownThread) -> Compacted | None:
     """What the server cleared beyond last time: it clears anew with every call, as the client sends all again."""
-    tokens = sum(get_count(edit, "cleared_input_tokens") or 0 for edit in call.reply.edits)
+    tokens = _count_cleared(call.reply)
     news = tokens - known.cleared_tokens
     known.cleared_tokens = tokens
     if news <= 0:
@@ -240,6 +253,10 @@ def _find_cleared(call: _Call, known: KnownThread) -> Compacted | None:
     pieces = ("cleared_tool_uses", "cleared_thinking_turns")
     count = sum(get_count(edit, name) or 0 for edit in call.reply.edits for name in pieces)
     return Compacted(trigger="api", saved_tokens=news, cleared_count=count)
+
+
+def _count_cleared(reply: Reply) -> int:
+    return sum(get_count(edit, "cleared_input_tokens") or 0 for edit in reply.edits)
 
 
 def _keep_shape(call: _Call) -> ObservedShape:

@@ -32,6 +32,7 @@ class Reply:
     stop_reason: str | None = None
     miss_reason: str | None = None
     error_type: str | None = None
+    counted_tokens: int | None = None  # of a call that only counts
     content: list[dict[str, object]] = field(default_factory=list)
     edits: list[Fields] = field(default_factory=list)
     is_whole: bool = False
@@ -102,6 +103,9 @@ def read_reply(data: bytes, content_type: str) -> Reply:
     reply = Reply()
     if get_text(fields, "type") == "error":
         reply.error_type = get_text(get_fields(fields, "error"), "type") or "error"
+        return reply
+    if "content" not in fields and "input_tokens" in fields:
+        reply.counted_tokens = get_count(fields, "input_tokens")
         return reply
     _take_message(reply, fields)
     reply.content = [dict(block) for block in get_items(fields, "content") if isinstance(block, Mapping)]

@@ -37,6 +37,7 @@ class Tap:
     def __init__(self, caller: Caller, headers: Iterable[tuple[bytes, bytes]], held: Held) -> None:
         self.caller = caller
         self.overflow = ""
+        self.added: tuple[str, ...] = ()
         self._held = held
         self._request_headers = _pick(headers, REQUEST_HEADERS)
         self._response_headers: dict[str, str] = {}
@@ -82,6 +83,7 @@ class Tap:
             response_headers=self._response_headers,
             request_body=b"".join(self._request),
             response_body=b"".join(self._response),
+            added=self.added,
         )
 
     def _fits(self, size_bytes: int) -> bool:

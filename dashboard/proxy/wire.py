@@ -44,6 +44,7 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, tag=True):
     response_headers: dict[str, str]
     request_body: bytes
     response_body: bytes
+    added: tuple[str, ...] = ()  # what was added to the request behind the caller's own bytes
 
 
 class Lost(msgspec.Struct, frozen=True, array_like=True, tag=True):

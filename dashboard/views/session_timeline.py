@@ -17,6 +17,7 @@ from dashboard.pages.session_call import read_call
 from dashboard.pages.session_calls import read_calls, read_order, read_page
 from dashboard.pages.session_page import read_header, read_threads
 from dashboard.pages.session_timeline import draw_session
+from dashboard.pages.unanswered_calls import read_unanswered
 from dashboard.views.exports import read_format, send_export
 from dashboard.views.session_frame import FIRST_TAB, render_tab, tab_url
 
@@ -43,6 +44,7 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponseBase:
         "axis": axis.value,
         "call_link": _link_calls(request),
         "timeline_url": tab_url(session, FIRST_TAB),
+        "unanswered": read_unanswered(request.actor, session, header.threads),
     }
     return render_tab(request, session, FIRST_TAB, context, header=header)
 

@@ -19,6 +19,7 @@ from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.policy_forms import StorageDraft
 from dashboard.policies.changes import change_policy
+from dashboard.policies.differences import Area
 from dashboard.policies.in_force import TeamSettings, find_policy
 from dashboard.retention.deletion import allow_again
 from dashboard.retention.outlook import look_ahead
@@ -64,7 +65,7 @@ def storage(request: PageRequest, slug: str) -> HttpResponse:
         context["deleted"] = access.deleted_sessions(request.actor, slug)[:DELETED_SHOWN]
     if request.htmx:
         return render(request, "storage/_tried.html", {**context, "is_fragment": True})
-    context |= page_of_history(request, team, is_storage=True)
+    context |= page_of_history(request, team, Area.STORAGE)
     return render(request, "storage/page.html", context, status=status)
 
 

@@ -22,9 +22,10 @@ from dashboard.page_request import PageRequest
 from dashboard.pages.gauge_bar import draw_gauge
 from dashboard.pages.policy_forms import ThresholdsDraft
 from dashboard.policies.changes import change_policy, undo_change
+from dashboard.policies.differences import Area
 from dashboard.policies.drawn_lines import DrawnWindow, draw_windows
 from dashboard.policies.effects import count_effect
-from dashboard.policies.history import PolicyChange, tell_history
+from dashboard.policies.history import tell_history
 from dashboard.policies.in_force import TeamSettings, find_policy
 from dashboard.views.team_page import read_before, signed_in, team_rights
 
@@ -56,7 +57,7 @@ def thresholds(request: PageRequest, slug: str) -> HttpResponse:
     if request.htmx:
         # A draft with faults is no failure of the request: the answer holds the sentences, and htmx must show it.
         return render(request, "thresholds/_preview.html", {**context, "is_fragment": True})
-    context |= page_of_history(request, team, is_storage=False)
+    context |= page_of_history(request, team, Area.LINES)
     return render(request, "thresholds/page.html", context, status=status)
 
 
@@ -67,31 +68,28 @@ def undo_policy_change(request: PageRequest, slug: str, version: int) -> HttpRes
     change = next(iter(tell_history(team, rows)), None)
     if change is None or change.version != version:
         raise Http404("No such change.")
-    if change.touches_storage and not request.actor.may(Act.MANAGE, team):
+    if change.areas != {Area.LINES} and not request.actor.may(Act.MANAGE, team):
         raise PermissionDenied(f"This needs the right to {Act.MANAGE}.")
     try:
         undo_change(team, version, by=signed_in(request))
         messages.success(request, f"Version {version} is undone.")
     except (Refused, BadPolicy) as refusal:
         messages.error(request, str(refusal))
-    return redirect("storage" if change.is_storage else "thresholds", slug)
+    return redirect(change.areas.pop() if len(change.areas) == 1 else Area.LINES, slug)
 
 
-def page_of_history(request: PageRequest, team: Team, *, is_storage: bool) -> dict[str, object]:
-    """A page of changes to the lines, or to what is stored. Read by version: a new one shifts nothing."""
+def page_of_history(request: PageRequest, team: Team, area: Area) -> dict[str, object]:
+    """A page of changes to one area. Read by version: a new one shifts nothing."""
     before = read_before(request)
     rows = access.policies(request.actor, team.slug)
     page = list((rows if before is None else rows.filter(version__lt=before))[: HISTORY_SIZE + 1])
     changes = tell_history(team, page)[:HISTORY_SIZE]
     return {
-        "history": [change for change in changes if _belongs(change, is_storage=is_storage)],
+        "history": [change for change in changes if area in change.areas],
+        "area": area,
         "older_than": page[HISTORY_SIZE - 1].version if len(page) > HISTORY_SIZE else None,
         "is_first_page": before is None,
     }
-
-
-def _belongs(change: PolicyChange, *, is_storage: bool) -> bool:
-    return any(difference.is_storage == is_storage for difference in change.differences)
 
 
 def _save(request: PageRequest, team: Team, settings: TeamSettings, draft: ThresholdsDraft) -> bool:

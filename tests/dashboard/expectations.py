@@ -72,6 +72,8 @@ PAGES: dict[str, Row] = {
     "POST allow_session": Row(302, 403, 403, 302, 302, 404),
     "GET summarizer": Row(302, 403, 403, 200, 200, 404),
     "POST summarizer": Row(302, 403, 403, 302, 302, 404),
+    "GET proxy_settings": Row(302, 403, 403, 200, 200, 404),
+    "POST proxy_settings": Row(302, 403, 403, 422, 422, 404),  # without a figure
     "POST undo_policy_change": Row(302, 403, 403, 302, 302, 404),
     "GET audit_log": Row(302, 403, 403, 403, 200, 404),
     "GET upload": Row(302, 403, 200, 200, 200),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from compaction.cache.facts import Answer, Compacted, LineKind
+from compaction.cache.facts import Answer, Compacted, LineKind, Unanswered
 from compaction.transcripts.entries import Usage
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp.attributes import (
@@ -124,7 +124,18 @@ def _read_compaction(record: LogRecord, about: About, rules: Rules) -> Told | Dr
 def _read_failure(record: LogRecord, about: About, rules: Rules) -> Told | Dropped:
     error = find_text(record.attributes, "error") or record.name.removeprefix(PREFIX)
     name = _clean(error, rules)[:_LONGEST_REASON]
-    fact = about.make_fact(LineKind.FAILURE, f"failure:{find_key(record)}", _find_time(record), name=name)
+    told = record.attributes
+    unanswered = Unanswered(
+        status=find_count(told, "status_code"),
+        reason=name,
+        request_id=find_name(told, "request_id"),
+        model=find_name(told, "model"),
+        duration_seconds=find_seconds(told, "duration_ms"),
+        attempt=find_count(told, "attempt"),
+        source="otlp",
+    )
+    key = f"failure:{find_key(record)}"
+    fact = about.make_fact(LineKind.FAILURE, key, _find_time(record), name=name, unanswered=unanswered)
     return Told(about.session_id, (fact,))
 
 

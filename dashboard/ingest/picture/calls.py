@@ -49,6 +49,9 @@ def draw_call(agent_id: str, number: int, call: FactCall) -> Row:
         "duration_seconds": call.duration_seconds,
         "ttft_seconds": call.ttft_seconds,
         "provenance": dict(call.provenance),
+        "added": fit(", ".join(call.added), 60),
+        "miss_reason": fit(call.cache_call.api_reason, 60),
+        "cleared_tokens": fit_count(call.cleared_tokens),
     }
 
 

@@ -28,6 +28,7 @@ from dashboard.ingest.picture.client_totals import find_client_cost, find_client
 from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id
 from dashboard.ingest.picture.compactions import draw_compactions
 from dashboard.ingest.picture.losses import draw_losses
+from dashboard.ingest.picture.unanswered import draw_unanswered
 from dashboard.session_levels import work_out_level
 
 RECENT_CALLS = 24  # as many as a sparkline can show
@@ -42,6 +43,7 @@ class SessionPicture:
     calls: dict[str, Row] = field(default_factory=dict)
     losses: dict[str, Row] = field(default_factory=dict)
     compactions: dict[str, Row] = field(default_factory=dict)
+    unanswered: dict[str, Row] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ def _add_thread(picture: SessionPicture, thread: _Thread, policy: Policy) -> Non
         return draw_lines(policy, ModelInUse(model, client_version=version)) if model else None
 
     picture.compactions.update(draw_compactions(thread.agent_id, thread.facts, thread.calls, find_lines))
+    picture.unanswered.update(draw_unanswered(thread.agent_id, thread.facts))
     if thread.calls or thread.agent_id:
         picture.threads[thread.agent_id] = _draw_thread(thread)
 

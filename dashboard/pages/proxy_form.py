@@ -1,0 +1,69 @@
+"""The form of what the proxy adds to a team's requests. It only collects; dashboard.policies judges."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+
+from compaction.errors import BadPolicy
+from dashboard.pages.policy_forms import DescribedForm, look_at_newest
+from dashboard.policies.changes import LONGEST_NOTE
+from dashboard.policies.in_force import TeamSettings
+from dashboard.policies.proxy_additions import ProxyAdditions, check_additions
+
+_FIGURE = {"inputmode": "numeric", "autocomplete": "off", "class": "figure-input small-input"}
+
+
+class FigureField(forms.IntegerField):
+    """20,000 is how people write it."""
+
+    def to_python(self, value: Any) -> int | None:
+        return super().to_python(value.replace(",", "") if isinstance(value, str) else value)
+
+    def prepare_value(self, value: Any) -> Any:
+        return f"{value:,}" if isinstance(value, int) else value
+
+
+class ProxyForm(DescribedForm):
+    asks_diagnosis = forms.BooleanField(
+        label="Ask why the cache was missed",
+        required=False,
+        help_text="The API then compares a request with the one before it, and its own word goes before all others.",
+    )
+    clears_results = forms.BooleanField(
+        label="Clear old tool results",
+        required=False,
+        help_text="The API leaves them out of prompts above the size below. The client keeps and sends them all.",
+    )
+    clear_above_tokens = FigureField(label="Above so many tokens", widget=forms.TextInput(attrs=_FIGURE))
+    kept_results = FigureField(label="Newest results that stay", widget=forms.TextInput(attrs=_FIGURE))
+    note = forms.CharField(label="Why, for the history", required=False, max_length=LONGEST_NOTE)
+    base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+
+
+class ProxyDraft:
+    """The form; bound to what a person sent, or showing what is in force. `additions` once they make sense."""
+
+    def __init__(self, data: Mapping[str, Any] | None, settings: TeamSettings) -> None:
+        names = ProxyAdditions.__slots__
+        first = {name: getattr(settings.proxy_additions, name) for name in names} | {"base_version": settings.version}
+        self.form = ProxyForm(data, initial=first)
+        self.additions: ProxyAdditions | None = None
+        if data is not None and self.form.is_valid():
+            try:
+                self.additions = check_additions(
+                    ProxyAdditions(**{name: self.form.cleaned_data[name] for name in names})
+                )
+            except BadPolicy as fault:
+                self.form.add_error(fault.setting, str(fault))
+
+    def look_at(self, settings: TeamSettings) -> None:
+        look_at_newest(self.form, settings)
+
+    @property
+    def base_version(self) -> int:
+        return int(self.form.cleaned_data.get("base_version") or 0)
+
+    @property
+    def note(self) -> str:
+        return str(self.form.cleaned_data.get("note", ""))
