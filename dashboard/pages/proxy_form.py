@@ -35,8 +35,8 @@ class ProxyForm(DescribedForm):
         required=False,
         help_text="The API leaves them out of prompts above the size below. The client keeps and sends them all.",
     )
-    clear_above_tokens = FigureField(label="Above so many tokens", widget=forms.TextInput(attrs=_FIGURE))
-    kept_results = FigureField(label="Newest results that stay", widget=forms.TextInput(attrs=_FIGURE))
+    clear_above_tokens = FigureField(label="Above, tokens", widget=forms.TextInput(attrs=_FIGURE))
+    kept_results = FigureField(label="Results kept", widget=forms.TextInput(attrs=_FIGURE))
     note = forms.CharField(label="Why, for the history", required=False, max_length=LONGEST_NOTE)
     base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 

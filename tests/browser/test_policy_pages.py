@@ -14,6 +14,7 @@ from tests.browser.conftest import Axe, PageErrors, SignIn
 from tests.builders import make_session, make_team, make_user
 
 THRESHOLDS, STORAGE = "/teams/harbour/thresholds/", "/teams/harbour/storage/"
+PROXY = "/teams/harbour/proxy/"
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_pages_have_no_serious_accessibility_findings(
 ) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     sign_in(page, anna)
-    for url in (THRESHOLDS, STORAGE):
+    for url in (PROXY, THRESHOLDS, STORAGE):
         page.goto(url)
         assert axe(page) == [], url
     page.get_by_label("A line to try").fill("B-123456")
@@ -143,7 +144,7 @@ def test_thresholds_and_storage_work_without_scripts(
 def test_pages_fit_a_narrow_screen(page: Page, anna: User, sign_in: SignIn) -> None:
     page.set_viewport_size({"width": 360, "height": 700})
     sign_in(page, anna)
-    for url in (THRESHOLDS, STORAGE):
+    for url in (PROXY, THRESHOLDS, STORAGE):
         page.goto(url)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, url
     page.goto(THRESHOLDS)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+from uuid import uuid4
 
 from tests.fakes.prompt_cache import PromptCache
 
@@ -92,10 +93,10 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._send(json.dumps(message).encode(), "application/json", message["id"])
 
-    def _send(self, data: bytes, kind: str, message_id: str = "none") -> None:
+    def _send(self, data: bytes, kind: str, message_id: str = "") -> None:
         self.send_response(200)
         self.send_header("content-type", kind)
-        self.send_header("request-id", message_id.replace("msg_", "req_"))
+        self.send_header("request-id", message_id.replace("msg_", "req_") or f"req_{uuid4().hex}")
         self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
