@@ -192,7 +192,7 @@ def run(sessions: int, calls: int, rounds: int) -> tuple[dict[str, float], str]:
     from django.db import connection
     from django.test import Client
 
-    from bench.seeded_pages import find_place, seed
+    from bench.seeded_pages import add_up_hours, find_place, seed
     from dashboard.static_build import build_static_files
     from dashboard.web_server import set_garbage_aside
 
@@ -201,6 +201,7 @@ def run(sessions: int, calls: int, rounds: int) -> tuple[dict[str, float], str]:
     load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
     print(f"\n{connection.vendor}: {sessions:,} sessions, {calls:,} calls; load average {load}", flush=True)
     place = find_place() or seed(sessions, calls)
+    add_up_hours()
     client = Client(headers={"host": "localhost"})
     client.force_login(place.owner, backend="django.contrib.auth.backends.ModelBackend")
     asks = [FLOOR, *list_asks(sessions, place.big_session_pk)]

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from compaction.context.policy import Policy
 from compaction.context.windows import ModelInUse
+from dashboard.ingest.hour_sums import add_up_changes
 from dashboard.models import (
     AgentSession,
     CacheBreak,
@@ -79,6 +80,14 @@ def seed(sessions: int, calls: int) -> Place:
     _insert_calls()
     _gather_statistics()
     return Place(team, people[0], big.pk)
+
+
+def add_up_hours() -> None:
+    """As the job of that name does every few minutes."""
+    count = BATCH
+    while count == BATCH:
+        with transaction.atomic():
+            count = add_up_changes(BATCH)
 
 
 def _insert(model: type[models.Model], rows: Iterator[models.Model]) -> None:

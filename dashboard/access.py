@@ -35,6 +35,7 @@ from dashboard.models import (
     Scope,
     SessionHour,
     Team,
+    TeamHour,
     TeamPolicy,
     UnansweredCall,
     User,
@@ -256,6 +257,10 @@ def find_session(actor: Actor, pk: int) -> AgentSession:
 
 def session_hours(actor: Actor) -> QuerySet[SessionHour]:
     return SessionHour.objects.filter(team__in=teams(actor))
+
+
+def team_hours(actor: Actor) -> QuerySet[TeamHour]:
+    return TeamHour.objects.filter(team__in=teams(actor))
 
 
 def calls(actor: Actor) -> QuerySet[ApiCall]:

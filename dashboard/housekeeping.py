@@ -11,6 +11,7 @@ from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
 from dashboard.backup import BackupFailed, write_backup
+from dashboard.ingest.hour_sums import add_up_changes
 from dashboard.jobs.run import JobFailed, JobRun
 from dashboard.models import Invitation, Job, JobState, KeyHour, SignInLink
 from dashboard.runs.resumed_files import forget_missing
@@ -53,6 +54,21 @@ def forget_old_jobs(run: JobRun) -> None:
         run.report(done=forgotten)
     with run.finishing() as result:
         result["jobs"] = forgotten
+
+
+def add_up_hours(run: JobRun) -> None:
+    """In batches: on SQLite a long transaction would keep everybody else from writing."""
+    added = 0
+    while True:
+        run.check()
+        with run.writing():
+            count = add_up_changes(BATCH)
+        added += count
+        if count < BATCH:
+            break
+        run.report(done=added)
+    with run.finishing() as result:
+        result["changes"] = added
 
 
 def tend_database(run: JobRun) -> None:

@@ -226,6 +226,7 @@ JOB_KINDS = {
     ),
     "tend_database": ("dashboard.housekeeping.tend_database", "Checkpoint and optimise the database"),
     "keep_backup": ("dashboard.housekeeping.keep_backup", "Back up the database into the data folder"),
+    "add_up_hours": ("dashboard.housekeeping.add_up_hours", "Add up what the hours of a team cost"),
     "audit_compactions": ("dashboard.ingest.audit.audit_compactions", "Find what compactions lost"),
     "relevel_sessions": ("dashboard.policies.relevel.relevel_sessions", "Level sessions anew after a change of policy"),
     "apply_retention": ("dashboard.retention.rounds.apply_retention", "Forget what is older than teams keep it"),
@@ -242,6 +243,7 @@ RECURRING_JOBS = {
     "tend_database": 6 * 3600,
     "keep_backup": 24 * 3600,
     "end_stranded_runs": 300,
+    "add_up_hours": 300,
 }  # seconds
 DAILY_BACKUPS = read_int("PLIMSOLL_DAILY_BACKUPS", 1, low=0, high=100)  # how many are kept; SQLite only
 

@@ -27,6 +27,7 @@ from dashboard.models.saved_view import ListName, SavedView
 from dashboard.models.sign_in_link import SignInLink
 from dashboard.models.summarizer_settings import DaySpend, SummarizerSettings
 from dashboard.models.team import Membership, Role, Team
+from dashboard.models.team_hour import ChangedHour, TeamHour
 from dashboard.models.team_policy import TeamPolicy
 from dashboard.models.unanswered_call import UnansweredCall, UnansweredKind
 from dashboard.models.user import User
@@ -41,6 +42,7 @@ __all__ = [
     "Beat",
     "CacheBreak",
     "CapturedRequest",
+    "ChangedHour",
     "CompactionKind",
     "CompactionRun",
     "DaySpend",
@@ -72,6 +74,7 @@ __all__ = [
     "SummarizerName",
     "SummarizerSettings",
     "Team",
+    "TeamHour",
     "TeamPolicy",
     "Thread",
     "ThreadBreaker",

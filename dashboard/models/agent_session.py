@@ -98,8 +98,9 @@ class AgentSession(models.Model):
         ]
         indexes = [
             # The closed list of sorts of the sessions page, each with the id that makes the order total.
-            models.Index(fields=["team", "-last_at", "-id"], name="session_by_activity"),
-            models.Index(fields=["team", "-level_rank", "percent_left", "-id"], name="session_by_risk"),
+            # Level and time besides, for what the overview counts of the last day and shows of it by risk.
+            models.Index(fields=["team", "-last_at", "-id", "level_rank"], name="session_by_activity"),
+            models.Index(fields=["team", "-level_rank", "percent_left", "-id", "last_at"], name="session_by_risk"),
             models.Index(fields=["team", "-lost_usd", "-id"], name="session_by_loss"),
             models.Index(fields=["team", "-spent_usd", "-id"], name="session_by_spend"),
             # Filters by developer, by project and by model, newest first.

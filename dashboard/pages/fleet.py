@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
@@ -16,6 +16,7 @@ from compaction.cache.causes import CAUSES
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.chart_data import DaySpend
+from dashboard.ingest.hour_sums import read_sums
 from dashboard.models import LEVELS, AgentSession, CompactionKind, LossKind, RunState, Team
 from dashboard.pages.gauges import SessionRow, list_sessions, name_session
 from dashboard.pages.session_filters import ABOVE, ActiveWithin, SessionFilters, SortName, find_start
@@ -143,11 +144,9 @@ def _add_days(actor: Actor, team: Team, today: date, zone: tzinfo) -> list[_Day]
     """Hours are kept by UTC: where a zone is half an hour off, an hour belongs to the day in which it begins."""
     days = {day: _Day(day) for day in (today - timedelta(days=back) for back in reversed(range(CHART_DAYS)))}
     first_at = datetime.combine(min(days), datetime.min.time(), zone)
-    hours = access.session_hours(actor).filter(team=team, hour_at__gte=first_at).order_by().values("hour_at")
-    sums = hours.annotate(
-        spent=Sum("spent_usd"), lost=Sum("lost_usd"), prompts=Sum("input_tokens"), read=Sum("read_tokens")
-    )
-    for hour_at, spent, lost, prompts, read in sums.values_list("hour_at", "spent", "lost", "prompts", "read"):
+    wanted = Q(team_id=team.pk, hour_at__gte=first_at)
+    sums = read_sums(access.team_hours(actor), access.session_hours(actor), wanted)
+    for hour_at, spent, lost, prompts, read in sums:
         day = days.get(hour_at.astimezone(zone).date())
         if day is None:  # a clock that runs ahead
             continue

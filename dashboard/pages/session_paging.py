@@ -5,15 +5,16 @@ of the sort's index, of which only as much is read as a page takes.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import reduce
-from operator import or_
+from operator import attrgetter, or_
+from typing import Any
 
 from django.db import connection
-from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from dashboard.models import AgentSession
@@ -25,8 +26,6 @@ FEW = 1000  # matches that are found first and then sorted
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _USD_DIGITS = 8
 _PLACE = re.compile(r"(-?[0-9]{1,18}|n)(\.(-?[0-9]{1,18}|n))*", re.ASCII)
-
-_FIELDS = {field.name: field for field in AgentSession._meta.concrete_fields}
 
 Place = tuple[int | None, ...]
 
@@ -120,13 +119,14 @@ class SessionList:
 
     def find_page(self, size: int, cursor: Cursor | None = None) -> Page:
         columns = SORTS[self.filters.sort]
+        forwards = cursor is None or cursor.forwards
         few, total = self._find_few()
         if few is None:
-            found = self._walk(columns, size + 1, cursor)
+            found = read_listed(*self._walk(columns, size + 1, cursor))
         else:
-            found = self._pick(columns, size + 1, cursor, few) if total else []
+            found = read_listed(self._pick(columns, size + 1, cursor, few)) if total else []
+        _sort(found, columns, forwards=forwards)
         has_more, kept = len(found) > size, found[:size]
-        forwards = cursor is None or cursor.forwards
         if not forwards:
             kept = kept[::-1]
         goes_back = cursor is not None if forwards else has_more
@@ -144,7 +144,7 @@ class SessionList:
         if self.search and (ids := self.search.find_candidates(FEW)) is not None:
             found = self.visible.filter(self.matching, pk__in=ids).order_by().values_list("pk", flat=True)
             matches = list(found)
-            return self.visible.filter(pk__in=matches), len(matches)
+            return _by_ids(matches), len(matches)
         # SQLite would read row after row for a text; PostgreSQL has its index in the plan.
         narrowing = self.matching if connection.vendor == "postgresql" else self.filters.match_columns(self.now)
         if not narrowing:
@@ -153,8 +153,7 @@ class SessionList:
         count = narrowed[: FEW + 1].count()
         if count > FEW:
             return None, None
-        # By their ids: those an index tells without touching a row.
-        few = self.visible.filter(pk__in=narrowed.values("pk"))
+        few = _by_ids(narrowed.values("pk"))
         if self.search is None:
             return few, count
         few = few.filter(self.search.matching)
@@ -162,34 +161,35 @@ class SessionList:
 
     def _pick(
         self, columns: Sequence[Column], size: int, cursor: Cursor | None, few: QuerySet[AgentSession]
-    ) -> list[ListedSession]:
+    ) -> QuerySet[AgentSession]:
         forwards = cursor is None or cursor.forwards
         # Said so that no index has this order: the database would walk it and test every session of the team.
         unindexed = [(column, Coalesce(column.name, column.name)) for column in columns]
         order = [value.desc() if column.is_falling is forwards else value.asc() for column, value in unindexed]
         chosen = few.filter(reduce(or_, _cut_stretches(columns, cursor))) if cursor else few
-        return self._read(columns, [chosen.order_by(*order)[:size]], forwards=forwards)
+        return chosen.order_by(*order)[:size]
 
-    def _walk(self, columns: Sequence[Column], size: int, cursor: Cursor | None) -> list[ListedSession]:
+    def _walk(self, columns: Sequence[Column], size: int, cursor: Cursor | None) -> Iterator[QuerySet[AgentSession]]:
+        """One stretch of one team at a time, which is a stretch of the sort's index."""
         forwards = cursor is None or cursor.forwards
         order = [f"{'-' if column.is_falling is forwards else ''}{column.name}" for column in columns]
-        # One stretch of one team at a time is a stretch of the sort's index.
-        stretches = [
-            self.visible.filter(self.matching & stretch, team_id=team_id).order_by(*order)[:size]
-            for team_id in self.team_ids
-            for stretch in _cut_stretches(columns, cursor)
-        ]
-        if len(stretches) == 1:
-            return read_listed(stretches[0])
-        return self._read(columns, stretches, forwards=forwards)[:size] if stretches else []
+        matching = self.visible.filter(self.matching).order_by(*order)
+        for team_id in self.team_ids:
+            for stretch in _cut_stretches(columns, cursor):
+                yield matching.filter(stretch, team_id=team_id)[:size]
 
-    def _read(
-        self, columns: Sequence[Column], chosen: Sequence[QuerySet[AgentSession]], *, forwards: bool
-    ) -> list[ListedSession]:
-        """By their ids: SQLite takes no LIMIT in a part of a UNION, and sorts a few columns sooner than all of them."""
-        found = read_listed(*(self.visible.filter(pk__in=few.values("pk")).order_by() for few in chosen))
+
+def _by_ids(ids: Iterable[int] | QuerySet[AgentSession, Any]) -> QuerySet[AgentSession]:
+    """Of sessions that were cut to what is visible already: told the team again, SQLite would walk through all of it
+    instead of looking up these."""
+    return AgentSession.objects.filter(pk__in=ids)
+
+
+def _sort(found: list[ListedSession], columns: Sequence[Column], *, forwards: bool) -> None:
+    if len({column.is_falling for column in columns}) == 1:
+        found.sort(key=attrgetter(*(column.name for column in columns)), reverse=columns[0].is_falling is forwards)
+    else:
         found.sort(key=lambda session: _sort_key(columns, find_place(columns, session)), reverse=not forwards)
-        return found
 
 
 def find_place(columns: Sequence[Column], session: AgentSession | ListedSession) -> Place:
@@ -203,31 +203,16 @@ def spell_place(columns: Sequence[Column], session: AgentSession | ListedSession
 def _cut_stretches(columns: Sequence[Column], cursor: Cursor | None) -> Iterator[Q]:
     """Everything beyond the place, nearest first: the same but for the last column, but for the last two, …
 
-    Columns that run the same way are compared at once, which is one stretch.
+    Not compared as one row: SQLite looks up only the first column of it, and many sessions lost nothing.
     """
     if cursor is None:
         yield Q()
-        return
-    if len({column.is_falling for column in columns}) == 1 and None not in cursor.place:
-        yield Q(_compare_rows(columns, cursor))
         return
     for count in reversed(range(len(columns))):
         beyond = columns[count].beyond(cursor.place[count], forwards=cursor.forwards)
         if beyond is not None:
             same = [column.same(number) for column, number in zip(columns[:count], cursor.place, strict=False)]
             yield Q(*same, beyond)
-
-
-def _compare_rows(columns: Sequence[Column], cursor: Cursor) -> Func:
-    """(last_at, id) < (…, …), which both databases look up in an index."""
-    values = [
-        Value(column.decode(number), output_field=_FIELDS[column.name])
-        for column, number in zip(columns, cursor.place, strict=True)
-    ]
-    sign = "<" if columns[0].is_falling is cursor.forwards else ">"
-    left = Func(*(F(column.name) for column in columns), template="(%(expressions)s)")
-    right = Func(*values, template="(%(expressions)s)")
-    return Func(left, right, template="%(expressions)s", arg_joiner=f" {sign} ", output_field=BooleanField())
 
 
 def _encode(columns: Sequence[Column], values: Sequence[object]) -> Place:
