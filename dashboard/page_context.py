@@ -89,6 +89,7 @@ def _navigation(path: str, actor: Actor, team: Team | None) -> list[NavigationIt
         ("Overview", reverse("overview"), "g o"),
         ("Sessions", reverse("sessions"), "g s"),
         ("Breaks", reverse("ledger"), "g b"),
+        ("Compare", reverse("compare"), "g c"),
     ]
     if team:
         entries.append(("Team", reverse("team", args=[team.slug]), "g t"))

@@ -11,6 +11,7 @@ from dashboard.views.account import account, password
 from dashboard.views.audit_log import audit_log
 from dashboard.views.breaks import cache_break
 from dashboard.views.compactions import compaction
+from dashboard.views.compare import compare
 from dashboard.views.health import health, health_live, health_ready
 from dashboard.views.invitations import invitation, invitations, revoke_invitation
 from dashboard.views.jobs import cancel_job, jobs, retry_job
@@ -79,6 +80,7 @@ urlpatterns = [
     path("runs/<int:run_id>/cancel/", cancel_run, name="cancel_run"),
     path("runs/<int:run_id>/revisions/", revise_run, name="revise_run"),
     path("runs/<int:run_id>/compare/<int:other_id>/", compare_runs, name="compare_runs"),
+    path("compare/", compare, name="compare"),
     path("breaks/", ledger, name="ledger"),
     path("breaks/<int:break_id>/", cache_break, name="cache_break"),
     path("compactions/<int:compaction_id>/", compaction, name="compaction"),

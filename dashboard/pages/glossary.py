@@ -145,6 +145,10 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "A conversation of its own that the main one started.",
         "It has its own context and its own cache.",
     ),
+    "context growth": (
+        "By how many tokens the context rises from one call to the next, on average.",
+        "What a compaction takes away is not counted.",
+    ),
     "turn": (
         "A prompt of a person and everything until the answer to it.",
         "One turn usually holds several calls.",

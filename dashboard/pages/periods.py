@@ -96,6 +96,16 @@ class Period:
         return [self.first + number * _DAY for number in range(self.days)]
 
 
+def read_periods(query: Mapping[str, str], *, zone: tzinfo, now: datetime) -> tuple[Period, Period, bool]:
+    """Two to compare, and whether the first is the one right before the second: so where none is named."""
+    second = Period.read({"days": str(min(USUAL_DAYS)), **query}, zone=zone, now=now)
+    named = {"from": query.get("other_from", ""), "to": query.get("other_to", "")}
+    if not any(read_date(text) for text in named.values()):
+        return second.before, second, True
+    first = Period.read(named, zone=zone, now=now)
+    return first, second, (first.first, first.last) == (second.before.first, second.before.last)
+
+
 def read_date(text: str) -> date | None:
     """None for anything that is no date of this century."""
     try:

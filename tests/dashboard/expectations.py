@@ -93,6 +93,7 @@ PAGES: dict[str, Row] = {
     "GET ledger": everybody(200),
     "POST delete_session": Row(302, 403, 403, 302, 302, 404),
     "GET download_session": everybody(200, other=404),  # its numbers
+    "GET compare": everybody(200),
     "GET cache_break": everybody(200, other=404),
     "GET compaction": everybody(200, other=404),
     "GET sessions": everybody(200),
@@ -167,6 +168,8 @@ API: dict[str, ApiRow] = {
     "GET /api/v1/sessions/{session_id}/entries": ApiRow(403, 403, 403, 403, keys={"key content": 403}, other=404),
     "GET /api/v1/sessions/{session_id}/transcript": ApiRow(403, 403, 403, 403, keys={"key content": 403}, other=404),
     "GET /api/v1/breaks": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
+    "GET /api/v1/sessions/{session_id}/compare/{second_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "GET /api/v1/compare/periods": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
     "GET /api/v1/breaks/ledger": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
     "GET /api/v1/breaks/{break_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "GET /api/v1/compactions": ApiRow(200, 200, 200, 200, keys=READ_KEYS),

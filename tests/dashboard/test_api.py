@@ -97,6 +97,7 @@ def test_documentation_shows_every_operation_with_a_call_that_fits(owner: Client
     session = make_session(team, "s-1", owner=make_user("alice"))
     (loss,), (compaction,) = make_breaks(session, 1), make_compactions(session, 1)
     known = {"slug": "harbour", "session_id": session.pk, "break_id": loss.pk, "compaction_id": compaction.pk}
+    known["second_id"] = session.pk
     known["run_id"] = make_run(session).pk
     known["resumed_id"] = ResumedFile.objects.create(team=team, origin=session, external_id="r", size_bytes=1).pk
     for call in calls:
@@ -112,7 +113,7 @@ def test_documentation_shows_every_operation_with_a_call_that_fits(owner: Client
         # A run without a result, a session without content: understood, but there is nothing to do (409).
         fitting = (200, 409) if re.search("/runs|/resumed/|/transcript", call) else (200,)
         assert answer.status_code in fitting, (call, answer.content)
-    assert len(calls) == 31
+    assert len(calls) == 33
 
 
 def test_key_sees_its_own_team_only(owner: Client) -> None:

@@ -84,6 +84,7 @@ def furnish(team: Team) -> dict[str, object]:
         "run_id": make_run(session).pk,
         "other_id": make_run(session).pk,
         "tab": "settings",
+        "second_id": make_session(team, f"second of {team.slug}").pk,
         "list_name": "sessions",
         "view_id": SavedView.objects.create(owner=owner, team=team, list_name="sessions", name="Shared").pk,
         "form": "numbers",

@@ -1,0 +1,112 @@
+"""Two sessions, or two periods of a team, held against each other."""
+
+from datetime import date
+from decimal import Decimal
+
+from django.utils import timezone
+from ninja import Field, Query, Router, Schema
+from ninja.errors import HttpError
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.api.ledger import find_team
+from dashboard.api.listing import find_session
+from dashboard.api.request import ApiRequest
+from dashboard.api.schemas import Problem
+from dashboard.pages.comparison import Comparison, Scope, Side, compare_periods, compare_sessions
+from dashboard.pages.periods import read_periods
+from dashboard.person_zone import find_zone
+
+router = Router(tags=["compare"])
+
+
+class PeriodsCompared(Schema):
+    """The last seven days and the seven before them, unless days are named."""
+
+    team: str = Field("", max_length=200, description="The slug of one of your teams; needed when you have several.")
+    project: str = Field("", max_length=200)
+    developer: str = Field("", max_length=200)
+    first_day: date | None = Field(None, description="Of the second period, which is held against the first.")
+    last_day: date | None = None
+    other_first_day: date | None = Field(None, description="Of the first; left out: the days right before.")
+    other_last_day: date | None = None
+    zone: str = Field("UTC", max_length=60, description="Days begin at midnight of this time zone.")
+
+
+class SideOut(Schema):
+    name: str
+    detail: str
+    curves: dict[str, list[tuple[int, float]]] = Field(description="Figures by the number of a call or a day.")
+
+
+class ComparedOut(Schema):
+    figure: str
+    label: str
+    first: Decimal | float | int | None
+    second: Decimal | float | int | None
+    difference: Decimal | float | int | None
+    change: float | None = Field(description="As a share of the first; null where that is nothing or unknown.")
+    verdict: str = Field(description="better, worse, the same, or empty where neither way is better.")
+
+
+class ComparisonOut(Schema):
+    first: SideOut
+    second: SideOut
+    figures: list[ComparedOut] = Field(description="Dollars are list prices.")
+
+
+@router.get(
+    "/sessions/{int:session_id}/compare/{int:second_id}", response={200: ComparisonOut, 403: Problem, 404: Problem}
+)
+def compare_two_sessions(request: ApiRequest, session_id: int, second_id: int) -> dict[str, object]:
+    """The second session held against the first: context growth, hit rate, breaks, compactions and dollars."""
+    first, second = find_session(request, session_id), find_session(request, second_id)
+    return _describe(compare_sessions(request.auth, first, second))
+
+
+@router.get("/compare/periods", response={200: ComparisonOut, 403: Problem, 404: Problem, 422: Problem})
+def compare_two_periods(request: ApiRequest, asked: Query[PeriodsCompared]) -> dict[str, object]:
+    """The same of two periods of a team, a project or a developer, with curves by day."""
+    access.require_anywhere(request.auth, Act.SEE)
+    zone = find_zone(asked.zone)
+    if zone is None:
+        raise HttpError(422, "zone: expected the name of a time zone, such as Europe/Berlin.")
+    named = {
+        "from": asked.first_day,
+        "to": asked.last_day,
+        "other_from": asked.other_first_day,
+        "other_to": asked.other_last_day,
+    }
+    query = {name: day.isoformat() for name, day in named.items() if day}
+    scope = Scope(
+        find_team(request, asked.team), asked.project.replace("\x00", ""), asked.developer.replace("\x00", "")
+    )
+    first, second, is_before = read_periods(query, zone=zone, now=timezone.now())
+    return _describe(compare_periods(request.auth, scope, first, second, is_before=is_before))
+
+
+def _describe(found: Comparison) -> dict[str, object]:
+    return {
+        "first": _describe_side(found.first),
+        "second": _describe_side(found.second),
+        "figures": [
+            {
+                "figure": each.measure.name,
+                "label": each.measure.label,
+                "first": each.trend.before,
+                "second": each.trend.now,
+                "difference": each.trend.difference,
+                "change": each.trend.change,
+                "verdict": each.trend.verdict,
+            }
+            for each in found.figures
+        ],
+    }
+
+
+def _describe_side(side: Side) -> dict[str, object]:
+    return {
+        "name": side.name,
+        "detail": side.detail,
+        "curves": {name: list(each) for name, each in side.curves.items()},
+    }

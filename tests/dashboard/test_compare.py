@@ -1,0 +1,200 @@
+"""Two sessions and two periods held against each other: figures, signs, verdicts in words, and who may."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from dashboard.models import AgentSession, ApiCall, SessionHour, Team
+from dashboard.pages.trends import Trend, say_trend
+from tests.builders import make_many_sessions, make_session, make_team
+from tests.session_rows import make_breaks, make_compactions
+from tests.visitors import ask, count_queries, read, sign_in
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team("Harbour", owner="alice", viewer="vera")
+
+
+def make_talk(team: Team, name: str, contexts: list[int], **columns: object) -> AgentSession:
+    session = make_session(team, name, call_count=len(contexts), peak_tokens=max(contexts, default=0), **columns)
+    ApiCall.objects.bulk_create(
+        ApiCall(team=team, session=session, number=number, call_id=f"{name}-{number}", context_tokens=tokens)
+        for number, tokens in enumerate(contexts, 1)
+    )
+    return session
+
+
+def make_pair(team: Team) -> tuple[AgentSession, AgentSession]:
+    first = make_talk(
+        team, "first", [10_000, 12_000, 14_000], spent_usd=4, lost_usd=1, avoidable_usd=1, break_count=2,
+        read_tokens=50, input_tokens=50, project="web",
+    )  # fmt: skip
+    second = make_talk(
+        team, "second", [10_000, 11_000, 5_000, 6_000], spent_usd=2, break_count=1, read_tokens=90, input_tokens=10,
+        compaction_count=1, project="web",
+    )  # fmt: skip
+    return first, second
+
+
+def find_figures(client: Any, path: str) -> dict[str, dict[str, Any]]:
+    return {each["figure"]: each for each in ask(client, path)["figures"]}
+
+
+def test_second_session_is_held_against_the_first(team: Team) -> None:
+    first, second = make_pair(team)
+    client = sign_in("vera")
+    told = find_figures(client, f"sessions/{first.pk}/compare/{second.pk}")
+    expected: dict[str, tuple[Any, Any, str]] = {
+        "growth_tokens": (2000, 666, "better"),
+        "hit_rate": (0.5, 0.9, "better"),
+        "breaks": (2, 1, "better"),
+        "lost_usd": ("1.00000000", "0.00000000", "better"),
+        "compactions": (0, 1, "worse"),
+        "calls": (3, 4, ""),
+        "turns": (0, 0, "the same"),
+    }
+    for name, (before, now, verdict) in expected.items():
+        figure = told[name]
+        assert (Decimal(figure["first"]), Decimal(figure["second"])) == (Decimal(before), Decimal(now)), name
+        assert figure["verdict"] == verdict, name
+    assert told["hit_rate"]["change"] == pytest.approx(0.8)
+    page = read(client, f"/compare/?first={first.pk}&second={second.pk}")
+    row = page.split(">Cache breaks</th>")[1].split("</tr>")[0]
+    assert "−1<" in row  # noqa: RUF001
+    assert "−50%" in row  # noqa: RUF001
+    assert ">better</span>" in row
+    assert "+40 points" in page
+    assert 'id="compared-context-figure"' in page
+
+
+def test_what_is_not_known_is_not_judged(team: Team) -> None:
+    bare = make_session(team, "bare", call_count=2, unpriced_count=2)
+    first, _ = make_pair(team)
+    told = find_figures(sign_in("vera"), f"sessions/{bare.pk}/compare/{first.pk}")
+    for name in ("growth_tokens", "hit_rate", "spent_usd", "lost_usd", "lost_share", "call_usd"):
+        assert told[name]["first"] is None, name
+        assert told[name]["verdict"] == "", name
+    assert "unknown" in read(sign_in("vera"), f"/compare/?first={bare.pk}&second={first.pk}")
+
+
+def keep_hour(session: AgentSession, days_ago: float, **columns: Any) -> None:
+    at = (timezone.now() - timedelta(days=days_ago)).replace(minute=0, second=0, microsecond=0)
+    given = {"call_count": 10, "input_tokens": 1000, "read_tokens": 900, "spent_usd": Decimal(2), **columns}
+    SessionHour.objects.create(team=session.team, session=session, hour_at=at, **given)
+
+
+def fill_periods(team: Team) -> None:
+    web = make_session(team, "web", project="web", developer="mia")
+    api = make_session(team, "api", project="api", developer="tom")
+    keep_hour(web, 1, lost_usd=Decimal(1))
+    keep_hour(api, 2, spent_usd=Decimal(6))
+    keep_hour(web, 9, input_tokens=3000)
+    now = timezone.now()
+    make_breaks(web, 2, at=now - timedelta(days=1), is_avoidable=True, lost_usd=Decimal("0.5"))
+    make_breaks(web, 1, at=now - timedelta(days=9))
+    make_breaks(web, 5, at=now - timedelta(days=1), is_counted=False)
+    make_compactions(api, 3, at=now - timedelta(days=2), is_mid_task=True)
+
+
+def test_last_days_are_held_against_the_days_before(team: Team) -> None:
+    fill_periods(team)
+    told = find_figures(sign_in("vera"), "compare/periods")
+    pairs = {name: (each["first"], each["second"]) for name, each in told.items()}
+    assert pairs["calls"] == (10, 20)
+    assert pairs["sessions"] == (1, 2)
+    assert pairs["breaks"] == (1, 2)
+    assert pairs["prompt_tokens"] == (300, 100)
+    assert pairs["mid_task"] == (0, 3)
+    assert [Decimal(figure) for figure in pairs["spent_usd"]] == [2, 8]
+    assert [Decimal(figure) for figure in pairs["avoidable_usd"]] == [0, 1]
+    assert told["breaks"]["verdict"] == "worse"
+
+
+@pytest.mark.parametrize(
+    ("query", "calls"),
+    [("project=web", (10, 10)), ("developer=tom", (0, 10)), ("project=none", (0, 0))],
+)
+def test_project_and_developer_cut_both_sides(team: Team, query: str, calls: tuple[int, int]) -> None:
+    fill_periods(team)
+    client = sign_in("vera")
+    told = find_figures(client, f"compare/periods?{query}")["calls"]
+    assert (told["first"], told["second"]) == calls
+    read(client, f"/compare/?{query}")
+
+
+def test_any_two_periods_can_be_named(team: Team) -> None:
+    fill_periods(team)
+    day = (timezone.now() - timedelta(days=9)).date()
+    today = timezone.now().date()
+    told = find_figures(
+        sign_in("vera"),
+        f"compare/periods?first_day={today - timedelta(days=3)}&last_day={today}"
+        f"&other_first_day={day}&other_last_day={day}",
+    )["calls"]
+    assert (told["first"], told["second"]) == (10, 20)
+    page = read(sign_in("vera"), f"/compare/?from={today}&to={today}&other_from={day}&other_to={day}")
+    assert f"{day} to {day}" in page
+
+
+def test_second_session_is_chosen_from_the_same_project_or_by_search(team: Team) -> None:
+    first, second = make_pair(team)
+    make_session(team, "elsewhere", project="api")
+    client = sign_in("vera")
+    assert f'href="/compare/?first={first.pk}"' in read(client, f"/sessions/{first.pk}/")
+    page = read(client, f"/compare/?first={first.pk}")
+    assert f"first={first.pk}&amp;second={second.pk}" in page
+    assert "elsewhe" not in page
+    assert "elsewhe" in read(client, f"/compare/?first={first.pk}&text=elsewhere")
+    assert "No session matches" in read(client, f"/compare/?first={first.pk}&text=nowhere")
+
+
+def test_outsider_compares_nothing_of_the_team(team: Team) -> None:
+    first, second = make_pair(team)
+    make_team("Marina", owner="charlie")
+    stranger, pair = sign_in("charlie"), f"first={first.pk}&second={second.pk}"
+    for query in (pair, f"first={first.pk}", "team=harbour", "first=x", f"first={10**18}"):
+        assert stranger.get(f"/compare/?{query}").status_code == 404, query
+    for path in (f"sessions/{first.pk}/compare/{second.pk}", "compare/periods?team=harbour"):
+        assert stranger.get(f"/api/v1/{path}").status_code == 404, path
+    assert "No team yet" in read(sign_in("nobody"), "/compare/")
+
+
+def test_title_is_for_those_who_may_read_it(team: Team) -> None:
+    first, second = make_pair(team)
+    AgentSession.objects.update(title="Secret plan")
+    assert "Secret plan" not in read(sign_in("vera"), f"/compare/?first={first.pk}&second={second.pk}")
+
+
+def test_number_of_queries_does_not_grow(team: Team) -> None:
+    client = sign_in("vera")
+    first, second = make_pair(team)
+    urls = (f"/compare/?first={first.pk}&second={second.pk}", "/compare/", f"/compare/?first={first.pk}")
+    few = [count_queries(client, url) for url in urls]
+    ApiCall.objects.bulk_create(
+        ApiCall(team=team, session=first, number=number, call_id=f"more-{number}", context_tokens=number)
+        for number in range(10, 1010)
+    )
+    for session in make_many_sessions(team, 100, project="web"):
+        keep_hour(session, 1)
+    assert [count_queries(client, url) for url in urls] == few
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "words"),
+    [
+        (Decimal(2), Decimal(1), "−50% against the days before, better"),  # noqa: RUF001
+        (Decimal(1), Decimal(2), "+100% against the days before, worse"),
+        (1, 1, "as in the days before"),
+        (0, 3, "none in the days before"),
+        (None, 3, ""),
+        (1000, 1001, "+<1% against the days before, worse"),
+    ],
+)
+def test_trend_is_told_in_words(before: Any, now: Any, words: str) -> None:
+    assert say_trend(Trend(before, now, is_less_better=True), against="the days before") == words
