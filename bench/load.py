@@ -57,7 +57,10 @@ class Place:
             ["ps", "-o", "rss=,args=", "--ppid", str(self.supervisor_pid)], capture_output=True, text=True, check=True
         )
         lines = [line.split(maxsplit=1) for line in told.stdout.splitlines()]
-        return sum(int(size) for size, command in lines if command.rstrip().endswith("web")) / 1024
+        webs = [int(size) for size, command in lines if command.rstrip().endswith("web")]
+        if not webs:
+            sys.exit("No web process was found below the supervisor.")
+        return sum(webs) / 1024
 
 
 @dataclass

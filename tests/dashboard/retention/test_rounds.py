@@ -4,6 +4,8 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.test import Client
+from django.urls import reverse
 
 from dashboard.jobs.perform import perform_due
 from dashboard.models import (
@@ -12,9 +14,11 @@ from dashboard.models import (
     CompactionRun,
     DeletedSession,
     Job,
+    Membership,
     ObservedCompaction,
     PromptShape,
     TeamPolicy,
+    User,
 )
 from dashboard.pages.session_download import _list_lines
 from dashboard.retention import forgetting
@@ -68,6 +72,26 @@ def test_all_words_of_an_old_session_go_and_all_numbers_stay(monkeypatch: pytest
     assert compaction.losses == {"parts": [["wishes", 30, 1, 2]], "lost_count": 1, "lost": []}
     assert CompactionRun.objects.get().content_removed_at is not None
     assert apply("again") == {}
+
+
+def test_pages_say_that_retention_took_the_words_and_keep_their_numbers(client: Client) -> None:
+    origin = make_origin()
+    session = furnish(origin, make_talk(at=LONG_AGO))
+    TeamPolicy.objects.update(content_days=30)
+    apply()
+    Membership.objects.update(content_grant=True)
+    client.force_login(User.objects.get(username="olga"))
+    compaction, run = ObservedCompaction.objects.get(), CompactionRun.objects.get()
+    pages = [
+        *(reverse("session", args=[session.pk]), reverse("session_tab", args=[session.pk, "context"])),
+        *(reverse("compaction", args=[compaction.pk]), reverse("run", args=[run.pk])),
+    ]
+    for address in pages:
+        page = client.get(address).content.decode()
+        assert "team's retention" in page.replace("&#x27;", "'"), address
+        assert "keeps numbers only" not in page, address
+    told = client.get(f"/api/v1/compactions/{compaction.pk}").json()
+    assert told["content"] == "removed"
 
 
 def test_words_do_not_come_back_when_the_file_is_read_again() -> None:
