@@ -70,7 +70,9 @@ def furnish(origin: Origin, talk: Conversation) -> AgentSession:
     )
     run = make_run(session, created_at=ended_at, instructions=WORD, details=compress(WORD.encode()))
     run.attempts.create(number=1, path="plain")
-    RunRevision.objects.create(run=run, number=1, text=WORD, analysis=WORD, losses={"parts": [], "lost_count": 1, "lost": [WORD]})
+    RunRevision.objects.create(
+        run=run, number=1, text=WORD, analysis=WORD, losses={"parts": [], "lost_count": 1, "lost": [WORD]}
+    )
     ResumedFile.objects.create(team=origin.team, run=run, origin=session, external_id="r", path="/x", size_bytes=1)
     return session
 
