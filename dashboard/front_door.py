@@ -33,6 +33,8 @@ BODY_STALL_SECONDS = 30.0
 ALWAYS_ANSWERED = frozenset({"/health/live"})
 # What programs send, and send again when told to wait. Few of them at once, so that pages do not stand behind them.
 SENDING_PATHS = ("/v1/", "/ingest/", "/api/v1/ingest/")
+# Open for as long as somebody looks at a page; they have a limit of their own.
+NOT_COUNTED = frozenset({"/live/stream"})
 MACHINE_PATHS = ("/api/", "/v1/", "/ingest/")
 PATH_SHOWN = 300
 
@@ -151,13 +153,14 @@ class FrontDoor:
         exchange = Exchange(scope, send, self.headers)
         started = time.perf_counter()
         is_sending = scope["path"].startswith(SENDING_PATHS)
-        self.in_flight += 1
+        is_counted = scope["path"] not in NOT_COUNTED
+        self.in_flight += is_counted
         self.sending += is_sending
         outside = current_request_id.set(exchange.id)
         try:
             await self._decide(exchange, receive)
         finally:
-            self.in_flight -= 1
+            self.in_flight -= is_counted
             self.sending -= is_sending
             log.info(
                 "request",

@@ -1,33 +1,40 @@
 """Django behind ASGI with one hop into a thread for each request, and threads that keep their database connection.
+What open pages ask for needs no thread.
 
 Django's own handler changes between the event loop and a thread at every middleware that knows only one of them, and
 starts a thread for every request, which opens the database anew.
 """
 
 import asyncio
+import io
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from http import HTTPStatus
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeVar, cast
 
 from asgiref.sync import ThreadSensitiveContext
-from django.core.exceptions import RequestAborted
+from django.core.exceptions import PermissionDenied, RequestAborted, SuspiciousOperation
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.core.signals import request_started
 from django.db import close_old_connections
-from django.http import FileResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import set_script_prefix
+from django.urls import resolve, set_script_prefix
 
 # Started when no idle one is there. So many that a page does not wait behind uploads that wait for the database.
 MOST_THREADS = 64
+LIVE = "/live/"  # dashboard/views/live.py: asynchronous to the last, and they find out themselves who is asking
 
 _T = TypeVar("_T")
 _Body = SpooledTemporaryFile[bytes]
 _Message = Mapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
+
+log = logging.getLogger(__name__)
 
 
 class PageHandler(ASGIHandler):
@@ -41,6 +48,9 @@ class PageHandler(ASGIHandler):
         super().load_middleware(is_async=False)
 
     async def __call__(self, scope: dict[str, Any], receive: _Receive, send: _Send) -> None:
+        if scope["path"].startswith(LIVE):
+            await self.answer_in_loop(scope, receive, send)
+            return
         try:
             body = await self.read_body(receive)
         except RequestAborted:
@@ -83,3 +93,47 @@ class PageHandler(ASGIHandler):
     async def _hop(self, function: Callable[..., _T], *arguments: Any) -> _T:
         # What the front door noted of the request, its id, goes along.
         return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, function, *arguments)
+
+    async def answer_in_loop(self, scope: dict[str, Any], receive: _Receive, send: _Send) -> None:
+        """Without middleware and threads. Whoever leaves ends the stream that was opened for them."""
+        response = await ask_view(self.request_class(scope, io.BytesIO()))
+        if not response.streaming:
+            await self.send_response(response, send)
+            return
+        sending = asyncio.ensure_future(self.send_response(response, send))
+        leaving = asyncio.ensure_future(wait_for_leave(receive))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+
+
+async def ask_view(request: HttpRequest) -> HttpResponseBase:
+    try:
+        request.get_host()  # refuses names that are not ours, as the middleware does for pages
+        view = resolve(request.path_info)
+        response: HttpResponseBase = await view.func(request, *view.args, **view.kwargs)
+    except (Http404, PermissionDenied, SuspiciousOperation) as refusal:
+        return say(STATUSES[next(kind for kind in STATUSES if isinstance(refusal, kind))])
+    except Exception:
+        log.exception("a part of a page cannot be drawn", extra={"path": request.path[:300]})
+        return say(HTTPStatus.INTERNAL_SERVER_ERROR)
+    return response
+
+
+STATUSES: dict[type[Exception], HTTPStatus] = {
+    Http404: HTTPStatus.NOT_FOUND,
+    PermissionDenied: HTTPStatus.FORBIDDEN,
+    SuspiciousOperation: HTTPStatus.BAD_REQUEST,
+}
+
+
+def say(status: HTTPStatus) -> HttpResponse:
+    return HttpResponse(f"{status.phrase}\n", status=status, content_type="text/plain; charset=utf-8")
+
+
+async def wait_for_leave(receive: _Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

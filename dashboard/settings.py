@@ -46,6 +46,8 @@ MAX_SENDING_IN_FLIGHT = read_int("PLIMSOLL_MAX_SENDING_IN_FLIGHT", 32, low=1, hi
 KEY_REQUESTS_PER_MINUTE = read_int("PLIMSOLL_KEY_REQUESTS_PER_MINUTE", 6000, low=0, high=10_000_000)
 KEY_MIB_PER_MINUTE = read_int("PLIMSOLL_KEY_MIB_PER_MINUTE", 1024, low=0, high=1_000_000)
 RETRY_AFTER_SECONDS = 5  # told with every 503
+LIVE_STREAMS = read_int("PLIMSOLL_LIVE_STREAMS", 200, low=0, high=10_000)  # of a web process; further pages ask
+LIVE_LOOK_SECONDS = 0.3  # between two looks for changes, for all pages of a process together
 
 
 def _shown_host(host: str) -> str:

@@ -17,6 +17,7 @@ from dashboard.views.invitations import invitation, invitations, revoke_invitati
 from dashboard.views.jobs import cancel_job, jobs, retry_job
 from dashboard.views.keys import keys, limit_key, revoke_key
 from dashboard.views.ledger import ledger
+from dashboard.views.live import live_changes, live_offer, live_overview, live_rows, live_session, live_stream
 from dashboard.views.new_run import new_run
 from dashboard.views.overview import overview
 from dashboard.views.prompt_lint import prompt_lint
@@ -95,6 +96,13 @@ urlpatterns = [
     path("health/live", health_live, name="health_live"),
     path("health/ready", health_ready, name="health_ready"),
     path("styleguide/", styleguide, name="styleguide"),
+    # Answered in the event loop: dashboard/page_handler.py.
+    path("live/stream", live_stream, name="live_stream"),
+    path("live/changes", live_changes, name="live_changes"),
+    path("live/rows", live_rows, name="live_rows"),
+    path("live/offer", live_offer, name="live_offer"),
+    path("live/sessions/<int:session_id>", live_session, name="live_session"),
+    path("live/overview/<slug:slug>", live_overview, name="live_overview"),
     path("v1/logs", otlp_logs, name="otlp_logs"),
     path("v1/metrics", otlp_metrics, name="otlp_metrics"),
     path("v1/traces", otlp_traces, name="otlp_traces"),

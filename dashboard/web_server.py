@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from dashboard.accounts.passwords import has_password_protected_owner
+from dashboard.live.streams import Streams
 from dashboard.loading import loading
 
 BACKLOG = 2048
@@ -85,6 +86,16 @@ def refuse_open_door() -> str | None:
     )
 
 
+class WebServer(uvicorn.Server):
+    """Ends what would never end by itself before it waits for what is in flight."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Known by now: with the application's addresses it was loaded.
+        streams: Streams = import_string("dashboard.live.room.streams")
+        streams.end_all()
+        await super().shutdown(sockets)
+
+
 def serve(listening: socket.socket) -> None:
     """Returns when the process was told to stop and every request in flight is answered."""
     with loading():
@@ -108,7 +119,7 @@ def serve(listening: socket.socket) -> None:
         timeout_graceful_shutdown=GRACEFUL_STOP_SECONDS,
     )
     set_garbage_aside()
-    uvicorn.Server(config).run(sockets=[listening])
+    WebServer(config).run(sockets=[listening])
 
 
 def set_garbage_aside() -> None:

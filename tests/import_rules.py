@@ -84,7 +84,10 @@ DOORS = (
             "compaction",
             "dashboard.jobs",
             "dashboard.policies.in_force",
-            *(f"dashboard.runs.{name}" for name in ("choices", "spend", "preview", "endings", "team_settings")),
+            *(
+                f"dashboard.runs.{name}"
+                for name in ("change_notes", "choices", "spend", "preview", "endings", "team_settings")
+            ),
         ),
     ),
     Door(
@@ -100,6 +103,9 @@ DOORS = (
         ),
     ),
     Door(("dashboard.runs",), never=("dashboard.views", "dashboard.api")),
+    Door(
+        ("dashboard.live",), never=("dashboard.views", "dashboard.api", "dashboard.ingest", "dashboard.runs", "celery")
+    ),
     Door(
         ("dashboard.accounts",),
         only_here=(

@@ -10,7 +10,7 @@ from compaction.transcripts.entries import Entry
 from dashboard.ingest.kept_losses import describe_losses
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.jobs.run import JobRun
-from dashboard.models import AgentSession, CompactionKind, ObservedCompaction
+from dashboard.models import AgentSession, CompactionKind, ObservedCompaction, SessionChange
 
 
 def audit_compactions(run: JobRun) -> None:
@@ -25,6 +25,7 @@ def audit_compactions(run: JobRun) -> None:
         report = audit(read_thread(session, compaction.agent_id).entries, compaction.entry_uuid) if session else None
         with run.writing():
             _keep(compaction, report)
+            SessionChange.objects.note(compaction.team_id, [compaction.session_id])
         audited += 1
         run.report(done=audited)
     with run.finishing() as result:

@@ -27,6 +27,7 @@ from dashboard.models import (
     EntrySegment,
     ObservedCompaction,
     ResumedFile,
+    SessionChange,
     SessionHour,
     Team,
     Thread,
@@ -51,6 +52,7 @@ def record_new(
             if follow_up is not None:
                 for each in recorded:
                     follow_up(each)
+            SessionChange.objects.note(source.team.pk, [each.session_pk for each in recorded])
     except OperationalError:
         raise
     except (DatabaseError, OverflowError):

@@ -29,6 +29,7 @@ from dashboard.models import (
     ObservedCompaction,
     PromptShape,
     ResumedFile,
+    SessionChange,
     SessionHour,
     ShapeUse,
     Team,
@@ -118,6 +119,9 @@ def record(source: Source, observed: ObservedSession, follow_up: FollowUp | None
                 recorded = _write(source, observed, draft)
                 if recorded is not None and follow_up is not None:
                     follow_up(recorded)
+                if recorded is not None:
+                    changed = (recorded.session_pk, *recorded.also_changed)
+                    SessionChange.objects.note(source.team.pk, changed)
         except IntegrityError:
             continue  # another process made the same session, segment or call first: look again
         if recorded is not None:

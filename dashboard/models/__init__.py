@@ -24,6 +24,7 @@ from dashboard.models.job import Beat, Job, JobState
 from dashboard.models.observed_compaction import CompactionKind, ObservedCompaction
 from dashboard.models.prompt_shape import PromptShape, ShapeUse
 from dashboard.models.saved_view import ListName, SavedView
+from dashboard.models.session_change import ChangeCounter, SessionChange, sessions_changed
 from dashboard.models.sign_in_link import SignInLink
 from dashboard.models.summarizer_settings import DaySpend, SummarizerSettings
 from dashboard.models.team import Membership, Role, Team
@@ -42,6 +43,7 @@ __all__ = [
     "Beat",
     "CacheBreak",
     "CapturedRequest",
+    "ChangeCounter",
     "ChangedHour",
     "CompactionKind",
     "CompactionRun",
@@ -68,6 +70,7 @@ __all__ = [
     "RunState",
     "SavedView",
     "Scope",
+    "SessionChange",
     "SessionHour",
     "ShapeUse",
     "SignInLink",
@@ -81,4 +84,5 @@ __all__ = [
     "UnansweredCall",
     "UnansweredKind",
     "User",
+    "sessions_changed",
 ]

@@ -13,7 +13,7 @@ from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.windows import ModelInUse
 from dashboard.jobs.run import JobFailed, JobRun
-from dashboard.models import AgentSession, Team
+from dashboard.models import AgentSession, SessionChange, Team
 from dashboard.policies.in_force import find_policy
 from dashboard.session_levels import SessionLevel, place_on_lines
 
@@ -71,6 +71,7 @@ def _relevel_batch(team: Team, target: int) -> tuple[int, int] | None:
     with connection.cursor() as cursor:
         cursor.executemany(_WRITE, changed)
     AgentSession.objects.filter(pk__in=[row[0] for row in batch]).update(policy_version=settings.version)
+    SessionChange.objects.note(team.pk, [row[-1] for row in changed])
     return len(batch), len(changed)
 
 

@@ -13,6 +13,7 @@ from compaction.ports import Stage
 from dashboard.jobs.run import JobRun
 from dashboard.models import CompactionRun, JobState, RunState
 from dashboard.runs.attempt_rows import close_lost_attempts
+from dashboard.runs.change_notes import tell_pages
 from dashboard.runs.spend import settle
 
 OPEN_STATES = [RunState.QUEUED, RunState.RUNNING]
@@ -32,6 +33,7 @@ def close_run(run_id: int, state: RunState, *, now: datetime, code: str = "", se
     )
     if closed:
         settle_run(run_id)
+        tell_pages(run_id)
     return bool(closed)
 
 

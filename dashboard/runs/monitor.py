@@ -10,6 +10,7 @@ from compaction.events import Event
 from compaction.ports import Stage
 from dashboard.jobs.run import JobRun
 from dashboard.models import CompactionRun, RunState
+from dashboard.runs.change_notes import tell_pages
 
 PROGRESS_EVERY_SECONDS = 1.0
 _ENDS = frozenset({Stage.DONE, Stage.FAILED, Stage.CANCELLED})
@@ -32,6 +33,7 @@ class RunMonitor:
             CompactionRun.objects.filter(pk=self._run_id).update(
                 stage=stage, stage_at=timezone.now(), state=RunState.RUNNING, written_tokens=0
             )
+            tell_pages(self._run_id)
         self._job.report(note=stage.value)
 
     def keep_alive(self, output_tokens: int) -> None:

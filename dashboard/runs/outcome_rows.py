@@ -15,6 +15,7 @@ from dashboard.ingest.kept_losses import describe_losses
 from dashboard.ingest.segments import compress
 from dashboard.models import CompactionRun, RunRevision, RunState
 from dashboard.runs.basis import COUNTED, ESTIMATE, Basis
+from dashboard.runs.change_notes import tell_pages
 
 
 def keep_outcome(
@@ -70,6 +71,7 @@ def keep_clearing(run: CompactionRun, basis: Basis, outcome: MicroOutcome, *, no
 def _end_run(run: CompactionRun, *, now: datetime, **columns: object) -> None:
     ended = {"state": RunState.DONE, "stage": Stage.DONE, "stage_at": now, "finished_at": now}
     CompactionRun.objects.filter(pk=run.pk).update(**ended, **columns)
+    tell_pages(run.pk)
 
 
 def pack_lines(entries: Iterable[Entry]) -> bytes:

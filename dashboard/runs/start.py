@@ -9,6 +9,7 @@ from dashboard.access import Actor
 from dashboard.jobs.control import cancel_job
 from dashboard.jobs.post import URGENT, post_job
 from dashboard.models import AgentSession, CompactionRun, RunState
+from dashboard.runs.change_notes import tell_pages
 from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.endings import close_run, close_stranded, list_stranded
 from dashboard.runs.preview import Preview, preview_run
@@ -47,6 +48,7 @@ def start_run(
                 JOB_KIND, key=f"compact run {run.pk}", team=session.team, payload={"run": run.pk}, priority=URGENT
             )
             CompactionRun.objects.filter(pk=run.pk).update(job=job)
+            tell_pages(run.pk)
     except IntegrityError:
         _refuse_second(session, choices.agent_id)  # somebody was quicker
         raise

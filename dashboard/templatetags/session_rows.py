@@ -98,9 +98,9 @@ def _draw_row(row: SessionRow, now: datetime, zone: tzinfo, shown: frozenset[str
         f'<td class="num dim">{say_ago(session.last_at, now, zone)}</td>',
     )
     if len(shown) == len(cells):
-        return f"<tr>{first}{''.join(cells)}</tr>"
+        return f'<tr data-session="{session.pk}">{first}{"".join(cells)}</tr>'
     chosen = [cell for name, cell in zip(ALL_COLUMNS, cells, strict=True) if name in shown]
-    return f"<tr>{first}{''.join(chosen)}</tr>"
+    return f'<tr data-session="{session.pk}">{first}{"".join(chosen)}</tr>'
 
 
 def _split_range(words: str) -> str:

@@ -1,6 +1,6 @@
 """The first page: is anything wrong now, what does it cost, where to click; and what a new installation still lacks."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -12,12 +12,13 @@ from django.views.decorators.http import require_safe
 from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.charts.money import draw_spend_per_day
+from dashboard.live.page_state import note_page_state
 from dashboard.models import Team
 from dashboard.page_context import current_team
 from dashboard.page_request import PageRequest
-from dashboard.pages.fleet import Fleet, above_filters, look_at_fleet, risk_filters
-from dashboard.pages.session_filters import ActiveWithin, SessionFilters, SortName
-from dashboard.words import say_percent, say_usd
+from dashboard.pages.fleet import look_at_fleet, risk_filters
+from dashboard.pages.session_filters import SessionFilters
+from dashboard.pages.tiles import list_tiles, list_url
 
 
 @dataclass(frozen=True)
@@ -28,22 +29,12 @@ class Step:
     is_done: bool
 
 
-@dataclass(frozen=True)
-class Tile:
-    """A number, what stands behind it, and the list it is counted from."""
-
-    label: str
-    figure: str
-    detail: str
-    url: str
-    style: str = ""
-
-
 @require_safe
 def overview(request: PageRequest) -> HttpResponse:
     team = current_team(request, request.actor)
     if team is None:
         return render(request, "overview/page.html", {"team": None})
+    live = note_page_state([team])
     fleet = look_at_fleet(request.actor, team, now=timezone.now())
     steps = first_steps(request.actor, team)
     context = {
@@ -54,58 +45,16 @@ def overview(request: PageRequest) -> HttpResponse:
         "fleet": fleet,
         "is_local": settings.LOCAL_MODE,
         "may_send": request.actor.may(Act.INGEST, team),
+        "live": live,
     }
     if fleet:
         context |= {
             "tiles": list_tiles(team, fleet),
             "chart": draw_spend_per_day("spend-per-day", fleet.numbers.days),
-            "risk_url": _list_url(risk_filters(team) if fleet.is_recent else SessionFilters(team=team.slug)),
+            "risk_url": list_url(risk_filters(team) if fleet.is_recent else SessionFilters(team=team.slug)),
             "zone": timezone.get_current_timezone_name(),
         }
     return render(request, "overview/page.html", context)
-
-
-def list_tiles(team: Team, fleet: Fleet) -> list[Tile]:
-    numbers = fleet.numbers
-    today = SessionFilters(team=team.slug, active=ActiveWithin.TODAY)
-    past_auto = f"{numbers.past_auto_count:,} past auto-compact" if numbers.past_auto_count else "of the last 24 hours"
-    return [
-        Tile(
-            "Live sessions",
-            f"{numbers.live_count:,}",
-            f"{numbers.today_count:,} active today",
-            _list_url(SessionFilters(team=team.slug, active=ActiveWithin.LIVE)),
-        ),
-        Tile(
-            "Above a line",
-            f"{numbers.above_count:,}",
-            past_auto,
-            _list_url(above_filters(team)),
-            "bad" if numbers.above_count else "",
-        ),
-        Tile(
-            "Spend today",
-            say_usd(numbers.spent_today_usd),
-            "list price",
-            _list_url(replace(today, sort=SortName.SPEND)),
-        ),
-        Tile(
-            "Lost to breaks today",
-            say_usd(numbers.lost_today_usd),
-            "nothing spent yet" if numbers.lost_share is None else f"{say_percent(numbers.lost_share)} of the spend",
-            _list_url(replace(today, has_breaks=True, sort=SortName.LOST)),
-        ),
-        Tile(
-            "Cache hit rate today",
-            "–" if numbers.hit_rate_today is None else say_percent(numbers.hit_rate_today),  # noqa: RUF001
-            "no prompt yet" if numbers.hit_rate_today is None else "of all prompt tokens",
-            _list_url(today),
-        ),
-    ]
-
-
-def _list_url(filters: SessionFilters) -> str:
-    return f"{reverse('sessions')}?{filters.query}"
 
 
 def first_steps(actor: Actor, team: Team) -> list[Step]:

@@ -9,10 +9,11 @@ from django.http import Http404, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from dashboard import access
+from dashboard.live.page_state import note_page_state
 from dashboard.models import AgentSession
 from dashboard.page_request import PageRequest
+from dashboard.pages.session_tabs import FIRST_TAB
 from dashboard.views import session_breaks, session_compactions, session_context, session_settings, session_timeline
-from dashboard.views.session_frame import FIRST_TAB
 
 TABS: dict[str, Callable[[PageRequest, AgentSession], HttpResponseBase]] = {
     FIRST_TAB: session_timeline.show,
@@ -36,4 +37,6 @@ def session_tab(request: PageRequest, session_id: int, tab: str) -> HttpResponse
 def _show(request: PageRequest, session_id: int, tab: str) -> HttpResponseBase:
     if tab not in TABS:
         raise Http404("No such tab.")
+    # Part of a page goes into one that remembers this already.
+    request.live = None if request.htmx else note_page_state(access.teams(request.actor))
     return TABS[tab](request, access.find_session(request.actor, session_id))

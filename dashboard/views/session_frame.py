@@ -1,10 +1,7 @@
 """What all tabs of a session share: the header, the tabs, and the choice between page and fragment."""
 
-from dataclasses import dataclass
-
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.utils import timezone
 
 from dashboard import access
@@ -14,17 +11,7 @@ from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.session_page import SessionHeader, read_header
 from dashboard.pages.session_runs import look_at_runs
-
-FIRST_TAB = "timeline"
-
-
-@dataclass(frozen=True)
-class Tab:
-    name: str
-    label: str
-    url: str
-    count: int | None
-    is_current: bool
+from dashboard.pages.session_tabs import count_shown, list_tabs
 
 
 def render_tab(
@@ -42,6 +29,9 @@ def render_tab(
         "session": session,
         "reads_content": access.reads_content(request.actor, session),
         "frame": "session/_fragment.html" if request.htmx else "base.html",
+        "tab": tab,
+        "shown_count": count_shown(session, tab),
+        "live": request.live,
     }
     if not request.htmx:
         header = header or read_header(request.actor, session, now=timezone.now())
@@ -53,20 +43,3 @@ def render_tab(
             "indicator": draw_indicator("gauge", standing.lines, standing.reading) if standing.lines else None,
         }
     return render(request, f"session/{tab}.html", shared | context)
-
-
-def list_tabs(session: AgentSession, current: str) -> list[Tab]:
-    named: list[tuple[str, str, int | None]] = [
-        (FIRST_TAB, "Timeline", None),
-        ("compactions", "Compactions", session.compaction_count),
-        ("breaks", "Cache breaks", session.break_count),
-        ("context", "Context", None),
-        ("settings", "Settings in force", None),
-    ]
-    return [Tab(name, label, tab_url(session, name), count, name == current) for name, label, count in named]
-
-
-def tab_url(session: AgentSession, tab: str) -> str:
-    if tab == FIRST_TAB:
-        return reverse("session", args=[session.pk])
-    return reverse("session_tab", args=[session.pk, tab])

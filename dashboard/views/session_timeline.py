@@ -16,10 +16,11 @@ from dashboard.page_request import PageRequest
 from dashboard.pages.session_call import read_call
 from dashboard.pages.session_calls import read_calls, read_order, read_page
 from dashboard.pages.session_page import read_header, read_threads
+from dashboard.pages.session_tabs import FIRST_TAB, tab_url
 from dashboard.pages.session_timeline import draw_session
 from dashboard.pages.unanswered_calls import read_unanswered
 from dashboard.views.exports import read_format, send_export
-from dashboard.views.session_frame import FIRST_TAB, render_tab, tab_url
+from dashboard.views.session_frame import render_tab
 
 CALL_PLACE, TABLE_PLACE = "call-details", "calls-table"  # ids in the page that htmx fills
 

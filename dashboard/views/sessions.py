@@ -10,6 +10,7 @@ from django_htmx.http import push_url
 
 from dashboard import access
 from dashboard.exports.sessions import export_sessions
+from dashboard.live.page_state import note_page_state
 from dashboard.models import ListName
 from dashboard.page_request import PageRequest
 from dashboard.pages import gauges
@@ -29,6 +30,7 @@ def sessions(request: PageRequest) -> HttpResponseBase:
     if wanted := read_format(request):
         return send_export(request, export_sessions(request.actor, filters, now=timezone.now()), wanted)
     cursor = _read_cursor(request, filters)
+    live = note_page_state(access.teams(request.actor))
     found = gauges.list_sessions(request.actor, filters, now=timezone.now(), cursor=cursor)
     columns = pick_columns(request.actor.user.session_columns if request.actor.user else ())
     context: dict[str, object] = {
@@ -36,6 +38,7 @@ def sessions(request: PageRequest) -> HttpResponseBase:
         "columns": columns,
         "share_teams": access.teams(request.actor),
         "offered_columns": offer_columns(columns),
+        "live": live,
         "filters": filters,
         "is_first": cursor is None,
         "may_upload": request.actor.may_anywhere(access.Act.INGEST),

@@ -38,6 +38,8 @@
 
   // A fragment that failed would otherwise leave the page as if nothing had been asked.
   function say(text) {
+    // What asks again and again fails again and again: said once.
+    if ([...list.querySelectorAll(".toast > p")].some((words) => words.textContent === text)) return;
     const toast = document.createElement("li");
     toast.className = "toast error";
     toast.setAttribute("role", "alert");

@@ -23,10 +23,10 @@ from dashboard.models import (
     Thread,
     User,
 )
+from dashboard.pages.session_tabs import tab_url
 from dashboard.runs.choices import RunChoices
 from dashboard.runs.start import start_run
 from dashboard.views.session import TABS
-from dashboard.views.session_frame import tab_url
 from tests.browser.conftest import SignIn
 from tests.builders import make_team, make_user
 from tests.dashboard.expectations import PAGES

@@ -102,6 +102,12 @@ PAGES: dict[str, Row] = {
     "POST remove_view": Row(302, 403, 403, 302, 302, 404),
     "GET new_run": Row(302, 403, 403, 200, 200, 404),  # the session in question is nobody's own
     "POST new_run": Row(302, 403, 403, 422, 422, 404),  # without a kind
+    "GET live_stream": everybody(200),
+    "GET live_changes": everybody(200),
+    "GET live_rows": everybody(200),
+    "GET live_offer": everybody(200),
+    "GET live_session": everybody(200, other=404),
+    "GET live_overview": everybody(200, other=404),
     "GET run": everybody(200, other=404),
     "GET run_progress": everybody(302, other=404),  # it has ended
     "POST cancel_run": Row(302, 403, 403, 302, 302, 404),

@@ -58,6 +58,9 @@ class Installation:
         """It ends with the test, whatever happens."""
         self._processes.append(process)
 
+    def start_web(self, port: int) -> "subprocess.Popen[bytes]":
+        return self.start("web", PLIMSOLL_PORT=str(port), PLIMSOLL_LOG_LEVEL="WARNING")
+
     def open_console(self, **settings: str) -> None:
         self._console = subprocess.Popen(
             [sys.executable, "-P", "-m", "tests.faults.console"],

@@ -13,6 +13,7 @@ from functools import partial
 from tests.dashboard.ingest.conversation import make_conversation
 from tests.dashboard.running import run_plimsoll, wait_until
 from tests.faults.installation import Installation
+from tests.live_load import answers
 from tests.services import free_port
 
 KILLS = {"SQLite, files": 50, "PostgreSQL, Redis": 15}
@@ -67,9 +68,9 @@ class Sender:
 def test_acknowledged_lines_survive_kills_of_web_processes(installation: Installation) -> None:
     key = _make_key(installation)
     ports = [free_port() for _ in range(WEBS)]
-    webs = [_start_web(installation, port) for port in ports]
+    webs = [installation.start_web(port) for port in ports]
     for port in ports:
-        wait_until(partial(_serves, port), seconds=60, what="the first answer")
+        wait_until(partial(answers, port), seconds=60, what="the first answer")
     stopping = threading.Event()
     senders = [Sender(f"sender{number}", key, ports, stopping) for number in range(SENDERS)]
     threads = [threading.Thread(target=sender.run) for sender in senders]
@@ -77,10 +78,10 @@ def test_acknowledged_lines_survive_kills_of_web_processes(installation: Install
         thread.start()
     for kill in range(KILLS[installation.name]):
         place = kill % WEBS
-        wait_until(partial(_serves, ports[place]), seconds=60, what="a web process to kill")
+        wait_until(partial(answers, ports[place]), seconds=60, what="a web process to kill")
         webs[place].kill()
         webs[place].wait()
-        webs[place] = _start_web(installation, ports[place])
+        webs[place] = installation.start_web(ports[place])
     stopping.set()
     for thread in threads:
         thread.join()
@@ -136,18 +137,3 @@ def _make_key(installation: Installation) -> str:
     key = run_plimsoll(installation.folder, "createkey", "--name", "sender", "--scope", "ingest", **settings)
     assert key.returncode == 0, key.stderr
     return key.stdout.strip().splitlines()[-1]
-
-
-def _start_web(installation: Installation, port: int) -> "subprocess.Popen[bytes]":
-    return installation.start("web", PLIMSOLL_PORT=str(port), PLIMSOLL_LOG_LEVEL="WARNING")
-
-
-def _serves(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/health/live")
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()

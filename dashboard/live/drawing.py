@@ -1,0 +1,122 @@
+"""Parts of pages drawn anew: rows of sessions, the header of one, the tiles of a team. Queries in, HTML out."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from django.db import connection
+from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
+from django.utils import timezone
+
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.charts.context import draw_indicator
+from dashboard.models import AgentSession, Team
+from dashboard.pages.fleet import look_at_fleet
+from dashboard.pages.gauges import draw_rows
+from dashboard.pages.listed_session import read_listed
+from dashboard.pages.session_filters import SessionFilters, SortName
+from dashboard.pages.session_page import read_header
+from dashboard.pages.session_runs import look_at_runs
+from dashboard.pages.session_tabs import count_shown, list_tabs
+from dashboard.pages.tiles import list_tiles
+from dashboard.templatetags.session_rows import session_rows
+
+MOST_OFFERED = 100
+
+
+@dataclass(frozen=True)
+class Belonging:
+    """Whose a session is."""
+
+    team_pk: int
+    owner_pk: int | None
+
+
+@dataclass(frozen=True)
+class DrawnRow:
+    session_pk: int
+    belonging: Belonging
+    html: str
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Sessions that came since a page was drawn, and others that were busy since then and do not stand on it."""
+
+    new_count: int
+    busy_count: int
+
+
+@contextmanager
+def drawing(zone: ZoneInfo | None) -> Iterator[None]:
+    """In the person's time zone. Outside of any request, so the connection is given back here."""
+    try:
+        with timezone.override(zone):
+            yield
+    finally:
+        if not connection.in_atomic_block:
+            connection.close()
+
+
+def draw_session_rows(
+    actor: Actor, session_pks: Collection[int], zone: ZoneInfo | None, columns: Sequence[str]
+) -> list[DrawnRow]:
+    with drawing(zone):
+        sessions = read_listed(access.sessions(actor).filter(pk__in=session_pks))
+        rows = draw_rows(actor, sessions, access.teams(actor), now=timezone.now())
+        return [
+            DrawnRow(row.session.pk, Belonging(row.team.pk, row.session.owner_id), session_rows([row], columns))
+            for row in rows
+        ]
+
+
+def read_belonging(session_pk: int) -> Belonging | None:
+    with drawing(None):
+        found = AgentSession.objects.filter(pk=session_pk).values_list("team_id", "owner_id").first()
+        return Belonging(*found) if found else None
+
+
+def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None) -> str:
+    """Raises Http404 for a session the actor does not see."""
+    with drawing(zone):
+        session = get_object_or_404(access.sessions(actor).select_related("team"), pk=session_pk)
+        header = read_header(actor, session, now=timezone.now())
+        standing = header.standing
+        context = {
+            "session": session,
+            "header": header,
+            "own_runs": look_at_runs(actor, session),
+            "tabs": list_tabs(session, tab),
+            "indicator": draw_indicator("gauge", standing.lines, standing.reading) if standing.lines else None,
+            "shown_count": count_shown(session, tab),
+        }
+        return render_to_string("live/session.html", context)
+
+
+def draw_overview(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
+    with drawing(zone):
+        fleet = look_at_fleet(actor, team, now=timezone.now())
+        tiles = list_tiles(team, fleet) if fleet else []
+        return render_to_string("live/overview.html", {"fleet": fleet, "tiles": tiles})
+
+
+def count_offer(
+    actor: Actor, filters: SessionFilters, *, newest_pk: int, shown: Collection[int], since_seconds: int
+) -> Offer:
+    """Sessions with a greater key than the newest are new. Of a list that shows the busiest first, those are counted
+    too that were busy since it was drawn."""
+    with drawing(None):
+        visible = access.sessions(actor).filter(filters.match_columns(timezone.now()))
+        if filters.team:
+            visible = visible.filter(team__slug=filters.team)
+        new_count = visible.filter(pk__gt=newest_pk)[:MOST_OFFERED].count()
+        busy_count = 0
+        if filters.sort is SortName.ACTIVE:
+            since_at = datetime.fromtimestamp(since_seconds, tz=UTC)
+            busy = visible.filter(pk__lte=newest_pk, last_at__gt=since_at).exclude(pk__in=shown)
+            busy_count = busy[:MOST_OFFERED].count()
+        return Offer(new_count, busy_count)

@@ -1,0 +1,22 @@
+"""What a page must remember of the moment it was drawn, so that it can ask for what came after it."""
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from dashboard.live.board import read_counts
+from dashboard.live.wanted import spell_since
+from dashboard.models import AgentSession, Team
+
+
+@dataclass(frozen=True)
+class PageState:
+    since: str  # as dashboard.live.wanted reads it
+    newest_pk: int
+    drawn_at_seconds: int
+
+
+def note_page_state(teams: Collection[Team]) -> PageState:
+    """Before anything of the page is read: what changes meanwhile is told once more rather than not at all."""
+    newest_pk = AgentSession.objects.order_by("-pk").values_list("pk", flat=True).first()
+    return PageState(spell_since(read_counts(teams)), newest_pk or 0, int(time.time()))

@@ -1,0 +1,47 @@
+"""The tabs of a session: their addresses, and how much each of them has to show."""
+
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from dashboard.models import AgentSession
+
+FIRST_TAB = "timeline"
+TAB_NAMES = (FIRST_TAB, "compactions", "breaks", "context", "settings")
+
+
+@dataclass(frozen=True)
+class Tab:
+    name: str
+    label: str
+    url: str
+    count: int | None
+    is_current: bool
+
+
+def list_tabs(session: AgentSession, current: str) -> list[Tab]:
+    named: list[tuple[str, str, int | None]] = [
+        (FIRST_TAB, "Timeline", None),
+        ("compactions", "Compactions", session.compaction_count),
+        ("breaks", "Cache breaks", session.break_count),
+        ("context", "Context", None),
+        ("settings", "Settings in force", None),
+    ]
+    return [Tab(name, label, tab_url(session, name), count, name == current) for name, label, count in named]
+
+
+def tab_url(session: AgentSession, tab: str) -> str:
+    if tab == FIRST_TAB:
+        return reverse("session", args=[session.pk])
+    return reverse("session_tab", args=[session.pk, tab])
+
+
+def count_shown(session: AgentSession, tab: str) -> int:
+    """What a tab is made of: an open page that was drawn with fewer offers the rest."""
+    counts = {
+        FIRST_TAB: session.call_count,
+        "compactions": session.compaction_count + session.micro_count,
+        "breaks": session.break_count + session.rebuild_count,
+        "context": session.call_count,
+    }
+    return counts.get(tab, 0)

@@ -1,0 +1,64 @@
+"""The tiles of the overview: a team's numbers of today, each a link to the list it is counted from."""
+
+from dataclasses import dataclass, replace
+
+from django.urls import reverse
+
+from dashboard.models import Team
+from dashboard.pages.fleet import Fleet, above_filters
+from dashboard.pages.session_filters import ActiveWithin, SessionFilters, SortName
+from dashboard.words import say_percent, say_usd
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number, what stands behind it, and the list it is counted from."""
+
+    label: str
+    figure: str
+    detail: str
+    url: str
+    style: str = ""
+
+
+def list_tiles(team: Team, fleet: Fleet) -> list[Tile]:
+    numbers = fleet.numbers
+    today = SessionFilters(team=team.slug, active=ActiveWithin.TODAY)
+    past_auto = f"{numbers.past_auto_count:,} past auto-compact" if numbers.past_auto_count else "of the last 24 hours"
+    return [
+        Tile(
+            "Live sessions",
+            f"{numbers.live_count:,}",
+            f"{numbers.today_count:,} active today",
+            list_url(SessionFilters(team=team.slug, active=ActiveWithin.LIVE)),
+        ),
+        Tile(
+            "Above a line",
+            f"{numbers.above_count:,}",
+            past_auto,
+            list_url(above_filters(team)),
+            "bad" if numbers.above_count else "",
+        ),
+        Tile(
+            "Spend today",
+            say_usd(numbers.spent_today_usd),
+            "list price",
+            list_url(replace(today, sort=SortName.SPEND)),
+        ),
+        Tile(
+            "Lost to breaks today",
+            say_usd(numbers.lost_today_usd),
+            "nothing spent yet" if numbers.lost_share is None else f"{say_percent(numbers.lost_share)} of the spend",
+            list_url(replace(today, has_breaks=True, sort=SortName.LOST)),
+        ),
+        Tile(
+            "Cache hit rate today",
+            "–" if numbers.hit_rate_today is None else say_percent(numbers.hit_rate_today),  # noqa: RUF001
+            "no prompt yet" if numbers.hit_rate_today is None else "of all prompt tokens",
+            list_url(today),
+        ),
+    ]
+
+
+def list_url(filters: SessionFilters) -> str:
+    return f"{reverse('sessions')}?{filters.query}"

@@ -1,0 +1,249 @@
+// Live pages: one stream says what changed, and the parts that show it are fetched. A hidden tab hears nothing and
+// catches up when it is seen again. Where no stream is to be had, the page asks every few seconds.
+(() => {
+  const ASK_EVERY_MS = 5000;
+  const FIRST_RETRY_MS = 1000;
+  const LONGEST_RETRY_MS = 60000;
+  const SILENCE_MS = 40000; // the server says something every 15 s
+  const NOUNS = { timeline: "call", context: "call", compactions: "compaction", breaks: "cache break" };
+
+  let place = null; // what the page remembers of the moment it was drawn
+  let known = new Map(); // changes known so far, by team
+  let source = null;
+  let heardAt = 0;
+  let retryMs = FIRST_RETRY_MS;
+  let retryTimer = 0;
+  let askTimer = 0;
+
+  const about = (ms) => ms * (0.8 + 0.4 * Math.random());
+  const shownIds = () => [...document.querySelectorAll("[data-session]")].map((each) => each.dataset.session);
+
+  function query() {
+    const asked = new URLSearchParams({ since: [...known].map((pair) => pair.join(":")).join(",") });
+    asked.set("sessions", shownIds().join(","));
+    if ("wide" in place.dataset) asked.set("wide", "yes");
+    return asked;
+  }
+
+  // --- hearing of changes ---
+
+  function hush() {
+    source?.close();
+    source = null;
+    clearTimeout(retryTimer);
+    clearTimeout(askTimer);
+  }
+
+  function listen() {
+    hush();
+    if (!place || document.hidden) return;
+    const openedAt = heardAt = Date.now();
+    const opened = source = new EventSource(`/live/stream?${query()}`);
+    opened.addEventListener("open", () => {
+      heardAt = Date.now();
+      clearTimeout(askTimer);
+      document.documentElement.dataset.heard = "stream";
+    });
+    opened.addEventListener("still", () => {
+      if (Date.now() - openedAt > FIRST_RETRY_MS) retryMs = FIRST_RETRY_MS; // it lasts
+      heardAt = Date.now();
+    });
+    opened.addEventListener("changed", (event) => {
+      heardAt = Date.now();
+      take(JSON.parse(event.data));
+    });
+    opened.addEventListener("end", fall);
+    opened.addEventListener("error", fall);
+  }
+
+  // The stream was refused, or broke: ask meanwhile, and try it again later and later.
+  function fall() {
+    hush();
+    document.documentElement.dataset.heard = "asking";
+    askTimer = setTimeout(ask, about(FIRST_RETRY_MS));
+    retryTimer = setTimeout(listen, about(retryMs));
+    retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
+  }
+
+  async function ask() {
+    if (!place || document.hidden) return;
+    const answer = await get(`/live/changes?${query()}`);
+    if (answer?.ok) take(await answer.json());
+    if (answer?.type === "opaqueredirect") return hush(); // signed out
+    askTimer = setTimeout(ask, about(ASK_EVERY_MS));
+  }
+
+  async function get(url) {
+    try {
+      return await fetch(url, { redirect: "manual", headers: { "HX-Request": "true" } });
+    } catch {
+      return null; // unreachable: whoever asked tries again
+    }
+  }
+
+  // --- what to do about them ---
+
+  function take({ teams, sessions, all }) {
+    known = new Map(Object.entries(teams));
+    const shown = shownIds();
+    const changed = all ? shown : shown.filter((id) => id in sessions);
+    for (const id of changed) staleRows.add(id);
+    if (staleRows.size) parts.rows();
+    if (changed.length && place.dataset.sessionUrl) parts.session();
+    if (place.dataset.overviewUrl) parts.overview();
+    if (place.dataset.offerUrl) parts.offer();
+  }
+
+  // At once, then not again before the pause is over; what comes meanwhile is done at its end.
+  function paced(pauseMs, act) {
+    let timer = 0;
+    let isWaiting = false;
+    async function run() {
+      let isDone = false;
+      isWaiting = false;
+      try {
+        isDone = await act();
+      } finally {
+        timer = setTimeout(() => {
+          timer = 0;
+          if (isWaiting || !isDone) run();
+        }, pauseMs);
+      }
+    }
+    return () => {
+      isWaiting = true;
+      if (!timer) {
+        timer = -1;
+        run();
+      }
+    };
+  }
+
+  const staleRows = new Set();
+
+  async function drawRows() {
+    const ids = [...staleRows].filter((id) => document.querySelector(`tr[data-session="${id}"]`));
+    staleRows.clear();
+    if (!ids.length) return true;
+    const columns = document.querySelector("[data-rows][data-columns]")?.dataset.columns ?? "";
+    const answer = await get(`/live/rows?sessions=${ids.join(",")}&columns=${columns}`);
+    if (!answer?.ok) {
+      for (const id of ids) staleRows.add(id);
+      return false;
+    }
+    const drawn = document.createElement("template");
+    drawn.innerHTML = await answer.text();
+    for (const row of drawn.content.querySelectorAll("tr[data-session]")) {
+      for (const old of document.querySelectorAll(`tr[data-session="${row.dataset.session}"]`)) putRow(old, row);
+    }
+    return true;
+  }
+
+  function putRow(old, drawn) {
+    const row = drawn.cloneNode(true);
+    const hadFocus = old.contains(document.activeElement);
+    row.classList.toggle("is-current", old.classList.contains("is-current"));
+    old.replaceWith(row);
+    if (hadFocus) row.querySelector("a[href]")?.focus({ preventScroll: true });
+    mark(row);
+  }
+
+  function mark(element) {
+    element.classList.add("just-changed");
+    element.addEventListener("animationend", () => element.classList.remove("just-changed"), { once: true });
+  }
+
+  const figures = () => [...document.querySelectorAll("#session-figures dd, #tiles .figure")];
+  // A countdown changes by itself.
+  const says = (figure) => figure.querySelector("[data-seconds-left]") ? "" : figure.textContent;
+
+  // Pieces of the answer find their places by their ids; a tooltip that is being read stays where it is.
+  async function putPieces(url) {
+    if (document.querySelector("main :is(.prov, .gauge-line):is(:hover, :focus-within)")) return false;
+    const answer = await get(url);
+    if (!answer?.ok) return false;
+    const before = figures().map(says);
+    htmx.swap("body", await answer.text(), { swapStyle: "none" });
+    figures().forEach((figure, index) => {
+      if (before[index] !== undefined && says(figure) !== before[index]) mark(figure);
+    });
+    return true;
+  }
+
+  async function drawSession() {
+    const isDone = await putPieces(place.dataset.sessionUrl);
+    if (isDone) offerCalls();
+    return isDone;
+  }
+
+  function offerCalls() {
+    const offer = document.querySelector("[data-live-offer]");
+    const more = Number(document.getElementById("session-count").dataset.count)
+      - Number(document.getElementById("tab-content").dataset.shown);
+    const noun = NOUNS[offer.dataset.liveNoun];
+    if (!noun || more <= 0) return offer.replaceChildren();
+    const link = document.createElement("a");
+    link.href = location.href;
+    link.textContent = `${more.toLocaleString("en")} new ${noun}${more === 1 ? "" : "s"}, show`;
+    link.addEventListener("click", showCalls);
+    offer.replaceChildren(link);
+  }
+
+  async function showCalls(event) {
+    event.preventDefault();
+    const url = location.pathname + location.search;
+    await htmx.ajax("GET", url, { target: "#tab-content", swap: "outerHTML" });
+    offerCalls();
+  }
+
+  async function drawOffer() {
+    const offer = document.querySelector("[data-live-offer]");
+    const url = new URL(place.dataset.offerUrl, location.href);
+    url.searchParams.set("newest", place.dataset.newest);
+    url.searchParams.set("drawn_at", place.dataset.drawnAt);
+    url.searchParams.set("sessions", shownIds().join(","));
+    const answer = await get(url);
+    if (!answer?.ok) return false;
+    const words = (await answer.text()).trim();
+    if (offer?.isConnected && offer.innerHTML !== words) {
+      offer.innerHTML = words;
+      htmx.process(offer);
+    }
+    return true;
+  }
+
+  const parts = {
+    rows: paced(700, drawRows),
+    session: paced(1000, drawSession),
+    overview: paced(3000, () => putPieces(place.dataset.overviewUrl)),
+    offer: paced(5000, drawOffer),
+  };
+
+  // --- when to listen ---
+
+  function begin() {
+    const found = document.querySelector("[data-live]");
+    if (found === place) return;
+    place = found;
+    if (!place) return hush();
+    const counts = place.dataset.since.split(",").filter(Boolean).map((part) => part.split(":"));
+    known = new Map(counts.map(([slug, number]) => [slug, Number(number)]));
+    retryMs = FIRST_RETRY_MS;
+    listen();
+  }
+
+  document.addEventListener("visibilitychange", () => document.hidden ? hush() : listen());
+  addEventListener("pagehide", hush);
+  addEventListener("pageshow", (event) => event.persisted && listen());
+  document.addEventListener("htmx:afterSettle", () => document.readyState === "complete" && begin());
+  setInterval(() => {
+    if (source && Date.now() - heardAt > SILENCE_MS) fall();
+  }, 10000);
+  // What a page asks for again and again by itself rests while nobody looks.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (document.hidden && event.target.matches("[data-rests-hidden]")) event.preventDefault();
+  });
+  // The page itself goes first.
+  if (document.readyState === "complete") begin();
+  else addEventListener("load", begin, { once: true });
+})();
