@@ -24,6 +24,7 @@ from dashboard.models import (
     ObservedCompaction,
     SessionHour,
     Thread,
+    UnansweredCall,
 )
 from dashboard.retention.plan import CONTENT
 
@@ -32,6 +33,7 @@ _ENCODER = DjangoJSONEncoder()
 _TABLES: dict[str, type[Model]] = {
     "threads": Thread,
     "calls": ApiCall,
+    "unanswered_calls": UnansweredCall,
     "breaks": CacheBreak,
     "compactions": ObservedCompaction,
     "hours": SessionHour,

@@ -30,6 +30,7 @@ FINISH = "finish_deletion"
 ROWS_AT_ONCE = 500
 _COSTS = {
     "calls": 1,
+    "unanswered_calls": 1,
     "breaks": 1,
     "compactions": 1,
     "hours": 1,

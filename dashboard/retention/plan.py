@@ -16,6 +16,7 @@ from dashboard.models import (
     Beat,
     CacheBreak,
     CapturedRequest,
+    ChangedHour,
     CompactionRun,
     DaySpend,
     DeletedSession,
@@ -37,9 +38,11 @@ from dashboard.models import (
     SignInLink,
     SummarizerSettings,
     Team,
+    TeamHour,
     TeamPolicy,
     Thread,
     ThreadBreaker,
+    UnansweredCall,
     User,
 )
 
@@ -67,11 +70,13 @@ FATES: Mapping[type[Model], Fate] = {
     ShapeUse: Fate.GOES,
     Thread: Fate.GOES,
     ThreadBreaker: Fate.GOES,
+    UnansweredCall: Fate.GOES,
     PromptShape: Fate.GOES_WITH_LAST,
     ResumedFile: Fate.FORGETS,
     ApiKey: Fate.STAYS,
     AuditEvent: Fate.STAYS,
     Beat: Fate.STAYS,
+    ChangedHour: Fate.STAYS,
     DaySpend: Fate.STAYS,
     DeletedSession: Fate.STAYS,
     Drop: Fate.STAYS,
@@ -84,6 +89,7 @@ FATES: Mapping[type[Model], Fate] = {
     SignInLink: Fate.STAYS,
     SummarizerSettings: Fate.STAYS,
     Team: Fate.STAYS,
+    TeamHour: Fate.STAYS,  # added up again when the hours of a session go
     TeamPolicy: Fate.STAYS,
     User: Fate.STAYS,
 }
@@ -108,6 +114,7 @@ LABELS: Mapping[type[Model], frozenset[str]] = {
     ),
     ApiCall: frozenset(
         {"agent_id", "call_id", "request_id", "model", "client_version", "query_source", "stop_reason", "provenance"}
+        | {"added", "miss_reason"}
     ),
     CacheBreak: frozenset(
         {"agent_id", "call_id", "previous_call_id", "kind", "model", "cause", "grade", "detail", "evidence", "ttl"}
@@ -128,4 +135,5 @@ LABELS: Mapping[type[Model], frozenset[str]] = {
     RunRevision: frozenset({"missing_sections", "edited_by_name"}),
     Thread: frozenset({"agent_id", "agent_type", "model"}),
     ThreadBreaker: frozenset({"agent_id", "last_failure_code"}),
+    UnansweredCall: frozenset({"agent_id", "name", "kind", "reason", "model", "source"}),
 }

@@ -64,6 +64,7 @@ def furnish(origin: Origin, talk: Conversation) -> AgentSession:
     )
     session.shape_uses.create(shape=shape)
     ThreadBreaker.objects.create(session=session)
+    session.unanswered_calls.create(team=origin.team, name="u", kind="failed")
     ObservedCompaction.objects.filter(session=session).update(
         losses={"parts": [["wishes", 30, 1, 2]], "lost_count": 1, "lost": [{"quote": WORD, "part": "w", "entry": ""}]},
         restored=[{"kind": "file", "name": f"{WORD}.py", "tokens": 7, "entry": "e"}],
