@@ -26,6 +26,7 @@ from dashboard.models import (
     FollowedFile,
     Invitation,
     Job,
+    LineCrossing,
     ListName,
     Membership,
     ObservedCompaction,
@@ -283,6 +284,11 @@ def compactions(actor: Actor) -> QuerySet[ObservedCompaction]:
 def runs(actor: Actor, act: Act = Act.SEE) -> QuerySet[CompactionRun]:
     """Compactions that Plimsoll did or does. Numbers are for everybody in the team, words as `reads_content` says."""
     return CompactionRun.objects.filter(team__in=teams(actor, act))
+
+
+def crossings(actor: Actor) -> QuerySet[LineCrossing]:
+    """Lines that were crossed, and what was done about it."""
+    return LineCrossing.objects.filter(team__in=teams(actor))
 
 
 def may_run(actor: Actor, session: AgentSession) -> bool:

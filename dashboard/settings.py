@@ -234,6 +234,7 @@ JOB_KINDS = {
     "apply_retention": ("dashboard.retention.rounds.apply_retention", "Forget what is older than teams keep it"),
     "finish_deletion": ("dashboard.retention.deletion.finish_deletion", "Make sure that a deleted session is gone"),
     "compact": ("dashboard.runs.perform.perform_run", "Compact a session"),
+    "answer_crossing": ("dashboard.automation.answer.answer_crossing", "Answer a crossed auto-compact line"),
     "end_stranded_runs": ("dashboard.runs.endings.end_stranded_runs", "End compactions whose job is gone"),
 }
 PAID_SUMMARIZER = "dashboard.runs.claude.open_claude"  # -> compaction.ports.Summarizer

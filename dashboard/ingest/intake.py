@@ -12,6 +12,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from compaction.transcripts.agents import AgentMeta
+from dashboard.automation.crossings import AUTO_RANK, FRESH_FOR, find_last_crossing, is_armed
 from dashboard.ingest.deleted_sessions import DELETED, leave_deleted, leave_deleted_drawn
 from dashboard.ingest.drawn import DrawnSession, draw_session
 from dashboard.ingest.new_sessions import record_new
@@ -123,21 +124,44 @@ def _make_source(origin: Origin, policy: TeamSettings) -> Source:
     return Source(origin.team, origin.owner, origin.source, policy.lines_policy, policy.version)
 
 
-def _find_follow_up(team: Team, policy: TeamSettings) -> FollowUp | None:
-    """What a compaction lost can be found only where content is stored."""
-    return partial(_post_audit, team) if policy.stores_content else None
+def _find_follow_up(team: Team, policy: TeamSettings) -> FollowUp:
+    return partial(_follow_up, team, stores_content=policy.stores_content)
+
+
+def _follow_up(team: Team, recorded: Recorded, *, stores_content: bool) -> None:
+    """Work that stands or falls with what was recorded. What a compaction lost is known only where content is."""
+    if stores_content and (recorded.new_compactions or recorded.changed_compactions):
+        _post_audit(team, recorded)
+    if recorded.new_calls and recorded.level_rank >= AUTO_RANK and _is_recent(recorded):
+        _post_crossing(team, recorded)
+
+
+def _is_recent(recorded: Recorded) -> bool:
+    """A history that is imported crosses many lines that are nobody's concern any more."""
+    return recorded.last_at is not None and timezone.now() - recorded.last_at <= FRESH_FOR
+
+
+def _post_crossing(team: Team, recorded: Recorded) -> None:
+    """Not for every call above the line: the crossing may have been answered."""
+    if not is_armed(recorded.session_pk, find_last_crossing(recorded.session_pk)):
+        return
+    post_job(
+        "answer_crossing",
+        key=f"crossing of session {recorded.session_pk} at version {recorded.version}",
+        team=team,
+        payload={"session": recorded.session_pk},
+    )
 
 
 def _post_audit(team: Team, recorded: Recorded) -> None:
-    """What a new compaction lost is found by a job: it reads the whole conversation before it."""
-    if recorded.new_compactions or recorded.changed_compactions:
-        post_job(
-            "audit_compactions",
-            key=f"audit compactions of session {recorded.session_pk} at version {recorded.version}",
-            team=team,
-            payload={"session": recorded.session_pk},
-            priority=BACKGROUND,
-        )
+    """A job: it reads the whole conversation before the compaction."""
+    post_job(
+        "audit_compactions",
+        key=f"audit compactions of session {recorded.session_pk} at version {recorded.version}",
+        team=team,
+        payload={"session": recorded.session_pk},
+        priority=BACKGROUND,
+    )
 
 
 def count_drops(origin: Origin, drops: Mapping[str, int], *, detail: str) -> None:

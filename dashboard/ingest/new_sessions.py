@@ -147,6 +147,7 @@ def _list_segments(owned: Iterable[tuple[int, DrawnSession]]) -> Iterator[tuple[
 
 def _tell(pk: int, session: DrawnSession) -> Recorded:
     losses = zip(session.losses.keys, session.losses.list_column("kind"), strict=True)
+    level_rank = session.session.list_column("level_rank")[0]
     return Recorded(
         session_pk=pk,
         external_id=session.external_id,
@@ -156,5 +157,7 @@ def _tell(pk: int, session: DrawnSession) -> Recorded:
         new_calls=tuple(session.calls.keys),
         new_breaks=tuple(call_id for call_id, kind in losses if kind == "break"),
         new_compactions=tuple(session.compactions.keys),
-        lines_crossed=tuple(LEVELS[2 : session.session.list_column("level_rank")[0] + 1]),
+        lines_crossed=tuple(LEVELS[2 : level_rank + 1]),
+        level_rank=level_rank,
+        last_at=max((segment.last_at for segment in session.segments if segment.last_at), default=None),
     )

@@ -7,6 +7,7 @@ wrote the session meanwhile, it is worked out again.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
@@ -67,6 +68,8 @@ class Recorded:
     changed_compactions: tuple[str, ...] = ()  # more of them is known now: the summary, what was put back
     lines_crossed: tuple[str, ...] = ()
     also_changed: tuple[int, ...] = ()  # sessions whose totals changed with it
+    last_at: datetime | None = None  # when something last happened in it
+    level_rank: int = 0  # where it stands now
 
 
 FollowUp = Callable[[Recorded], None]  # called inside the transaction: what it writes stands or falls with the session
@@ -195,6 +198,8 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
         changed_compactions=tuple(str(name) for name in written.compactions.changed),
         lines_crossed=tuple(LEVELS[max(before_rank, 1) + 1 : session.level_rank + 1]),
         also_changed=tuple(sorted(written.also_changed)),
+        last_at=session.last_at,
+        level_rank=session.level_rank,
     )
 
 

@@ -4,6 +4,13 @@ from dashboard.models.agent_session import LEVELS, AgentSession, SessionHour, Th
 from dashboard.models.api_call import ApiCall
 from dashboard.models.api_key import ApiKey, KeyHour, Scope
 from dashboard.models.audit_event import AuditAction, AuditEvent
+from dashboard.models.automation import (
+    AutomaticMode,
+    AutomationSettings,
+    LineCrossing,
+    NotesExtraction,
+    SessionNote,
+)
 from dashboard.models.cache_break import CacheBreak, LossKind
 from dashboard.models.captured_request import CapturedRequest
 from dashboard.models.compaction_run import (
@@ -40,6 +47,8 @@ __all__ = [
     "ApiKey",
     "AuditAction",
     "AuditEvent",
+    "AutomaticMode",
+    "AutomationSettings",
     "Beat",
     "CacheBreak",
     "CapturedRequest",
@@ -57,9 +66,11 @@ __all__ = [
     "Job",
     "JobState",
     "KeyHour",
+    "LineCrossing",
     "ListName",
     "LossKind",
     "Membership",
+    "NotesExtraction",
     "ObservedCompaction",
     "PromptShape",
     "ResumedFile",
@@ -72,6 +83,7 @@ __all__ = [
     "Scope",
     "SessionChange",
     "SessionHour",
+    "SessionNote",
     "ShapeUse",
     "SignInLink",
     "SummarizerName",

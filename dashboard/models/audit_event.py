@@ -24,6 +24,7 @@ class AuditAction(models.TextChoices):
     SESSION_DELETED = "session deleted"
     SESSION_ALLOWED = "deleted session allowed again"
     KEY_LIMITED = "key limits changed"
+    AUTOMATION_CHANGED = "automation changed"
     BREAKER_RESET = "breaker reset"
     PASSWORD_CHANGED = "password changed"  # noqa: S105 (the name of an act)
     SIGNED_IN = "signed in"

@@ -15,11 +15,17 @@ class RunKind(models.TextChoices):
     UP_TO = "up_to"
     MICRO_SIZE = "micro_size"
     MICRO_IDLE = "micro_idle"
+    NOTES = "notes"
 
     @property
     def is_micro(self) -> bool:
         """Without a summary: old tool results are cleared."""
         return self in (RunKind.MICRO_SIZE, RunKind.MICRO_IDLE)
+
+    @property
+    def asks_nobody(self) -> bool:
+        """Without a summariser: nothing is summarised, or it was while the session went on."""
+        return self.is_micro or self is RunKind.NOTES
 
     @property
     def needs_pivot(self) -> bool:
@@ -41,7 +47,7 @@ class RunState(models.TextChoices):
 class SummarizerName(models.TextChoices):
     CLAUDE = "claude"
     EXTRACTIVE = "extractive"
-    NONE = "none"  # micro-compaction writes no summary
+    NONE = "none"  # micro-compaction writes no summary, and notes are one
 
 
 class CompactionRun(models.Model):

@@ -77,11 +77,11 @@ class RunForm(forms.Form):
         summarizer = SummarizerName(given["summarizer"] or SummarizerName.EXTRACTIVE)
         return RunChoices(
             kind=kind,
-            summarizer=SummarizerName.NONE if kind.is_micro else summarizer,
+            summarizer=SummarizerName.NONE if kind.asks_nobody else summarizer,
             agent_id=given["agent_id"],
             pivot_uuid=given["pivot_uuid"] if kind.needs_pivot else "",
-            instructions="" if kind.is_micro else given["instructions"].strip(),
-            model=given["model"].strip() if summarizer is SummarizerName.CLAUDE and not kind.is_micro else "",
+            instructions="" if kind.asks_nobody else given["instructions"].strip(),
+            model=given["model"].strip() if summarizer is SummarizerName.CLAUDE and not kind.asks_nobody else "",
         )
 
 

@@ -24,6 +24,7 @@ KIND_NAMES = {
     RunKind.UP_TO: "up to a message",
     RunKind.MICRO_SIZE: "micro, by size",
     RunKind.MICRO_IDLE: "micro, after a pause",
+    RunKind.NOTES: "from the session's notes",
 }
 STATE_STYLES = {
     RunState.QUEUED: "accent",

@@ -19,6 +19,7 @@ from dashboard.models import (
     ObservedCompaction,
     PromptShape,
     RunRevision,
+    SessionNote,
     ShapeUse,
     Team,
     Thread,
@@ -98,6 +99,8 @@ def _forget_segment(segment: EntrySegment, since: datetime | None) -> bool:
 def _forget_rest(session: AgentSession, since: datetime, *, is_over: bool) -> bool:
     old = Q() if is_over else Q(at__lt=since)
     changed = CapturedRequest.objects.filter(old, session=session).delete()[0]
+    old_notes = Q() if is_over else Q(written_at__lt=since)
+    changed += SessionNote.objects.filter(old_notes, session=session).delete()[0]
     for compaction in ObservedCompaction.objects.filter(old, session=session):
         restored = _forget_names(compaction.restored)
         losses = forget_quotes(compaction.losses)

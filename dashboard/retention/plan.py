@@ -13,6 +13,7 @@ from dashboard.models import (
     ApiCall,
     ApiKey,
     AuditEvent,
+    AutomationSettings,
     Beat,
     CacheBreak,
     CapturedRequest,
@@ -26,7 +27,9 @@ from dashboard.models import (
     Invitation,
     Job,
     KeyHour,
+    LineCrossing,
     Membership,
+    NotesExtraction,
     ObservedCompaction,
     PromptShape,
     ResumedFile,
@@ -34,6 +37,7 @@ from dashboard.models import (
     RunRevision,
     SavedView,
     SessionHour,
+    SessionNote,
     ShapeUse,
     SignInLink,
     SummarizerSettings,
@@ -63,10 +67,13 @@ FATES: Mapping[type[Model], Fate] = {
     CapturedRequest: Fate.GOES,
     CompactionRun: Fate.GOES,
     EntrySegment: Fate.GOES,
+    LineCrossing: Fate.GOES,
+    NotesExtraction: Fate.GOES,
     ObservedCompaction: Fate.GOES,
     RunAttempt: Fate.GOES,
     RunRevision: Fate.GOES,
     SessionHour: Fate.GOES,
+    SessionNote: Fate.GOES,
     ShapeUse: Fate.GOES,
     Thread: Fate.GOES,
     ThreadBreaker: Fate.GOES,
@@ -75,6 +82,7 @@ FATES: Mapping[type[Model], Fate] = {
     ResumedFile: Fate.FORGETS,
     ApiKey: Fate.STAYS,
     AuditEvent: Fate.STAYS,
+    AutomationSettings: Fate.STAYS,
     Beat: Fate.STAYS,
     ChangedHour: Fate.STAYS,
     DaySpend: Fate.STAYS,
@@ -104,6 +112,7 @@ CONTENT: Mapping[type[Model], frozenset[str]] = {
     ObservedCompaction: frozenset({"restored", "losses"}),
     CompactionRun: frozenset({"instructions", "outcome", "details"}),
     RunRevision: frozenset({"text", "analysis", "losses"}),
+    SessionNote: frozenset({"text"}),
 }
 
 # Columns of text that a team has which stores numbers only: names, ids, causes, our own sentences.
@@ -125,6 +134,8 @@ LABELS: Mapping[type[Model], frozenset[str]] = {
         | {"stage", "failure_code", "failure_sentence", "last_entry_uuid", "before_origin", "after_origin"}
         | {"fork_refusal"}
     ),
+    LineCrossing: frozenset({"agent_id", "answer", "refusal"}),
+    NotesExtraction: frozenset({"agent_id"}),
     ObservedCompaction: frozenset(
         {"agent_id", "entry_uuid", "summary_uuid", "kind", "trigger", "failure", "after_origin", "drift"}
         | {"drift_sentence"}
@@ -133,6 +144,7 @@ LABELS: Mapping[type[Model], frozenset[str]] = {
     ResumedFile: frozenset({"external_id", "path", "digest"}),
     RunAttempt: frozenset({"path", "model", "message_id", "request_id", "failure_code", "failure_sentence"}),
     RunRevision: frozenset({"missing_sections", "edited_by_name"}),
+    SessionNote: frozenset({"agent_id", "last_entry_uuid", "writer", "edited_by_name"}),
     Thread: frozenset({"agent_id", "agent_type", "model"}),
     ThreadBreaker: frozenset({"agent_id", "last_failure_code"}),
     UnansweredCall: frozenset({"agent_id", "name", "kind", "reason", "model", "source"}),

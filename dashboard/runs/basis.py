@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from compaction.cache.facts import REPORT, LineKind
 from compaction.compactors.fork import ParentRequest
 from compaction.compactors.micro import apply_boundaries
+from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
 from compaction.context.composition import find_prefix_tokens
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.tokens import measure_context
@@ -52,6 +53,9 @@ class Basis:
     parent: ParentRequest | None = None
     fork_terms: ForkTerms = field(default_factory=ForkTerms)
     fork_refusal: str = ""
+    # Filled in by session_notes, where the session's notes are to be its summary.
+    notes: SessionNotes | None = None
+    notes_template: str = DEFAULT_TEMPLATE
 
     @property
     def line_tokens(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from compaction.compactors.outcome import Trigger
 from dashboard.models import RunKind, SummarizerName
 
 LONGEST_INSTRUCTIONS = 10_000  # characters
@@ -17,6 +18,7 @@ class RunChoices:
     pivot_uuid: str = ""
     instructions: str = ""
     model: str = ""
+    trigger: Trigger = Trigger.MANUAL
 
 
 class RunRefused(Exception):

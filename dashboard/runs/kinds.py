@@ -1,4 +1,4 @@
-"""The five kinds of a run put to the engine: which compactor, with which request. Nothing is stored here."""
+"""The kinds of a run put to the engine: which compactor, with which request. Nothing is stored here."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,10 +8,11 @@ from compaction.compactors.full import compact_full
 from compaction.compactors.micro import MicroOutcome, find_clearable
 from compaction.compactors.micro_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time
 from compaction.compactors.micro_size import DEFAULT_SIZE_SETTINGS, clear_by_size
-from compaction.compactors.outcome import ChainPosition, Outcome, Trigger
+from compaction.compactors.outcome import ChainPosition, Outcome
 from compaction.compactors.partial import compact_from, compact_up_to
 from compaction.compactors.preparation import SummaryModels
 from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.session_memory import compact_from_notes
 from compaction.errors import NothingToCompact
 from dashboard.models import RunKind
 from dashboard.runs.basis import Basis
@@ -27,6 +28,7 @@ KIND_WORDS: Mapping[RunKind, str] = {
     RunKind.UP_TO: "compaction up to a message",
     RunKind.MICRO_SIZE: "micro-compaction by size",
     RunKind.MICRO_IDLE: "micro-compaction after a pause",
+    RunKind.NOTES: "compaction from the session's notes",
 }
 
 
@@ -34,7 +36,7 @@ def make_request(
     basis: Basis, choices: RunChoices, models: SummaryModels, *, now: datetime, position: ChainPosition | None = None
 ) -> CompactionRequest:
     return CompactionRequest(
-        trigger=Trigger.MANUAL,
+        trigger=choices.trigger,
         now=now,
         custom_instructions=choices.instructions or None,
         transcript_path=basis.transcript_path,
@@ -52,6 +54,8 @@ def compact(basis: Basis, choices: RunChoices, request: CompactionRequest, outsi
         return compact_from(basis.entries, choices.pivot_uuid, request, outside)
     if choices.kind is RunKind.UP_TO:
         return compact_up_to(basis.entries, choices.pivot_uuid, request, outside)
+    if choices.kind is RunKind.NOTES:
+        return compact_from_notes(basis.entries, basis.notes, request, outside, template=basis.notes_template)
     return compact_full(basis.entries, request, outside)
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from compaction.compactors.losses import find_losses
 from compaction.compactors.micro import MicroOutcome
-from compaction.compactors.outcome import ChainPosition, Outcome
+from compaction.compactors.outcome import ChainPosition, Outcome, Trigger
 from compaction.compactors.restore import ContextRestorer
 from compaction.compactors.run import Outside
 from compaction.errors import CompactionCancelled, RunError
@@ -29,6 +29,7 @@ from dashboard.runs.kinds import clear_results, compact, make_request
 from dashboard.runs.monitor import RunMonitor
 from dashboard.runs.outcome_rows import keep_clearing, keep_outcome
 from dashboard.runs.parent_requests import allow_fork
+from dashboard.runs.session_notes import add_notes
 from dashboard.runs.summarizers import open_summarizer
 from dashboard.runs.team_settings import find_settings
 
@@ -80,6 +81,8 @@ def _compact(job: JobRun, run: CompactionRun, monitor: RunMonitor) -> None:
     if choices.kind.is_micro:
         _clear(job, run, basis, monitor, now=now)
         return
+    if choices.kind is RunKind.NOTES:
+        basis = add_notes(basis)
     outcome, counted_tokens = _summarise(job, run, basis, choices, monitor, now=now)
     report = find_losses(basis.context.entries, outcome.entries)
     if monitor.is_cancelled():
@@ -133,6 +136,7 @@ def _read_choices(run: CompactionRun) -> RunChoices:
         pivot_uuid=run.pivot_uuid,
         instructions=run.instructions,
         model=run.model,
+        trigger=Trigger(run.trigger),
     )
 
 

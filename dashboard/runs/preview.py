@@ -18,13 +18,14 @@ from compaction.context.model_names import LONGEST_NAME, read_model_name
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.errors import RunError
 from compaction.ports import Monitor, Path, SummaryAnswer, SummaryRequest
-from dashboard.models import AgentSession, SummarizerName
+from dashboard.models import AgentSession, RunKind, SummarizerName
 from dashboard.pages.live_state import LiveState, find_live_state
 from dashboard.runs.basis import Basis, read_basis
 from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices, RunRefused
 from dashboard.runs.costs import ExpectedCost, choose_models, count_request_tokens, expect_cost
 from dashboard.runs.kinds import clear_results, compact, make_request
 from dashboard.runs.parent_requests import allow_fork
+from dashboard.runs.session_notes import add_notes
 from dashboard.runs.spend import CapReached, read_spend
 from dashboard.runs.team_settings import SummarizerChoice, find_settings
 from dashboard.runs.texts import clean_text
@@ -99,7 +100,7 @@ def preview_run(session: AgentSession, choices: RunChoices, *, now: datetime) ->
 def settle_choices(session: AgentSession, choices: RunChoices) -> RunChoices:
     """Without what the kind has no use for: a micro-compaction asks nobody, only a partial one has a pivot."""
     changes: dict[str, object] = {"instructions": clean_text(session.team, choices.instructions).strip()}
-    if choices.kind.is_micro:
+    if choices.kind.asks_nobody:
         changes = {"summarizer": SummarizerName.NONE, "instructions": "", "model": ""}
     elif choices.summarizer is not SummarizerName.CLAUDE:
         changes |= {"summarizer": SummarizerName.EXTRACTIVE, "model": ""}
@@ -141,6 +142,8 @@ def _look_ahead(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
     )
     if choices.kind.is_micro:
         return _look_at_clearing(basis, measured, now=now)
+    if choices.kind is RunKind.NOTES:
+        return _look_at_notes(add_notes(basis), measured, now=now)
     settings = find_settings(basis.session.team)
     is_paid = choices.summarizer is SummarizerName.CLAUDE
     basis = allow_fork(basis, choices, settings, now=now)
@@ -203,6 +206,20 @@ def _describe_outcome(preview: Preview, basis: Basis, request: SummaryRequest, o
         kept_count=counts[Fate.KEPT],
         dropped_count=counts[Fate.DROPPED],
         expected_after_tokens=expected,
+    )
+
+
+def _look_at_notes(basis: Basis, preview: Preview, *, now: datetime) -> Preview:
+    request = make_request(basis, preview.choices, SummaryModels(), now=now)
+    outcome = compact(basis, preview.choices, request, Outside(ExtractiveSummarizer(), restore=ContextRestorer()))
+    counts = {fate: len(outcome.list_uuids(fate)) for fate in Fate}
+    return replace(
+        preview,
+        kept_tokens=estimate_tokens(outcome.kept),
+        summarised_count=counts[Fate.SUMMARISED],
+        kept_count=counts[Fate.KEPT],
+        dropped_count=counts[Fate.DROPPED],
+        expected_after_tokens=(outcome.expected_tokens, outcome.expected_tokens),
     )
 
 

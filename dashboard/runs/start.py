@@ -1,5 +1,6 @@
 """Starting and cancelling runs: run, job and the money held back for it are written together or not at all."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
@@ -8,7 +9,7 @@ from dashboard import access
 from dashboard.access import Actor
 from dashboard.jobs.control import cancel_job
 from dashboard.jobs.post import URGENT, post_job
-from dashboard.models import AgentSession, CompactionRun, RunState
+from dashboard.models import AgentSession, CompactionRun, RunState, User
 from dashboard.runs.change_notes import tell_pages
 from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.endings import close_run, close_stranded, list_stranded
@@ -18,6 +19,16 @@ from dashboard.runs.team_settings import find_settings
 
 JOB_KIND = "compact"
 FROM_THE_TERMINAL = "terminal"
+AUTOMATIC = "auto"  # the source of runs that nobody asked for
+
+
+@dataclass(frozen=True)
+class Starter:
+    """Who or what started a run, and by which way: page, api, cli, auto."""
+
+    user: User | None
+    name: str
+    source: str
 
 
 def start_run(
@@ -31,6 +42,23 @@ def start_run(
 ) -> CompactionRun:
     """The run, waiting for a worker. Raises RunRefused with what is in the way; too low a role is PermissionDenied."""
     access.require_run(actor, session)
+    starter = Starter(actor.user, actor.user.username if actor.user else FROM_THE_TERMINAL, source)
+    return _start(session, choices, starter, now=now, again_of=again_of)
+
+
+def start_automatic_run(session: AgentSession, choices: RunChoices, *, now: datetime) -> CompactionRun:
+    """As the team's admin has decided for all of its sessions: nobody's rights are asked. Raises RunRefused."""
+    return _start(session, choices, Starter(None, "automatic mode", AUTOMATIC), now=now)
+
+
+def _start(
+    session: AgentSession,
+    choices: RunChoices,
+    starter: Starter,
+    *,
+    now: datetime,
+    again_of: CompactionRun | None = None,
+) -> CompactionRun:
     close_stranded(list_stranded().filter(session=session), now=now)
     _refuse_second(session, choices.agent_id)
     preview = preview_run(session, choices, now=now)
@@ -40,7 +68,7 @@ def start_run(
     cap_usd = find_settings(session.team).daily_cap_usd
     try:
         with transaction.atomic():
-            run = _draft_run(actor, session, preview, source=source, now=now)
+            run = _draft_run(session, preview, starter, now=now)
             run.again_of = again_of
             run.save()
             reserve(session.team, preview.reserved_usd, cap_usd, now=now)
@@ -69,20 +97,21 @@ def _refuse_second(session: AgentSession, agent_id: str) -> None:
     )
 
 
-def _draft_run(actor: Actor, session: AgentSession, preview: Preview, *, source: str, now: datetime) -> CompactionRun:
+def _draft_run(session: AgentSession, preview: Preview, starter: Starter, *, now: datetime) -> CompactionRun:
     choices = preview.choices
     return CompactionRun(
         team=session.team,
         session=session,
         agent_id=choices.agent_id,
         kind=choices.kind,
+        trigger=choices.trigger,
         summarizer=choices.summarizer,
         model=choices.model,
         pivot_uuid=choices.pivot_uuid,
         instructions=choices.instructions,
-        started_by=actor.user,
-        started_by_name=actor.user.username if actor.user else FROM_THE_TERMINAL,
-        source=source,
+        started_by=starter.user,
+        started_by_name=starter.name,
+        source=starter.source,
         created_at=now,
         stage_at=now,
         session_version=session.version,

@@ -12,10 +12,14 @@ from dashboard.ingest.segments import compress, expand
 from dashboard.models import (
     AgentSession,
     CapturedRequest,
+    Job,
+    LineCrossing,
+    NotesExtraction,
     ObservedCompaction,
     PromptShape,
     ResumedFile,
     RunRevision,
+    SessionNote,
     Team,
     TeamPolicy,
     ThreadBreaker,
@@ -65,6 +69,10 @@ def furnish(origin: Origin, talk: Conversation) -> AgentSession:
     session.shape_uses.create(shape=shape)
     ThreadBreaker.objects.create(session=session)
     session.unanswered_calls.create(team=origin.team, name="u", kind="failed")
+    told = {"team": origin.team, "session": session}
+    LineCrossing.objects.create(**told, used_tokens=2, line_tokens=1, answer="suggest")
+    SessionNote.objects.create(**told, number=1, text=WORD, writer="person", written_at=ended_at)
+    NotesExtraction.objects.create(session=session, job=Job.objects.create(kind="notes", key=f"n-{session.pk}"))
     ObservedCompaction.objects.filter(session=session).update(
         losses={"parts": [["wishes", 30, 1, 2]], "lost_count": 1, "lost": [{"quote": WORD, "part": "w", "entry": ""}]},
         restored=[{"kind": "file", "name": f"{WORD}.py", "tokens": 7, "entry": "e"}],

@@ -1,0 +1,1 @@
+"""What Plimsoll does by itself when a session crosses its auto-compact line, and the notes it takes before that."""

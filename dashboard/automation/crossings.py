@@ -1,0 +1,76 @@
+"""Crossings of the auto-compact line: noticed while a session is recorded, answered once by a job, told to people."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from compaction.compactors.crossing import REARM_PERCENT
+from compaction.context.thresholds import Level
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.models import AgentSession, ApiCall, AutomaticMode, LineCrossing, ObservedCompaction
+from dashboard.session_levels import LEVEL_RANKS
+
+AUTO_RANK = LEVEL_RANKS[Level.AUTO_COMPACT]
+FRESH_FOR = timedelta(hours=1)  # a crossing in an imported history of last year is nobody's concern now
+
+
+def find_last_crossing(session_pk: int, agent_id: str = "") -> LineCrossing | None:
+    return LineCrossing.objects.filter(session=session_pk, agent_id=agent_id).order_by("-pk").first()
+
+
+def is_armed(session_pk: int, last: LineCrossing | None) -> bool:
+    """Whether the next crossing is a new one: after the last, the context fell 5% below the line, or was compacted."""
+    if last is None:
+        return True
+    since = {"session": session_pk, "agent_id": last.agent_id}
+    low_tokens = last.line_tokens * (100 - REARM_PERCENT) // 100
+    later = ApiCall.objects.filter(**since, number__gt=last.call_number)
+    if later.filter(context_tokens__lte=low_tokens).exists():
+        return True
+    return ObservedCompaction.objects.filter(**since, kind="full", call_number__gte=last.call_number).exists()
+
+
+def list_waiting(actor: Actor, *, now: datetime, limit: int = 20) -> Sequence[LineCrossing]:
+    """Suggestions and quiet failures, newest first: of sessions that are still above the line and not long silent."""
+    rows = access.crossings(actor).filter(dismissed_at=None, run=None)
+    rows = rows.filter(session__level_rank__gte=AUTO_RANK, session__last_at__gte=now - FRESH_FOR)
+    return list(rows.select_related("session", "team").order_by("-pk")[:limit])
+
+
+def find_waiting(session: AgentSession) -> LineCrossing | None:
+    """The one that is still open for this session, if it is still above the line."""
+    if session.level_rank < AUTO_RANK:
+        return None
+    last = find_last_crossing(session.pk)
+    return last if last is not None and last.dismissed_at is None and last.run_id is None else None
+
+
+def dismiss(actor: Actor, crossing: LineCrossing, *, now: datetime) -> bool:
+    """Not shown any more until the line is crossed anew; for those who could act on it. False: it was gone already."""
+    access.require_run(actor, crossing.session)
+    open_one = LineCrossing.objects.filter(pk=crossing.pk, dismissed_at=None)
+    return bool(open_one.update(dismissed_at=now, dismissed_by=actor.user))
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A crossing as pages tell it."""
+
+    crossing: LineCrossing
+    may_run: bool
+
+    @property
+    def is_failure(self) -> bool:
+        return self.crossing.answer == AutomaticMode.RUN
+
+    @property
+    def sentence(self) -> str:
+        crossed = f"The auto-compact line at {self.crossing.line_tokens:,} tokens was crossed"
+        if self.is_failure:
+            return f"{crossed}, but no automatic run was started: {self.crossing.refusal}"
+        return f"{crossed}: a compaction now keeps the client from doing one in the middle of its work."
+
+
+def suggest(actor: Actor, crossing: LineCrossing) -> Suggestion:
+    return Suggestion(crossing, access.may_run(actor, crossing.session))

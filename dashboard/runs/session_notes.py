@@ -1,0 +1,38 @@
+"""The notes of a conversation as the engine takes them. Who writes them lives in dashboard.automation."""
+
+from dataclasses import replace
+
+from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
+from dashboard.models import AgentSession, AutomationSettings, NotesExtraction, SessionNote
+from dashboard.runs.basis import Basis
+
+
+def find_note(session: AgentSession, agent_id: str = "") -> SessionNote | None:
+    """The newest version."""
+    return SessionNote.objects.filter(session=session, agent_id=agent_id).order_by("-number").first()
+
+
+def read_notes(session: AgentSession, agent_id: str = "") -> SessionNotes | None:
+    """None where none were ever taken, and none are being taken."""
+    note = find_note(session, agent_id)
+    under_way = NotesExtraction.objects.filter(session=session, agent_id=agent_id).first()
+    if note is None and under_way is None:
+        return None
+    return SessionNotes(
+        text=note.text if note else "",
+        last_entry_uuid=(note.last_entry_uuid or None) if note else None,
+        written_at=note.written_at if note else None,
+        extraction_started_at=under_way.started_at if under_way else None,
+    )
+
+
+def find_template(session: AgentSession) -> str:
+    """The team's own sections, or the engine's."""
+    row = AutomationSettings.objects.filter(team_id=session.team_id).values_list("notes_template", flat=True).first()
+    return row or DEFAULT_TEMPLATE
+
+
+def add_notes(basis: Basis) -> Basis:
+    """The same with the session's notes: they are its summary."""
+    notes = read_notes(basis.session, basis.agent_id)
+    return replace(basis, notes=notes, notes_template=find_template(basis.session))

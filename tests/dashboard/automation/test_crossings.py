@@ -1,0 +1,230 @@
+"""A crossed auto-compact line is answered once, as the team wishes: not at all, by a suggestion, or by a run."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from compaction.errors import SummarizerUnavailable
+from dashboard import access
+from dashboard.automation.answer import choose_kind
+from dashboard.automation.crossings import dismiss, find_waiting, list_waiting
+from dashboard.automation.wishes import WishChange, change_wish
+from dashboard.ingest.intake import Origin, take_in
+from dashboard.ingest.observed import Piece
+from dashboard.jobs.perform import perform_due
+from dashboard.jobs.sweep import sweep
+from dashboard.models import (
+    AgentSession,
+    AutomaticMode,
+    CompactionRun,
+    Job,
+    JobState,
+    LineCrossing,
+    RunKind,
+    RunState,
+    SessionNote,
+    SummarizerName,
+    Team,
+    TeamPolicy,
+)
+from tests.builders import make_team, make_user
+from tests.dashboard.runs.scripted import Script
+from tests.dashboard.runs.world import give_key
+from tests.recorded_talk import RecordedTalk
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FULL = 170_000
+
+
+class LiveTalk(RecordedTalk):
+    """A session that goes on now. Its text alone stays far below the line, so only usage crosses it."""
+
+    def __init__(self, name: str = "live") -> None:
+        super().__init__(name)
+        self.now = timezone.now() - timedelta(minutes=20)
+        self.calls = 0
+
+    def grow(self, tokens: int, *, reads: int = 0, words: int = 0) -> "LiveTalk":
+        self.calls += 1
+        self.ask(f"Turn {self.calls}: never touch the lighthouse. Draw basin {self.calls}." + " depth" * words)
+        for number in range(reads):
+            self.read_large(f"{self.calls}-{number}", tokens)
+        self.reply(f"{self.session_id}-{self.calls}", read=tokens - 943, written=900)
+        return self
+
+    def read_large(self, name: str, tokens: int) -> None:
+        use = {"type": "tool_use", "id": f"toolu_{name}", "name": "Read", "input": {"file_path": f"/tmp/{name}.py"}}
+        self.reply(f"{self.session_id}-{name}", use, read=tokens - 943, written=900)
+        block = {"type": "tool_result", "tool_use_id": f"toolu_{name}", "content": "depth 12 m\n" * 3000}
+        self.write("user", message={"role": "user", "content": [block]})
+
+    def send(self, team: Team) -> AgentSession:
+        take_in(Origin(team, make_user("alice"), "follow"), Piece(self.data, "talk", self.session_id))
+        perform_due()
+        return AgentSession.objects.select_related("team").get(team=team, external_id=self.session_id)
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_storing_team("Harbour")
+
+
+def make_storing_team(name: str, mode: AutomaticMode | None = None) -> Team:
+    team = make_team(name, owner="alice", viewer="vera")
+    TeamPolicy.objects.create(team=team, version=1, stores_content=True)
+    if mode is not None:
+        wish(team, mode=mode)
+    return team
+
+
+def wish(team: Team, **values: object) -> None:
+    change_wish(team, WishChange(**values), by=None)  # type: ignore[arg-type]
+
+
+def test_crossing_is_suggested_once_until_the_context_fell(team: Team) -> None:
+    talk = LiveTalk()
+    session = talk.grow(150_000).send(team)
+    assert find_waiting(session) is None
+    session = talk.grow(FULL).send(team)
+    waiting = find_waiting(session)
+    assert waiting is not None
+    assert (waiting.answer, waiting.used_tokens, waiting.line_tokens) == ("suggest", FULL, 167_000)
+    assert [row.pk for row in list_waiting(access.person(make_user("vera")), now=timezone.now())] == [waiting.pk]
+
+    talk.grow(160_000).grow(FULL + 500).send(team)  # ups and downs: one crossing
+    assert LineCrossing.objects.count() == 1
+    session = talk.grow(100_000).grow(FULL).send(team)
+    assert LineCrossing.objects.count() == 2
+    assert not CompactionRun.objects.exists()
+
+    alice = access.person(make_user("alice"))
+    waiting = find_waiting(session)
+    assert waiting is not None
+    assert dismiss(alice, waiting, now=timezone.now())
+    assert not dismiss(alice, waiting, now=timezone.now())
+    assert find_waiting(session) is None
+
+
+def test_a_boundary_arms_again(team: Team) -> None:
+    talk = LiveTalk()
+    talk.grow(FULL).send(team)
+    talk.compact()
+    talk.grow(FULL).send(team)
+    assert LineCrossing.objects.count() == 2
+
+
+def test_two_teams_with_different_wishes_at_once() -> None:
+    off, suggest, run = (
+        make_storing_team(mode.value.title(), mode)
+        for mode in (AutomaticMode.OFF, AutomaticMode.SUGGEST, AutomaticMode.RUN)
+    )
+    for team in (off, suggest, run):
+        LiveTalk(f"of-{team.slug}").grow(FULL).send(team)
+    assert {row.team.slug: (row.answer, row.run is not None) for row in LineCrossing.objects.all()} == {
+        "suggest": ("suggest", False),
+        "run": ("run", True),
+    }
+
+
+def test_an_old_history_crosses_nothing(team: Team) -> None:
+    talk = LiveTalk()
+    talk.now -= timedelta(days=30)
+    talk.grow(FULL).send(team)
+    assert not LineCrossing.objects.exists()
+
+
+def run_of(session: AgentSession) -> CompactionRun:
+    crossing = LineCrossing.objects.get(session=session)
+    assert crossing.run is not None, crossing.refusal
+    return crossing.run
+
+
+def test_first_rung_clears_where_that_is_enough(team: Team) -> None:
+    wish(team, mode=AutomaticMode.RUN)
+    run = run_of(LiveTalk().grow(FULL, reads=8).send(team))
+    assert (run.kind, run.state, run.trigger, run.source) == (RunKind.MICRO_SIZE, RunState.DONE, "auto", "auto")
+    assert run.started_by_name == "automatic mode"
+    assert run.after_tokens is not None
+    assert run.after_tokens < 167_000
+
+
+def test_second_rung_takes_the_notes(team: Team) -> None:
+    wish(team, mode=AutomaticMode.RUN)
+    talk = LiveTalk()
+    session = talk.grow(20_000, words=9_000).grow(30_000, words=9_000).grow(40_000, words=9_000).send(team)
+    SessionNote.objects.create(
+        team=team,
+        session=session,
+        number=1,
+        text="# Task\nDraw every basin.",
+        last_entry_uuid=talk.parent or "",
+        writer="person",
+    )
+    run = run_of(talk.grow(FULL).send(team))
+    assert (run.kind, run.state, run.summarizer) == (RunKind.NOTES, RunState.DONE, SummarizerName.NONE)
+    assert "Draw every basin." in run.revisions.get().text
+
+
+def test_last_rung_writes_a_summary_without_a_model(team: Team) -> None:
+    wish(team, mode=AutomaticMode.RUN)
+    run = run_of(LiveTalk().grow(20_000).grow(FULL).send(team))
+    assert (run.kind, run.state, run.summarizer) == (RunKind.FULL, RunState.DONE, SummarizerName.EXTRACTIVE)
+
+
+def test_no_paid_call_without_a_key_and_the_reason_is_kept(team: Team, script: Script) -> None:
+    wish(team, mode=AutomaticMode.RUN, summarizer=SummarizerName.CLAUDE)
+    session = LiveTalk().grow(20_000).grow(FULL).send(team)
+    crossing = LineCrossing.objects.get()
+    assert crossing.run is None
+    assert crossing.refusal.startswith("No API key is configured")
+    assert find_waiting(session) == crossing
+    assert not script.requests
+
+
+def test_three_failures_pause_automatic_runs(team: Team, script: Script) -> None:
+    give_key(team)
+    wish(team, mode=AutomaticMode.RUN, summarizer=SummarizerName.CLAUDE)
+    script.steps = [SummarizerUnavailable("overloaded", is_retryable=False) for _ in range(9)]
+    talk = LiveTalk()
+    for _ in range(4):
+        talk.grow(100_000).grow(FULL).send(team)
+    rows = list(LineCrossing.objects.order_by("pk"))
+    assert [row.run is not None and row.run.state for row in rows] == ["failed", "failed", "failed", False]
+    assert "paused after 3 failures" in rows[-1].refusal
+
+
+def test_numbers_only_are_suggested_and_not_run() -> None:
+    team = make_team("Quay", owner="alice")
+    wish(team, mode=AutomaticMode.RUN)
+    session = LiveTalk().grow(FULL).send(team)
+    crossing = LineCrossing.objects.get(session=session)
+    assert crossing.run is None
+    assert "not stored" in crossing.refusal
+
+
+def test_a_killed_worker_leaves_one_run_per_crossing(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    wish(team, mode=AutomaticMode.RUN)
+    killed = iter([True, True, False])
+
+    def choose_or_die(session: AgentSession, **now: object) -> RunKind:
+        if next(killed):
+            raise SystemExit
+        return choose_kind(session, **now)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("dashboard.automation.answer.choose_kind", choose_or_die)
+    talk = LiveTalk().grow(20_000).grow(FULL)
+    for _ in range(3):
+        try:
+            talk.send(team)
+        except SystemExit:
+            bring_back_jobs()
+    perform_due()
+    assert LineCrossing.objects.count() == CompactionRun.objects.count() == 1
+
+
+def bring_back_jobs() -> None:
+    """As the sweeper does for a worker that was killed."""
+    Job.objects.filter(state=JobState.RUNNING).update(lease_until=timezone.now() - timedelta(minutes=5))
+    sweep(timezone.now())
