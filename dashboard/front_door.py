@@ -27,6 +27,7 @@ BODY_LIMIT_BYTES = 5 * MIB
 BODY_LIMITS: Mapping[str, int] = {
     "/api/v1/ingest/transcripts": 64 * MIB,
     "/api/v1/ingest/lines": 64 * MIB,
+    "/api/v1/ingest/items": 32 * MIB,
     "/upload/": 65 * MIB,
 }
 BODY_STALL_SECONDS = 30.0

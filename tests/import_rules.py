@@ -14,6 +14,7 @@ DECODERS = tuple(
     f"dashboard.ingest.{name}"
     for name in (
         *("otlp", "transcripts", "client_hooks", "client_status", "client_json", "pushed_lines"),
+        *("agent_items", "agent_facts", "prompt_shapes"),
         *("observed", "redaction", "segments", "picture", "drawn"),
     )
 )

@@ -10,6 +10,7 @@ from compaction.errors import BadPolicy
 from dashboard.accounts.key_quotas import QuotaExceeded
 from dashboard.accounts.refusals import Refused
 from dashboard.api import (
+    agent_items,
     breaks,
     check,
     client_reports,
@@ -58,6 +59,7 @@ for router in (
     ingest.router,
     client_reports.router,
     pushed_lines.router,
+    agent_items.router,
     sessions.router,
     session.router,
     context.router,

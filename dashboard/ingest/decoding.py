@@ -5,8 +5,6 @@ A session is worked out as a whole whenever it is written, so its files are bett
 
 import os
 import time
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from compaction.context.policy import Policy
@@ -15,7 +13,7 @@ from compaction.transcripts.agents import read_agent_meta
 from dashboard.ingest.drawn import DrawnSession, draw_session
 from dashboard.ingest.file_tail import Limits, Place, read_half_line, take_look
 from dashboard.ingest.looks import PIECE_BYTES, FileLook, NextLook
-from dashboard.ingest.observed import LineProblem, ObservedSession, Piece, Prepared, Rules
+from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules, merge_prepared
 from dashboard.ingest.transcript_folders import FoundFile, NotPlain, opened_file
 from dashboard.ingest.transcripts import TOO_LONG, name_session, prepare, prepare_agent_meta
 
@@ -63,29 +61,6 @@ def tell_too_long(name: str, line_number: int, size_bytes: int) -> Prepared:
     """A line that no reader takes was stepped over."""
     reason = f"The line has {size_bytes:,} bytes, more than is kept of one line."
     return Prepared(name, (), line_count=1, problems=(LineProblem(name, line_number, reason),), drops={TOO_LONG: 1})
-
-
-def merge_prepared(parts: Iterable[Prepared]) -> Prepared:
-    """Sessions of the same id become one."""
-    sessions: dict[str, ObservedSession] = {}
-    problems: list[LineProblem] = []
-    drops: Counter[str] = Counter()
-    redactions: Counter[str] = Counter()
-    line_count, name = 0, ""
-    for part in parts:
-        for session in part.sessions:
-            known = sessions.get(session.external_id)
-            sessions[session.external_id] = session if known is None else _join(known, session)
-        problems += part.problems
-        drops.update(part.drops)
-        redactions.update(part.redactions)
-        line_count += part.line_count
-        name = name or part.name
-    return Prepared(name, tuple(sessions.values()), line_count, tuple(problems), dict(drops), dict(redactions))
-
-
-def _join(first: ObservedSession, second: ObservedSession) -> ObservedSession:
-    return ObservedSession(first.external_id, first.lines + second.lines, first.shapes + second.shapes)
 
 
 def _decode_transcript(look: NextLook, rules: Rules) -> tuple[Prepared, FileLook]:

@@ -1,6 +1,7 @@
 """The one shape of everything that arrives: a decoder makes these values, `record` writes them. No Django here."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -77,3 +78,26 @@ class Prepared:
     problems: tuple[LineProblem, ...] = ()
     drops: Mapping[str, int] = field(default_factory=dict)  # reason -> lines
     redactions: Mapping[str, int] = field(default_factory=dict)  # form -> how often
+
+
+def merge_prepared(parts: Iterable[Prepared]) -> Prepared:
+    """Sessions of the same id become one."""
+    sessions: dict[str, ObservedSession] = {}
+    problems: list[LineProblem] = []
+    drops: Counter[str] = Counter()
+    redactions: Counter[str] = Counter()
+    line_count, name = 0, ""
+    for part in parts:
+        for session in part.sessions:
+            known = sessions.get(session.external_id)
+            sessions[session.external_id] = session if known is None else _join(known, session)
+        problems += part.problems
+        drops.update(part.drops)
+        redactions.update(part.redactions)
+        line_count += part.line_count
+        name = name or part.name
+    return Prepared(name, tuple(sessions.values()), line_count, tuple(problems), dict(drops), dict(redactions))
+
+
+def _join(first: ObservedSession, second: ObservedSession) -> ObservedSession:
+    return ObservedSession(first.external_id, first.lines + second.lines, first.shapes + second.shapes)

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dashboard.ingest.decoding import merge_prepared
-from dashboard.ingest.observed import Prepared
+from dashboard.ingest.observed import Prepared, merge_prepared
 from dashboard.ingest.pushed_lines import Push, cut_push, make_push, read_push, write_push
 from dashboard.ingest.transcript_folders import NotPlain
 from dashboard.push.growing_files import GrowingFiles

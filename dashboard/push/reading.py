@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from compaction.errors import AgentMetaUnreadable
 from compaction.transcripts.agents import read_agent_meta
-from dashboard.ingest.decoding import LARGEST_META_BYTES, merge_prepared, tell_too_long
+from dashboard.ingest.decoding import LARGEST_META_BYTES, tell_too_long
 from dashboard.ingest.file_tail import Limits, Place, take_look
-from dashboard.ingest.observed import Piece, Prepared, Rules
+from dashboard.ingest.observed import Piece, Prepared, Rules, merge_prepared
 from dashboard.ingest.quiet_lines import is_young, read_quiet_line
 from dashboard.ingest.transcript_folders import FoundFile, opened_file
 from dashboard.ingest.transcripts import name_session, prepare, prepare_agent_meta

@@ -9,17 +9,17 @@ from functools import partial
 
 from compaction.cache.facts import Answer, LineKind, Request
 from compaction.cache.fingerprint import Fingerprint, take_fingerprint
-from compaction.cache.request import PromptRequest, write_canonical, write_json
 from compaction.cache.request_lines import read_raw_body
 from compaction.errors import BodyUnreadable
 from compaction.transcripts.reader import load_json
 from compaction.transcripts.usage import read_usage
 from compaction.transcripts.values import get_count, get_fields, get_text
-from dashboard.ingest.observed import ObservedShape, Rules
+from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp.attributes import find_name, find_text
 from dashboard.ingest.otlp.telling import SOURCE, About, Dropped, Told
 from dashboard.ingest.otlp.values import Attributes
-from dashboard.ingest.transcripts import change_names, digest_text, find_redactor
+from dashboard.ingest.prompt_shapes import make_shape
+from dashboard.ingest.transcripts import digest_text
 
 
 def read_request_body(told: Attributes, about: About, rules: Rules, *, at: datetime | None, key: str) -> Told | Dropped:
@@ -55,25 +55,6 @@ def _make_request(body_id: str, shape: str, prints: Fingerprint, query_source: s
         markers=tuple((marker.path, marker.ttl) for marker in prints.markers),
         settings=prints.settings,
     )
-
-
-def make_shape(request: PromptRequest, rules: Rules) -> tuple[ObservedShape, int]:
-    """As a transcript's shape line gives it, so that one prompt is one shape whoever tells of it; and how much was
-    taken out of it."""
-    tools = [tool.fields for tool in request.tools]
-    text = write_canonical((request.system, tools))
-    digest = digest_text(rules.digest_key, text.encode("utf-8", "surrogatepass"))
-    prompt = PromptRequest(model=None, tools=request.tools, system=request.system)
-    redaction = find_redactor(tuple(rules.own_patterns.items()))
-    prints = take_fingerprint(prompt, partial(digest_text, rules.digest_key))
-    content, count = None, 0
-    if rules.keeps_content:
-        shape = {"system": request.system, "tools": tools}
-        line = write_json({"type": "api-request-shape", "shapeHash": digest, "shape": shape})
-        content, counts = redaction.redact_one(line.encode("utf-8", "replace"))
-        count = sum(counts.values())
-    fields = change_names(prints, redaction.clean).to_fields()
-    return ObservedShape(digest, fields, content, count > 0), count
 
 
 def read_response_body(told: Attributes, about: About, *, at: datetime | None, key: str) -> Told | Dropped:
