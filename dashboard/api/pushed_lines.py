@@ -22,7 +22,7 @@ _BATCH = {
         "description": "A batch of `plimsoll watch`; at most 64 MiB unpacked, plain or gzip.",
         "content": {
             MSGPACK: {"schema": {"type": "string", "format": "binary"}},
-            JSON: {"schema": {"type": "object"}, "example": {"format": FORMAT, "sessions": []}},
+            JSON: {"schema": {"type": "object", "examples": [{"format": FORMAT, "sessions": []}]}},
         },
     }
 }

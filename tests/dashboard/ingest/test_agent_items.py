@@ -130,7 +130,7 @@ def test_numbers_only_keeps_no_word(client: Client, headers: dict[str, str]) -> 
 @pytest.mark.parametrize("way", ["whole", "tail", "hashes"])
 def test_two_requests_explain_a_break(client: Client, headers: dict[str, str], way: str) -> None:
     words = ["Sound the basins.", "It is deep.", "Go on.", "Done.", "And the wall?"]
-    requests: list[dict[str, object]] = [{"request": make_request(*words[:count])} for count in (1, 3, 5)]
+    requests: list[dict[str, Any]] = [{"request": make_request(*words[:count])} for count in (1, 3, 5)]
     requests[2] = {"request": make_request("Sound the docks.", *words[1:])}  # the first message is another one now
     if way == "tail":
         whole = make_request(*words[:3])
@@ -152,12 +152,12 @@ def test_call_is_one_with_the_lines_that_tell_of_it(client: Client, headers: dic
     talk = Conversation("s1")
     talk.ask()
     talk.answer("msg_1", written=9_000)
-    lines = {"content_type": "application/x-ndjson", "headers": headers}
     item = make_call(1, written=9_000, session=talk.session_id, request_id="req_msg_1", duration_seconds=3.0)
     for first, second in permutations(["lines", "item"]):
         for each in (first, second):
             if each == "lines":
-                client.post(f"/api/v1/ingest/transcripts?session={talk.session_id}", talk.data, **lines)
+                url = f"/api/v1/ingest/transcripts?session={talk.session_id}"
+                client.post(url, talk.data, content_type="application/x-ndjson", headers=headers)
             else:
                 send(client, headers, item)
         call = ApiCall.objects.get()

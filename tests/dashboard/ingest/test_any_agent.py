@@ -1,6 +1,7 @@
 """The agent of docs/any-agent.md, as it stands there, before a fake of the Messages API and a live Plimsoll."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,23 @@ RULES = "Never touch the harbour wall, and sound every basin twice before you go
 TURNS = 5
 
 
-def read_agent() -> dict[str, Any]:
+@pytest.fixture
+def agent(messages_api: MessagesApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """What the document's code defines."""
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", messages_api.url)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test")
     found = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     assert found is not None
     space: dict[str, Any] = {}
     exec(compile(found[1], str(DOCUMENT), "exec"), space)
-    return space
+    yield space
+    space["api"].close()
 
 
 def test_agent_of_the_documentation_stands_on_the_pages(
     live_server: LiveServer,
     messages_api: MessagesApi,
+    agent: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -39,11 +46,8 @@ def test_agent_of_the_documentation_stands_on_the_pages(
     TeamPolicy.objects.create(team=team, version=1, stores_content=True)
     monkeypatch.setenv("PLIMSOLL_URL", live_server.url)
     monkeypatch.setenv("PLIMSOLL_KEY", make_key(team, make_user("alice"), Scope.INGEST)[1])
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", messages_api.url)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test")
     look = Reply(text="I look.", calls_tool=True, stop_reason="tool_use")
     messages_api.script(*[look] * TURNS, Reply(text="All basins are deep."))
-    agent = read_agent()
     agent["SYSTEM"][0]["text"] = RULES
 
     def use_tool(_name: str, _input: object) -> str:
@@ -77,12 +81,9 @@ def _ask_page(client: Client, path: str) -> str:
 
 
 def test_agent_goes_on_while_plimsoll_is_away(
-    messages_api: MessagesApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    agent: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PLIMSOLL_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("PLIMSOLL_KEY", "plk_none")
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", messages_api.url)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test")
-    agent = read_agent()
     agent["run_agent"]("Sound every basin.", [], lambda *_: "")
     assert capsys.readouterr().out.count("not told") == 3

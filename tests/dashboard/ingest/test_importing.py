@@ -24,14 +24,13 @@ from bench.corpus import Truth, write_family
 from compaction.context.policy import Policy
 from dashboard.ingest import importing
 from dashboard.ingest.decoders import Decoders
-from dashboard.ingest.decoding import merge_prepared
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.import_paths import find_paths
 from dashboard.ingest.import_progress import Progress, format_seconds
 from dashboard.ingest.import_tally import Tally
 from dashboard.ingest.importing import group_looks
 from dashboard.ingest.looks import PIECE_BYTES, NextLook
-from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules
+from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules, merge_prepared
 from dashboard.ingest.stream_pieces import cut_stream
 from dashboard.ingest.transcript_folders import FoundFile
 from dashboard.models import AgentSession, ApiCall, Thread
