@@ -17,6 +17,7 @@ from dashboard.policies.in_force import find_policy
 router = Router(tags=["ingest"])
 
 BODY_BYTES = 32 * MIB
+GONE = "The session was deleted here, and stays away."
 _USAGE = {"input_tokens": 12, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 4100, "output_tokens": 350}
 _REQUEST = {
     "system": [{"type": "text", "text": "You sort mail.", "cache_control": {"type": "ephemeral"}}],
@@ -109,12 +110,14 @@ def send_items(request: ApiRequest, place: Query[PushPlace]) -> ItemsTaken | Sta
         return Status(422, {"detail": str(refusal)})
     policy = find_policy(origin.team)
     read = prepare_items(raws, make_rules(origin.team, policy))
-    store_together(origin, read.prepared, policy)
+    taken = store_together(origin, read.prepared, policy)
+    kept = {recorded.external_id for recorded in taken.sessions}
+    gone = {index: GONE for index, session in read.sessions.items() if session not in kept}
+    refusals = read.refusals | gone
     results = [
-        ItemResult(index=index, ok=index not in read.refusals, detail=read.refusals.get(index))
-        for index in range(len(raws))
+        ItemResult(index=index, ok=index not in refusals, detail=refusals.get(index)) for index in range(len(raws))
     ]
-    return ItemsTaken(ok=len(raws) - len(read.refusals), refused=len(read.refusals), results=results)
+    return ItemsTaken(ok=len(raws) - len(refusals), refused=len(refusals), results=results)
 
 
 def _read_body(request: ApiRequest) -> bytes:

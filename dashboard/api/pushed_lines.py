@@ -1,6 +1,7 @@
 """What `plimsoll watch` on a developer's machine asks and sends."""
 
 import base64
+from datetime import datetime
 
 from ninja import Field, Query, Router, Schema, Status
 
@@ -43,6 +44,7 @@ class PushRules(Schema):
     store: str = Field(description="Another value: another database, which has none of what was sent before.")
     version: int = Field(description="Of the team's policy. When an answer tells another, ask again.")
     keeps_content: bool = Field(description="Whether the team stores content. If not, none need leave the machine.")
+    content_since: datetime | None = Field(description="Older words are not kept, and need not leave either.")
     digest_key: str = Field(description="Base64. The team's own, so that its fingerprints can be compared.")
     own_patterns: dict[str, str] = Field(description="The team's own patterns of what is taken out, by name.")
 
@@ -70,6 +72,7 @@ def read_push_rules(request: ApiRequest, place: Query[PushPlace]) -> PushRules |
         store=_name_store(team),
         version=policy.version,
         keeps_content=rules.keeps_content,
+        content_since=rules.content_since,
         digest_key=base64.b64encode(rules.digest_key).decode(),
         own_patterns=dict(rules.own_patterns),
     )

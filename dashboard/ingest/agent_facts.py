@@ -18,6 +18,7 @@ from dashboard.ingest.agent_items import (
     ItemRefused,
     MessageItem,
     PromptItem,
+    RawItem,
     SessionItem,
     read_item,
 )
@@ -42,21 +43,25 @@ class ReadItems:
     """What can be stored, and a sentence for each item that cannot, by its index."""
 
     prepared: Prepared
+    sessions: dict[int, str] = field(default_factory=dict)  # whose items they are
     refusals: dict[int, str] = field(default_factory=dict)
 
 
-def prepare_items(raws: Sequence[object], rules: Rules) -> ReadItems:
+def prepare_items(raws: Sequence[RawItem], rules: Rules) -> ReadItems:
     """Everything that can be done without a database. Never raises for what an item holds."""
     parts: list[Prepared] = []
+    sessions: dict[int, str] = {}
     refusals: dict[int, str] = {}
     for index, raw in enumerate(raws):
         try:
-            parts.append(_read(read_item(raw), rules))  # type: ignore[arg-type]
+            item = read_item(raw)
+            parts.append(_read(item, rules))
+            sessions[index] = item.session
         except ItemRefused as refusal:
             refusals[index] = str(refusal)
     merged = merge_prepared(parts)
     drops = {REFUSED: len(refusals)} if refusals else {}
-    return ReadItems(replace(merged, name=SOURCE, line_count=len(parts), drops=drops), refusals)
+    return ReadItems(replace(merged, name=SOURCE, line_count=len(parts), drops=drops), sessions, refusals)
 
 
 def _read(item: Item, rules: Rules) -> Prepared:

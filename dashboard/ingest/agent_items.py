@@ -106,18 +106,19 @@ class CompactionItem(_Item, frozen=True, kw_only=True, tag="compaction"):
     agent: Id | None = None
 
 
+RawItem = msgspec.Raw
 Item = SessionItem | PromptItem | CallItem | MessageItem | CompactionItem
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    items: list[msgspec.Raw]
+    items: list[RawItem]
 
 
 _BATCH = msgspec.json.Decoder(Batch)
 _ITEM = msgspec.json.Decoder(Item)
 
 
-def read_batch(data: bytes) -> list[msgspec.Raw]:
+def read_batch(data: bytes) -> list[RawItem]:
     """The items, not looked at yet. Raises ItemRefused where there is no list of them."""
     try:
         items = _BATCH.decode(data).items
@@ -128,7 +129,7 @@ def read_batch(data: bytes) -> list[msgspec.Raw]:
     return items
 
 
-def read_item(raw: msgspec.Raw) -> Item:
+def read_item(raw: RawItem) -> Item:
     """Raises ItemRefused with a sentence."""
     try:
         item: Item = _ITEM.decode(raw)

@@ -11,10 +11,10 @@ from datetime import datetime
 
 import msgspec
 
-from compaction.cache.facts import REPORT, LineFact, LineKind, change_fact
+from compaction.cache.facts import REPORT, LineFact, LineKind, change_fact, forget_words
 from compaction.transcripts.values import LARGEST_COUNT
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape, Prepared, Rules
-from dashboard.ingest.transcripts import clean_fact, find_redactor, strip_ending
+from dashboard.ingest.transcripts import clean_fact, find_redactor, let_go_old, strip_ending
 
 NOT_A_LINE = "pushed, but no line of a transcript"
 TRANSCRIPT = "transcript"
@@ -206,7 +206,7 @@ def _settle_session(session: PushedSession, rules: Rules, redactions: Counter[st
     redaction = find_redactor(tuple(rules.own_patterns.items()))
     facts = [clean_fact(line.fact, redaction.clean) for line in session.lines]
     if not rules.keeps_content:
-        lines = tuple(ObservedLine(_without_content(fact)) for fact in facts)
+        lines = tuple(ObservedLine(forget_words(fact)) for fact in facts)
         return ObservedSession(session.session, lines, tuple(_settle_shapes(session, rules, redactions)))
     raws = [strip_ending(line.content) for line in session.lines if line.content is not None]
     cleaned, counts = redaction.redact_lines(raws) if raws else ([], Counter[str]())
@@ -220,11 +220,10 @@ def _settle_session(session: PushedSession, rules: Rules, redactions: Counter[st
         raw, content = next(pairs)
         is_redacted = fact.is_redacted or raw != content
         kept.append(ObservedLine(change_fact(fact, has_content=True, is_redacted=is_redacted), content))
-    return ObservedSession(session.session, tuple(kept), tuple(_settle_shapes(session, rules, redactions)))
-
-
-def _without_content(fact: LineFact) -> LineFact:
-    return change_fact(fact, words=None, has_content=False, is_redacted=False)
+    lines = tuple(let_go_old(kept, rules.content_since))
+    if not any(line.content is not None for line in lines):
+        rules = replace(rules, keeps_content=False)  # a prompt is as old as the requests that came with it
+    return ObservedSession(session.session, lines, tuple(_settle_shapes(session, rules, redactions)))
 
 
 def _settle_shapes(session: PushedSession, rules: Rules, redactions: Counter[str]) -> Iterator[ObservedShape]:

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache, partial
@@ -223,18 +223,24 @@ class _Desk:
             ObservedLine(change_fact(fact, has_content=True, is_redacted=data != raw), data)
             for fact, raw, data in zip(facts, raws, redacted, strict=True)
         ]
-        return tuple(self._let_go_old(lines) if self._rules.content_since else lines), counts
-
-    def _let_go_old(self, lines: list[ObservedLine]) -> Iterator[ObservedLine]:
-        """A line without a time is as old as the one before it, the first ones as old as the one behind them."""
-        at = next((line.fact.at for line in lines if line.fact.at), None)
-        for line in lines:
-            at = line.fact.at or at
-            yield ObservedLine(forget_words(line.fact)) if self._is_too_old(at) else line
+        return tuple(let_go_old(lines, self._rules.content_since)), counts
 
     def _is_too_old(self, at: datetime | None) -> bool:
         since = self._rules.content_since
         return since is not None and at is not None and at < since
+
+
+def let_go_old(lines: Sequence[ObservedLine], since: datetime | None) -> Iterable[ObservedLine]:
+    """Only what was said since then keeps its words. A line without a time is as old as the one before it, the first
+    ones as old as the one behind them."""
+    return lines if since is None else _let_go(lines, since)
+
+
+def _let_go(lines: Sequence[ObservedLine], since: datetime) -> Iterator[ObservedLine]:
+    at = next((line.fact.at for line in lines if line.fact.at), None)
+    for line in lines:
+        at = line.fact.at or at
+        yield ObservedLine(forget_words(line.fact)) if at is not None and at < since else line
 
 
 def digest_text(key: bytes, data: bytes) -> str:

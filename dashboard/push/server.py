@@ -158,6 +158,7 @@ def _read_rules(response: httpx2.Response, url: str) -> TeamRules:
             raise WrongSetup(f"The server speaks format {told['format']}, this program {FORMAT}: update the older one.")
         rules = Rules(
             keeps_content=told["keeps_content"] is True,
+            content_since=datetime.fromisoformat(since) if (since := told.get("content_since")) else None,
             digest_key=base64.b64decode(told["digest_key"], validate=True),
             own_patterns={str(name): str(pattern) for name, pattern in dict(told["own_patterns"]).items()},
         )

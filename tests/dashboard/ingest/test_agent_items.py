@@ -8,8 +8,21 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from dashboard.api.agent_items import GONE
 from dashboard.ingest.agent_facts import REFUSED
-from dashboard.models import AgentSession, ApiCall, Drop, EntrySegment, PromptShape, Scope, Team, TeamPolicy, User
+from dashboard.models import (
+    AgentSession,
+    ApiCall,
+    DeletedSession,
+    DeletionReason,
+    Drop,
+    EntrySegment,
+    PromptShape,
+    Scope,
+    Team,
+    TeamPolicy,
+    User,
+)
 from tests.builders import make_key, make_team
 from tests.dashboard.ingest.conversation import Conversation
 from tests.dashboard.ingest.database_state import read_state
@@ -205,6 +218,13 @@ def test_refused_item_leaves_the_others(client: Client, headers: dict[str, str],
     assert sentence in answer["results"][1]["detail"]
     assert AgentSession.objects.get().call_count == 2
     assert Drop.objects.get(reason=REFUSED).count == 1
+
+
+def test_items_of_a_deleted_session_are_refused(client: Client, team: Team, headers: dict[str, str]) -> None:
+    DeletedSession.objects.create(team=team, external_id="s1", reason=DeletionReason.PERSON)
+    answer = send(client, headers, make_call(1), make_call(1, session="s2")).json()
+    assert [result["detail"] for result in answer["results"]] == [GONE, None]
+    assert AgentSession.objects.get().external_id == "s2"
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,21 @@ def test_metrics_only_sends_no_word(team: Team, key: str, tmp_path: Path, *, kee
     assert AgentSession.objects.get().call_count == 6
 
 
+def test_words_older_than_the_team_keeps_them_stay_at_home(team: Team, key: str, tmp_path: Path) -> None:
+    keep_content(team)
+    machine = Machine(tmp_path, key)
+    TeamPolicy.objects.update(content_days=30)
+    (talk, _) = make_talks()
+    machine.write(talk)
+    machine.push()  # with rules of before: the server keeps to its own
+    assert not EntrySegment.objects.exclude(content=None).exists()
+    assert AgentSession.objects.get().title == ""
+    machine.outbox.forget_places()
+    machine.restart()
+    machine.push()
+    assert [b"Draw the chart." in body for body in machine.wire.bodies] == [True, False]
+
+
 def test_nothing_is_sent_twice_over_growth_and_restarts(team: Team, key: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path, key)
     (talk, agent) = make_talks()
