@@ -27,7 +27,7 @@ from dashboard.runs.endings import OPEN_STATES, close_run
 
 FINISH = "finish_deletion"
 # A transaction holds the database for well below 100 ms: what one row costs, in rows of a call.
-ROWS_AT_ONCE = 500
+ROWS_AT_ONCE = 300
 _COSTS = {
     "calls": 1,
     "unanswered_calls": 1,
