@@ -47,6 +47,7 @@ def test_words_are_found_in_every_place_that_keeps_them_before_they_go() -> None
     assert find_word(origin.team) == sorted(
         {
             *("dashboard_agentsession.title", "dashboard_thread.description", "dashboard_capturedrequest.body"),
+            "dashboard_sessionnote.text",
             *("dashboard_entrysegment.content", "dashboard_entrysegment.facts", "dashboard_promptshape.content"),
             *("dashboard_observedcompaction.losses", "dashboard_observedcompaction.restored"),
             *("dashboard_compactionrun.instructions", "dashboard_compactionrun.details"),
