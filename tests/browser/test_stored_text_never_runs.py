@@ -16,13 +16,16 @@ from dashboard.models import (
     CacheBreak,
     CompactionRun,
     EntrySegment,
+    ListName,
     ObservedCompaction,
     RunAttempt,
     RunRevision,
+    SavedView,
     Team,
     Thread,
     User,
 )
+from dashboard.pages.ledger_filters import GroupName
 from dashboard.pages.session_tabs import tab_url
 from dashboard.runs.choices import RunChoices
 from dashboard.runs.start import start_run
@@ -78,6 +81,9 @@ def plant(team: Team, owner: User, text: str) -> AgentSession:
     agent.reply(f"planted-{number}-agent-2", read=0, written=31_000)
     take_in(Origin(team, owner, "import"), Piece(agent.data, "agent", agent.session_id, "a1"))
     plant_columns(session, text, number)
+    name = text.replace("\x00", "")[:60]
+    for list_name in ListName:
+        SavedView.objects.create(owner=owner, team=team, list_name=list_name, name=name, query="sort=risk")
     plant_runs(session, owner, text)
     return session
 
@@ -131,6 +137,9 @@ def list_urls(session: AgentSession) -> Iterator[str]:
         yield reverse("cache_break", args=[loss.pk])
     for compaction in session.compactions.all():
         yield reverse("compaction", args=[compaction.pk])
+    yield from (f"{reverse('ledger')}?by={name}" for name in GroupName)
+    yield f"{reverse('compare')}?first={session.pk}"
+    yield f"{reverse('compare')}?first={session.pk}&second={session.pk}"
     one, two = session.runs.order_by("id")
     yield reverse("new_run", args=[session.pk]) + f"?again={one.pk}"
     yield reverse("run", args=[one.pk])
