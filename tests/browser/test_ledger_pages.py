@@ -19,6 +19,7 @@ CAUSES = (
     ("likely_server_side", False, "inferred"),
     ("unexplained", False, "unknown"),
 )
+PATHS = ("/breaks/", "/breaks/?by=day&project=none", "/compare/", "/compare/?first={}&second={}", "/compare/?first={}")
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_ledger_is_narrowed_and_its_export_has_the_same_totals(signed_in: Page) 
     wait_for_charts(signed_in)
     with signed_in.expect_download() as started:
         signed_in.keyboard.press("e")
-    with open(started.value.path(), encoding="utf-8-sig", newline="") as file:
+    with started.value.path().open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert started.value.suggested_filename.startswith("plimsoll-cache-breaks-")
     assert len(rows) == 60
@@ -108,10 +109,7 @@ def test_session_is_compared_with_another(signed_in: Page) -> None:
     expect(signed_in.locator(".scatterlayer .trace")).to_have_count(2)
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/breaks/", "/breaks/?by=day&project=none", "/compare/", "/compare/?first={}&second={}", "/compare/?first={}"],
-)
+@pytest.mark.parametrize("path", PATHS)
 def test_pages_are_accessible_and_fit_a_phone(signed_in: Page, axe: Axe, path: str) -> None:
     one, two = AgentSession.objects.order_by("pk")[:2]
     signed_in.goto(path.format(one.pk, two.pk))
