@@ -1,4 +1,4 @@
-"""`make test`: every check in order, then the suite with its own PostgreSQL and Redis. No failure hides another one.
+"""`make test`: every check and the suite with its own PostgreSQL and Redis, side by side. No failure hides another one.
 
 Missing programs are installed where that is possible (root on Debian); elsewhere what will be skipped is named.
 With CI=true nothing may be missing.
@@ -7,28 +7,29 @@ With CI=true nothing may be missing.
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 from tests.browser.programs import AXE, find_chromium
 from tests.plugin import NOTHING_SKIPPED
-from tests.services import find_postgresql, find_redis, started_postgresql, started_redis
+from tests.services import find_postgresql, find_redis, started_postgresql
+from tests.steps import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
-GRACE_SECONDS = 20
-PROCESSES = min(os.cpu_count() or 1, 4)
+CORES = os.cpu_count() or 1
 BROWSER = "tests/browser"
 TYPESCRIPT = ROOT / "tests" / "dashboard" / "proxy" / "typescript"
-# These start Plimsoll as a process with a database of its own: a second round would only repeat the first.
+# These start Plimsoll as a process with a database of its own, and wait for it more than they compute.
 OWN_DATABASE = tuple(f"tests/dashboard/test_{name}.py" for name in ("backup", "cli", "supervisor"))
+PROCESSES = ("tests/faults", "tests/upgrades", "tests/test_wheel.py", *OWN_DATABASE)
 
 
 @dataclass(frozen=True)
@@ -46,30 +47,18 @@ NEEDS = (
 )
 
 
-@dataclass
-class Run:
-    failed: list[str] = field(default_factory=list)
-
-    def step(self, name: str, *command: str | Path, **environment: str) -> None:
-        print(f"\n=== {name}", flush=True)
-        began = time.monotonic()
-        code = _wait_for([str(part) for part in command], {**os.environ, **environment})
-        print(f"--- {name}: {'ok' if code == 0 else f'FAILED ({code})'}, {time.monotonic() - began:.1f} s", flush=True)
-        if code != 0:
-            self.failed.append(name)
-
-
 def main() -> int:
     began = time.monotonic()
     signal.signal(signal.SIGTERM, _leave)
     os.chdir(ROOT)
-    run = Run()
-    install_missing(run)
-    try:
-        check_sources(run)
-        run_suite(run)
-    except KeyboardInterrupt:
-        run.failed.append("interrupted")
+    with tempfile.TemporaryDirectory(prefix="plimsoll-bytecode-", ignore_cleanup_errors=True) as bytecode:
+        # Also where bytecode beside the sources is not wanted: compiled once for the many processes of a run.
+        run = Run({"PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""})
+        try:
+            install_missing(run)
+            run_suite(run)
+        except KeyboardInterrupt:
+            run.failed.append("interrupted")
     told = f"FAILED: {', '.join(run.failed)}" if run.failed else "all green"
     print(f"\n=== make test: {told}, {time.monotonic() - began:.0f} s")
     return 1 if run.failed else 0
@@ -105,39 +94,34 @@ def check_sources(run: Run) -> None:
 
 
 def run_suite(run: Run) -> None:
-    # A file stays in one process: what it makes once for all its tests is made once.
-    options = ("-n", str(PROCESSES), "--dist", "loadfile", "--no-loadscope-reorder", "--durations=25")
-    pytest = (sys.executable, "-m", "pytest", "-q", *options)
+    """The lanes go side by side: while one waits for a process, a lease or a page, the others have the cores."""
     with ExitStack() as stack:
-        redis, postgresql, faults = {}, {}, {}
-        if find_redis():
-            redis = {"PLIMSOLL_TEST_REDIS_URL": stack.enter_context(started_redis())}
+        postgresql, faults = {}, {}
         if find_postgresql():
             url = stack.enter_context(started_postgresql())
-            # tests/faults makes databases of its own on this server, whatever the round is.
+            # tests/faults makes databases of its own on this server.
             postgresql, faults = {"PLIMSOLL_TEST_DATABASE_URL": url}, {"PLIMSOLL_TEST_POSTGRESQL_URL": url}
-        run.step("pytest on SQLite", *pytest, f"--ignore={BROWSER}", **redis, **faults)
-        # Playwright keeps an event loop in its process, in which other tests could not run asynchronous views.
-        run.step("pytest in the browser", *pytest, BROWSER, **redis)
+        elsewhere = [f"--ignore={name}" for name in (BROWSER, *PROCESSES)]
+        lanes = [
+            partial(_run_pytest, run, "pytest with processes", *PROCESSES, spread=spread(2, "loadgroup"), **faults),
+            partial(_run_pytest, run, "pytest on SQLite", *elsewhere, spread=spread(CORES // 2, "loadfile")),
+            # Playwright keeps an event loop in its process, in which other tests could not run asynchronous views.
+            partial(_run_pytest, run, "pytest in the browser", BROWSER),
+            partial(check_sources, run),
+        ]
         if postgresql:
-            ignored = [f"--ignore={name}" for name in OWN_DATABASE]
-            run.step("pytest on PostgreSQL", *pytest, "tests/dashboard", *ignored, **redis, **postgresql)
+            repeated = ("tests/dashboard", *elsewhere)
+            lanes.append(partial(_run_pytest, run, "pytest on PostgreSQL", *repeated, **postgresql))
+        run.side_by_side(*lanes)
 
 
-def _wait_for(command: list[str], environment: Mapping[str, str]) -> int:
-    """Like subprocess.run, but an interrupted child may finish its own cleaning up (browser, servers) first."""
-    process = subprocess.Popen(command, env=environment)
-    try:
-        return process.wait()
-    except (KeyboardInterrupt, SystemExit) as reason:
-        if isinstance(reason, SystemExit):  # Ctrl-C reached the child by itself, a SIGTERM did not
-            process.send_signal(signal.SIGINT)
-        try:
-            process.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        raise
+def spread(processes: int, unit: str) -> tuple[str, ...]:
+    """Over several processes; what one of them makes once serves its unit: a file, or a marked group of tests."""
+    return ("-n", str(min(processes, 4)), "--dist", unit, "--no-loadscope-reorder") if processes > 1 else ()
+
+
+def _run_pytest(run: Run, name: str, *arguments: str, spread: tuple[str, ...] = (), **environment: str) -> None:
+    run.step(name, sys.executable, "-m", "pytest", "-q", "--durations=25", *spread, *arguments, **environment)
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:

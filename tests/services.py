@@ -77,7 +77,8 @@ def started_postgresql() -> Iterator[str]:
         # fmt: on
         port = free_port()
         url = f"postgresql://plimsoll:{password}@127.0.0.1:{port}/postgres"
-        options = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
+        options = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
+        options |= dict.fromkeys(("fsync", "full_page_writes", "synchronous_commit"), "off")
         command = [programs / "postgres", "-D", data, *(f"--{name}={value}" for name, value in options.items())]
         # SIGINT is PostgreSQL's fast shutdown: it ends open connections instead of waiting for them.
         with _running(command, folder, lambda: _answers_sql(url), stop_with=signal.SIGINT, **as_user):

@@ -20,6 +20,7 @@ from tests.services import free_port
 ROOT = Path(__file__).resolve().parents[1]
 UV = Path(sys.executable).with_name("uv")
 START_SECONDS = 60
+pytestmark = pytest.mark.xdist_group("wheel")  # built and installed once
 
 
 def _run(*command: str | Path) -> None:

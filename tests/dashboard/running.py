@@ -18,7 +18,7 @@ PLIMSOLL = [sys.executable, "-P", "-m", "dashboard.cli"]
 START_SECONDS = 60.0
 # Some machines forbid bytecode beside the sources: compiled once for all processes of a run, each starts much sooner.
 BYTECODE = {
-    "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / f"plimsoll-bytecode-{os.getuid()}"),
+    "PYTHONPYCACHEPREFIX": sys.pycache_prefix or str(Path(tempfile.gettempdir()) / f"plimsoll-bytecode-{os.getuid()}"),
     "PYTHONDONTWRITEBYTECODE": "",
 }
 

@@ -45,8 +45,8 @@ def test_first_run_keeps_everything_private(tmp_path: Path) -> None:
             assert stat.S_IMODE((data / name).stat().st_mode) == 0o600, name
 
 
-def test_killed_web_process_is_replaced_and_no_connection_is_refused(tmp_path: Path) -> None:
-    with running_plimsoll(tmp_path) as up:
+def test_killed_web_process_is_replaced_and_no_connection_is_refused(prepared: Path) -> None:
+    with running_plimsoll(prepared) as up:
         (web,) = up.children("web")
         os.kill(web, signal.SIGKILL)
         # Connects while nobody accepts: the supervisor's socket keeps the place in the queue.
@@ -57,28 +57,28 @@ def test_killed_web_process_is_replaced_and_no_connection_is_refused(tmp_path: P
         assert "web 1 restarts in 0.5 s" in up.output
 
 
-def test_killed_supervisor_leaves_no_orphan_and_frees_port_and_folder(tmp_path: Path) -> None:
-    with running_plimsoll(tmp_path, PLIMSOLL_WEB_PROCESSES="2") as up:
+def test_killed_supervisor_leaves_no_orphan_and_frees_port_and_folder(prepared: Path) -> None:
+    with running_plimsoll(prepared, PLIMSOLL_WEB_PROCESSES="2") as up:
         children = up.children()
         assert [len(up.children(command)) for command in ("web", "worker", "sweeper")] == [2, 1, 1]
         up.process.kill()
         up.process.wait()
         wait_until(lambda: not any(map(is_running, children)), seconds=12, what="the children's end")
-        with hold_data_folder(tmp_path / "data"), socket.socket() as probe:
+        with hold_data_folder(prepared / "data"), socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", up.port))
 
 
-def test_follower_runs_where_there_is_something_to_follow(tmp_path: Path) -> None:
-    with running_plimsoll(tmp_path) as up:
+def test_follower_runs_where_there_is_something_to_follow(prepared: Path) -> None:
+    with running_plimsoll(prepared) as up:
         assert up.children("follow") == []
     line = b'{"type":"user","uuid":"u1","sessionId":"s1","message":{"role":"user","content":"hello"}}\n'
-    (tmp_path / "root").mkdir()
-    with running_plimsoll(tmp_path, PLIMSOLL_FOLLOW=str(tmp_path / "root")) as up:
+    (prepared / "root").mkdir()
+    with running_plimsoll(prepared, PLIMSOLL_FOLLOW=str(prepared / "root")) as up:
         (follower,) = up.children("follow")
         wait_until(lambda: _checks(up).get("follower", {}).get("ok") is True, seconds=30, what="the follower's beat")
-        (tmp_path / "root" / "a.jsonl").write_bytes(line)
-        wait_until(lambda: _session_count(tmp_path) == 1, seconds=30, what="the session")
+        (prepared / "root" / "a.jsonl").write_bytes(line)
+        wait_until(lambda: _session_count(prepared) == 1, seconds=30, what="the session")
         os.kill(follower, signal.SIGKILL)
         wait_until(lambda: up.children("follow") not in ([], [follower]), seconds=30, what="its successor")
         assert up.stop() < 15  # ten on a quiet machine; other tests run beside this one
@@ -95,8 +95,8 @@ def _session_count(folder: Path) -> int:
         return int(connection.execute("SELECT count(*) FROM dashboard_agentsession").fetchone()[0])
 
 
-def test_request_in_flight_is_answered_after_sigterm(tmp_path: Path) -> None:
-    with running_plimsoll(tmp_path) as up, socket.create_connection(("127.0.0.1", up.port), timeout=20) as client:
+def test_request_in_flight_is_answered_after_sigterm(prepared: Path) -> None:
+    with running_plimsoll(prepared) as up, socket.create_connection(("127.0.0.1", up.port), timeout=20) as client:
         head = f"POST /sign-in/ HTTP/1.1\r\nHost: 127.0.0.1:{up.port}\r\nContent-Length: 20\r\n"
         client.sendall(f"{head}Content-Type: application/x-www-form-urlencoded\r\n\r\nusername=a".encode())
         time.sleep(0.5)
@@ -111,8 +111,8 @@ def test_request_in_flight_is_answered_after_sigterm(tmp_path: Path) -> None:
         assert "is killed" not in up.output
 
 
-def test_request_that_never_ends_is_cut_within_ten_seconds(tmp_path: Path) -> None:
-    with running_plimsoll(tmp_path) as up, socket.create_connection(("127.0.0.1", up.port)) as client:
+def test_request_that_never_ends_is_cut_within_ten_seconds(prepared: Path) -> None:
+    with running_plimsoll(prepared) as up, socket.create_connection(("127.0.0.1", up.port)) as client:
         client.sendall(f"POST /sign-in/ HTTP/1.1\r\nHost: 127.0.0.1:{up.port}\r\nContent-Length: 20\r\n\r\n".encode())
         time.sleep(0.3)
         children = up.children()
@@ -120,8 +120,8 @@ def test_request_that_never_ends_is_cut_within_ten_seconds(tmp_path: Path) -> No
         assert not any(map(is_running, children))
 
 
-def test_second_signal_stops_at_once(tmp_path: Path) -> None:
-    with running_plimsoll(tmp_path) as up, socket.create_connection(("127.0.0.1", up.port)) as client:
+def test_second_signal_stops_at_once(prepared: Path) -> None:
+    with running_plimsoll(prepared) as up, socket.create_connection(("127.0.0.1", up.port)) as client:
         client.sendall(f"POST /sign-in/ HTTP/1.1\r\nHost: 127.0.0.1:{up.port}\r\nContent-Length: 20\r\n\r\n".encode())
         time.sleep(0.3)
         up.process.send_signal(signal.SIGINT)
@@ -171,18 +171,17 @@ def test_other_bind_starts_once_an_owner_has_a_password(tmp_path: Path) -> None:
         assert "pls_" not in up.output
 
 
-def test_server_without_an_account_is_told_how_to_make_one(tmp_path: Path) -> None:
-    with running_plimsoll(tmp_path, PLIMSOLL_PUBLIC_URL="https://plimsoll.example") as up:
+def test_server_without_an_account_is_told_how_to_make_one(prepared: Path) -> None:
+    with running_plimsoll(prepared, PLIMSOLL_PUBLIC_URL="https://plimsoll.example") as up:
         assert "There is no account yet. Make one: plimsoll createowner NAME" in up.output
 
 
-def test_web_runs_alone_and_shares_the_folder_with_its_like(tmp_path: Path) -> None:
-    assert run_plimsoll(tmp_path, "migrate").returncode == 0
-    with running_plimsoll(tmp_path, "web") as first:
+def test_web_runs_alone_and_shares_the_folder_with_its_like(prepared: Path) -> None:
+    with running_plimsoll(prepared, "web") as first:
         assert first.get("/sign-in/")[0] == 200
-        with running_plimsoll(tmp_path, "web") as second:
+        with running_plimsoll(prepared, "web") as second:
             assert second.get("/sign-in/")[0] == 200
-        with pytest.raises(DataFolderInUse), hold_data_folder(tmp_path / "data"):
+        with pytest.raises(DataFolderInUse), hold_data_folder(prepared / "data"):
             pass
         assert first.stop() < 15  # ten on a quiet machine; other tests run beside this one
 
@@ -218,8 +217,8 @@ def test_exit_is_named() -> None:
     assert describe_exit(-123) == "signal 123"
 
 
-def test_child_does_not_import_from_where_the_person_stands(tmp_path: Path) -> None:
-    (tmp_path / "dashboard").mkdir()
-    (tmp_path / "dashboard" / "__init__.py").write_text("raise SystemExit('imported from the wrong place')\n")
-    with running_plimsoll(tmp_path) as up:
+def test_child_does_not_import_from_where_the_person_stands(prepared: Path) -> None:
+    (prepared / "dashboard").mkdir()
+    (prepared / "dashboard" / "__init__.py").write_text("raise SystemExit('imported from the wrong place')\n")
+    with running_plimsoll(prepared) as up:
         assert up.get("/health/live")[0] == 200

@@ -12,19 +12,11 @@ from tests.dashboard.running import run_plimsoll
 from tests.faults.brokers import Broker, FolderBroker, RedisBroker
 from tests.faults.databases import Database, PostgresqlDatabase, SqliteDatabase, database_url, run_on_server
 from tests.faults.figures import HEADING, Figures
-from tests.faults.installation import Installation, bytecode_kept_in
+from tests.faults.installation import Installation
 from tests.services import find_postgresql, find_redis, started_postgresql
 
 # Test processes share the server: each makes a template of its own.
 TEMPLATE = f"plimsoll_faults_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
-
-
-@pytest.fixture(scope="session")
-def migrated_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("migrated")
-    done = run_plimsoll(folder, "migrate", "-v", "0", **bytecode_kept_in(tmp_path_factory.getbasetemp()))
-    assert done.returncode == 0, done.stderr
-    return folder / "data"
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,14 @@
 """What the fault tests measured, as a table at the end of a run."""
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.faults.installation import Installation
+
+# Every figure at its full size takes minutes: each run has them small, PLIMSOLL_TEST_LONG=1 as promised.
+IS_LONG = bool(os.environ.get("PLIMSOLL_TEST_LONG"))
 
 
 @dataclass

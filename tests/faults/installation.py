@@ -90,7 +90,6 @@ class Installation:
             "PYTHONPATH": str(ROOT),
             "PLIMSOLL_JOB_LEASE_SECONDS": str(LEASE_SECONDS),
             "PLIMSOLL_TEST_CLOCK": str(self.clock),
-            **bytecode_kept_in(self.folder.parent),
         }
         told = environment_for(self.folder, **{**own, **self.database.settings, **self.broker.settings, **settings})
         # Coverage would slow every start down, and a killed process writes none.
@@ -167,11 +166,6 @@ class Installation:
             return self.states(*keys)["done"] == len(keys)
 
         wait_until(all_done, seconds=DONE_SECONDS, what=f"{len(keys)} jobs done")
-
-
-def bytecode_kept_in(folder: Path) -> dict[str, str]:
-    """A hundred processes start in a run of these tests: compiled once, each starts a fifth sooner."""
-    return {"PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def _state(pid: int) -> str:

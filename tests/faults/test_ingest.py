@@ -12,15 +12,16 @@ from functools import partial
 
 from tests.dashboard.ingest.conversation import make_conversation
 from tests.dashboard.running import run_plimsoll, wait_until
+from tests.faults.figures import IS_LONG
 from tests.faults.installation import Installation
 from tests.live_load import answers
 from tests.services import free_port
 
-KILLS = {"SQLite, files": 50, "PostgreSQL, Redis": 15}
+KILLS = {"SQLite, files": 50 if IS_LONG else 12, "PostgreSQL, Redis": 50 if IS_LONG else 6}
 WEBS = 3
 SENDERS = 3
 PAUSE_SECONDS = 0.05  # leaves the processor to the web processes that start again
-WRITERS, READERS, SECONDS = 8, 2, 6
+WRITERS, READERS, SECONDS = 8, 2, 20 if IS_LONG else 4
 
 
 @dataclass
