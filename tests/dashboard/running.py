@@ -15,8 +15,8 @@ from pathlib import Path
 from tests.services import free_port
 
 PLIMSOLL = [sys.executable, "-P", "-m", "dashboard.cli"]
-START_SECONDS = 180.0
-PATIENCE = 3  # times as long as on a quiet machine: other tests run beside these
+START_SECONDS = 180.0  # with other tests beside
+PATIENCE = 3  # times what a quiet machine needs
 # Some machines forbid bytecode beside the sources: compiled once for all processes of a run, each starts much sooner.
 BYTECODE = {
     "PYTHONPYCACHEPREFIX": sys.pycache_prefix or str(Path(tempfile.gettempdir()) / f"plimsoll-bytecode-{os.getuid()}"),
@@ -110,7 +110,7 @@ def running_plimsoll(folder: Path, *arguments: str, **settings: str) -> Iterator
         )
     running = Running(process, port, folder)
     try:
-        wait_until(running.serves, seconds=START_SECONDS, what="the first answer")
+        wait_until(running.serves, seconds=START_SECONDS / PATIENCE, what="the first answer")
         yield running
     finally:
         if process.poll() is None:
