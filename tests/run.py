@@ -10,12 +10,12 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 
 from tests.browser.programs import AXE, find_chromium
 from tests.plugin import NOTHING_SKIPPED
@@ -96,22 +96,25 @@ def check_sources(run: Run) -> None:
 def run_suite(run: Run) -> None:
     """The lanes go side by side: while one waits for a process, a lease or a page, the others have the cores."""
     with ExitStack() as stack:
-        postgresql, faults = {}, {}
+        postgresql: dict[str, str] = {}
+        faults: dict[str, str] = {}
         if find_postgresql():
             url = stack.enter_context(started_postgresql())
             # tests/faults makes databases of its own on this server.
             postgresql, faults = {"PLIMSOLL_TEST_DATABASE_URL": url}, {"PLIMSOLL_TEST_POSTGRESQL_URL": url}
-        elsewhere = [f"--ignore={name}" for name in (BROWSER, *PROCESSES)]
+        elsewhere = tuple(f"--ignore={name}" for name in (BROWSER, *PROCESSES))
         lanes = [
-            partial(_run_pytest, run, "pytest with processes", *PROCESSES, spread=spread(2, "loadgroup"), **faults),
-            partial(_run_pytest, run, "pytest on SQLite", *elsewhere, spread=spread(CORES // 2, "loadfile")),
+            partial(
+                _run_pytest, run, "pytest with processes", PROCESSES, spread=spread(2, "loadgroup"), environment=faults
+            ),
+            partial(_run_pytest, run, "pytest on SQLite", elsewhere, spread=spread(CORES // 2, "loadfile")),
             # Playwright keeps an event loop in its process, in which other tests could not run asynchronous views.
-            partial(_run_pytest, run, "pytest in the browser", BROWSER),
+            partial(_run_pytest, run, "pytest in the browser", (BROWSER,)),
             partial(check_sources, run),
         ]
         if postgresql:
             repeated = ("tests/dashboard", *elsewhere)
-            lanes.append(partial(_run_pytest, run, "pytest on PostgreSQL", *repeated, **postgresql))
+            lanes.append(partial(_run_pytest, run, "pytest on PostgreSQL", repeated, environment=postgresql))
         run.side_by_side(*lanes)
 
 
@@ -120,7 +123,14 @@ def spread(processes: int, unit: str) -> tuple[str, ...]:
     return ("-n", str(min(processes, 4)), "--dist", unit, "--no-loadscope-reorder") if processes > 1 else ()
 
 
-def _run_pytest(run: Run, name: str, *arguments: str, spread: tuple[str, ...] = (), **environment: str) -> None:
+def _run_pytest(
+    run: Run,
+    name: str,
+    arguments: tuple[str, ...],
+    *,
+    spread: tuple[str, ...] = (),
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     run.step(name, sys.executable, "-m", "pytest", "-q", "--durations=25", *spread, *arguments, **environment)
 
 

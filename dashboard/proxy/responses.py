@@ -14,7 +14,8 @@ from compaction.transcripts.reader import load_json
 from compaction.transcripts.usage import read_usage
 from compaction.transcripts.values import get_count, get_fields, get_items, get_text
 
-LARGEST_BODY_BYTES = 64 * 1024 * 1024
+LARGEST_BODY_BYTES = 32 * 1024 * 1024
+_STEP_BYTES = 1024 * 1024
 Fields = Mapping[str, object]
 
 
@@ -69,7 +70,7 @@ def unpack(data: bytes, encoding: str) -> bytes:
         elif name == "br":
             unpacked = b"".join(_unpack_brotli(data))
         elif name == "zstd":
-            unpacked = zstandard.ZstdDecompressor().decompressobj().decompress(data)
+            unpacked = zstandard.ZstdDecompressor().stream_reader(data).read(LARGEST_BODY_BYTES)
         else:
             raise NotReadable("encoding not known")
     except (zlib.error, brotli.error, zstandard.ZstdError) as error:
@@ -82,12 +83,11 @@ def unpack(data: bytes, encoding: str) -> bytes:
 def _unpack_brotli(data: bytes) -> Iterator[bytes]:
     unpacker = brotli.Decompressor()
     size_bytes = 0
-    for start in range(0, len(data), 65536):
-        piece: bytes = unpacker.process(data[start : start + 65536])
+    piece: bytes = unpacker.process(data, output_buffer_limit=_STEP_BYTES)
+    while piece and size_bytes < LARGEST_BODY_BYTES:
         size_bytes += len(piece)
-        if size_bytes > LARGEST_BODY_BYTES:
-            raise NotReadable("unpacked body too large")
         yield piece
+        piece = b"" if unpacker.is_finished() else unpacker.process(b"", output_buffer_limit=_STEP_BYTES)
 
 
 def read_reply(data: bytes, content_type: str) -> Reply:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 
 import pytest
 from django.db import transaction
@@ -13,25 +12,12 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from dashboard.accounts import invitations
 from dashboard.api import api
 from dashboard.middleware import security_headers
-from dashboard.models import (
-    Beat,
-    Job,
-    JobState,
-    Membership,
-    ResumedFile,
-    Role,
-    SavedView,
-    Scope,
-    Team,
-    TeamPolicy,
-    User,
-)
-from tests.builders import make_key, make_session, make_team, make_user
+from dashboard.models import Beat, Scope, User
+from tests.builders import make_key, make_team
 from tests.dashboard.expectations import API, BODIES, INGEST, KEY_SCOPES, PAGES, ROLES
-from tests.session_rows import make_breaks, make_compactions, make_run
+from tests.dashboard.furniture import furnish
 
 pytestmark = pytest.mark.django_db
 
@@ -57,38 +43,6 @@ def world(settings: Settings) -> World:
         for name, scopes in KEY_SCOPES.items()
     }
     return World(people, texts, {"own": furnish(own), "other": furnish(other)})
-
-
-def furnish(team: Team) -> dict[str, object]:
-    owner = Membership.objects.get(team=team, role=Role.OWNER).user
-    spare = Membership.objects.create(team=team, user=make_user(f"spare-{team.slug}"), role=Role.VIEWER)
-    invitation, _ = invitations.invite(team, Role.VIEWER, note="", by=owner, now=timezone.now() - timedelta(hours=1))
-    key, _ = make_key(team, owner, Scope.READ)
-    job = Job.objects.create(kind="forget_expired", team=team, key=team.slug, state=JobState.DEAD)
-    policy = TeamPolicy.objects.create(team=team, version=1, thresholds={"preset": "early"})
-    session = make_session(team, f"session of {team.slug}")
-    (loss,), (compaction,) = make_breaks(session, 1), make_compactions(session, 1)
-    resumed = ResumedFile.objects.create(team=team, origin=session, external_id="resumed", path="/x", size_bytes=1)
-    return {
-        "resumed_id": resumed.pk,
-        "job_id": job.pk,
-        "version": policy.version,
-        "slug": team.slug,
-        "member_id": spare.pk,
-        "invitation_id": invitation.pk,
-        "key_id": key.pk,
-        "token": "x" * 40,
-        "session_id": session.pk,
-        "break_id": loss.pk,
-        "compaction_id": compaction.pk,
-        "run_id": make_run(session).pk,
-        "other_id": make_run(session).pk,
-        "tab": "settings",
-        "second_id": make_session(team, f"second of {team.slug}").pk,
-        "list_name": "sessions",
-        "view_id": SavedView.objects.create(owner=owner, team=team, list_name="sessions", name="Shared").pk,
-        "form": "numbers",
-    }
 
 
 def page_patterns() -> Iterator[tuple[str, URLPattern]]:
