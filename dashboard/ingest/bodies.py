@@ -1,10 +1,13 @@
 """Bodies as they come over HTTP: encodings undone within a limit, refused with a status and a sentence otherwise."""
 
 import zlib
+from collections.abc import Iterator
 
 MIB = 1024 * 1024
 TRANSCRIPT_BYTES = 64 * MIB  # of a body, as sent and as unpacked
 _STEP = 1 * MIB
+_STRONGEST_GZIP = 1032  # bytes out of one, at most
+_UNSEEN_BYTES = 24 * MIB  # kept without having looked how many follow
 
 
 class BodyRefused(Exception):
@@ -30,7 +33,14 @@ def unpack_body(data: bytes, encoding: str, *, limit_bytes: int = TRANSCRIPT_BYT
 
 
 def _gunzip(data: bytes, limit_bytes: int) -> bytes:
-    pieces: list[bytes] = []
+    if len(data) * _STRONGEST_GZIP > _UNSEEN_BYTES < limit_bytes:
+        # Inflated once to see how large it is, with nothing kept: a bomb ends here.
+        for _ in _inflate(data, limit_bytes):
+            pass
+    return b"".join(_inflate(data, limit_bytes))
+
+
+def _inflate(data: bytes, limit_bytes: int) -> Iterator[bytes]:
     size_bytes = 0
     rest = data
     while rest:  # a gzip file may have several members
@@ -45,10 +55,9 @@ def _gunzip(data: bytes, limit_bytes: int) -> bytes:
             size_bytes += len(piece)
             if size_bytes > limit_bytes:
                 raise BodyRefused(413, _too_large(limit_bytes))
-            pieces.append(piece)
+            yield piece
             rest = member.unconsumed_tail
         rest = member.unused_data.lstrip(b"\x00")
-    return b"".join(pieces)
 
 
 def _too_large(limit_bytes: int) -> str:

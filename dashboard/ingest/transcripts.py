@@ -32,6 +32,10 @@ from dashboard.ingest.redaction import Redactor
 NO_SESSION = "line without a session"
 TOO_LONG = "line too long to keep"
 
+LONG_LINE_BYTES = 1024 * 1024
+MOST_VALUES = 100_000  # of one line: each becomes an object of a hundred bytes and more when the line is read
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -55,6 +59,10 @@ def prepare(piece: Piece, rules: Rules) -> Prepared:
     reader = TranscriptReader(Position(line_count=piece.first_line_number - 1))
     desk = _Desk(piece, rules)
     desk.put_lines(reader.split(piece.data))
+    last = piece.data[piece.data.rfind(b"\n") + 1 :]
+    if holds_too_much(last):
+        desk.put(_skip_full_line(Line(reader.position.line_count + 1, reader.position.offset, last, len(last))))
+        return desk.clear()
     for item in reader.close():
         desk.put(item)
     if reader.tail is not None:
@@ -137,6 +145,9 @@ class _Desk:
         keeps_words = self._rules.keeps_content
         for line in lines:
             raw = line.raw  # empty when the line is dropped, which is not plain either
+            if holds_too_much(raw):
+                self.put(_skip_full_line(line))
+                continue
             fact = read_plain_fact(raw, keeps_words=keeps_words)
             if fact is not None:
                 self._put_fact(fact, raw)
@@ -241,6 +252,28 @@ def _let_go(lines: Sequence[ObservedLine], since: datetime) -> Iterator[Observed
     for line in lines:
         at = line.fact.at or at
         yield ObservedLine(forget_words(line.fact)) if at is not None and at < since else line
+
+
+def holds_too_much(raw: bytes) -> bool:
+    """A long text is usual and cheap to read, a million small values are neither."""
+    if len(raw) < LONG_LINE_BYTES or _count_marks(raw, 0, len(raw)) <= MOST_VALUES:
+        return False
+    count, end = 0, 0
+    for text in _STRING.finditer(raw):
+        count += _count_marks(raw, end, text.start())
+        end = text.end()
+        if count > MOST_VALUES:
+            return True
+    return count + _count_marks(raw, end, len(raw)) > MOST_VALUES
+
+
+def _skip_full_line(line: Line) -> SkippedLine:
+    reason = f"The line holds more than {MOST_VALUES:,} values."
+    return SkippedLine("too_long", line.number, line.offset, b"", reason, line.size_bytes)
+
+
+def _count_marks(raw: bytes, start: int, end: int) -> int:
+    return raw.count(b",", start, end) + raw.count(b"[", start, end) + raw.count(b"{", start, end)
 
 
 def digest_text(key: bytes, data: bytes) -> str:

@@ -26,7 +26,8 @@ from dashboard.ingest.otlp.values import (
 NOT_JSON = "The body is not an OTLP export in JSON."
 _Fields = Mapping[str, object]
 _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2})*")
-_WHOLE_NUMBER = re.compile(r"-?\d{1,19}")
+_WHOLE_NUMBER = re.compile(r"-?\d{1,20}")
+_LEAST, _MOST = -(2**63), 2**64 - 1
 _DELTA = (1, "AGGREGATION_TEMPORALITY_DELTA")
 _MOST_DIGITS = 4000  # of one number, before anybody spends time on it
 _TOO_MANY_DIGITS = re.compile(rb"\d{%d}" % _MOST_DIGITS)
@@ -133,14 +134,16 @@ def _read_nested(kind: str, told: _Fields, depth: int) -> Value:
 
 
 def _read_whole(value: object) -> int:
-    """0 where it is no whole number, as protobuf has it for what is not there."""
-    if isinstance(value, bool):
+    """0 where it is no whole number of 64 bits, as protobuf has it for what is not there."""
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
+        found = int(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        found = value
+    elif isinstance(value, float) and value.is_integer():
+        found = int(value)
+    else:
         return 0
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else 0
-    return int(value) if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) else 0
+    return found if _LEAST <= found <= _MOST else 0
 
 
 def _read_real(value: object) -> float:

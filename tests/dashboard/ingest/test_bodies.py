@@ -76,6 +76,17 @@ def test_hostile_lines_are_read_or_named_never_raised(name: str) -> None:
     assert all(fact.answer is None or 0 <= fact.answer.usage.output_tokens < 2**53 for fact in facts)
 
 
+def test_line_of_too_many_values_is_dropped_and_named() -> None:
+    """Also the last one, without an ending; a text may hold as many commas as it likes."""
+    line = b'{"type":"user","sessionId":"s","message":{"role":"user","content":%b}}'
+    values, text = line % (b"[%b0]" % (b"0," * 999_999)), line % (b'"%b"' % (b"a," * 999_999))
+    prepared = prepare(Piece(b"\n".join((values, text, values)), "many", "s"), RULES)
+    reason = "The line holds more than 100,000 values."
+    assert [(problem.line_number, problem.reason) for problem in prepared.problems] == [(1, reason), (3, reason)]
+    assert prepared.drops == {"line too long to keep": 2}
+    assert [len(session.lines) for session in prepared.sessions] == [1]
+
+
 @given(st.binary(max_size=400))
 def test_any_bytes_are_prepared_without_an_error(data: bytes) -> None:
     prepared = prepare(Piece(data, "fuzz", "s"), RULES)

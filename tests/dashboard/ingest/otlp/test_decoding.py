@@ -1,6 +1,7 @@
 """Both encodings give the same values; whatever else comes is refused with a typed error."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -172,39 +173,63 @@ def test_damaged_exports_are_decoded_or_refused(data: st.DataObject) -> None:
         return
 
 
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "resourceLogs",
-                    "scopeLogs",
-                    "logRecords",
-                    "attributes",
-                    "key",
-                    "value",
-                    "stringValue",
-                    "intValue",
-                    "body",
-                ]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=30,
-)
+# Every word that a reader of that signal looks for, in any place and with anything in it.
+_ANYWHERE = [
+    "attributes",
+    "key",
+    "value",
+    "stringValue",
+    "intValue",
+    "doubleValue",
+    "arrayValue",
+    "kvlistValue",
+    "values",
+]
+_WORDS = {
+    Signal.LOGS: ["resourceLogs", "resource", "scopeLogs", "logRecords", "timeUnixNano", "eventName", "body"],
+    Signal.METRICS: ["resourceMetrics", "scopeMetrics", "metrics", "name", "sum", "dataPoints", "asInt", "asDouble"],
+    Signal.TRACES: ["resourceSpans", "scopeSpans", "spans", "name", "traceId", "spanId", "startTimeUnixNano"],
+}
+_NUMBERS = st.integers() | st.floats() | st.sampled_from([2**63, 2**64, -(2**64), 10**400, 1e308, "9" * 20, "1e999"])
 
 
-@settings(max_examples=300, deadline=None)
-@given(told=_JSON)
-def test_any_json_of_the_right_words_is_decoded_or_refused(told: object) -> None:
+def _draw_json(words: list[str]) -> st.SearchStrategy[object]:
+    return st.recursive(
+        st.none() | st.booleans() | _NUMBERS | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(words), inner, max_size=5),
+        max_leaves=30,
+    )
+
+
+@pytest.mark.parametrize("signal", Signal)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_any_json_of_the_right_words_is_decoded_or_refused(signal: Signal, data: st.DataObject) -> None:
+    words = _WORDS[signal]
+    told = data.draw(_draw_json([*words, *_ANYWHERE]))
     try:
-        prepare_export(encode({"resourceLogs": told}), Signal.LOGS, Form.JSON, RULES)
+        prepare_export(encode({words[0]: told}), signal, Form.JSON, RULES)
     except Undecodable:
         return
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64, -(2**64), 10**400, 1e308, "9" * 20, "1e999", "NaN"])
+@pytest.mark.parametrize("signal", Signal)
+def test_numbers_beyond_64_bits_break_nothing(signal: Signal, number: float | str) -> None:
+    """In every place of an export where a number stands."""
+    text = encode(EXPORTS[signal]).decode()
+    for name in (
+        "intValue",
+        "doubleValue",
+        "timeUnixNano",
+        "startTimeUnixNano",
+        "endTimeUnixNano",
+        "asInt",
+        "asDouble",
+    ):
+        changed = re.sub(rf'"{name}": [^,}}\]]+', lambda _, name=name: f'"{name}": {json.dumps(number)}', text)
+        prepare_export(changed.encode(), signal, Form.JSON, RULES)
+        prepare_export(changed.replace("asDouble", "asInt").encode(), signal, Form.JSON, RULES)
 
 
 def test_answers_are_what_the_protocol_wants() -> None:
