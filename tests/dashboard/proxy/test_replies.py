@@ -3,6 +3,7 @@
 import gzip
 import json
 import tracemalloc
+from collections.abc import Callable
 
 import brotli
 import pytest
@@ -95,7 +96,7 @@ def test_any_bytes_are_unpacked_or_refused(data: bytes, encoding: str) -> None:
         return
 
 
-PACKERS = {
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": lambda data: gzip.compress(data, 1),
     "br": lambda data: brotli.compress(data, quality=1),
     "zstd": lambda data: zstandard.ZstdCompressor(level=1).compress(data),

@@ -227,7 +227,7 @@ def test_numbers_beyond_64_bits_break_nothing(signal: Signal, number: float | st
         "asInt",
         "asDouble",
     ):
-        changed = re.sub(rf'"{name}": [^,}}\]]+', lambda _, name=name: f'"{name}": {json.dumps(number)}', text)
+        changed = re.sub(rf'"{name}": [^,}}\]]+', f'"{name}": {json.dumps(number)}', text)
         prepare_export(changed.encode(), signal, Form.JSON, RULES)
         prepare_export(changed.replace("asDouble", "asInt").encode(), signal, Form.JSON, RULES)
 
