@@ -14,9 +14,6 @@ REDACTED, TOO_LARGE = "redacted", "too large"
 def keep_request(session_pk: int, request: WholeRequest, rules: Rules) -> None:
     """An older one than is kept already changes nothing. With something secret in it, it is not kept at all: what was
     taken out could not be sent again."""
-    held = CapturedRequest.objects.filter(session_id=session_pk, agent_id=fit_id(request.agent_id))
-    if held.filter(at__gte=request.at).exists():
-        return
     refusal = ""
     if len(request.body) > LARGEST_BODY_BYTES:
         refusal = TOO_LARGE
@@ -31,4 +28,7 @@ def keep_request(session_pk: int, request: WholeRequest, rules: Rules) -> None:
         "body": None if refusal else compress(request.body),
         "refusal": refusal,
     }
-    CapturedRequest.objects.update_or_create(session_id=session_pk, agent_id=fit_id(request.agent_id), defaults=values)
+    name = {"session_id": session_pk, "agent_id": fit_id(request.agent_id)}
+    # Almost always one is there, and is older: one statement then.
+    if not CapturedRequest.objects.filter(**name, at__lt=request.at).update(**values):
+        CapturedRequest.objects.get_or_create(**name, defaults=values)

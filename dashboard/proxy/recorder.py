@@ -30,9 +30,12 @@ from dashboard.proxy.reports import SOURCE, Reporter, WholeRequest
 from dashboard.proxy.responses import NotReadable
 from dashboard.proxy.wire import Exchange, Lost, find_socket_path
 
-GATHER_SECONDS = 0.5  # calls of a session that come so close are written together
+# Calls of a session that come so close are written together. Writing a session costs much the same for one call as for
+# ten, so under load it is done less often: twice as long as the last round of writing took is gathered, within bounds.
+GATHER_SECONDS, MOST_GATHER_SECONDS = 0.5, 2.5
 WAIT_SECONDS = 0.1
-MOST_AT_ONCE = 500
+MOST_AT_ONCE = 2_000
+MOST_GATHERED_BYTES = 24 * 1024 * 1024  # of the 64 MiB that each web process can hold
 TEAM_AGAIN_SECONDS = 2.0  # a changed policy holds after that
 # Web processes answer what is in flight when they are stopped, and those calls are to be written down too.
 LAST_WORDS_SECONDS = 8.3
@@ -78,6 +81,10 @@ class Desk:
     @property
     def pending_count(self) -> int:
         return len(self._unread) + sum(len(each.deliveries) for each in self._pending.values())
+
+    @property
+    def pending_bytes(self) -> int:
+        return sum(delivery.size_bytes for each in self._pending.values() for delivery in each.deliveries)
 
     def put(self, deliveries: list[Delivery]) -> None:
         self._unread.extend(deliveries)
@@ -195,6 +202,7 @@ class _Rounds:
         self._inbox, self._stopping = inbox, stopping
         self._desk = Desk()
         self._failure_count = 0
+        self._gather_seconds = GATHER_SECONDS
         self._beat_at = self._write_at = 0.0
 
     def run(self) -> None:
@@ -210,11 +218,14 @@ class _Rounds:
         room = MOST_AT_ONCE - self._desk.pending_count
         arrived = self._inbox.take(wait_seconds=WAIT_SECONDS, most=max(room, 0))
         if arrived and not self._desk.pending_count:
-            self._write_at = time.monotonic() + GATHER_SECONDS
+            self._write_at = time.monotonic() + self._gather_seconds
         self._desk.put(arrived)
         now = time.monotonic()
-        if self._desk.pending_count and (now >= self._write_at or room <= 0 or is_last):
+        is_due = now >= self._write_at or is_last or room <= 0 or self._desk.pending_bytes > MOST_GATHERED_BYTES
+        if self._desk.pending_count and is_due:
             self._desk.write()
+            took_seconds = time.monotonic() - now
+            self._gather_seconds = min(MOST_GATHER_SECONDS, max(GATHER_SECONDS, 2 * took_seconds))
         if now >= self._beat_at:
             note_beat("recorder", timezone.now())
             self._beat_at = now + BEAT_EVERY_SECONDS

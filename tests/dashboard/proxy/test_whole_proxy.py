@@ -1,8 +1,9 @@
-"""The proxy as `plimsoll up` runs it: recorder killed, database locked, stopped with a stream in flight (R14, R15)."""
+"""The proxy as `plimsoll up` runs it: recorder killed, database locked, disk full, stopped with a stream in flight."""
 
 import http.client
 import json
 import os
+import resource
 import signal
 import sqlite3
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dashboard.proxy.recorder import GATHER_SECONDS
 from tests.dashboard.proxy.talking import Client, make_usage, stream_answer, write_events
 from tests.dashboard.running import Running, running_plimsoll, wait_until
 from tests.fakes.raw_upstream import Connection, RawUpstream
@@ -90,6 +92,15 @@ def test_calls_pass_whatever_happens_to_the_recorder_and_the_database(up: Runnin
     lock.rollback()
     lock.close()
     wait_until(lambda: count_calls(up) == 11, seconds=60, what="calls made while the database was locked")
+
+    recorder, unlimited = up.children("recorder")[0], resource.RLIM_INFINITY
+    resource.prlimit(recorder, resource.RLIMIT_FSIZE, (4096, unlimited))  # no file grows any more, as on a full disk
+    assert [call(up, talk)[0] for _ in range(5)] == [200] * 5
+    time.sleep(2 * GATHER_SECONDS)  # it would have been written by now
+    assert count_calls(up) == 11
+    resource.prlimit(recorder, resource.RLIMIT_FSIZE, (unlimited, unlimited))
+    wait_until(lambda: count_calls(up) == 16, seconds=60, what="calls made while the disk was full")
+    assert up.children("recorder") == [recorder]
     assert ask_database(up, "SELECT count(*) FROM dashboard_drop") == 0
 
 
