@@ -1,6 +1,7 @@
 """OTLP over HTTP: logs, metrics and traces in protobuf or JSON. Answered once everything is committed."""
 
 from functools import partial
+from urllib.parse import unquote
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -96,8 +97,9 @@ def _keep(request: HttpRequest, signal: Signal, form: Form | None) -> PreparedEx
 
 def _find_actor(request: HttpRequest) -> Actor:
     """By key alone: a browser's session opens nothing here."""
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    text = request.headers.get(KEY_HEADER) or (token if scheme.lower() == "bearer" else "")
+    # OTEL_EXPORTER_OTLP_HEADERS is written with `Bearer%20`; clients that do not decode it send it so.
+    scheme, _, token = unquote(request.headers.get("Authorization", "")).strip().partition(" ")
+    text = request.headers.get(KEY_HEADER) or (token.strip() if scheme.lower() == "bearer" else "")
     actor = find_program(text, size_bytes=_count_body(request), now=timezone.now()) if text else None
     if actor is None:
         raise _Refused(401, f"Send a key: Authorization: Bearer plk_…, or {KEY_HEADER}: plk_….")

@@ -91,6 +91,12 @@ def test_key_may_come_in_a_header_of_our_own(client: Client, headers: dict[str, 
     assert post(client, own, logs(call("req_1", 0))) == {}
 
 
+@pytest.mark.parametrize("spelt", ["Bearer%20{}", "bearer {}", "Bearer  {} ", "BEARER%20{}"])
+def test_key_is_taken_as_clients_spell_it(client: Client, headers: dict[str, str], spelt: str) -> None:
+    key = headers["Authorization"].removeprefix("Bearer ")
+    assert post(client, {"Authorization": spelt.format(key)}, logs(call("req_1", 0))) == {}
+
+
 @pytest.mark.parametrize(
     ("body", "content_type", "extra", "status"),
     [
