@@ -12,12 +12,21 @@ from dashboard.views.audit_log import audit_log
 from dashboard.views.breaks import cache_break
 from dashboard.views.compactions import compaction
 from dashboard.views.compare import compare
+from dashboard.views.connect import connect
 from dashboard.views.health import health, health_live, health_ready
 from dashboard.views.invitations import invitation, invitations, revoke_invitation
 from dashboard.views.jobs import cancel_job, jobs, retry_job
 from dashboard.views.keys import keys, limit_key, revoke_key
 from dashboard.views.ledger import ledger
-from dashboard.views.live import live_changes, live_offer, live_overview, live_rows, live_session, live_stream
+from dashboard.views.live import (
+    live_changes,
+    live_offer,
+    live_overview,
+    live_rows,
+    live_session,
+    live_stream,
+    live_ways,
+)
 from dashboard.views.new_run import new_run
 from dashboard.views.overview import overview
 from dashboard.views.prompt_lint import prompt_lint
@@ -64,6 +73,7 @@ urlpatterns = [
     path("teams/<slug:slug>/proxy/", proxy_settings, name="proxy_settings"),
     path("teams/<slug:slug>/policy/<int:version>/undo/", undo_policy_change, name="undo_policy_change"),
     path("teams/<slug:slug>/audit/", audit_log, name="audit_log"),
+    path("connect/", connect, name="connect"),
     path("upload/", upload, name="upload"),
     path("upload/part/", upload_part, name="upload_part"),
     path("sessions/", sessions, name="sessions"),
@@ -103,6 +113,7 @@ urlpatterns = [
     path("live/offer", live_offer, name="live_offer"),
     path("live/sessions/<int:session_id>", live_session, name="live_session"),
     path("live/overview/<slug:slug>", live_overview, name="live_overview"),
+    path("live/ways/<slug:slug>", live_ways, name="live_ways"),
     path("v1/logs", otlp_logs, name="otlp_logs"),
     path("v1/metrics", otlp_metrics, name="otlp_metrics"),
     path("v1/traces", otlp_traces, name="otlp_traces"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+from django.conf import settings
 from django.db import connection
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
@@ -23,6 +24,7 @@ from dashboard.pages.session_page import read_header
 from dashboard.pages.session_runs import look_at_runs
 from dashboard.pages.session_tabs import count_shown, list_tabs
 from dashboard.pages.tiles import list_tiles
+from dashboard.pages.ways_in import find_arrivals, list_ways
 from dashboard.templatetags.session_rows import session_rows
 
 MOST_OFFERED = 100
@@ -102,6 +104,12 @@ def draw_overview(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
         fleet = look_at_fleet(actor, team, now=timezone.now())
         tiles = list_tiles(team, fleet) if fleet else []
         return render_to_string("live/overview.html", {"fleet": fleet, "tiles": tiles})
+
+
+def draw_ways(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
+    with drawing(zone):
+        ways = list_ways(settings.PUBLIC_URL, "", is_local=settings.LOCAL_MODE)
+        return render_to_string("live/ways.html", {"arrivals": find_arrivals(actor, team, ways)})
 
 
 def count_offer(

@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_safe
 
 from dashboard import access
-from dashboard.live.drawing import count_offer, draw_overview
+from dashboard.live.drawing import count_offer, draw_overview, draw_ways
 from dashboard.live.room import board, parts, sight, streams, viewers
 from dashboard.live.viewers import Viewer
 from dashboard.live.wanted import Wanted, read_ids
@@ -102,6 +102,17 @@ async def live_overview(request: HttpRequest, viewer: Viewer, slug: str) -> Http
     reader_pk = None if viewer.actor.may(access.Act.READ_TEAM_CONTENT, team) else viewer.user.pk
     key = ("overview", team.pk, board.find_count(team), zone, reader_pk)
     draw = sync_to_async(draw_overview, thread_sensitive=True)
+    return HttpResponse(await parts.find(key, lambda: draw(viewer.actor, team, zone)))
+
+
+@require_safe
+@for_viewers
+async def live_ways(request: HttpRequest, viewer: Viewer, slug: str) -> HttpResponse:
+    """Whether something came by each of the ways in."""
+    team = access.require_team(viewer.actor, slug, access.Act.SEE)
+    zone = read_zone(request)
+    key = ("ways", team.pk, board.find_count(team), zone)
+    draw = sync_to_async(draw_ways, thread_sensitive=True)
     return HttpResponse(await parts.find(key, lambda: draw(viewer.actor, team, zone)))
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -19,6 +18,7 @@ from dashboard.page_request import PageRequest
 from dashboard.pages.fleet import look_at_fleet, risk_filters
 from dashboard.pages.session_filters import SessionFilters
 from dashboard.pages.tiles import list_tiles, list_url
+from dashboard.views.connect import describe_ways
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,7 @@ def overview(request: PageRequest) -> HttpResponse:
         "steps": steps,
         "done": sum(step.is_done for step in steps),
         "fleet": fleet,
-        "is_local": settings.LOCAL_MODE,
-        "may_send": request.actor.may(Act.INGEST, team),
+        **({} if fleet else describe_ways(request, team)),
         "live": live,
     }
     if fleet:

@@ -108,6 +108,9 @@ PAGES: dict[str, Row] = {
     "GET live_offer": everybody(200),
     "GET live_session": everybody(200, other=404),
     "GET live_overview": everybody(200, other=404),
+    "GET live_ways": everybody(200, other=404),
+    "GET connect": everybody(200),
+    "POST connect": Row(302, 403, 200, 200, 200),
     "GET run": everybody(200, other=404),
     "GET run_progress": everybody(302, other=404),  # it has ended
     "POST cancel_run": Row(302, 403, 403, 302, 302, 404),

@@ -185,12 +185,12 @@ def test_overview_shows_the_latest_when_nothing_is_recent(team: Team) -> None:
 def test_empty_overview_tells_the_ways_in(team: Team, settings: Settings) -> None:
     settings.LOCAL_MODE = True
     page = read(enter("alice"), "/")
-    assert "plimsoll import PATH" in page
+    assert "plimsoll import ~/.claude" in page
     assert "Follow this machine" in page
     assert 'href="/upload/"' in page
     settings.LOCAL_MODE = False
     assert "Follow this machine" not in read(enter("alice"), "/")
-    assert "plimsoll import PATH" not in read(enter("vera"), "/")
+    assert "plimsoll import ~/.claude" not in read(enter("vera"), "/")
 
 
 @pytest.mark.parametrize(

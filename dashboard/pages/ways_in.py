@@ -1,0 +1,137 @@
+"""The ways in: what to type for each of them on this very server, what it can show, and whether something came."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.models import Team
+
+NO_KEY = "YOUR_KEY"
+LOOKED_AT = 500  # sessions, the newest: whether a way works shows in what came last
+
+
+@dataclass(frozen=True)
+class Way:
+    """`sources` are the names under which sessions remember that they came this way."""
+
+    name: str
+    title: str
+    words: str
+    snippet: str
+    sources: tuple[str, ...]
+    shows: str
+    lacks: str
+    needs_key: bool = True
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Whether something came by a way; the last time something happened in a session that did."""
+
+    way: str
+    last_at: datetime | None
+
+
+def list_ways(url: str, key: str, *, is_local: bool) -> list[Way]:
+    """With the address of this server and the key in every snippet."""
+    key = key or NO_KEY
+    ways = [_push(url, key), _otlp(url, key), _hooks(url, key), _proxy(url, key, is_local=is_local), _api(url, key)]
+    return [_FOLLOW, *ways] if is_local else ways
+
+
+def find_arrivals(actor: Actor, team: Team, ways: list[Way]) -> list[Arrival]:
+    """One query over the newest sessions."""
+    newest = access.sessions(actor).filter(team=team).order_by("-last_at", "-id")
+    last: dict[str, datetime] = {}
+    for sources, last_at in newest.values_list("sources", "last_at")[:LOOKED_AT]:
+        for source in sources:
+            last.setdefault(source, last_at)
+    return [Arrival(way.name, max((last[each] for each in way.sources if each in last), default=None)) for way in ways]
+
+
+_FOLLOW = Way(
+    name="follow",
+    title="Follow this machine",
+    words="Nothing to do: while Plimsoll runs here, it follows the transcripts of Claude Code. An older history comes "
+    "in with one command.",
+    snippet="plimsoll import ~/.claude",
+    sources=("follow", "import", "upload"),
+    shows="context, calls, breaks, compactions and their losses, text",
+    lacks="requests of older clients: some breaks stay unexplained",
+    needs_key=False,
+)
+
+
+def _push(url: str, key: str) -> Way:
+    return Way(
+        name="push",
+        title="Push from a laptop",
+        words="Sends transcripts as they grow, secrets taken out before anything leaves. With --metrics-only no word "
+        "of a conversation leaves the machine.",
+        snippet=f"export PLIMSOLL_KEY={key}\nplimsoll watch --server {url}",
+        sources=("push",),
+        shows="the same as following; text only where the team stores it",
+        lacks="requests of older clients",
+    )
+
+
+def _otlp(url: str, key: str) -> Way:
+    return Way(
+        name="otlp",
+        title="OpenTelemetry",
+        words="Variables for Claude Code, or for any agent with GenAI conventions.",
+        snippet="\n".join(
+            (
+                "export CLAUDE_CODE_ENABLE_TELEMETRY=1",
+                "export OTEL_METRICS_EXPORTER=otlp OTEL_LOGS_EXPORTER=otlp",
+                "export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+                f"export OTEL_EXPORTER_OTLP_ENDPOINT={url}",
+                f'export OTEL_EXPORTER_OTLP_HEADERS="X-Plimsoll-Key={key}"',
+            )
+        ),
+        sources=("otlp",),
+        shows="calls, tokens, the client's own cost, failed compactions",
+        lacks="text, losses of compactions, why a cache broke",
+    )
+
+
+def _hooks(url: str, key: str) -> Way:
+    return Way(
+        name="hooks",
+        title="Hooks and status line",
+        words="One command shows what it would add to your own settings of Claude Code; with --write it adds it, and "
+        "with --undo it takes it out again.",
+        snippet=f"plimsoll connect claude-code --url {url} --key {key} --write",
+        sources=("hooks", "statusline"),
+        shows="the client's own window and context, ends of sessions, begins of compactions",
+        lacks="single calls: it adds to the other ways",
+    )
+
+
+def _proxy(url: str, key: str, *, is_local: bool) -> Way:
+    base = f"export ANTHROPIC_BASE_URL={url}/proxy"
+    header = f'export ANTHROPIC_CUSTOM_HEADERS="X-Plimsoll-Key: {key}"'
+    return Way(
+        name="proxy",
+        title="Proxy",
+        words="Every call passes byte for byte. Your API key goes along and is never stored.",
+        snippet=f"{base}\nclaude" if is_local else f"{base}\n{header}\nclaude",
+        sources=("proxy",),
+        shows="why a cache broke: two requests side by side; failed and partial calls",
+        lacks="what happens between calls on the machine",
+        needs_key=not is_local,
+    )
+
+
+def _api(url: str, key: str) -> Way:
+    return Way(
+        name="api",
+        title="JSON API",
+        words="For programs and other agents: lines of a transcript, any number, again and again.",
+        snippet=f"curl {url}/api/v1/ingest/transcripts \\\n  -H 'Authorization: Bearer {key}' \\\n"
+        "  -H 'Content-Type: application/x-ndjson' --data-binary @session.jsonl",
+        sources=("api",),
+        shows="whatever the lines hold",
+        lacks="what they do not hold",
+    )

@@ -1,0 +1,51 @@
+"""Ways in: snippets for this server, with a key that is made when somebody asks for it and shown once."""
+
+from django.conf import settings
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.accounts.keys import create_key
+from dashboard.live.page_state import note_page_state
+from dashboard.models import Scope, Team
+from dashboard.page_context import current_team
+from dashboard.page_request import PageRequest
+from dashboard.pages.ways_in import find_arrivals, list_ways
+from dashboard.views.team_page import signed_in
+
+KEY_SCOPES = (Scope.INGEST, Scope.PROXY)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def connect(request: PageRequest) -> HttpResponse:
+    team = current_team(request, request.actor)
+    if team is None:
+        raise Http404("You belong to no team.")
+    live = note_page_state([team])
+    key_text = _make_key(request, team) if request.method == "POST" else ""
+    return render(request, "connect/page.html", {"team": team, "live": live, **describe_ways(request, team, key_text)})
+
+
+def describe_ways(request: PageRequest, team: Team, key_text: str = "") -> dict[str, object]:
+    """For this page, and for the overview before anything has come."""
+    ways = list_ways(settings.PUBLIC_URL, key_text, is_local=settings.LOCAL_MODE)
+    arrivals = {arrival.way: arrival for arrival in find_arrivals(request.actor, team, ways)}
+    return {
+        "ways": [(way, arrivals[way.name]) for way in ways],
+        "has_key": bool(key_text),
+        "may_make_key": Scope.INGEST in access.scopes_to_give(request.actor, team),
+        "may_send": request.actor.may(Act.INGEST, team),
+    }
+
+
+def _make_key(request: PageRequest, team: Team) -> str:
+    """Refused with 403 to whom may not send. Written down in the audit log like every key."""
+    access.require_team(request.actor, team.slug, Act.KEEP_KEYS)
+    owner = signed_in(request)
+    given = [scope for scope in access.scopes_to_give(request.actor, team) if scope in KEY_SCOPES]
+    _, text = create_key(team, owner, name="ways in", scopes=given, expires_at=None, by=owner)
+    return text

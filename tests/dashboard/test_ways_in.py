@@ -1,0 +1,87 @@
+"""Ways in: snippets for this very server, a key only when it is asked for, and whether something came."""
+
+import re
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from dashboard.live import room
+from dashboard.models import ApiKey, AuditAction, AuditEvent, Team
+from dashboard.pages.ways_in import NO_KEY, list_ways
+from tests.builders import make_session, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team(settings: Settings) -> Team:
+    room.forget()
+    settings.LOCAL_MODE = False
+    settings.PUBLIC_URL = "https://plimsoll.example"
+    return make_team("Harbour", owner="olga", member="mia", viewer="vera")
+
+
+def enter(name: str) -> Client:
+    client = Client()
+    client.force_login(make_user(name), backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def test_looking_makes_no_key(team: Team) -> None:
+    client = enter("mia")
+    for path in ("/connect/", "/"):
+        page = client.get(path).content.decode()
+        assert "plimsoll watch --server https://plimsoll.example" in page
+        assert NO_KEY in page
+    assert not ApiKey.objects.exists()
+
+
+def test_key_is_made_once_asked_shown_once_and_written_down(team: Team) -> None:
+    client = enter("mia")
+    answer = client.post("/connect/")
+    page = answer.content.decode()
+    keys = set(re.findall(r"plk_[\w-]{20,}", page))
+    assert len(keys) == 1
+    assert NO_KEY not in page
+    assert "no-store" in answer["Cache-Control"]
+    made = ApiKey.objects.get()
+    assert (made.owner, made.scopes) == (make_user("mia"), ["ingest", "proxy"])
+    assert AuditEvent.objects.get().action == AuditAction.KEY_CREATED
+    assert keys.pop() not in client.get("/connect/").content.decode()
+    body = b'{"type":"user","uuid":"u1","sessionId":"s1","message":{"content":"hi"}}\n'
+    text = re.findall(r"plk_[\w-]{20,}", page)[0]
+    sent = Client().post(
+        "/api/v1/ingest/transcripts",
+        body,
+        content_type="application/x-ndjson",
+        headers={"authorization": f"Bearer {text}"},
+    )
+    assert sent.status_code == 200
+
+
+def test_viewer_reads_what_ways_show_and_gets_no_key(team: Team) -> None:
+    client = enter("vera")
+    page = client.get("/connect/").content.decode()
+    assert "What each way shows" in page
+    assert "Make a key" not in page
+    assert client.post("/connect/").status_code == 403
+    assert not ApiKey.objects.exists()
+
+
+def test_every_way_says_when_something_came_by_it(team: Team) -> None:
+    client = enter("mia")
+    assert client.get("/connect/").content.decode().count(">waiting<") == 5
+    make_session(make_team("Marina", owner="charlie"), "theirs", sources=["proxy"])
+    make_session(team, "one", sources=["otlp", "push"])
+    page = client.get("/live/ways/harbour").content.decode()
+    received = re.findall(r'id="way-(\w+)"[^>]*><span class="badge lv-ok">', page)
+    assert received == ["push", "otlp"]
+    assert enter("charlie").get("/live/ways/harbour").status_code == 404
+
+
+def test_own_machine_follows_without_a_key() -> None:
+    ways = {way.name: way for way in list_ways("http://127.0.0.1:8000", "", is_local=True)}
+    assert not ways["follow"].needs_key
+    assert NO_KEY not in ways["proxy"].snippet
+    assert "follow" not in {way.name for way in list_ways("https://plimsoll.example", "", is_local=False)}
