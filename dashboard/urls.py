@@ -9,6 +9,7 @@ from dashboard.ingest.endpoints.otlp import otlp_logs, otlp_metrics, otlp_traces
 from dashboard.views import errors
 from dashboard.views.account import account, password
 from dashboard.views.audit_log import audit_log
+from dashboard.views.automation import automation, dismiss_crossing
 from dashboard.views.breaks import cache_break
 from dashboard.views.compactions import compaction
 from dashboard.views.compare import compare
@@ -71,6 +72,8 @@ urlpatterns = [
     path("teams/<slug:slug>/storage/allow/", allow_session, name="allow_session"),
     path("teams/<slug:slug>/summarizer/", summarizer, name="summarizer"),
     path("teams/<slug:slug>/proxy/", proxy_settings, name="proxy_settings"),
+    path("teams/<slug:slug>/automation/", automation, name="automation"),
+    path("crossings/<int:crossing_id>/dismiss/", dismiss_crossing, name="dismiss_crossing"),
     path("teams/<slug:slug>/policy/<int:version>/undo/", undo_policy_change, name="undo_policy_change"),
     path("teams/<slug:slug>/audit/", audit_log, name="audit_log"),
     path("connect/", connect, name="connect"),

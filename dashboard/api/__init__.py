@@ -11,6 +11,7 @@ from dashboard.accounts.key_quotas import QuotaExceeded
 from dashboard.accounts.refusals import Refused
 from dashboard.api import (
     agent_items,
+    automation,
     breaks,
     check,
     client_reports,
@@ -56,6 +57,7 @@ for router in (
     keys.router,
     policies.router,
     summarizer.router,
+    automation.router,
     ingest.router,
     client_reports.router,
     pushed_lines.router,

@@ -1,6 +1,5 @@
 """Crossings of the auto-compact line: noticed while a session is recorded, answered once by a job, told to people."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -8,7 +7,7 @@ from compaction.compactors.crossing import REARM_PERCENT
 from compaction.context.thresholds import Level
 from dashboard import access
 from dashboard.access import Actor
-from dashboard.models import AgentSession, ApiCall, AutomaticMode, LineCrossing, ObservedCompaction
+from dashboard.models import AgentSession, ApiCall, AutomaticMode, LineCrossing, ObservedCompaction, Team
 from dashboard.session_levels import LEVEL_RANKS
 
 AUTO_RANK = LEVEL_RANKS[Level.AUTO_COMPACT]
@@ -31,9 +30,9 @@ def is_armed(session_pk: int, last: LineCrossing | None) -> bool:
     return ObservedCompaction.objects.filter(**since, kind="full", call_number__gte=last.call_number).exists()
 
 
-def list_waiting(actor: Actor, *, now: datetime, limit: int = 20) -> Sequence[LineCrossing]:
+def list_waiting(actor: Actor, team: Team, *, now: datetime, limit: int = 5) -> list[LineCrossing]:
     """Suggestions and quiet failures, newest first: of sessions that are still above the line and not long silent."""
-    rows = access.crossings(actor).filter(dismissed_at=None, run=None)
+    rows = access.crossings(actor).filter(team=team, dismissed_at=None, run=None)
     rows = rows.filter(session__level_rank__gte=AUTO_RANK, session__last_at__gte=now - FRESH_FOR)
     return list(rows.select_related("session", "team").order_by("-pk")[:limit])
 
@@ -70,6 +69,10 @@ class Suggestion:
         if self.is_failure:
             return f"{crossed}, but no automatic run was started: {self.crossing.refusal}"
         return f"{crossed}: a compaction now keeps the client from doing one in the middle of its work."
+
+
+def list_suggestions(actor: Actor, team: Team, *, now: datetime) -> list[Suggestion]:
+    return [suggest(actor, crossing) for crossing in list_waiting(actor, team, now=now)]
 
 
 def suggest(actor: Actor, crossing: LineCrossing) -> Suggestion:

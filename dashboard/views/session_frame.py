@@ -5,6 +5,7 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from dashboard import access
+from dashboard.automation.crossings import find_waiting, suggest
 from dashboard.charts.context import draw_indicator
 from dashboard.models import AgentSession
 from dashboard.page_context import remember_team
@@ -36,8 +37,10 @@ def render_tab(
     if not request.htmx:
         header = header or read_header(request.actor, session, now=timezone.now())
         standing = header.standing
+        crossing = find_waiting(session)
         shared |= {
             "header": header,
+            "suggestion": suggest(request.actor, crossing) if crossing else None,
             "own_runs": look_at_runs(request.actor, session),
             "tabs": list_tabs(session, tab),
             "indicator": draw_indicator("gauge", standing.lines, standing.reading) if standing.lines else None,

@@ -91,7 +91,7 @@ def test_crossing_is_suggested_once_until_the_context_fell(team: Team) -> None:
     waiting = find_waiting(session)
     assert waiting is not None
     assert (waiting.answer, waiting.used_tokens, waiting.line_tokens) == ("suggest", FULL, 167_000)
-    assert [row.pk for row in list_waiting(access.person(make_user("vera")), now=timezone.now())] == [waiting.pk]
+    assert [row.pk for row in list_waiting(access.person(make_user("vera")), team, now=timezone.now())] == [waiting.pk]
 
     talk.grow(160_000).grow(FULL + 500).send(team)  # ups and downs: one crossing
     assert LineCrossing.objects.count() == 1

@@ -1,0 +1,94 @@
+"""What Plimsoll does by itself when a line is crossed, and what it suggests."""
+
+from datetime import datetime
+
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from ninja import Field, Query, Router, Schema, Status
+
+from dashboard import access
+from dashboard.access import Act
+from dashboard.api.check import find_team
+from dashboard.api.request import ApiRequest, acting_user
+from dashboard.api.run_schemas import Line
+from dashboard.api.schemas import Input, Problem
+from dashboard.automation.crossings import dismiss, list_suggestions
+from dashboard.automation.wishes import LONGEST_TEMPLATE, NotesWriter, WishChange, change_wish, find_wish
+from dashboard.models import AutomaticMode, SummarizerName, Team
+
+router = Router(tags=["compaction"])
+REFUSALS = {403: Problem, 404: Problem}
+
+
+class AutomationOut(Schema):
+    mode: AutomaticMode
+    summarizer: SummarizerName = Field(description="Who writes the summary of an automatic run.")
+    notes_writer: NotesWriter
+    notes_template: str
+    changed_at: datetime | None
+    changed_by: str = Field(alias="changed_by_name")
+
+
+class AutomationIn(Input):
+    """What is left out stays as it is."""
+
+    mode: AutomaticMode | None = None
+    summarizer: SummarizerName | None = None
+    notes_writer: NotesWriter | None = None
+    notes_template: str | None = Field(None, max_length=LONGEST_TEMPLATE, description="Empty: the standard sections.")
+
+
+class SuggestionsAsked(Schema):
+    team: Line | None = Field(None, description="Slug of the team; needed when you are in several.")
+
+
+class SuggestionOut(Schema):
+    id: int
+    session_id: int
+    external_id: str
+    at: datetime
+    used_tokens: int
+    line_tokens: int
+    answer: AutomaticMode = Field(description="run: an automatic run was due and could not be started.")
+    sentence: str
+
+
+class SuggestionsOut(Schema):
+    items: list[SuggestionOut]
+
+
+@router.get("/teams/{slug}/automation", response={200: AutomationOut, **REFUSALS})
+def read_automation(request: ApiRequest, slug: str) -> object:
+    return find_wish(access.require_team(request.auth, slug, Act.TUNE))
+
+
+@router.patch("/teams/{slug}/automation", response={200: AutomationOut, **REFUSALS, 422: Problem})
+def change_automation(request: ApiRequest, slug: str, body: AutomationIn) -> object:
+    """Holds for lines that are crossed from then on."""
+    team: Team = access.require_team(request.auth, slug, Act.TUNE)
+    change_wish(team, WishChange(**body.model_dump()), by=acting_user(request))
+    return find_wish(team)
+
+
+@router.get("/suggestions", response={200: SuggestionsOut, **REFUSALS, 422: Problem})
+def list_team_suggestions(request: ApiRequest, asked: Query[SuggestionsAsked]) -> dict[str, object]:
+    """Sessions above their auto-compact line that nothing was done about, newest first."""
+    team = find_team(request.auth, asked.team, Act.SEE)
+    found = list_suggestions(request.auth, team, now=timezone.now())
+    names = ("at", "used_tokens", "line_tokens", "answer", "session_id")
+    return {
+        "items": [
+            {name: getattr(each.crossing, name) for name in names}
+            | {"id": each.crossing.pk, "external_id": each.crossing.session.external_id, "sentence": each.sentence}
+            for each in found
+        ]
+    }
+
+
+@router.post("/suggestions/{int:crossing_id}/dismiss", response={204: None, **REFUSALS, 409: Problem})
+def dismiss_suggestion(request: ApiRequest, crossing_id: int) -> Status[dict[str, str] | None]:
+    """Not told any more until the line is crossed anew."""
+    crossing = get_object_or_404(access.crossings(request.auth).select_related("session__team"), pk=crossing_id)
+    if not dismiss(request.auth, crossing, now=timezone.now()):
+        return Status(409, {"detail": "This suggestion was dismissed already."})
+    return Status(204, None)
