@@ -286,9 +286,9 @@ def runs(actor: Actor, act: Act = Act.SEE) -> QuerySet[CompactionRun]:
     return CompactionRun.objects.filter(team__in=teams(actor, act))
 
 
-def crossings(actor: Actor) -> QuerySet[LineCrossing]:
+def crossings(actor: Actor, act: Act = Act.SEE) -> QuerySet[LineCrossing]:
     """Lines that were crossed, and what was done about it."""
-    return LineCrossing.objects.filter(team__in=teams(actor))
+    return LineCrossing.objects.filter(team__in=teams(actor, act))
 
 
 def may_run(actor: Actor, session: AgentSession) -> bool:

@@ -5,6 +5,7 @@ from datetime import datetime
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from ninja import Field, Query, Router, Schema, Status
+from pydantic import ConfigDict
 
 from dashboard import access
 from dashboard.access import Act
@@ -31,6 +32,8 @@ class AutomationOut(Schema):
 
 class AutomationIn(Input):
     """What is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"mode": "run"}]})
 
     mode: AutomaticMode | None = None
     summarizer: SummarizerName | None = None
@@ -88,7 +91,9 @@ def list_team_suggestions(request: ApiRequest, asked: Query[SuggestionsAsked]) -
 @router.post("/suggestions/{int:crossing_id}/dismiss", response={204: None, **REFUSALS, 409: Problem})
 def dismiss_suggestion(request: ApiRequest, crossing_id: int) -> Status[dict[str, str] | None]:
     """Not told any more until the line is crossed anew."""
-    crossing = get_object_or_404(access.crossings(request.auth).select_related("session__team"), pk=crossing_id)
+    act = Act.SEE if request.auth.key is None else Act.RUN_OWN  # a key stands or falls by its scope, whatever it names
+    access.require_anywhere(request.auth, act)
+    crossing = get_object_or_404(access.crossings(request.auth, act).select_related("session__team"), pk=crossing_id)
     if not dismiss(request.auth, crossing, now=timezone.now()):
         return Status(409, {"detail": "This suggestion was dismissed already."})
     return Status(204, None)

@@ -83,6 +83,18 @@ class ReminderOut(Schema):
 class LayoutIn(Input):
     """What never changes comes first in `system`; what changes from session to session is the last of its texts."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "system": ["You are careful.", "Branch: main"],
+                    "messages": [{"role": "user", "content": "hello"}],
+                    "ttl": "1h",
+                }
+            ]
+        }
+    )
+
     system: list[str] = Field(default_factory=list, max_length=MOST_TEXTS, examples=[["You are careful.", "Branch: x"]])
     tools: list[dict[str, Any]] = Field(default_factory=list, max_length=MOST_TEXTS)
     messages: list[Message] = Field(default_factory=list, max_length=MOST_MESSAGES)

@@ -5,7 +5,18 @@ from datetime import timedelta
 from django.utils import timezone
 
 from dashboard.accounts import invitations
-from dashboard.models import Job, JobState, Membership, ResumedFile, Role, SavedView, Scope, Team, TeamPolicy
+from dashboard.models import (
+    Job,
+    JobState,
+    LineCrossing,
+    Membership,
+    ResumedFile,
+    Role,
+    SavedView,
+    Scope,
+    Team,
+    TeamPolicy,
+)
 from tests.builders import make_key, make_session, make_user
 from tests.session_rows import make_breaks, make_compactions, make_run
 
@@ -32,6 +43,9 @@ def furnish(team: Team) -> dict[str, object]:
         "session_id": session.pk,
         "break_id": loss.pk,
         "compaction_id": compaction.pk,
+        "crossing_id": LineCrossing.objects.create(
+            team=team, session=session, used_tokens=2, line_tokens=1, answer="suggest"
+        ).pk,
         "run_id": make_run(session).pk,
         "other_id": make_run(session).pk,
         "tab": "settings",

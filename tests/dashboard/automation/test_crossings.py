@@ -9,13 +9,14 @@ from compaction.errors import SummarizerUnavailable
 from dashboard import access
 from dashboard.automation.answer import choose_kind
 from dashboard.automation.crossings import dismiss, find_waiting, list_waiting
-from dashboard.automation.wishes import WishChange, change_wish
+from dashboard.automation.wishes import WishChange, change_wish, find_wish
 from dashboard.ingest.intake import Origin, take_in
 from dashboard.ingest.observed import Piece
 from dashboard.jobs.perform import perform_due
 from dashboard.jobs.sweep import sweep
 from dashboard.models import (
     AgentSession,
+    AuditEvent,
     AutomaticMode,
     CompactionRun,
     Job,
@@ -32,6 +33,7 @@ from tests.builders import make_team, make_user
 from tests.dashboard.runs.scripted import Script
 from tests.dashboard.runs.world import give_key
 from tests.recorded_talk import RecordedTalk
+from tests.visitors import read, sign_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -228,3 +230,25 @@ def bring_back_jobs() -> None:
     """As the sweeper does for a worker that was killed."""
     Job.objects.filter(state=JobState.RUNNING).update(lease_until=timezone.now() - timedelta(minutes=5))
     sweep(timezone.now())
+
+
+def test_pages_tell_of_a_crossing_and_admins_choose_the_mode(team: Team) -> None:
+    session = LiveTalk().grow(FULL).send(team)
+    alice, vera = sign_in("alice"), sign_in("vera")
+    for visitor in (alice, vera):
+        assert "The auto-compact line at 167,000 tokens was crossed" in read(visitor, f"/sessions/{session.pk}/")
+        assert "Due for a compaction" in read(visitor, "/")
+    crossing = LineCrossing.objects.get()
+    assert vera.post(f"/crossings/{crossing.pk}/dismiss/").status_code == 403
+    assert alice.post(f"/crossings/{crossing.pk}/dismiss/").status_code == 302
+    assert "was crossed" not in read(vera, f"/sessions/{session.pk}/")
+
+    sent = {"mode": "run", "summarizer": "claude", "notes_writer": "off", "notes_template": "no heading"}
+    refused = alice.post("/teams/harbour/automation/", sent)
+    assert refused.status_code == 422
+    assert alice.post("/teams/harbour/automation/", {**sent, "notes_template": ""}).status_code == 302
+    wish = find_wish(team)
+    assert (wish.mode, wish.summarizer, wish.changed_by_name) == ("run", "claude", "alice")
+    assert AuditEvent.objects.get(action="automation changed").details["changes"][0] == "mode: suggest to run"
+    overtaken = alice.post("/teams/harbour/automation/", {**sent, "mode": "off", "notes_template": "", "stamp": "x"})
+    assert overtaken.status_code == 409
