@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from asgiref.sync import sync_to_async
-from django.db import connection
+from django.db import close_old_connections, connection
 
 from dashboard.live.wanted import Wanted
 from dashboard.models import ChangeCounter, SessionChange, Team
@@ -128,7 +128,7 @@ def read_changes(known: Mapping[int, int | None]) -> dict[int, _Read]:
         return {pk: _read_team(pk, counts.get(pk, 0), before) for pk, before in known.items()}
     finally:
         if not connection.in_atomic_block:
-            connection.close()  # no request ends here that would do it
+            close_old_connections()  # no request ends here that would do it
 
 
 def _read_team(team_pk: int, count: int, before: int | None) -> _Read:

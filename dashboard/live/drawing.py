@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.db import connection
+from django.db import close_old_connections, connection
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
 from django.utils import timezone
@@ -61,7 +61,7 @@ def drawing(zone: ZoneInfo | None) -> Iterator[None]:
             yield
     finally:
         if not connection.in_atomic_block:
-            connection.close()
+            close_old_connections()  # no request ends here that would do it
 
 
 def draw_session_rows(
