@@ -172,6 +172,7 @@ HOMES = {
 HOMES_IN_COMPACTION = {
     "orjson": ("compaction.transcripts.reader",),
     "msgspec": (
+        "compaction.transcripts.frozen",
         "compaction.transcripts.usage",
         "compaction.transcripts.entries",
         "compaction.transcripts.reader",

@@ -4,15 +4,16 @@ A baseline is a small value that can be stored with its thread. How calls are fo
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from compaction.cache.causes import Cause
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.context.prices import Price
 from compaction.transcripts.entries import Usage
-from compaction.transcripts.frozen import make_filler
+from compaction.transcripts.frozen import Value, change_value
 from compaction.transcripts.values import get_count, get_fields, get_text, get_texts, get_time
 
 # Both must be passed for a loss; the client's own figures.
@@ -55,12 +56,15 @@ class CachePolicy:
         """Whether a call is judged and becomes a baseline; empty usage (errors, placeholders) is neither."""
         if source in self.unjudged_sources or is_beside_conversation(source) or usage.prompt_tokens == 0:
             return False
-        name = (model or "").lower()
-        return not any([unjudged in name for unjudged in self.unjudged_models])  # noqa: C419 (half the time)
+        return not _has_any(model or "", self.unjudged_models)
 
 
-@dataclass(frozen=True, slots=True)
-class CacheCall:
+@lru_cache(maxsize=256)
+def _has_any(name: str, parts: tuple[str, ...]) -> bool:
+    return any(part in name.lower() for part in parts)
+
+
+class CacheCall(Value, frozen=True):
     """One API call of one thread. `at` is when the request started, or its first line was written.
 
     `announced` is what happened since the call before it and makes a rebuild expected; `noticed` is what often goes
@@ -93,8 +97,7 @@ class CacheCall:
         return LONG_TTL if usage.cache_creation_1h_tokens >= usage.cache_creation_tokens else SHORT_TTL
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(Value, frozen=True):
     """What the next call of the thread is judged against: the last judged call, and what was announced since."""
 
     call_id: str
@@ -152,24 +155,21 @@ def read_baseline(fields: Mapping[str, object]) -> Baseline | None:
     )
 
 
-fill_call, _fill_baseline = make_filler(CacheCall), make_filler(Baseline)
-
-
 def make_baseline(previous: Baseline | None, call: CacheCall) -> Baseline:
     """The baseline after a judged call. A call that wrote nothing leaves the lifetime in force as it was."""
+    usage = call.usage
     carried = previous.ttl if previous else None
-    return _fill_baseline(
+    return Baseline(
         call.call_id,
         call.at,
         call.model,
-        call.usage.cache_read_tokens,
-        call.usage.cache_creation_tokens,
+        usage.cache_read_tokens,
+        usage.cache_creation_tokens,
         call.written_ttl or carried or call.requested_ttl,
         call.client_version,
-        call.usage.speed,
+        usage.speed,
         call.has_thinking or (previous is not None and previous.has_thinking and not call.starts_turn),
         call.fingerprint,
-        (),  # announced
     )
 
 
@@ -178,7 +178,7 @@ def announce(baseline: Baseline | None, *causes: Cause) -> Baseline | None:
     if baseline is None or not causes:
         return baseline
     known = {*baseline.announced, *causes}
-    return replace(baseline, announced=tuple(cause for cause in ANNOUNCED if cause in known))
+    return change_value(baseline, announced=tuple(cause for cause in ANNOUNCED if cause in known))
 
 
 def merge_calls(calls: "list[CacheCall]") -> CacheCall:

@@ -1,7 +1,7 @@
 """The calls of one thread, from its ordered facts: several lines and reports made one, with what preceded each."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from compaction.cache.calls import (
@@ -9,7 +9,6 @@ from compaction.cache.calls import (
     CONVERSATION_START,
     CacheCall,
     CachePolicy,
-    fill_call,
     is_beside_conversation,
 )
 from compaction.cache.causes import Cause
@@ -20,11 +19,13 @@ from compaction.cache.invalidation import keeps_thinking
 from compaction.cache.request import Marker
 from compaction.transcripts.calls import settle_output
 from compaction.transcripts.entries import Usage
+from compaction.transcripts.frozen import Draft, change_value
 
 TRANSCRIPT = "transcript"
 # Who knows a call best: the proxy saw the bytes, telemetry has the client's final figures, lines may be half written.
 SOURCES = ("proxy", "otlp", "api", TRANSCRIPT)
 
+_PROMPT, _COMPACTED = LineKind.PROMPT, Cause.COMPACTED
 _HAPPENINGS: Mapping[LineKind, Cause] = {
     LineKind.BOUNDARY: Cause.COMPACTED,
     LineKind.OLDER_SUMMARY: Cause.COMPACTED,
@@ -34,8 +35,7 @@ _HAPPENINGS: Mapping[LineKind, Cause] = {
 }
 
 
-@dataclass(slots=True)
-class FactCall:
+class FactCall(Draft):
     """One call: what it used, when, in which turn, and who told what (`provenance`: field -> source)."""
 
     call_id: str
@@ -56,18 +56,17 @@ class FactCall:
     added: tuple[str, ...] = ()  # by the proxy, to the request
     cleared_tokens: int = 0  # by the API, from the prompt
     is_beside: bool = False  # made for something else than the next turn: paid for, but not part of the conversation
-    cache_call: CacheCall = field(default=CacheCall("", NO_TIME, None, Usage()), repr=False)
+    cache_call: CacheCall = CacheCall("", NO_TIME, None, Usage())
 
 
 _NOTHING_HAPPENED: frozenset[Cause] = frozenset()
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Draft):
     """A call while its lines are gathered."""
 
-    lines: list[LineFact] = field(default_factory=list)
-    reports: list[LineFact] = field(default_factory=list)
+    lines: list[LineFact] = []
+    reports: list[LineFact] = []
     turn: int = 0
     starts_turn: bool = False
     happened: frozenset[Cause] = _NOTHING_HAPPENED
@@ -110,9 +109,10 @@ def _gather(facts: Sequence[LineFact]) -> dict[str, _Draft]:
     turn, has_words = 0, False
     pending: set[Cause] = set()
     for fact in facts:
-        turn += fact.kind is LineKind.PROMPT
+        kind = fact.kind
+        turn += kind is _PROMPT
         has_words = has_words or fact.has_words
-        cause = _HAPPENINGS.get(fact.kind)
+        cause = _HAPPENINGS.get(kind)
         if cause is not None:
             pending.add(cause)
         answer = fact.answer
@@ -145,13 +145,13 @@ def _gather(facts: Sequence[LineFact]) -> dict[str, _Draft]:
 def _find_starters(facts: Sequence[LineFact]) -> frozenset[str]:
     """Requests that begin a turn, where no line tells of prompts."""
     found = frozenset(fact.request.id for fact in facts if fact.request and fact.request.starts_turn)
-    return frozenset() if found and any(fact.kind is LineKind.PROMPT for fact in facts) else found
+    return frozenset() if found and any(fact.kind is _PROMPT for fact in facts) else found
 
 
 def _name_calls(facts: Sequence[LineFact]) -> tuple[dict[str, str], frozenset[str]]:
     """Telemetry names the request, lines name message and request: either makes them one call. Call ids by request,
     those of lines before those of reports, and the calls that have lines; nothing where nobody reports."""
-    if all(fact.answer is None or fact.answer.source == TRANSCRIPT for fact in facts):
+    if {fact.answer.source for fact in facts if fact.answer} <= {TRANSCRIPT}:
         return {}, frozenset()
     by_request: dict[str, str] = {}
     with_lines = set()
@@ -178,31 +178,33 @@ def _merge(call_id: str, draft: _Draft) -> FactCall:
         if output_tokens > usage.output_tokens:
             usage, is_estimated = usage.changed(output_tokens=output_tokens), True
     call = FactCall(
-        call_id=call_id,
-        usage=usage,
-        is_output_estimated=is_estimated,
-        model=answer.model,
-        started_at=_find_start((lines or best)[0]),
-        ended_at=last.at,
-        turn=draft.turn,
-        line_count=len(lines),
-        stop_reason=answer.stop_reason,
-        request_id=answer.request_id,
-        version=last.version,
-        is_after_compaction=Cause.COMPACTED in draft.happened,
-        is_beside=any(report.answer and is_beside_conversation(report.answer.query_source) for report in best),
-        added=next((report.answer.added for report in best if report.answer and report.answer.added), ()),
-        cleared_tokens=max((report.answer.cleared_tokens for report in best if report.answer), default=0),
+        call_id,
+        usage,
+        is_estimated,
+        answer.model,
+        lines[0].at if lines else _find_start(best[0]),
+        last.at,
+        draft.turn,
+        len(lines),
+        answer.stop_reason,
+        answer.request_id,
+        last.version,
+        is_after_compaction=_COMPACTED in draft.happened,
     )
     for report in reversed(best):
         call = _believe(call, report)
+        call.is_beside = call.is_beside or not answers_turn(report)
+    if best:
+        told = [report.answer for report in best if report.answer]
+        call.added = next((answer.added for answer in told if answer.added), ())
+        call.cleared_tokens = max(answer.cleared_tokens for answer in told)
     return call
 
 
-def _find_start(first: LineFact) -> datetime | None:
+def _find_start(report: LineFact) -> datetime | None:
     """A report is made when the call is over; a line when something of the answer was there."""
-    seconds = first.answer.duration_seconds if first.answer and first.answer.source != TRANSCRIPT else None
-    return first.at - timedelta(seconds=seconds) if first.at and seconds else first.at
+    seconds = report.answer.duration_seconds if report.answer else None
+    return report.at - timedelta(seconds=seconds) if report.at and seconds else report.at
 
 
 def _order_reports(reports: Iterable[LineFact]) -> list[LineFact]:
@@ -235,7 +237,7 @@ def _believe(call: FactCall, report: LineFact) -> FactCall:
         told["usage"] = call.usage.changed(output_tokens=answer.usage.output_tokens)
     provenance = dict(call.provenance) | dict.fromkeys(told, answer.source)
     is_estimated = answer.is_output_estimated
-    return replace(call, **told, is_output_estimated=is_estimated, provenance=tuple(sorted(provenance.items())))  # type: ignore[arg-type]
+    return change_value(call, **told, is_output_estimated=is_estimated, provenance=tuple(sorted(provenance.items())))
 
 
 def _make_cache_call(
@@ -246,37 +248,41 @@ def _make_cache_call(
     parents: Mapping[str, str],
 ) -> CacheCall:
     facts = [*_order_reports(draft.reports), *draft.lines] if draft.reports else draft.lines
-    told = [fact.answer for fact in facts if fact.answer]
     request = _NO_REQUEST
-    if requests:
-        known = (requests.get(answer.request_ref or "") for answer in told)
-        request = next((each for each in known if each is not None), _NO_REQUEST)
-    at = request.started_at or call.started_at or call.ended_at
+    source = miss_reason = requested_ttl = None
+    client_reasons: tuple[str, ...] = ()
+    has_thinking = False
+    for fact in facts:  # the best-informed of those who know it first
+        answer = fact.answer
+        if answer is None:
+            continue
+        if requests and request is _NO_REQUEST:
+            request = requests.get(answer.request_ref or "", _NO_REQUEST)
+        source = answer.query_source if source is None else source
+        miss_reason = answer.miss_reason if miss_reason is None else miss_reason
+        requested_ttl = answer.requested_ttl if requested_ttl is None else requested_ttl
+        client_reasons = client_reasons or answer.client_reasons
+        has_thinking = has_thinking or answer.has_thinking
     judges_thinking = not keeps_thinking(call.model)
     happened = draft.happened
-    return fill_call(
+    return CacheCall(
         call.call_id,
-        at or NO_TIME,
+        request.started_at or call.started_at or call.ended_at or NO_TIME,
         call.model,
         call.usage,
         position,
         call.version,
-        request.query_source or _find_told([answer.query_source for answer in told]),
+        request.query_source or source,
         parents.get(call.call_id),
-        tuple([cause for cause in ANNOUNCED if cause in happened]) if happened else (),
+        tuple(cause for cause in ANNOUNCED if cause in happened) if happened else (),
         tuple(sorted(happened.difference(ANNOUNCED))) if happened else (),
         request.fingerprint,
-        _find_told([answer.miss_reason for answer in told]),
-        next((answer.client_reasons for answer in told if answer.client_reasons), ()),
-        _find_told([answer.requested_ttl for answer in told]),
+        miss_reason,
+        client_reasons,
+        requested_ttl,
         judges_thinking and draft.starts_turn,
-        judges_thinking and any(answer.has_thinking for answer in told),
+        judges_thinking and has_thinking,
     )
-
-
-def _find_told(values: Iterable[str | None]) -> str | None:
-    """What the best-informed of those who know it says."""
-    return next((value for value in values if value is not None), None)
 
 
 def _find_parents(

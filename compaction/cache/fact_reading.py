@@ -13,11 +13,12 @@ from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import SYNTHETIC_MODEL, Entry, TextBlock
 from compaction.transcripts.glance import (
     Glance,
+    PlainBlock,
     PlainLine,
-    PlainMessage,
     glance,
-    glance_at_blocks,
+    look_at_written,
     read_plain_line,
+    sort_blocks,
 )
 from compaction.transcripts.payloads import (
     ApiError,
@@ -41,7 +42,8 @@ _RESUME_HOOK = b'"SessionStart:resume"'
 _LONGEST_NAME = 1000
 _LONGEST_TITLE = 120
 _NOTHING_SEEN = Glance()
-_ONLY_WORDS = Glance(has_words=True)
+# Here and wherever each line is looked at: Python 3.11 finds the member of an enumeration ten times slower than a name.
+_ANSWER, _PROMPT, _OTHER = LineKind.ANSWER, LineKind.PROMPT, LineKind.OTHER
 
 
 def hash_line(raw: bytes) -> str:
@@ -78,27 +80,26 @@ def read_fact(entry: Entry, digest: Digest | None = None, *, keeps_words: bool =
 
 def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
     """What `read_fact` makes of a line's entry, without making the entry; None where that takes one."""
-    plain = read_plain_line(raw)
-    if plain is None:
+    line = read_plain_line(raw)
+    if line is None or line.message is None:
         return None
-    line, message = plain
-    content, words, answer = message.content, None, None
-    if isinstance(content, str) or content is None:
-        seen = _ONLY_WORDS
-    else:
-        seen = glance_at_blocks(content, is_open=message.stop_reason is None and line.type == "assistant")
+    content, words, answer, has_words = line.message.content, None, None, False
     if line.type == "assistant":
-        answer = _read_plain_answer(line, message, seen)
-        kind = LineKind.OTHER if answer is None else LineKind.ANSWER
-    elif line.is_compact_summary:
-        return None
-    else:
-        opening = content if isinstance(content, str) else None
-        kind = _name_user_kind(opening, is_meta=line.is_meta is True, has_results=seen.has_results)
-        if kind is LineKind.PROMPT and opening is None and (keeps_words or _has_local_output(raw)):
+        if not isinstance(content, list):
             return None
-        if kind is LineKind.PROMPT and keeps_words and opening is not None:
-            words = _begin_text(opening)
+        answer = _read_plain_answer(line, content)
+        kind = _OTHER if answer is None else _ANSWER
+    elif line.type != "user" or line.is_compact_summary:
+        return None
+    elif isinstance(content, list):
+        has_results, has_words = sort_blocks(content)
+        kind = _name_user_kind(None, is_meta=line.is_meta is True, has_results=has_results)
+        if kind is _PROMPT and (keeps_words or _may_be_local(raw)):
+            return None
+    else:
+        has_words = True
+        kind = _name_user_kind(content, is_meta=line.is_meta is True, has_results=False)
+        words = _begin_text(content) if content and keeps_words and kind is _PROMPT else None
     return LineFact(
         line.uuid or hash_line(raw),
         kind,
@@ -107,7 +108,7 @@ def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
         line.timestamp,
         line.agent_id,
         line.is_sidechain is True,
-        seen.has_words and line.type == "user",
+        has_words,
         line.session_id,
         line.version,
         line.cwd,
@@ -135,8 +136,15 @@ def print_shape(entry: Entry, digest: Digest) -> tuple[str, Fingerprint] | None:
     return digest(text.encode("utf-8", "surrogatepass")), prints
 
 
-# How the client wraps what its own commands and a person's shell lines printed.
-_LOCAL_OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
+# How the client wraps its own commands (/exit, /compact; those that ask the model begin otherwise), and what they and
+# a person's shell lines printed.
+_LOCAL_LINES = (
+    "<command-name>",
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+)
 _PLAIN_KINDS = frozenset({LineKind.ANSWER, LineKind.RESULT, LineKind.COMMAND, LineKind.RESTART, LineKind.OTHER})
 
 _PAYLOAD_KINDS: Mapping[type, LineKind] = {
@@ -173,15 +181,15 @@ def _find_user_kind(entry: Entry, seen: Glance) -> LineKind:
     return _name_user_kind(opening, is_meta=entry.is_meta, has_results=seen.has_results)
 
 
-def _has_local_output(raw: bytes) -> bool:
-    return any(mark.encode() in raw for mark in _LOCAL_OUTPUT)
+def _may_be_local(raw: bytes) -> bool:
+    return any(mark.encode() in raw for mark in _LOCAL_LINES)
 
 
 def _name_user_kind(text: str | None, *, is_meta: bool, has_results: bool) -> LineKind:
-    """What the client's own commands print begins no turn, though the line is a user's."""
+    """The client's own commands and what they print begin no turn, though the line is a user's."""
     if is_meta:
         return LineKind.COMMAND
-    if text is not None and text.startswith(_LOCAL_OUTPUT):
+    if text is not None and text.startswith(_LOCAL_LINES):
         return LineKind.OTHER
     return LineKind.RESULT if has_results else LineKind.PROMPT
 
@@ -207,19 +215,23 @@ def _read_answer(entry: Entry, seen: Glance) -> Answer | None:
     )
 
 
-def _read_plain_answer(line: PlainLine, message: PlainMessage, seen: Glance) -> Answer | None:
-    call_id = message.id or line.request_id or line.uuid
-    if message.usage is None or message.model == SYNTHETIC_MODEL or call_id is None:
+def _read_plain_answer(line: PlainLine, blocks: list[PlainBlock]) -> Answer | None:
+    message = line.message
+    if message is None or message.usage is None or message.model == SYNTHETIC_MODEL:
         return None
+    call_id = message.id or line.request_id or line.uuid
+    if call_id is None:
+        return None
+    has_thinking, characters = look_at_written(blocks, is_open=message.stop_reason is None)
     return Answer(
         call_id,
         make_usage(message.usage),
         message.model,
         message.stop_reason,
-        message.miss_reason,
+        message.miss_reason if message.diagnostics else None,
         line.request_id,
-        seen.written_characters,
-        seen.has_thinking,
+        characters,
+        has_thinking,
         line.request_ref,
         line.prompt_cache_requested,
     )

@@ -22,7 +22,7 @@ _FULL = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY})
 def settle_reports(facts: Sequence[LineFact]) -> Sequence[LineFact]:
     """Ordered facts with reports merged; as they are where nobody reports. Reported compactions that no line tells of
     become boundaries, failed ones stay reports; reported prompts count where a thread has no prompts of its own."""
-    if not any(fact.type == REPORT for fact in facts):
+    if REPORT not in {fact.type for fact in facts}:
         return facts
     placed = _place_reports(_name_calls(facts))
     return _settle_prompts(_settle_compactions(placed))

@@ -4,7 +4,24 @@ from collections.abc import Callable
 from dataclasses import fields, make_dataclass
 from typing import TypeVar
 
+import msgspec
+
 _T = TypeVar("_T")
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+
+# The collector need not walk them: gc=False is for what holds no cycles.
+class Value(msgspec.Struct, frozen=True, gc=False):
+    """Made for every line or call, in a quarter of the time that a frozen dataclass takes."""
+
+
+class Draft(msgspec.Struct, gc=False):
+    """The same, but filled step by step."""
+
+
+def change_value(value: _Struct, **fields: object) -> _Struct:
+    """A copy with other fields."""
+    return msgspec.structs.replace(value, **fields)
 
 
 def make_filler(frozen: type[_T]) -> Callable[..., _T]:

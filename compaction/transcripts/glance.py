@@ -3,8 +3,6 @@
 And at a whole line: what metrics need of a plain one, in one pass.
 """
 
-from dataclasses import dataclass
-
 import msgspec
 
 from compaction.transcripts.calls import count_written_characters
@@ -18,8 +16,7 @@ from compaction.transcripts.reader import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Glance:
+class Glance(msgspec.Struct, frozen=True, gc=False):
     """`written_characters` is 0 where a stop reason vouches for the reported output."""
 
     has_thinking: bool = False
@@ -67,14 +64,15 @@ class PlainLine(msgspec.Struct, rename=name_in_json, gc=False):
 
 
 _PLAIN = msgspec.json.Decoder(PlainLine)
+_THINKING = ("thinking", "redacted_thinking")
 _KINDS = msgspec.json.Decoder(list[_Kind])
 _WRITTEN = msgspec.json.Decoder(list[Written])
 _WORDS = Glance(has_words=True)
 _RESULTS = Glance(has_results=True)
 
 
-def read_plain_line(raw: bytes) -> tuple[PlainLine, PlainMessage] | None:
-    """A user's or a model's line and its message; None for every other line, and for what is odd in any way."""
+def read_plain_line(raw: bytes) -> PlainLine | None:
+    """A line whose message, if any, has its role and content; None for what is odd in any way."""
     try:
         line = _PLAIN.decode(raw)
     except (ValueError, RecursionError):
@@ -82,24 +80,29 @@ def read_plain_line(raw: bytes) -> tuple[PlainLine, PlainMessage] | None:
     message = line.message
     if message is None or message.content is None or (message.role is not None and message.role != line.type):
         return None
-    is_plain = line.type == "assistant" and not isinstance(message.content, str)
-    return (line, message) if is_plain or line.type == "user" else None
+    return line
 
 
-def glance_at_blocks(blocks: list[PlainBlock], *, is_open: bool) -> Glance:
-    """As `glance` at the same message. `is_open`: part of an answer without a stop reason."""
-    has_thinking = has_results = has_words = False
+def look_at_written(blocks: list[PlainBlock], *, is_open: bool) -> tuple[bool, int]:
+    """Whether there is thinking among the blocks of an answer, and, unless a stop reason vouches for the reported
+    output, how many characters the model wrote."""
+    has_thinking, characters = False, 0
     for block in blocks:
-        kind = block.type
-        if kind == "tool_result" and block.tool_use_id:
+        has_thinking = has_thinking or block.type in _THINKING
+        if is_open:
+            characters += count_block_characters(block)
+    return has_thinking, characters
+
+
+def sort_blocks(blocks: list[PlainBlock]) -> tuple[bool, bool]:
+    """Whether there are results of tools among them, and whether there is anything else."""
+    has_results = has_words = False
+    for block in blocks:
+        if block.type == "tool_result" and block.tool_use_id:
             has_results = True
         else:
             has_words = True
-            has_thinking = has_thinking or kind == "thinking" or kind == "redacted_thinking"
-    characters = sum(map(count_block_characters, blocks)) if is_open else 0
-    if has_results and not has_words:
-        return _RESULTS
-    return Glance(has_thinking, has_results, has_words, characters)
+    return has_results, has_words
 
 
 def glance(message: Message) -> Glance:

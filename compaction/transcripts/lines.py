@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from io import BytesIO
-from typing import NamedTuple
+
+from compaction.transcripts.frozen import Value
 
 # A request to the Messages API is at most 32 MB; a line holds a tool result twice (message and toolUseResult).
 LARGEST_LINE_BYTES = 128 * 1024 * 1024
 _LINE_FEED = ord("\n")
 
 
-class Line(NamedTuple):
+class Line(Value, frozen=True):
     """One line with its ending, where it starts in the file, and its size (larger than `raw` when it was dropped)."""
 
     number: int

@@ -7,7 +7,6 @@ import gc
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -19,11 +18,11 @@ from typing import TypeVar
 
 import msgspec
 
+from dashboard.ingest.decoder_start import find_context
 from dashboard.ingest.decoding import Decoded, decode_files, decode_piece
-from dashboard.ingest.looks import PIECE_BYTES, NextLook
+from dashboard.ingest.looks import NextLook
 from dashboard.ingest.observed import Piece, Rules
 
-MOST_PROCESSES = 8  # one writer cannot keep up with more
 DecodersLost = BrokenProcessPool
 
 # Ten times faster there, four times back, than pickle over the facts of a session.
@@ -50,9 +49,7 @@ class Decoders:
         self._rules = rules
         self._pool: ProcessPoolExecutor | None = None
         if processes:
-            # A fork shares what is loaded already; where it is not safe, a fresh start is the default.
-            context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-            self._pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_settle_in)
+            self._pool = ProcessPoolExecutor(processes, mp_context=find_context(), initializer=_settle_in)
 
     def __enter__(self) -> "Decoders":
         return self
@@ -77,15 +74,9 @@ class Decoders:
         return Underway(done)
 
 
-def count_processes(work_bytes: int) -> int:
-    """None for little work: they would take longer to start than it takes."""
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return 0 if work_bytes <= PIECE_BYTES or cores == 1 else min(cores, MOST_PROCESSES)
-
-
 def spare_collector() -> None:
     """For work that makes a million small objects and hardly a cycle: looking for them took a sixth of the time."""
-    gc.freeze()  # what is loaded by now stays, and after a fork stays shared
+    gc.freeze()  # what is loaded by now stays
     gc.set_threshold(100_000, 20, 100)
 
 
@@ -96,7 +87,7 @@ def _decode_and_pack(decode: Callable[[_Work, Rules], Decoded], work: _Work, rul
 def _settle_in() -> None:
     """First thing in a new process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    spare_collector()
+    gc.disable()  # it lives as long as one import, and makes hardly a cycle
     threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
 
 

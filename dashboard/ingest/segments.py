@@ -49,14 +49,14 @@ def expand(data: bytes | memoryview) -> bytes:
 def pack_segment(lines: Sequence[ObservedLine]) -> Segment:
     facts = [line.fact for line in lines]
     contents = [line.content for line in lines]
-    kept = None if all(content is None for content in contents) else [content or b"" for content in contents]
+    kept = None if contents.count(None) == len(contents) else [content or b"" for content in contents]
     return Segment(
         facts=compress(pack_facts(facts)),
         content=None if kept is None else compress(b"\n".join(kept)),
         entry_count=len(facts),
-        raw_bytes=sum(fact.size_bytes for fact in facts),
-        redacted_count=sum(fact.is_redacted for fact in facts),
-        last_at=max((fact.at for fact in facts if fact.at), default=None),
+        raw_bytes=sum([fact.size_bytes for fact in facts]),
+        redacted_count=sum([fact.is_redacted for fact in facts]),
+        last_at=max([fact.at for fact in facts if fact.at], default=None),
     )
 
 

@@ -119,6 +119,10 @@ def find_file(root: str, relative: str) -> FoundFile:
     return FoundFile(root, relative, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
+def _list_owners(root: str) -> tuple[int, int]:
+    return os.geteuid(), os.stat(root).st_uid  # noqa: PTH116 (once per file)
+
+
 @contextmanager
 def opened_file(root: str, relative: str) -> Iterator[int]:
     """A descriptor of a plain file; raises NotPlain or another OSError."""
@@ -126,8 +130,12 @@ def opened_file(root: str, relative: str) -> Iterator[int]:
         _check_plain(folder, name)  # before it is opened: a pipe's writer would notice, a device might act
         descriptor = os.open(name, _LOOK, dir_fd=folder)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise NotPlain
+        # Who may write here can give a second name to a file that only its owner, and we, may read.
+        if status.st_nlink > 1 and status.st_uid not in _list_owners(root):
+            raise PermissionError(errno.EACCES, "a second name of a file of another account")
         yield descriptor
     finally:
         os.close(descriptor)

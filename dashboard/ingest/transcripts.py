@@ -142,18 +142,23 @@ class _Desk:
 
     def put_lines(self, lines: Iterable[Line]) -> None:
         """Nearly all are plain; the others are read the long way."""
-        keeps_words = self._rules.keeps_content
+        keeps_words, agent_id = self._rules.keeps_content, self._piece.agent_id
+        drawer = None if self._piece.session_id is None else self._open_drawer(self._piece.session_id)
         for line in lines:
             raw = line.raw  # empty when the line is dropped, which is not plain either
             if holds_too_much(raw):
                 self.put(_skip_full_line(line))
                 continue
             fact = read_plain_fact(raw, keeps_words=keeps_words)
-            if fact is not None:
+            if fact is None:
+                for item in read_line(line):
+                    self.put(item)
+            elif drawer is None or (agent_id is not None and not fact.is_sidechain):
                 self._put_fact(fact, raw)
-                continue
-            for item in read_line(line):
-                self.put(item)
+            else:  # the short way of the same
+                self._line_count += 1
+                drawer.facts.append(fact)
+                drawer.raws.append(raw)
 
     def put(self, item: Item) -> None:
         if isinstance(item, SkippedLine):
@@ -176,6 +181,8 @@ class _Desk:
         redactions: Counter[str] = Counter()
         sessions = []
         for name, drawer in self._drawers.items():
+            if not drawer.facts:
+                continue
             lines, counts = self._finish(drawer)
             redactions += counts
             sessions.append(ObservedSession(name, lines, tuple(drawer.shapes.values())))
@@ -202,15 +209,19 @@ class _Desk:
         if self._current is None:
             self._waiting.append((fact, raw))
             return None
-        drawer = self._drawers.get(self._current)
-        if drawer is None:
-            drawer = self._drawers[self._current] = _Drawer()
+        drawer = self._open_drawer(self._current)
         if self._waiting:
             drawer.facts += [waiting for waiting, _ in self._waiting]
             drawer.raws += [waiting for _, waiting in self._waiting]
             self._waiting.clear()
         drawer.facts.append(fact)
         drawer.raws.append(raw)
+        return drawer
+
+    def _open_drawer(self, session_id: str) -> _Drawer:
+        drawer = self._drawers.get(session_id)
+        if drawer is None:
+            drawer = self._drawers[session_id] = _Drawer()
         return drawer
 
     def _keep_shape(self, drawer: _Drawer, entry: Entry) -> None:
@@ -225,7 +236,9 @@ class _Desk:
 
     def _finish(self, drawer: _Drawer) -> tuple[tuple[ObservedLine, ...], Counter[str]]:
         clean = self._redaction.clean
-        facts = [clean_fact(fact, clean) for fact in drawer.facts]
+        facts = drawer.facts
+        if not _are_clean(facts, clean):
+            facts = [clean_fact(fact, clean) for fact in facts]
         if not self._rules.keeps_content:
             return tuple(map(ObservedLine, facts)), Counter()
         raws = [strip_ending(raw) for raw in drawer.raws]
@@ -295,8 +308,14 @@ def _as_sidechain(fact: LineFact, agent_id: str) -> LineFact:
     return change_fact(fact, agent_id=fact.agent_id or agent_id, is_sidechain=True)
 
 
+def _are_clean(facts: Sequence[LineFact], clean: Callable[[str], str]) -> bool:
+    """Whether redaction leaves the few texts of facts alone; most lines repeat those of the line before."""
+    texts = {fact.cwd for fact in facts} | {fact.branch for fact in facts} | {fact.words for fact in facts}
+    return all(text is None or clean(text) == text for text in texts)
+
+
 def clean_fact(fact: LineFact, clean: Callable[[str], str]) -> LineFact:
-    """The few texts of a fact go through redaction too; most lines repeat those of the line before."""
+    """The few texts of a fact go through redaction too."""
     cwd, branch, words = fact.cwd and clean(fact.cwd), fact.branch and clean(fact.branch), fact.words
     words = words and clean(words)
     if cwd == fact.cwd and branch == fact.branch and words == fact.words:

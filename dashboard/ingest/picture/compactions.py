@@ -31,6 +31,7 @@ class _Walk:
     seen_calls: set[str] = field(default_factory=set)
 
 
+_PROMPT = LineKind.PROMPT
 _TURN_KINDS = frozenset({LineKind.PROMPT, LineKind.RESULT, LineKind.ANSWER, LineKind.TURN_END})
 
 
@@ -59,7 +60,7 @@ def draw_compactions(
 
 
 def _step(walk: _Walk, fact: LineFact) -> None:
-    walk.turn += fact.kind is LineKind.PROMPT
+    walk.turn += fact.kind is _PROMPT
     if fact.kind in _TURN_KINDS and (fact.answer is None or answers_turn(fact)):
         walk.last = fact
     if fact.answer is not None and fact.answer.call_id not in walk.seen_calls and fact.answer.call_id in walk.calls:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 
 from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
 from compaction.cache.calls import TTL_SECONDS
@@ -32,6 +33,9 @@ from dashboard.ingest.picture.unanswered import draw_unanswered
 from dashboard.session_levels import work_out_level
 
 RECENT_CALLS = 24  # as many as a sparkline can show
+_AGENT, _PROMPT, _TITLE = LineKind.AGENT, LineKind.PROMPT, LineKind.TITLE
+# Lines of the conversation itself: nearly all.
+_USUAL = frozenset({LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT, LineKind.COMMAND, LineKind.OTHER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +68,14 @@ def draw_picture(
 ) -> SessionPicture:
     """`shapes`: prints by their digest here."""
     ordered = settle_client(settle_reports(order_facts(facts)))
-    named = _name_shapes(ordered, shapes or {})
+    unusual = [fact for fact in ordered if fact.kind not in _USUAL or fact.type == REPORT or fact.client is not None]
+    named = _name_shapes(unusual, shapes or {})
     threads = [_judge(agent_id, lines, named) for agent_id, lines in split_facts(ordered).items()]
-    main, status = threads[0], find_status(ordered)
+    main, status = threads[0], find_status(unusual)
     # Of some sessions only a sub-agent's file is there: then it is what can be shown.
     shown = main if main.turns or status else max(threads, key=lambda thread: len(thread.turns))
     gauge = _draw_gauge(shown, policy, status)
-    picture = SessionPicture(_draw_session(ordered, main, external_id) | gauge)
+    picture = SessionPicture(_draw_session(ordered, unusual, main, external_id) | gauge)
     for thread in threads:
         _add_thread(picture, thread, policy)
     return picture
@@ -119,7 +124,8 @@ def _add_thread(picture: SessionPicture, thread: _Thread, policy: Policy) -> Non
 
 
 def _draw_thread(thread: _Thread) -> Row:
-    about = next((fact for fact in thread.facts if fact.kind is LineKind.AGENT), None)
+    abouts = [fact for fact in thread.facts if fact.kind is _AGENT]
+    about = abouts[0] if abouts else None
     in_use = find_model_in_use(thread.turns)
     window = find_window(in_use) if in_use else None
     times = [fact.at for fact in thread.facts if fact.at]
@@ -137,13 +143,12 @@ def _draw_thread(thread: _Thread) -> Row:
     }
 
 
-def _draw_session(ordered: Sequence[LineFact], main: _Thread, external_id: str) -> Row:
+def _draw_session(ordered: Sequence[LineFact], unusual: Sequence[LineFact], main: _Thread, external_id: str) -> Row:
     times = [fact.at for fact in ordered if fact.at]
-    told = [fact for fact in main.facts if fact.cwd] or [fact for fact in ordered if fact.cwd]
-    path = told[0].cwd if told else ""
-    problem_count = [fact.kind for fact in ordered].count(LineKind.PROBLEM)
-    report_count = [fact.type for fact in ordered].count(REPORT)
-    prompt_count = [fact.kind for fact in main.facts].count(LineKind.PROMPT)
+    path = next((fact.cwd for fact in chain(main.facts, ordered) if fact.cwd), "")
+    problem_count = [fact.kind for fact in unusual].count(LineKind.PROBLEM)
+    report_count = [fact.type for fact in unusual].count(REPORT)
+    prompt_count = [fact.kind is _PROMPT for fact in main.facts].count(True)
     return {
         "title": fit(_find_title(ordered), 300),
         "project_path": fit(path, 1000),
@@ -153,9 +158,9 @@ def _draw_session(ordered: Sequence[LineFact], main: _Thread, external_id: str) 
         "forked_from": _find_origin(ordered, external_id),
         "started_at": min(times, default=None),
         "last_at": max(times, default=None),
-        "ended_at": find_end(ordered),
-        "client_cost_usd": find_client_cost(ordered),
-        "client_tokens": find_client_tokens(ordered),
+        "ended_at": find_end(unusual),
+        "client_cost_usd": find_client_cost(unusual),
+        "client_tokens": find_client_tokens(unusual),
         "turn_count": max(prompt_count, max((call.turn for call in main.calls), default=0)),
         "entry_count": len(ordered) - problem_count - report_count,
         "problem_count": problem_count,
@@ -164,17 +169,18 @@ def _draw_session(ordered: Sequence[LineFact], main: _Thread, external_id: str) 
 
 def _find_title(facts: Sequence[LineFact]) -> str:
     """The longest of those without a time: which came last is not known of them. Else how the first prompt begins."""
-    titles = [fact.words for fact in facts if fact.kind is LineKind.TITLE and fact.words]
-    prompt = next((fact.words for fact in facts if fact.kind is LineKind.PROMPT and fact.words), None)
+    spoken = [(fact.kind, fact.words) for fact in facts if fact.words]
+    titles = [words for kind, words in spoken if kind is _TITLE]
+    prompt = next((words for kind, words in spoken if kind is _PROMPT), None)
     if prompt is None:  # no lines: as a request began
-        prompt = next((fact.words for fact in facts if fact.kind is LineKind.REQUEST and fact.words), "")
+        prompt = next((words for kind, words in spoken if kind is LineKind.REQUEST), "")
     return max(titles, key=lambda title: (len(title), title), default=prompt)
 
 
 def _find_origin(facts: Iterable[LineFact], external_id: str) -> str:
     """The session whose lines this one repeats: lines keep the id they were first written under."""
-    others = {fact.session_id for fact in facts if fact.session_id and fact.session_id != external_id}
-    return fit_id(min(others, default=""))
+    others = {fact.session_id for fact in facts} - {external_id}
+    return fit_id(min((name for name in others if name), default=""))
 
 
 def _draw_gauge(main: _Thread, policy: Policy, status: LineFact | None) -> Row:

@@ -1,8 +1,9 @@
 """Totals of a session over the calls that count: a copy in a fork is shown there, and paid for once."""
 
-from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import repeat
 
 from dashboard.ingest.picture.columns import Row
 from dashboard.ingest.picture.drawing import SessionPicture
@@ -59,29 +60,38 @@ _TOKENS = ("input_tokens", "read_tokens", "write_5m_tokens", "write_1h_tokens", 
 
 
 def _add_hours(calls: dict[str, Row], breaks: dict[str, Row]) -> dict[datetime, Row]:
-    hours: dict[datetime, Row] = {}
-    for call_id, row in calls.items():
-        if row["at"] is None:
+    broken = [breaks.get(call_id) for call_id in calls] if breaks else repeat(None)
+    grouped: dict[datetime, list[tuple[Row, Row | None]]] = {}
+    hour_at, group = None, list[tuple[Row, Row | None]]()
+    for row, loss in zip(calls.values(), broken, strict=False):
+        at = row["at"]
+        if at is None:
             continue
-        hour_at = row["at"].replace(minute=0, second=0, microsecond=0)
-        hour = hours.get(hour_at)
-        if hour is None:
-            hour = hours[hour_at] = dict.fromkeys(_HOURLY, 0) | dict.fromkeys(_HOURLY_USD, _NOTHING_USD)
-        hour["call_count"] += 1
-        hour["read_tokens"] += row["read_tokens"]
-        hour["input_tokens"] += (
-            row["input_tokens"] + row["read_tokens"] + row["write_5m_tokens"] + row["write_1h_tokens"]
-        )
-        hour["output_tokens"] += row["output_tokens"]
-        hour["spent_usd"] += row["cost_usd"] or _NOTHING_USD
-        if call_id in breaks:
-            hour["break_count"] += 1
-            hour["lost_usd"] += breaks[call_id]["lost_usd"] or _NOTHING_USD
-    return hours
+        if hour_at is None or not hour_at <= at < hour_at + _HOUR:  # nearly never: calls follow each other closely
+            hour_at = at.replace(minute=0, second=0, microsecond=0)
+            group = grouped.setdefault(hour_at, [])
+        group.append((row, loss))
+    return {
+        hour_at: _add_hour([row for row, _ in group], [loss for _, loss in group if loss])
+        for hour_at, group in grouped.items()
+    }
 
 
-_HOURLY = ("call_count", "input_tokens", "read_tokens", "output_tokens", "break_count")
-_HOURLY_USD = ("spent_usd", "lost_usd")
+def _add_hour(calls: Sequence[Row], breaks: Sequence[Row]) -> Row:
+    read_tokens = sum([row["read_tokens"] for row in calls])
+    return {
+        "call_count": len(calls),
+        "input_tokens": read_tokens
+        + sum([row["input_tokens"] + row["write_5m_tokens"] + row["write_1h_tokens"] for row in calls]),
+        "read_tokens": read_tokens,
+        "output_tokens": sum([row["output_tokens"] for row in calls]),
+        "break_count": len(breaks),
+        "spent_usd": _add([row["cost_usd"] for row in calls]),
+        "lost_usd": _add([row["lost_usd"] for row in breaks]),
+    }
+
+
+_HOUR = timedelta(hours=1)
 
 
 def _add(amounts: Iterable[Decimal | None]) -> Decimal:

@@ -104,14 +104,28 @@ def test_prompt_of_blocks_is_plain_where_no_word_is_kept() -> None:
     assert (fact.kind, fact.words) == (LineKind.PROMPT, None)
 
 
-@pytest.mark.parametrize("tag", ["local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"])
-def test_what_the_clients_own_commands_print_begins_no_turn(tag: str) -> None:
-    printed = f"<{tag}>Bye</{tag}>"
-    for content in (printed, [{"type": "text", "text": printed}]):
+def name_kinds(text: str) -> set[LineKind]:
+    """Of a user's line with this text, as text or as a block, with and without words."""
+    kinds = set()
+    for content in (text, [{"type": "text", "text": text}]):
         raw = write("user", {"role": "user", "content": content})
         for keeps_words in (False, True):
             fact = read_plain_fact(raw, keeps_words=keeps_words) or read_long_way(raw, keeps_words=keeps_words)
-            assert fact.kind is LineKind.OTHER
+            kinds.add(fact.kind)
+    return kinds
+
+
+@pytest.mark.parametrize(
+    "tag", ["command-name", "local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"]
+)
+def test_clients_own_commands_and_what_they_print_begin_no_turn(tag: str) -> None:
+    assert name_kinds(f"<{tag}>/exit</{tag}>") == {LineKind.OTHER}
+
+
+def test_command_that_asks_the_model_begins_a_turn() -> None:
+    assert name_kinds(
+        "<command-message>review is running…</command-message>\n<command-name>/review</command-name>"
+    ) == {LineKind.PROMPT}
 
 
 _VALUES = st.none() | st.booleans() | st.integers(-2, 5) | st.sampled_from(["", "user", "assistant", "x", "2026-05-01"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.ingest import transcript_folders
 from dashboard.ingest.transcript_folders import DEEPEST, NotPlain, find_file, opened_file, walk_folders
 
 SECRET = "outside the folder"
@@ -165,3 +166,14 @@ def test_folders_are_gone_down_so_far_and_no_further(root: Path) -> None:
         place /= "inner"
         place.mkdir()
     assert len(_found(root) - PLAIN) == DEEPEST
+
+
+def test_second_name_of_a_file_of_another_account_is_not_opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "x.jsonl").hardlink_to(root.parent / "outside" / "other.jsonl")
+    with opened_file(str(root), "x.jsonl"):
+        pass  # our own: people keep copies of their transcripts so
+    monkeypatch.setattr(transcript_folders, "_list_owners", lambda _: (os.geteuid() + 1, os.geteuid() + 1))
+    with pytest.raises(PermissionError, match="another account"), opened_file(str(root), "x.jsonl"):
+        pass
+    with opened_file(str(root), "-home-me-work/session.jsonl"):
+        pass  # its only name: whoever owns it put it there
