@@ -1,6 +1,7 @@
 """The first import of transcripts, and a second one that finds nothing new, against ccusage's native binary in one run.
 
-Run: python -m bench.ingest [--mb 1000] [--rounds 3]. Interleaved rounds on a made-up corpus with known truth, medians.
+Run: python -m bench.ingest [--mb 1000] [--rounds 3] [--postgresql].
+Interleaved rounds on a made-up corpus with known truth, medians.
 Not equal work: ccusage prints a table and forgets; Plimsoll keeps every call, judges the cache and stores it all.
 """
 
@@ -22,8 +23,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
+
 from bench.corpus import Truth, write_corpus
 from bench.process_usage import Usage, measure
+from tests.services import started_postgresql
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 CCUSAGE_VERSION = "20.0.24"
@@ -61,12 +65,13 @@ class Goal:
 
 
 class Installation:
-    """Plimsoll with a data folder of its own."""
+    """Plimsoll with a data folder of its own, and an empty PostgreSQL where its address is given."""
 
-    def __init__(self, folder: Path, *, stores_content: bool) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, stores_content: bool, database_url: str = "") -> None:
+        self.folder, self.database_url = folder, database_url
         kept = {name: value for name, value in os.environ.items() if name not in DROPPED}
-        self.environment = {**kept, "PLIMSOLL_DATA": str(folder), "DJANGO_SETTINGS_MODULE": "dashboard.settings"}
+        own = {"PLIMSOLL_DATA": str(folder), "DJANGO_SETTINGS_MODULE": "dashboard.settings"}
+        self.environment = {**kept, **own, "DATABASE_URL": database_url}
         script = PREPARE.format(stores_content=stores_content)
         for command in ((*PLIMSOLL, "migrate", "-v", "0"), (sys.executable, "-c", script)):
             subprocess.run(command, env=self.environment, cwd=CHECKOUT, check=True)
@@ -81,9 +86,12 @@ class Installation:
         return self.folder / "plimsoll.sqlite3"
 
     def read_totals(self) -> tuple[dict[str, int], float]:
-        with contextlib.closing(sqlite3.connect(self.database)) as connection:
-            *counts, cost_usd = connection.execute(TOTALS).fetchone()
-        return dict(zip(("calls", "input", "write_5m", "write_1h", "read", "output"), counts, strict=True)), cost_usd
+        opened = psycopg.connect(self.database_url) if self.database_url else sqlite3.connect(self.database)
+        with contextlib.closing(opened) as connection:
+            row = connection.execute(TOTALS).fetchone()
+        *counts, cost_usd = row or ()
+        names = ("calls", "input", "write_5m", "write_1h", "read", "output")
+        return dict(zip(names, map(int, counts), strict=True)), float(cost_usd)
 
 
 def install_ccusage(folder: Path) -> Path | str:
@@ -145,7 +153,7 @@ class Rounds:
         self.store_bytes[name] = sum(path.stat().st_size for path in installation.folder.glob("plimsoll.sqlite3*"))
 
 
-def run_rounds(scratch: Path, corpus: Path, truth: Truth, *, rounds: int) -> Rounds:
+def run_rounds(scratch: Path, corpus: Path, truth: Truth, *, rounds: int, has_postgresql: bool) -> Rounds:
     told = Rounds()
     binary = install_ccusage(scratch / "npm")
     if isinstance(binary, str):
@@ -159,6 +167,10 @@ def run_rounds(scratch: Path, corpus: Path, truth: Truth, *, rounds: int) -> Rou
             installation = Installation(scratch / f"{name}-{number}", stores_content=stores_content)
             told.add_import(name, installation, corpus, truth)
             shutil.rmtree(installation.folder)
+        if has_postgresql:
+            with started_postgresql() as url:
+                installation = Installation(scratch / f"postgresql-{number}", stores_content=False, database_url=url)
+                told.add_import("postgresql", installation, corpus, truth)
     return told
 
 
@@ -181,6 +193,9 @@ def list_goals(told: Rounds, truth: Truth) -> list[Goal]:
         Goal("with content: peak memory", max(u.peak_bytes for u in told.usages["content"]) / 1e6, 250, 250, "MB"),
         Goal("with content: store / raw bytes", told.store_bytes["content"] / truth.size_bytes, 0.3, 0.3),
     ]
+    if "postgresql" in told.usages:
+        seconds = {name: statistics.median(told.inside_seconds[name]) for name in ("metrics", "postgresql")}
+        goals.append(Goal("PostgreSQL: seconds / SQLite's", seconds["postgresql"] / seconds["metrics"], 2.0, 2.0))
     if "ccusage" not in told.usages:
         return goals
     peer = told.median("ccusage", lambda usage: usage.wall_seconds)
@@ -201,6 +216,7 @@ def main() -> int:
     parser.add_argument("--mb", type=int, default=1000, help="size of the corpus")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--postgresql", action="store_true", help="also into a fresh PostgreSQL of this machine")
     options = parser.parse_args()
     for folder in (CHECKOUT / "dashboard", CHECKOUT / "compaction", sysconfig.get_path("purelib")):
         compileall.compile_dir(str(folder), quiet=2, workers=0)
@@ -209,7 +225,7 @@ def main() -> int:
         truth = write_corpus(scratch / "corpus", size_mb=options.mb, seed=options.seed)
         size = f"{truth.size_bytes / 1e6:,.0f} MB, {truth.files:,} files, {truth.calls.total():,} calls"
         print(f"{size}, seed {options.seed}", flush=True)
-        told = run_rounds(scratch, scratch / "corpus", truth, rounds=options.rounds)
+        told = run_rounds(scratch, scratch / "corpus", truth, rounds=options.rounds, has_postgresql=options.postgresql)
     print_rounds(told, truth)
     goals = list_goals(told, truth)
     print("\n" + "\n".join(goal.describe() for goal in goals))

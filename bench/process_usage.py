@@ -29,7 +29,13 @@ def measure(command: Sequence[str], *, environment: Mapping[str, str], folder: P
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began = time.perf_counter()
     process = subprocess.Popen(
-        command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
     )
     peak = [0]
     watcher = threading.Thread(target=_watch, args=(process.pid, peak), daemon=True)
@@ -38,7 +44,7 @@ def measure(command: Sequence[str], *, environment: Mapping[str, str], folder: P
     output = process.stdout.read()
     _, status, spent = os.wait4(process.pid, 0)
     wall_seconds = time.perf_counter() - began
-    cpu_seconds = spent.ru_utime + spent.ru_stime + _wait_for_rest()
+    cpu_seconds = spent.ru_utime + spent.ru_stime + _wait_for_rest(process.pid)
     process.returncode = os.waitstatus_to_exitcode(status)
     watcher.join()
     if process.returncode:
@@ -46,12 +52,12 @@ def measure(command: Sequence[str], *, environment: Mapping[str, str], folder: P
     return Usage(wall_seconds, cpu_seconds, peak[0], output)
 
 
-def _wait_for_rest() -> float:
+def _wait_for_rest(group: int) -> float:
     """Processor time of what outlived the command."""
     cpu_seconds = 0.0
     while True:
         try:
-            _, _, spent = os.wait4(-1, 0)
+            _, _, spent = os.wait4(-group, 0)
         except ChildProcessError:
             return cpu_seconds
         cpu_seconds += spent.ru_utime + spent.ru_stime
