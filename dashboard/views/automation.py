@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
+from compaction.compactors.notes import DEFAULT_TEMPLATE
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts.refusals import Refused
@@ -37,6 +38,7 @@ def automation(request: PageRequest, slug: str) -> HttpResponse:
         "wish": find_wish(team),
         "draft": draft,
         "stores_content": find_policy(team).stores_content,
+        "standard_template": DEFAULT_TEMPLATE,
         "has_key": find_settings(team).has_key,
         **team_rights(request, team),
     }
