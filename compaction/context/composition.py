@@ -50,11 +50,13 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateRead:
-    """A file read again while an earlier reading of the same lines was still in the context."""
+    """A file read again while an earlier reading of the same lines was still in the context; `entry_uuid` is the last
+    such reading."""
 
     path: str
     read_count: int
     wasted_tokens: int
+    entry_uuid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class _Reading:
     ranges: list[tuple[int, int]] = field(default_factory=list)
     count: int = 0
     wasted_tokens: int = 0
+    wasted_uuid: str | None = None
 
 
 @dataclass(slots=True)
@@ -236,7 +239,7 @@ def _count_result(result: ToolResultBlock, entry: Entry, count: _Count) -> None:
         return
     count.add_file(path, tokens)
     if request.name == "Read" and _is_reading(result, entry, tokens):
-        _note_reading(count.readings.setdefault(path, _Reading()), request, tokens)
+        _note_reading(count.readings.setdefault(path, _Reading()), request, entry, tokens)
 
 
 def _count_media(result: ToolResultBlock) -> int:
@@ -263,7 +266,7 @@ def _list_largest(count: _Count, largest: int) -> tuple[LargeResult, ...]:
     return tuple(found)
 
 
-def _note_reading(reading: _Reading, request: ToolUseBlock, tokens: int) -> None:
+def _note_reading(reading: _Reading, request: ToolUseBlock, entry: Entry, tokens: int) -> None:
     start, stop = _find_range(request.input)
     reading.count += 1
     place = bisect_right(reading.ranges, (start, stop))
@@ -273,6 +276,7 @@ def _note_reading(reading: _Reading, request: ToolUseBlock, tokens: int) -> None
         insort(reading.ranges, (start, stop))
     else:
         reading.wasted_tokens += tokens
+        reading.wasted_uuid = entry.uuid
 
 
 def _find_range(arguments: Mapping[str, object]) -> tuple[int, int]:
@@ -282,7 +286,7 @@ def _find_range(arguments: Mapping[str, object]) -> tuple[int, int]:
 
 def _list_duplicates(readings: Mapping[str, _Reading]) -> tuple[DuplicateRead, ...]:
     found = [
-        DuplicateRead(path, reading.count, add_margin(reading.wasted_tokens))
+        DuplicateRead(path, reading.count, add_margin(reading.wasted_tokens), reading.wasted_uuid)
         for path, reading in readings.items()
         if reading.wasted_tokens
     ]

@@ -34,6 +34,7 @@ from dashboard.api import (
     sessions,
     summarizer,
     teams,
+    transcript,
 )
 from dashboard.api.auth import KeyAuth, SessionAuth
 from dashboard.ingest.record import TooBusy
@@ -66,6 +67,7 @@ for router in (
     session.router,
     context.router,
     entries.router,
+    transcript.router,
     breaks.router,
     ledger.router,
     compare.router,

@@ -52,6 +52,11 @@ class BreakPage:
     content_state: ContentState
     compaction_id: int | None  # the compaction that made the rebuild necessary
 
+    @property
+    def transcript_of(self) -> int | None:
+        """The session that findings link into, for those who may read it."""
+        return self.session.pk if self.content_state is ContentState.SHOWN else None
+
 
 def read_break(actor: Actor, loss: CacheBreak) -> BreakPage:
     """`loss` with its session and team; six queries at most."""

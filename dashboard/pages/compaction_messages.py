@@ -96,7 +96,7 @@ def tell_messages(entries: Sequence[Entry]) -> tuple[SeenMessage, ...]:
             number=number,
             entry_uuid=entry.uuid or "",
             at=entry.at,
-            who=_name_speaker(entry),
+            who=name_speaker(entry),
             tools=tuple(_list_tools(entry, names)),
             tokens=count_entry_tokens(entry),
             words=quote_entry(entry),
@@ -129,7 +129,8 @@ def _find_fate(entry: Entry, stayed: Collection[str | None], put_back: Collectio
     return Fate.SUMMARISED
 
 
-def _name_speaker(entry: Entry) -> str:
+def name_speaker(entry: Entry) -> str:
+    """Whose line it is, as the lists of messages say it."""
     if isinstance(entry.payload, Attachment):
         return f"attachment {entry.payload.kind}"
     if entry.is_compact_summary:

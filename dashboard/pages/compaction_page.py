@@ -39,9 +39,10 @@ class SummaryView:
 
 @dataclass(frozen=True)
 class RestoredView:
-    """One attachment that was put back. Name, age and text are content."""
+    """One attachment that was put back. Name, age, text and the line it came in are content."""
 
     kind: str
+    entry_uuid: str
     name: str
     tokens: int
     age_seconds: int | None
@@ -111,6 +112,7 @@ class CompactionPage:
     """All of one compaction. What needs content is None where it is not stored or must not be shown."""
 
     row: CompactionRow
+    entry_uuid: str  # of the boundary; empty where it cannot be read in the transcript
     session: AgentSession
     content_state: ContentState
     summary: SummaryView | None
@@ -125,6 +127,11 @@ class CompactionPage:
     @property
     def shows_content(self) -> bool:
         return self.content_state is ContentState.SHOWN
+
+    @property
+    def transcript_of(self) -> int | None:
+        """The session that findings link into, for those who may read it."""
+        return self.session.pk if self.shows_content else None
 
 
 def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_message: int = 1) -> CompactionPage:
@@ -147,6 +154,7 @@ def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_messa
     )
     return CompactionPage(
         row=row,
+        entry_uuid=compaction.entry_uuid if is_shown and sides else "",
         session=session,
         content_state=state,
         summary=_read_summary(entries, compaction) if is_shown else None,
@@ -213,6 +221,7 @@ def _view_restored(
     text = render_attachment(entry) if entry is not None else ""
     return RestoredView(
         kind=str(told["kind"]),
+        entry_uuid=str(told["entry"]) if entry is not None else "",
         name=name,
         tokens=int(str(told["tokens"])),
         age_seconds=None if age is None else max(0, int(age.total_seconds())),

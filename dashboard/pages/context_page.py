@@ -49,20 +49,22 @@ class Part:
 
 @dataclass(frozen=True)
 class Result:
-    """One of the largest results; the path is content."""
+    """One of the largest results; the path is content, and so is the line it stands in."""
 
     tool: str
     path: str
     tokens: int
+    entry_uuid: str
 
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A file read again for nothing; the path is content."""
+    """A file read again for nothing; the path is content, and so is the line of the last reading."""
 
     path: str
     read_count: int
     wasted_tokens: int
+    entry_uuid: str
 
 
 @dataclass(frozen=True)
@@ -162,11 +164,22 @@ def _look_inside(
         parts=_list_parts(found),
         files=_list_files(found) if shows_paths else (),
         duplicates=tuple(
-            Duplicate(each.path if shows_paths else "", each.read_count, each.wasted_tokens)
+            Duplicate(
+                each.path if shows_paths else "",
+                each.read_count,
+                each.wasted_tokens,
+                (each.entry_uuid or "") if shows_paths else "",
+            )
             for each in found.duplicate_reads[:MOST_DUPLICATES]
         ),
         largest=tuple(
-            Result(each.tool, (each.path or "") if shows_paths else "", each.tokens) for each in found.largest_results
+            Result(
+                each.tool,
+                (each.path or "") if shows_paths else "",
+                each.tokens,
+                (each.entry_uuid or "") if shows_paths else "",
+            )
+            for each in found.largest_results
         ),
         estimated_tokens=found.tokens,
         wasted_tokens=sum(each.wasted_tokens for each in found.duplicate_reads),

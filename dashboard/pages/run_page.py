@@ -91,6 +91,11 @@ class RunPage:
         return self.content_state is ContentState.SHOWN
 
     @property
+    def transcript_of(self) -> int | None:
+        """The session that findings link into, for those who may read it; a run may outlive the session's words."""
+        return self.session.pk if self.shows_content and self.session.has_content else None
+
+    @property
     def last_number(self) -> int:
         return self.revisions[-1].number if self.revisions else 0
 

@@ -7,7 +7,7 @@ from django.urls import reverse
 from dashboard.models import AgentSession
 
 FIRST_TAB = "timeline"
-TAB_NAMES = (FIRST_TAB, "compactions", "breaks", "context", "settings")
+TAB_NAMES = (FIRST_TAB, "compactions", "breaks", "context", "transcript", "settings")
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ def list_tabs(session: AgentSession, current: str) -> list[Tab]:
         ("compactions", "Compactions", session.compaction_count),
         ("breaks", "Cache breaks", session.break_count),
         ("context", "Context", None),
+        ("transcript", "Transcript", None),
         ("settings", "Settings in force", None),
     ]
     return [Tab(name, label, tab_url(session, name), count, name == current) for name, label, count in named]
@@ -43,5 +44,6 @@ def count_shown(session: AgentSession, tab: str) -> int:
         "compactions": session.compaction_count + session.micro_count,
         "breaks": session.break_count + session.rebuild_count,
         "context": session.call_count,
+        "transcript": session.entry_count,
     }
     return counts.get(tab, 0)

@@ -13,13 +13,21 @@ from dashboard.live.page_state import note_page_state
 from dashboard.models import AgentSession
 from dashboard.page_request import PageRequest
 from dashboard.pages.session_tabs import FIRST_TAB
-from dashboard.views import session_breaks, session_compactions, session_context, session_settings, session_timeline
+from dashboard.views import (
+    session_breaks,
+    session_compactions,
+    session_context,
+    session_settings,
+    session_timeline,
+    session_transcript,
+)
 
 TABS: dict[str, Callable[[PageRequest, AgentSession], HttpResponseBase]] = {
     FIRST_TAB: session_timeline.show,
     "compactions": session_compactions.show,
     "breaks": session_breaks.show,
     "context": session_context.show,
+    "transcript": session_transcript.show,
     "settings": session_settings.show,
 }
 

@@ -9,6 +9,7 @@ from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
 
+from dashboard import access
 from dashboard.chart_data import TimelineAxis
 from dashboard.exports.sessions import export_calls
 from dashboard.models import AgentSession
@@ -56,7 +57,9 @@ def _show_call(request: PageRequest, session: AgentSession) -> HttpResponse:
     details = read_call(request.actor, calls, threads, picked) if picked else None
     if details is None:
         raise Http404("No such call.")
-    response = render(request, "session/_call.html", {"session": session, "details": details})
+    reads_content = access.reads_content(request.actor, session)
+    context = {"session": session, "details": details, "reads_content": reads_content}
+    response = render(request, "session/_call.html", context)
     # What is picked stays picked when the page is loaded again or its address is passed on.
     kept = request.GET.copy()
     kept.pop("break", None)

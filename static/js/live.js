@@ -5,7 +5,7 @@
   const FIRST_RETRY_MS = 1000;
   const LONGEST_RETRY_MS = 60000;
   const SILENCE_MS = 40000; // the server says something every 15 s
-  const NOUNS = { timeline: "call", context: "call", compactions: "compaction", breaks: "cache break" };
+  const NOUNS = { timeline: "call", context: "call", compactions: "compaction", breaks: "cache break", transcript: "line" };
 
   let place = null; // what the page remembers of the moment it was drawn
   let known = new Map(); // changes known so far, by team

@@ -23,7 +23,7 @@ def session(owner: User) -> AgentSession:
 
 
 def list_urls(session: AgentSession) -> Iterator[str]:
-    yield from (f"/sessions/{session.pk}/{tab}/" for tab in ("compactions", "breaks", "context"))
+    yield from (f"/sessions/{session.pk}/{tab}/" for tab in ("compactions", "breaks", "context", "transcript"))
     yield from (f"/breaks/{loss.pk}/" for loss in session.breaks.all())
     yield from (f"/compactions/{compaction.pk}/" for compaction in session.compactions.all())
 

@@ -179,6 +179,7 @@ API: dict[str, ApiRow] = {
     "GET /api/v1/sessions/{session_id}/context": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     # Nobody's own, and nobody has the grant: its words are for none of them.
     "GET /api/v1/sessions/{session_id}/entries": ApiRow(403, 403, 403, 403, keys={"key content": 403}, other=404),
+    "GET /api/v1/sessions/{session_id}/lines": ApiRow(403, 403, 403, 403, keys={"key content": 403}, other=404),
     "GET /api/v1/sessions/{session_id}/transcript": ApiRow(403, 403, 403, 403, keys={"key content": 403}, other=404),
     "GET /api/v1/breaks": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
     "GET /api/v1/sessions/{session_id}/compare/{second_id}": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),

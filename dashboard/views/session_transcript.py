@@ -1,0 +1,25 @@
+"""The transcript tab of a session: what was said, page by page, for those who may read it."""
+
+from django.http import HttpResponse
+
+from dashboard.models import AgentSession
+from dashboard.page_request import PageRequest
+from dashboard.pages.transcript_page import TAB, TranscriptAsked, read_transcript_tab
+from dashboard.views.session_frame import render_tab
+
+LONGEST_SEARCH = 200
+
+
+def show(request: PageRequest, session: AgentSession) -> HttpResponse:
+    read = request.GET.get
+    asked = TranscriptAsked(
+        agent=read("agent", ""),
+        entry=read("entry", ""),
+        call=read("call", ""),
+        after=read("after", ""),
+        before=read("before", ""),
+        is_last="last" in request.GET,
+    )
+    words = read("text", "")[:LONGEST_SEARCH]
+    tab = read_transcript_tab(request.actor, session, asked, words)
+    return render_tab(request, session, TAB, {"transcript": tab, "words": words})
