@@ -7,6 +7,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -18,11 +19,12 @@ from typing import TypeVar
 
 import msgspec
 
-from dashboard.ingest.decoder_start import find_context
+from compaction.context.prices import price_of
 from dashboard.ingest.decoding import Decoded, decode_files, decode_piece
-from dashboard.ingest.looks import NextLook
+from dashboard.ingest.looks import PIECE_BYTES, NextLook
 from dashboard.ingest.observed import Piece, Rules
 
+MOST_PROCESSES = 8  # one writer cannot keep up with more
 DecodersLost = BrokenProcessPool
 
 # Ten times faster there, four times back, than pickle over the facts of a session.
@@ -49,7 +51,11 @@ class Decoders:
         self._rules = rules
         self._pool: ProcessPoolExecutor | None = None
         if processes:
-            self._pool = ProcessPoolExecutor(processes, mp_context=find_context(), initializer=_settle_in)
+            # A fork shares what is loaded already; where it is not safe, a fresh start is the default.
+            context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+            price_of("claude-opus-4-5", None)  # the first question for a price loads the tables: once, before they part
+            self._pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_settle_in)
+            self._pool.submit(int)  # starts them all, now: what is opened from here on is not theirs
 
     def __enter__(self) -> "Decoders":
         return self
@@ -74,9 +80,15 @@ class Decoders:
         return Underway(done)
 
 
+def count_processes(work_bytes: int) -> int:
+    """None for little work: they would take longer to start than it takes."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return 0 if work_bytes <= PIECE_BYTES or cores == 1 else min(cores, MOST_PROCESSES)
+
+
 def spare_collector() -> None:
     """For work that makes a million small objects and hardly a cycle: looking for them took a sixth of the time."""
-    gc.freeze()  # what is loaded by now stays
+    gc.freeze()  # what is loaded by now stays, and after a fork stays shared
     gc.set_threshold(100_000, 20, 100)
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from dashboard.ingest.decoder_start import count_processes
-from dashboard.ingest.decoders import Decoders, DecodersLost, spare_collector
+from dashboard.ingest.decoders import Decoders, DecodersLost, count_processes, spare_collector
 from dashboard.ingest.import_paths import STANDARD_INPUT
 from dashboard.ingest.import_progress import Progress
 from dashboard.ingest.import_tally import Tally
@@ -16,7 +15,7 @@ from dashboard.ingest.importing import CannotStore, Importer, group_looks
 from dashboard.ingest.intake import Origin, make_rules
 from dashboard.ingest.looks import NextLook
 from dashboard.ingest.stream_pieces import cut_stream, read_chunks
-from dashboard.management.database import prepare_bulk_writing
+from dashboard.management.database import prepare_bulk_writing, release_database
 from dashboard.models import Team, User
 from dashboard.policies.in_force import find_policy
 
@@ -49,11 +48,13 @@ class ImportRun:
         processes = count_processes(sys.maxsize if streams else work_bytes)
         if processes:
             spare_collector()
-            prepare_bulk_writing()
+            release_database()  # a fork must not inherit connections, nor PostgreSQL's pool its threads
         rules = make_rules(self.team, policy)
         if self.is_rereading:
             rules = replace(rules, lines_policy=None)  # most sessions are known: drawing them ahead would be in vain
         with Decoders(rules, processes=processes) as decoders:
+            if processes:
+                prepare_bulk_writing()
             importer = Importer(
                 origin, policy, decoders, self.tally, progress, should_stop=lambda: bool(self.interrupts)
             )

@@ -15,7 +15,6 @@ from django.db import connection
 from django.utils.module_loading import import_string
 
 from dashboard.accounts.local import ensure_local_owner
-from dashboard.ingest.decoder_start import count_processes, start_ahead
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.import_paths import find_paths
 from dashboard.ingest.import_tally import Tally
@@ -56,8 +55,6 @@ class Command(PlainCommand):
         read_count = sum(not look.file.is_meta for look in looks)
         tally.unchanged_count = sum(not file.is_meta for file in files) - read_count
         if looks or finds.streams:
-            if finds.streams or count_processes(sum(look.file.size_bytes - look.known.offset for look in looks)):
-                start_ahead()  # loads while the rest of this process does
             out = None if options["quiet"] else sys.stderr
             with _interrupts_noted() as interrupts:
                 run: ImportRun = import_string(RUN)(
