@@ -94,7 +94,7 @@ def check_sources(run: Run) -> None:
 
 
 def run_suite(run: Run) -> None:
-    """The lanes go side by side: while one waits for a process, a lease or a page, the others have the cores."""
+    """Two lanes at a time, as many as most machines have cores: what waits for processes and pages keeps its time."""
     with ExitStack() as stack:
         postgresql: dict[str, str] = {}
         faults: dict[str, str] = {}
@@ -103,19 +103,22 @@ def run_suite(run: Run) -> None:
             # tests/faults makes databases of its own on this server.
             postgresql, faults = {"PLIMSOLL_TEST_DATABASE_URL": url}, {"PLIMSOLL_TEST_POSTGRESQL_URL": url}
         elsewhere = tuple(f"--ignore={name}" for name in (BROWSER, *PROCESSES))
-        lanes = [
+        on_sqlite = partial(_run_pytest, run, "pytest on SQLite", elsewhere, spread=spread(CORES // 2, "loadfile"))
+
+        def check_and_repeat() -> None:
+            check_sources(run)
+            if postgresql:
+                repeated = ("tests/dashboard", *elsewhere)
+                _run_pytest(run, "pytest on PostgreSQL", repeated, environment=postgresql)
+
+        run.side_by_side(on_sqlite, check_and_repeat)
+        run.side_by_side(
             partial(
                 _run_pytest, run, "pytest with processes", PROCESSES, spread=spread(2, "loadgroup"), environment=faults
             ),
-            partial(_run_pytest, run, "pytest on SQLite", elsewhere, spread=spread(CORES // 2, "loadfile")),
             # Playwright keeps an event loop in its process, in which other tests could not run asynchronous views.
             partial(_run_pytest, run, "pytest in the browser", (BROWSER,)),
-            partial(check_sources, run),
-        ]
-        if postgresql:
-            repeated = ("tests/dashboard", *elsewhere)
-            lanes.append(partial(_run_pytest, run, "pytest on PostgreSQL", repeated, environment=postgresql))
-        run.side_by_side(*lanes)
+        )
 
 
 def spread(processes: int, unit: str) -> tuple[str, ...]:
