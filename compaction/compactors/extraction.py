@@ -9,11 +9,13 @@ from compaction.compactors.notes import (
     DEFAULT_TEMPLATE,
     SECTION_TOKENS,
     SessionNotes,
+    cut_notes,
     list_long_sections,
     split_notes,
 )
 from compaction.compactors.work import read_work
 from compaction.context.tokens import count_text_tokens, measure_context
+from compaction.errors import SummaryWithoutSections
 from compaction.transcripts.chain import ContextSlice, slice_context
 from compaction.transcripts.entries import Entry
 
@@ -105,6 +107,18 @@ def write_extraction_prompt(notes: str, *, template: str = DEFAULT_TEMPLATE, ins
     if instructions and instructions.strip():
         parts.append(f"Additional instructions:\n{instructions.strip()}")
     return "\n\n".join(parts)
+
+
+def read_extraction(answer: str, notes: str, *, template: str = DEFAULT_TEMPLATE) -> str:
+    """The notes that a model sent back, with every section that was there before, each within its limit.
+
+    Raises SummaryWithoutSections where the answer has none of them.
+    """
+    told = {section.name.casefold(): section.body for section in split_notes(answer.replace("</notes>", ""))}
+    sections = split_notes(notes) or split_notes(template)
+    if not any(section.name.casefold() in told for section in sections):
+        raise SummaryWithoutSections
+    return cut_notes("\n\n".join(section.write(told.get(section.name.casefold())) for section in sections))
 
 
 def _list_limits(notes: str) -> list[str]:

@@ -14,12 +14,13 @@ from compaction.compactors.outcome import Trigger
 from compaction.errors import AutomaticRunsPaused
 from dashboard.automation.crossings import FRESH_FOR, find_last_crossing, is_armed
 from dashboard.automation.wishes import Wish, find_wish
-from dashboard.jobs.run import JobRun
+from dashboard.jobs.run import JobPostponed, JobRun
 from dashboard.models import AgentSession, ApiCall, AutomaticMode, CompactionRun, LineCrossing, RunKind
 from dashboard.runs.basis import Basis, read_basis
 from dashboard.runs.breakers import read_breaker
 from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.preview import preview_run
+from dashboard.runs.session_notes import LOOK_AGAIN_SECONDS, find_notes_wait
 from dashboard.runs.start import AUTOMATIC, start_automatic_run
 
 
@@ -39,6 +40,9 @@ def answer_crossing(job: JobRun) -> None:
         return
     run, refusal = _find_run(crossing), ""
     if run is None:
+        wait_seconds = find_notes_wait(session, since=crossing.at, now=now)
+        if wait_seconds > 0:
+            raise JobPostponed(min(wait_seconds, LOOK_AGAIN_SECONDS))
         run, refusal = _start(session, wish, now=now)  # reads the conversation, so outside every transaction
     with job.finishing() as told:
         LineCrossing.objects.filter(pk=crossing.pk).update(run=run, refusal=refusal[:500])

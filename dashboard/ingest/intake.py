@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from compaction.transcripts.agents import AgentMeta
 from dashboard.automation.crossings import AUTO_RANK, FRESH_FOR, find_last_crossing, is_armed
+from dashboard.automation.notes_due import may_be_due, post_notes
 from dashboard.ingest.deleted_sessions import DELETED, leave_deleted, leave_deleted_drawn
 from dashboard.ingest.drawn import DrawnSession, draw_session
 from dashboard.ingest.new_sessions import record_new
@@ -132,7 +133,12 @@ def _follow_up(team: Team, recorded: Recorded, *, stores_content: bool) -> None:
     """Work that stands or falls with what was recorded. What a compaction lost is known only where content is."""
     if stores_content and (recorded.new_compactions or recorded.changed_compactions):
         _post_audit(team, recorded)
-    if recorded.new_calls and recorded.level_rank >= AUTO_RANK and _is_recent(recorded):
+    if not recorded.new_calls or not _is_recent(recorded):
+        return
+    # Notes first: a crossing waits for those that are being taken.
+    if stores_content and may_be_due(team, recorded.session_pk, recorded.context_tokens):
+        post_notes(team, recorded.session_pk, version=recorded.version)
+    if recorded.level_rank >= AUTO_RANK:
         _post_crossing(team, recorded)
 
 

@@ -159,5 +159,6 @@ def _tell(pk: int, session: DrawnSession) -> Recorded:
         new_compactions=tuple(session.compactions.keys),
         lines_crossed=tuple(LEVELS[2 : level_rank + 1]),
         level_rank=level_rank,
+        context_tokens=session.session.list_column("context_tokens")[0],
         last_at=max((segment.last_at for segment in session.segments if segment.last_at), default=None),
     )

@@ -70,6 +70,7 @@ class Recorded:
     also_changed: tuple[int, ...] = ()  # sessions whose totals changed with it
     last_at: datetime | None = None  # when something last happened in it
     level_rank: int = 0  # where it stands now
+    context_tokens: int = 0
 
 
 FollowUp = Callable[[Recorded], None]  # called inside the transaction: what it writes stands or falls with the session
@@ -200,6 +201,7 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
         also_changed=tuple(sorted(written.also_changed)),
         last_at=session.last_at,
         level_rank=session.level_rank,
+        context_tokens=session.context_tokens,
     )
 
 

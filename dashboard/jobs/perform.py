@@ -13,7 +13,7 @@ from django.utils import timezone
 from dashboard.jobs.claim import Claim, claim_next
 from dashboard.jobs.kinds import known_kinds, load_work
 from dashboard.jobs.lease import LeaseKeeper
-from dashboard.jobs.run import JobCancelled, JobFailed, JobRun, LeaseLost, WorkerStopping
+from dashboard.jobs.run import JobCancelled, JobFailed, JobPostponed, JobRun, LeaseLost, WorkerStopping
 from dashboard.models import Job, JobState
 
 log = logging.getLogger(__name__)
@@ -56,6 +56,10 @@ def _work(run: JobRun) -> str:
     except WorkerStopping:
         _give_back(run.claim, attempts=F("attempts") - 1)
         return "given back"
+    except JobPostponed as postponed:
+        due_at = timezone.now() + timedelta(seconds=postponed.wait_seconds)
+        _give_back(run.claim, attempts=F("attempts") - 1, due_at=due_at)
+        return "postponed"
     except LeaseLost:
         return _note_rejection(run.claim)
     except JobFailed as failure:

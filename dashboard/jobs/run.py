@@ -28,6 +28,14 @@ class WorkerStopping(JobStopped):
     """The process is told to end; the job goes back to the queue and costs no attempt."""
 
 
+class JobPostponed(JobStopped):
+    """It waits for something else; the job goes back to the queue for so long and costs no attempt."""
+
+    def __init__(self, wait_seconds: float) -> None:
+        super().__init__()
+        self.wait_seconds = wait_seconds
+
+
 class JobFailed(Exception):
     """The work itself says that it cannot be done; trying again would not help. The message is for people."""
 

@@ -45,15 +45,8 @@ class AttemptBook:
         if report.path == COUNT_PATH:
             self._add_count(report)
         elif self._in_flight is not None:
-            close_attempt(self._in_flight, report, self._find_cost(report))
+            close_attempt(self._in_flight, report, find_attempt_cost(report, self._settings))
             self._in_flight = None
-
-    def _find_cost(self, report: AttemptReport) -> Decimal | None:
-        if report.usage == Usage():
-            return None
-        own = self._settings.find_own_price(report.model)
-        cost = cost_of(report.usage, report.model, report.at, team_price=own)
-        return cost.total_usd if cost else None
 
     def _add_count(self, report: AttemptReport) -> None:
         with self._job.writing():
@@ -62,6 +55,14 @@ class AttemptBook:
                 setattr(row, name, value)
             row.path = report.path
             row.save()
+
+
+def find_attempt_cost(report: AttemptReport, settings: SummarizerChoice) -> Decimal | None:
+    """None where nothing was used, or the model has no known price."""
+    if report.usage == Usage():
+        return None
+    cost = cost_of(report.usage, report.model, report.at, team_price=settings.find_own_price(report.model))
+    return cost.total_usd if cost else None
 
 
 def close_attempt(pk: int, report: AttemptReport, cost_usd: Decimal | None) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
+from typing import Protocol
 
 from compaction.transcripts.entries import Usage
 
@@ -28,3 +30,13 @@ class AttemptReport:
 
 
 NoteAttempt = Callable[[AttemptReport], None]
+
+
+class Book(Protocol):
+    """Whoever keeps the books: at most one request is in flight."""
+
+    def open(self, *, path: str, model: str, most_usd: Decimal) -> None:
+        """Before a request is sent. Raises CapReached where the day leaves no room for what it may cost."""
+
+    def note(self, report: AttemptReport) -> None:
+        """How the request ended."""

@@ -8,8 +8,7 @@ from django.utils import timezone
 
 from compaction.errors import CompactionCancelled, RunError, SummarizerUnavailable
 from compaction.ports import Monitor, Summarizer, SummaryAnswer, SummaryRequest
-from dashboard.runs.attempt_rows import AttemptBook
-from dashboard.runs.attempts import AttemptReport
+from dashboard.runs.attempts import AttemptReport, Book
 from dashboard.runs.basis import Basis
 from dashboard.runs.costs import count_request_tokens, expect_cost
 from dashboard.runs.counting import TokenCounter
@@ -20,7 +19,7 @@ from dashboard.runs.team_settings import SummarizerChoice
 class MeteredSummarizer:
     """Around any Summarizer. One that tells of its requests itself is given `book.note`; for others it is done here."""
 
-    def __init__(self, inner: Summarizer, book: AttemptBook, basis: Basis, settings: SummarizerChoice) -> None:
+    def __init__(self, inner: Summarizer, book: Book, basis: Basis, settings: SummarizerChoice) -> None:
         self._inner, self._book, self._basis, self._settings = inner, book, basis, settings
 
     def summarize(self, request: SummaryRequest, monitor: Monitor) -> SummaryAnswer:

@@ -16,7 +16,7 @@ from compaction.compactors.run import Outside
 from compaction.errors import CompactionCancelled, RunError
 from compaction.events import Event
 from compaction.ports import Stage
-from dashboard.jobs.run import JobCancelled, JobFailed, JobRun, WorkerStopping
+from dashboard.jobs.run import JobCancelled, JobFailed, JobPostponed, JobRun, WorkerStopping
 from dashboard.models import CompactionRun, RunKind, RunState, SummarizerName
 from dashboard.runs.attempt_rows import AttemptBook, close_lost_attempts
 from dashboard.runs.basis import COUNTED, ESTIMATE, Basis, read_basis
@@ -29,7 +29,7 @@ from dashboard.runs.kinds import clear_results, compact, make_request
 from dashboard.runs.monitor import RunMonitor
 from dashboard.runs.outcome_rows import keep_clearing, keep_outcome
 from dashboard.runs.parent_requests import allow_fork
-from dashboard.runs.session_notes import add_notes
+from dashboard.runs.session_notes import LOOK_AGAIN_SECONDS, add_notes, find_notes_wait
 from dashboard.runs.summarizers import open_summarizer
 from dashboard.runs.team_settings import find_settings
 
@@ -47,6 +47,8 @@ def perform_run(job: JobRun) -> None:
     run = rows.filter(pk=int(str(job.payload["run"])), state__in=OPEN_STATES).first()
     if run is None:
         return  # it has ended, or its session was deleted
+    if run.kind == RunKind.NOTES:
+        _wait_for_notes(run)
     monitor = RunMonitor(job, run.pk)
     try:
         _begin(job, run)
@@ -55,6 +57,13 @@ def perform_run(job: JobRun) -> None:
         _stop(job, run)
     except RunError as error:
         _fail(job, run, monitor, error)
+
+
+def _wait_for_notes(run: CompactionRun) -> None:
+    """Notes that are being taken are worth a few seconds; the job is due again soon, and no worker sleeps."""
+    wait_seconds = find_notes_wait(run.session, run.agent_id, since=run.created_at, now=timezone.now())
+    if wait_seconds > 0:
+        raise JobPostponed(min(wait_seconds, LOOK_AGAIN_SECONDS))
 
 
 def _begin(job: JobRun, run: CompactionRun) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 
+from compaction.compactors.extraction import WAIT_SECONDS
 from compaction.compactors.extractive import ExtractiveSummarizer
 from compaction.compactors.micro import find_clearable
 from compaction.compactors.outcome import Fate, Outcome
@@ -25,7 +26,7 @@ from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices, RunRefused
 from dashboard.runs.costs import ExpectedCost, choose_models, count_request_tokens, expect_cost
 from dashboard.runs.kinds import clear_results, compact, make_request
 from dashboard.runs.parent_requests import allow_fork
-from dashboard.runs.session_notes import add_notes
+from dashboard.runs.session_notes import add_notes, find_notes_wait
 from dashboard.runs.spend import CapReached, read_spend
 from dashboard.runs.team_settings import SummarizerChoice, find_settings
 from dashboard.runs.texts import clean_text
@@ -220,7 +221,15 @@ def _look_at_notes(basis: Basis, preview: Preview, *, now: datetime) -> Preview:
         kept_count=counts[Fate.KEPT],
         dropped_count=counts[Fate.DROPPED],
         expected_after_tokens=(outcome.expected_tokens, outcome.expected_tokens),
+        warnings=_warn_of_newer_notes(basis, now=now),
     )
+
+
+def _warn_of_newer_notes(basis: Basis, *, now: datetime) -> tuple[Notice, ...]:
+    if not find_notes_wait(basis.session, basis.agent_id, since=now, now=now):
+        return ()
+    sentence = f"Newer notes are being taken. The run waits up to {WAIT_SECONDS} seconds for them."
+    return (Notice("extraction_under_way", sentence),)
 
 
 def _look_at_clearing(basis: Basis, preview: Preview, *, now: datetime) -> Preview:

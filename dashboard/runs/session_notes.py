@@ -1,10 +1,14 @@
 """The notes of a conversation as the engine takes them. Who writes them lives in dashboard.automation."""
 
 from dataclasses import replace
+from datetime import datetime
 
+from compaction.compactors.extraction import find_wait_seconds
 from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
 from dashboard.models import AgentSession, AutomationSettings, NotesExtraction, SessionNote
 from dashboard.runs.basis import Basis
+
+LOOK_AGAIN_SECONDS = 1.0  # while a compaction waits for notes
 
 
 def find_note(session: AgentSession, agent_id: str = "") -> SessionNote | None:
@@ -15,7 +19,7 @@ def find_note(session: AgentSession, agent_id: str = "") -> SessionNote | None:
 def read_notes(session: AgentSession, agent_id: str = "") -> SessionNotes | None:
     """None where none were ever taken, and none are being taken."""
     note = find_note(session, agent_id)
-    under_way = NotesExtraction.objects.filter(session=session, agent_id=agent_id).first()
+    under_way = NotesExtraction.objects.filter(session=session, agent_id=agent_id, job__finished_at=None).first()
     if note is None and under_way is None:
         return None
     return SessionNotes(
@@ -32,7 +36,18 @@ def find_template(session: AgentSession) -> str:
     return row or DEFAULT_TEMPLATE
 
 
+def find_notes_wait(session: AgentSession, agent_id: str = "", *, since: datetime, now: datetime) -> float:
+    """How many seconds a compaction that waits since then waits on for notes that are being taken."""
+    notes = read_notes(session, agent_id)
+    if notes is None:
+        return 0
+    return find_wait_seconds(notes, now, waited_seconds=(now - since).total_seconds())
+
+
 def add_notes(basis: Basis) -> Basis:
-    """The same with the session's notes: they are its summary."""
+    """The same with the session's notes: they are its summary. Whoever comes here has waited for newer ones: those
+    that are there will do."""
     notes = read_notes(basis.session, basis.agent_id)
+    if notes is not None and notes.text:
+        notes = replace(notes, extraction_started_at=None)
     return replace(basis, notes=notes, notes_template=find_template(basis.session))

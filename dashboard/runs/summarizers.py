@@ -8,8 +8,7 @@ from django.utils.module_loading import import_string
 from compaction.compactors.extractive import ExtractiveSummarizer
 from compaction.ports import Summarizer
 from dashboard.models import SummarizerName, Team
-from dashboard.runs.attempt_rows import AttemptBook
-from dashboard.runs.attempts import NoteAttempt
+from dashboard.runs.attempts import Book, NoteAttempt
 from dashboard.runs.basis import Basis
 from dashboard.runs.fork_terms import ForkTerms
 from dashboard.runs.metering import MeteredSummarizer
@@ -19,7 +18,7 @@ OpenSummarizer = Callable[[Team, NoteAttempt, ForkTerms], Summarizer]
 
 
 def open_summarizer(
-    name: SummarizerName, basis: Basis, book: AttemptBook, team_settings: SummarizerChoice
+    name: SummarizerName, basis: Basis, book: Book, team_settings: SummarizerChoice
 ) -> Summarizer:
     """The one with a model by its dotted path, so that an installation can be run against another one."""
     if name is not SummarizerName.CLAUDE:

@@ -1,0 +1,133 @@
+"""Versions of a conversation's notes: kept, edited by people, and asked for by them."""
+
+from datetime import datetime
+from decimal import Decimal
+
+from django.db import IntegrityError, transaction
+
+from compaction.compactors.notes import ALL_NOTES_TOKENS
+from compaction.context.tokens import count_text_tokens
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.automation.notes_due import JOB_KIND
+from dashboard.jobs.post import URGENT, post_job
+from dashboard.models import AgentSession, Job, NotesExtraction, SessionNote
+from dashboard.runs.basis import read_basis
+from dashboard.runs.choices import RunRefused
+from dashboard.runs.session_notes import find_note
+from dashboard.runs.texts import clean_text
+
+PERSON = "person"
+MOST_VERSIONS = 50  # of those that a program wrote; what people wrote stays
+
+
+def keep_version(
+    session: AgentSession,
+    text: str,
+    *,
+    number: int,
+    writer: str,
+    last_entry_uuid: str,
+    context_tokens: int,
+    cost_usd: Decimal,
+    now: datetime,
+    agent_id: str = "",
+) -> SessionNote:
+    """Raises IntegrityError where somebody else has written this number."""
+    note = SessionNote.objects.create(
+        team=session.team,
+        session=session,
+        agent_id=agent_id,
+        number=number,
+        text=text,
+        writer=writer,
+        last_entry_uuid=last_entry_uuid[:200],
+        context_tokens=context_tokens,
+        cost_usd=cost_usd,
+        written_at=now,
+    )
+    old = SessionNote.objects.filter(session=session, agent_id=agent_id, number__lte=number - MOST_VERSIONS)
+    old.exclude(writer=PERSON).delete()
+    return note
+
+
+def edit_notes(actor: Actor, session: AgentSession, text: str, *, base_number: int | None, now: datetime) -> SessionNote:
+    """The next version, in a person's words; it covers what the one before it does.
+
+    `base_number` is the one that was edited: a newer one is not overwritten unseen. Raises RunRefused with what is in
+    the way; too low a role, or no right to read the words, is PermissionDenied.
+    """
+    access.require_run(actor, session)
+    access.require_content(actor, session)
+    newest = find_note(session)
+    if newest is None:
+        raise RunRefused("no_notes", "There are no notes of this session yet. Take some first, then edit them.")
+    if base_number is not None and base_number != newest.number:
+        raise _tell_of_newer(newest)
+    draft = SessionNote(
+        team=session.team,
+        session=session,
+        number=newest.number + 1,
+        text=_check_text(clean_text(session.team, text), newest),
+        last_entry_uuid=newest.last_entry_uuid,
+        context_tokens=newest.context_tokens,
+        written_at=now,
+        writer=PERSON,
+        edited_by=actor.user,
+        edited_by_name=actor.user.username if actor.user else "terminal",
+    )
+    try:
+        with transaction.atomic():
+            draft.save()
+    except IntegrityError:
+        raise _tell_of_newer(find_note(session) or newest) from None
+    return draft
+
+
+def ask_for_notes(actor: Actor, session: AgentSession, *, now: datetime) -> Job:
+    """Notes now, whether they are due or not. Raises RunRefused; too low a role is PermissionDenied."""
+    access.require_run(actor, session)
+    newest, basis = find_note(session), read_basis(session)
+    if newest is not None and newest.last_entry_uuid == basis.last_entry_uuid:
+        raise RunRefused("nothing_new", f"Nothing was said since version {newest.number} of the notes.")
+    if find_open_job(session) is not None:
+        raise RunRefused("extraction_under_way", "Notes of this session are being taken already.")
+    with transaction.atomic():
+        return post_job(
+            JOB_KIND,
+            key=f"notes of session {session.pk} asked for at {now.isoformat()}",
+            team=session.team,
+            payload={"session": session.pk, "is_asked": True},
+            priority=URGENT,
+        )
+
+
+def find_open_job(session: AgentSession) -> Job | None:
+    """A job that takes notes of it right now, or was asked to by a person and waits for a worker."""
+    rows = NotesExtraction.objects.filter(session=session, agent_id="", job__finished_at=None)
+    extraction = rows.select_related("job").first()
+    if extraction is not None:
+        return extraction.job
+    waiting = Job.objects.filter(kind=JOB_KIND, team=session.team_id, finished_at=None, payload__session=session.pk)
+    return waiting.filter(payload__is_asked=True).first()
+
+
+def _check_text(text: str, newest: SessionNote) -> str:
+    text = text.replace("\r\n", "\n").strip()
+    if not text:
+        raise RunRefused("empty_notes", "Notes without a word would lose everything. Nothing was saved.")
+    tokens = count_text_tokens(text)
+    if tokens > ALL_NOTES_TOKENS:
+        raise RunRefused("notes_too_long", f"The notes have {tokens:,} tokens; {ALL_NOTES_TOKENS:,} are allowed.")
+    if text == newest.text:
+        raise RunRefused("no_change", f"Version {newest.number} reads exactly like this. Nothing was saved.")
+    return text
+
+
+def _tell_of_newer(newest: SessionNote) -> RunRefused:
+    by = newest.edited_by_name or "Plimsoll"
+    return RunRefused(
+        "edited_meanwhile",
+        f"{by} wrote version {newest.number} meanwhile. Look at it first; nothing was overwritten.",
+        number=newest.number,
+    )
