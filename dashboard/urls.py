@@ -37,6 +37,7 @@ from dashboard.views.runs import cancel_run, compare_runs, reset_breaker, revise
 from dashboard.views.saved_views import remove_view, save_view, session_columns
 from dashboard.views.session import session, session_tab
 from dashboard.views.session_keeping import delete_session, download_session
+from dashboard.views.session_notes import edit_notes, take_notes
 from dashboard.views.sessions import sessions
 from dashboard.views.sign_in import sign_in, sign_in_link, sign_out
 from dashboard.views.storage import allow_session, storage
@@ -88,6 +89,8 @@ urlpatterns = [
     path("sessions/<int:session_id>/breaker/reset/", reset_breaker, name="reset_breaker"),
     path("sessions/<int:session_id>/delete/", delete_session, name="delete_session"),
     path("sessions/<int:session_id>/download/<slug:form>/", download_session, name="download_session"),
+    path("sessions/<int:session_id>/notes/edit/", edit_notes, name="edit_notes"),
+    path("sessions/<int:session_id>/notes/take/", take_notes, name="take_notes"),
     path("sessions/<int:session_id>/<slug:tab>/", session_tab, name="session_tab"),
     path("runs/<int:run_id>/", run, name="run"),
     path("runs/<int:run_id>/progress/", run_progress, name="run_progress"),

@@ -11,7 +11,7 @@ from compaction.compactors.advice import Advice, advise, count_clearable_tokens
 from compaction.compactors.micro import apply_boundaries
 from compaction.compactors.micro_size import DEFAULT_SIZE_SETTINGS
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Lines, Reading, draw_lines, read_level
+from compaction.context.thresholds import Level, Lines, Reading, draw_lines, read_level
 from compaction.context.tokens import measure_context
 from compaction.context.windows import ModelInUse
 from compaction.transcripts.chain import follow_chain, slice_context
@@ -20,6 +20,7 @@ from compaction.transcripts.messages import ApiMessage, read_messages
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, Team
 from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.runs.session_notes import has_notes_of_context
 
 MEASURED, ESTIMATED = "measured", "estimated"
 
@@ -50,7 +51,7 @@ class Check:
     policy_version: int
 
 
-def check_session(session: AgentSession, *, has_fresh_notes: bool = False, now: datetime) -> Check:
+def check_session(session: AgentSession, *, now: datetime) -> Check:
     """A session that is known here, by its stored size. Its words are read only where the answer depends on them."""
     policy = find_policy(session.team)
     in_use = ModelInUse(
@@ -67,6 +68,8 @@ def check_session(session: AgentSession, *, has_fresh_notes: bool = False, now: 
         entries = slice_context(follow_chain(apply_boundaries(read_thread(session, "").entries))).entries
         return count_clearable_tokens(entries, reading, lines, now=now)
 
+    is_notes_time = reading.level is Level.AUTO_COMPACT
+    has_fresh_notes = is_notes_time and session.has_content and has_notes_of_context(session, now=now)
     advice = advise(reading, count_clearable=count_clearable, has_fresh_notes=has_fresh_notes)
     return Check(session.model, reading, lines, advice, MEASURED, policy.version)
 

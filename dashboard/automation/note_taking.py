@@ -80,7 +80,9 @@ def _is_wanted(session: AgentSession, *, now: datetime) -> bool:
     """A session that goes on, in a call of its own, and no failure just now."""
     if not session.has_content or now - session.last_at > FRESH_FOR:
         return False
-    failed = NotesExtraction.objects.filter(session=session, agent_id="", job__finished_at__gt=now - PAUSE_AFTER_FAILURE)
+    failed = NotesExtraction.objects.filter(
+        session=session, agent_id="", job__finished_at__gt=now - PAUSE_AFTER_FAILURE
+    )
     if failed.exists():
         return False
     calls = ApiCall.objects.filter(session=session, agent_id="").order_by("-number")
@@ -122,16 +124,17 @@ def _is_alive(row: NotesExtraction, *, now: datetime) -> bool:
 
 def _keep(job: JobRun, session: AgentSession, order: _Order, written: Written) -> None:
     with job.finishing() as told:
-        note = keep_version(
-            session,
-            written.text,
+        note = SessionNote(
+            team=session.team,
+            session=session,
             number=order.number,
-            writer=written.writer,
-            last_entry_uuid=order.basis.last_entry_uuid,
+            text=written.text,
+            writer=written.writer.value,
+            last_entry_uuid=order.basis.last_entry_uuid[:200],
             context_tokens=order.context_tokens,
             cost_usd=written.cost_usd,
-            now=timezone.now(),
         )
+        keep_version(note)
         NotesExtraction.objects.filter(session=session, agent_id="", job=job.claim.job).delete()
         told |= {"number": note.number, "writer": note.writer, "cost_usd": str(note.cost_usd)}
 

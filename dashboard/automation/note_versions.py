@@ -1,7 +1,6 @@
 """Versions of a conversation's notes: kept, edited by people, and asked for by them."""
 
 from datetime import datetime
-from decimal import Decimal
 
 from django.db import IntegrityError, transaction
 
@@ -21,37 +20,16 @@ PERSON = "person"
 MOST_VERSIONS = 50  # of those that a program wrote; what people wrote stays
 
 
-def keep_version(
-    session: AgentSession,
-    text: str,
-    *,
-    number: int,
-    writer: str,
-    last_entry_uuid: str,
-    context_tokens: int,
-    cost_usd: Decimal,
-    now: datetime,
-    agent_id: str = "",
-) -> SessionNote:
+def keep_version(note: SessionNote) -> None:
     """Raises IntegrityError where somebody else has written this number."""
-    note = SessionNote.objects.create(
-        team=session.team,
-        session=session,
-        agent_id=agent_id,
-        number=number,
-        text=text,
-        writer=writer,
-        last_entry_uuid=last_entry_uuid[:200],
-        context_tokens=context_tokens,
-        cost_usd=cost_usd,
-        written_at=now,
-    )
-    old = SessionNote.objects.filter(session=session, agent_id=agent_id, number__lte=number - MOST_VERSIONS)
-    old.exclude(writer=PERSON).delete()
-    return note
+    note.save(force_insert=True)
+    same = SessionNote.objects.filter(session=note.session, agent_id=note.agent_id)
+    same.filter(number__lte=note.number - MOST_VERSIONS).exclude(writer=PERSON).delete()
 
 
-def edit_notes(actor: Actor, session: AgentSession, text: str, *, base_number: int | None, now: datetime) -> SessionNote:
+def edit_notes(
+    actor: Actor, session: AgentSession, text: str, *, base_number: int | None, now: datetime
+) -> SessionNote:
     """The next version, in a person's words; it covers what the one before it does.
 
     `base_number` is the one that was edited: a newer one is not overwritten unseen. Raises RunRefused with what is in
@@ -78,7 +56,7 @@ def edit_notes(actor: Actor, session: AgentSession, text: str, *, base_number: i
     )
     try:
         with transaction.atomic():
-            draft.save()
+            keep_version(draft)
     except IntegrityError:
         raise _tell_of_newer(find_note(session) or newest) from None
     return draft

@@ -51,19 +51,16 @@ def _work(run: JobRun) -> str:
         if not run.is_finished:
             with run.finishing():
                 pass
-    except JobCancelled:
-        return _end(run, JobState.CANCELLED)
     except WorkerStopping:
-        _give_back(run.claim, attempts=F("attempts") - 1)
-        return "given back"
+        return _put_off(run.claim, "given back")
     except JobPostponed as postponed:
         due_at = timezone.now() + timedelta(seconds=postponed.wait_seconds)
-        _give_back(run.claim, attempts=F("attempts") - 1, due_at=due_at)
-        return "postponed"
+        return _put_off(run.claim, "postponed", due_at=due_at)
     except LeaseLost:
         return _note_rejection(run.claim)
-    except JobFailed as failure:
-        return _end(run, JobState.FAILED, error=str(failure))
+    except (JobCancelled, JobFailed) as end:
+        state = JobState.CANCELLED if isinstance(end, JobCancelled) else JobState.FAILED
+        return _end(run, state, error=str(end))
     except Exception as error:  # noqa: BLE001 (the edge: whatever a kind of work raises, the worker lives on)
         return _note_crash(run, error)
     return "done"
@@ -89,6 +86,12 @@ def _note_crash(run: JobRun, error: Exception) -> str:
     pause = timedelta(seconds=min(2**job.attempts, settings.JOB_BACKOFF_LIMIT_SECONDS))
     _give_back(run.claim, due_at=timezone.now() + pause, last_error=told)
     return "raised"
+
+
+def _put_off(claim: Claim, outcome: str, **changes: object) -> str:
+    """Back to the queue without blame."""
+    _give_back(claim, attempts=F("attempts") - 1, **changes)
+    return outcome
 
 
 def _give_back(claim: Claim, **changes: object) -> None:

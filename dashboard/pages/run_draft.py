@@ -18,6 +18,7 @@ from dashboard.pages.thread_names import UNNAMED, name_threads
 from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.client_commands import write_compact_command
 from dashboard.runs.preview import Notice, Preview, preview_run
+from dashboard.runs.session_notes import find_note
 from dashboard.runs.spend import Spend, read_spend
 from dashboard.runs.team_settings import SummarizerChoice, find_settings
 from dashboard.words import say_tokens
@@ -110,20 +111,35 @@ class RunDraft:
         return replace(self, preview=replace(preview, refusals=(notice, *others)))
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a link brings along."""
+
+    again: CompactionRun | None = None
+    first_message: int | None = None
+    kind: str = ""
+
+
+NOT_ASKED = Asked()
+
+
 def make_draft(
     actor: Actor,
     session: AgentSession,
     given: Mapping[str, str] | None,
     *,
     now: datetime,
-    again: CompactionRun | None = None,
-    first_message: int | None = None,
+    asked: Asked = NOT_ASKED,
 ) -> RunDraft:
-    """`given` is what was filled in; before that the choices of the run that is done again, or the usual ones."""
+    """`given` is what was filled in; before that the choices of the run that is done again, or the usual ones with
+    the kind that a link asks for."""
+    again = asked.again
     settings = find_settings(session.team)
     reads_content = access.reads_content(actor, session)
     threads = _name_threads(session, reads_content=reads_content)
     usual = _choose_usual(again, settings, threads, reads_content=reads_content)
+    if asked.kind in RunKind.values and again is None:
+        usual["kind"] = asked.kind
     form = RunForm(given if given is not None else usual, threads=list(threads.items()))
     choices = form.read_choices()
     preview = preview_run(session, choices, now=now) if choices else None
@@ -135,10 +151,10 @@ def make_draft(
         form=form,
         choices=choices,
         preview=preview if preview is None or reads_content else replace(preview, prompt=""),
-        pivots=_list_pivots(session, form, first_message, reads_content=reads_content),
+        pivots=_list_pivots(session, form, asked.first_message, reads_content=reads_content),
         spend=read_spend(session.team, now),
         settings=settings,
-        kinds=tuple(Option(kind, *words, is_chosen=kind == chosen["kind"]) for kind, words in KIND_SENTENCES.items()),
+        kinds=_offer_kinds(session, chosen["kind"]),
         summarizers=_offer_summarizers(chosen["summarizer"], settings),
         models=_list_models(session, settings),
         state=find_live_state(session, now=now),
@@ -165,6 +181,14 @@ def _choose_usual(
         return chosen
     chosen |= choose_as_before(again, reads_content=reads_content)
     return chosen if settings.has_key else chosen | {"summarizer": SummarizerName.EXTRACTIVE.value}
+
+
+def _offer_kinds(session: AgentSession, chosen: str) -> tuple[Option, ...]:
+    """From the notes only where some were taken."""
+    left_out = set() if chosen == RunKind.NOTES or find_note(session) is not None else {RunKind.NOTES}
+    return tuple(
+        Option(kind, *words, is_chosen=kind == chosen) for kind, words in KIND_SENTENCES.items() if kind not in left_out
+    )
 
 
 def _offer_summarizers(chosen: str, settings: SummarizerChoice) -> tuple[Option, ...]:

@@ -21,6 +21,10 @@ KIND_SENTENCES = {
         "Up to a message",
         "All before it becomes a summary; the message and what follows stays word for word.",
     ),
+    RunKind.NOTES: (
+        "From the notes",
+        "The notes taken during the session become the summary; what came after them stays. No model, no cost.",
+    ),
     RunKind.MICRO_SIZE: (
         "Micro, by size",
         "The oldest tool results are replaced by one line until the rest is small. No summary, no model, no cost.",

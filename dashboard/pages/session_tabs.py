@@ -7,7 +7,7 @@ from django.urls import reverse
 from dashboard.models import AgentSession
 
 FIRST_TAB = "timeline"
-TAB_NAMES = (FIRST_TAB, "compactions", "breaks", "context", "transcript", "settings")
+TAB_NAMES = (FIRST_TAB, "compactions", "breaks", "context", "transcript", "notes", "settings")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ def list_tabs(session: AgentSession, current: str) -> list[Tab]:
         ("breaks", "Cache breaks", session.break_count),
         ("context", "Context", None),
         ("transcript", "Transcript", None),
+        ("notes", "Notes", None),
         ("settings", "Settings in force", None),
     ]
     return [Tab(name, label, tab_url(session, name), count, name == current) for name, label, count in named]

@@ -4,7 +4,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from compaction.compactors.extraction import find_wait_seconds
+from compaction.compactors.micro import apply_boundaries
 from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
+from compaction.compactors.outcome import Trigger
+from compaction.compactors.run import CompactionRequest
+from compaction.compactors.session_memory import check_notes
+from compaction.errors import NotesNotUsable
+from compaction.transcripts.chain import follow_chain, slice_context
+from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, AutomationSettings, NotesExtraction, SessionNote
 from dashboard.runs.basis import Basis
 
@@ -42,6 +49,17 @@ def find_notes_wait(session: AgentSession, agent_id: str = "", *, since: datetim
     if notes is None:
         return 0
     return find_wait_seconds(notes, now, waited_seconds=(now - since).total_seconds())
+
+
+def has_notes_of_context(session: AgentSession, *, now: datetime) -> bool:
+    """Whether a compaction could start from the notes: they say something, and what they end with is still seen."""
+    notes, request = read_notes(session), CompactionRequest(trigger=Trigger.AUTO, now=now)
+    try:
+        usable = check_notes(notes, request, template=find_template(session))
+    except NotesNotUsable:
+        return False
+    entries = slice_context(follow_chain(apply_boundaries(read_thread(session, "").entries))).entries
+    return any(entry.uuid == usable.last_entry_uuid for entry in entries)
 
 
 def add_notes(basis: Basis) -> Basis:

@@ -17,9 +17,7 @@ from dashboard.runs.team_settings import SummarizerChoice
 OpenSummarizer = Callable[[Team, NoteAttempt, ForkTerms], Summarizer]
 
 
-def open_summarizer(
-    name: SummarizerName, basis: Basis, book: Book, team_settings: SummarizerChoice
-) -> Summarizer:
+def open_summarizer(name: SummarizerName, basis: Basis, book: Book, team_settings: SummarizerChoice) -> Summarizer:
     """The one with a model by its dotted path, so that an installation can be run against another one."""
     if name is not SummarizerName.CLAUDE:
         return ExtractiveSummarizer()

@@ -12,7 +12,7 @@ from dashboard.access import Act
 from dashboard.models import AgentSession, CompactionRun, RunState
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
-from dashboard.pages.run_draft import RunDraft, make_draft
+from dashboard.pages.run_draft import Asked, RunDraft, make_draft
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.start import start_run
 
@@ -32,8 +32,11 @@ def new_run(request: PageRequest, session_id: int) -> HttpResponse:
         session,
         given,
         now=timezone.now(),
-        again=_find_again(request, session),
-        first_message=read_number(request.POST.get("from", "")),
+        asked=Asked(
+            again=_find_again(request, session),
+            first_message=read_number(request.POST.get("from", "")),
+            kind=request.GET.get("kind", ""),
+        ),
     )
     status = HTTPStatus.OK
     if given is not None and draft.choices is None:

@@ -17,6 +17,7 @@ from dashboard.views import (
     session_breaks,
     session_compactions,
     session_context,
+    session_notes,
     session_settings,
     session_timeline,
     session_transcript,
@@ -28,6 +29,7 @@ TABS: dict[str, Callable[[PageRequest, AgentSession], HttpResponseBase]] = {
     "breaks": session_breaks.show,
     "context": session_context.show,
     "transcript": session_transcript.show,
+    "notes": session_notes.show,
     "settings": session_settings.show,
 }
 

@@ -105,6 +105,8 @@ PAGES: dict[str, Row] = {
     "POST remove_view": Row(302, 403, 403, 302, 302, 404),
     "GET new_run": Row(302, 403, 403, 200, 200, 404),  # the session in question is nobody's own
     "POST new_run": Row(302, 403, 403, 422, 422, 404),  # without a kind
+    "POST edit_notes": Row(302, 403, 403, 403, 403, 404),  # its words are for none of them
+    "POST take_notes": Row(302, 403, 403, 302, 302, 404),
     "GET live_stream": everybody(200),
     "GET live_changes": everybody(200),
     "GET live_rows": everybody(200),
@@ -176,6 +178,9 @@ API: dict[str, ApiRow] = {
     "GET /api/v1/sessions/{session_id}/calls": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "GET /api/v1/sessions/{session_id}/breaks": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "GET /api/v1/sessions/{session_id}/compactions": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "GET /api/v1/sessions/{session_id}/notes": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "PUT /api/v1/sessions/{session_id}/notes": ApiRow(403, 403, 403, 403, keys={"key compact": 403}, other=404),
+    "POST /api/v1/sessions/{session_id}/notes": ApiRow(403, 403, 409, 409, keys={"key compact": 409}, other=404),
     "GET /api/v1/sessions/{session_id}/context": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     # Nobody's own, and nobody has the grant: its words are for none of them.
     "GET /api/v1/sessions/{session_id}/entries": ApiRow(403, 403, 403, 403, keys={"key content": 403}, other=404),
@@ -254,6 +259,7 @@ BODIES: dict[str, dict[str, object]] = {
     "PATCH /api/v1/teams/{slug}": {"name": "Quay"},
     "POST /api/v1/sessions/{session_id}/runs": {"kind": "full"},
     "POST /api/v1/sessions/{session_id}/runs/preview": {"kind": "full"},
+    "PUT /api/v1/sessions/{session_id}/notes": {"text": "# A\nb"},
     "POST /api/v1/runs/{run_id}/revisions": {"text": "Shorter."},
     "PATCH /api/v1/teams/{slug}/members/{member_id}": {"role": "member", "content_grant": True},
     "PUT /api/v1/teams/{slug}/keys/{key_id}/limits": {"requests_per_minute": 10},

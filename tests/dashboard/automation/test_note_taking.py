@@ -10,9 +10,9 @@ from django.utils import timezone
 from compaction.compactors.notes import DEFAULT_TEMPLATE, is_template_only, split_notes
 from compaction.errors import SummarizerUnavailable
 from compaction.ports import Monitor, SummaryAnswer, SummaryRequest
-from dashboard.automation import note_taking
 from dashboard.automation.note_taking import PAUSE_AFTER_FAILURE
 from dashboard.automation.note_versions import MOST_VERSIONS, keep_version
+from dashboard.automation.note_writers import write_notes
 from dashboard.automation.notes_due import may_be_due, post_notes
 from dashboard.automation.wishes import NotesWriter
 from dashboard.jobs.perform import perform_due
@@ -136,15 +136,14 @@ def test_automatic_run_is_made_from_notes_that_were_taken_on_the_way(team: Team)
 
 def test_a_killed_worker_leaves_one_version(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     kills = iter([True, True, False])
-    write = note_taking.write_notes
 
     def write_or_die(*arguments: object) -> object:
         assert NotesExtraction.objects.count() == 1
         if next(kills):
             raise SystemExit
-        return write(*arguments)  # type: ignore[arg-type]
+        return write_notes(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(note_taking, "write_notes", write_or_die)
+    monkeypatch.setattr("dashboard.automation.note_taking.write_notes", write_or_die)
     talk = LiveTalk().grow(12_000)
     with pytest.raises(SystemExit):
         talk.send(team)
@@ -300,16 +299,8 @@ def test_a_worker_lost_while_the_model_writes_leaves_the_most_it_may_cost(paying
 def test_old_versions_go_and_what_people_wrote_stays(team: Team) -> None:
     session = AgentSession.objects.create(team=team, external_id="long")
     for number in range(1, MOST_VERSIONS + 4):
-        keep_version(
-            session,
-            "# A\nb",
-            number=number,
-            writer="person" if number == 2 else "extractive",
-            last_entry_uuid="",
-            context_tokens=0,
-            cost_usd=Decimal(0),
-            now=timezone.now(),
-        )
+        writer = "person" if number == 2 else "extractive"
+        keep_version(SessionNote(team=team, session=session, number=number, text="# A\nb", writer=writer))
     numbers = [number for number, _ in list_numbers()]
     assert numbers == [2, *range(4, MOST_VERSIONS + 4)]
 
