@@ -8,7 +8,7 @@ INSTALL := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --require-has
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test coverage lint format lock clean
+.PHONY: help run demo setup test coverage lint format lock clean
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -18,6 +18,10 @@ help: ## show this list
 
 run: $(VENV)/.runtime ## install what is missing and start Plimsoll
 	@PYTHONDONTWRITEBYTECODE= exec $(BIN)/plimsoll up
+
+# Its own data folder, and nothing of this machine's sessions.
+demo: $(VENV)/.runtime ## start Plimsoll with invented sessions, apart from yours
+	@PYTHONDONTWRITEBYTECODE= PLIMSOLL_FOLLOW=off PLIMSOLL_DATA="$${PLIMSOLL_DATA:-$${XDG_DATA_HOME:-$$HOME/.local/share}/plimsoll/demo}" exec $(BIN)/plimsoll up --demo
 
 setup: $(VENV)/.dev ## make .venv with everything for development
 

@@ -13,6 +13,7 @@ from dashboard.version import VERSION
 COMMANDS = {
     "up": "start Plimsoll and keep it running",
     "import": "read transcripts of coding agents: files, folders, a .claude home",
+    "demo": "fill in invented sessions to look at, or take them out again (--remove)",
     "compact": "compact a stored session, or say what that would do",
     "signinlink": "print a link that signs in once",
     "createowner": "make an account with a password and a team",

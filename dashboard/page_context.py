@@ -10,6 +10,7 @@ from django.utils.functional import SimpleLazyObject
 
 from dashboard import access
 from dashboard.access import Act, Actor
+from dashboard.demo.notice import DemoNotice, describe_demo
 from dashboard.health import standstill_notice
 from dashboard.models import Team, User
 
@@ -39,6 +40,7 @@ class PageContext:
     may_see_health: bool
     may_see_styleguide: bool
     may_create_team: bool
+    demo: DemoNotice | None  # of the team that is looked at
 
 
 def page_context(request: HttpRequest) -> dict[str, object]:
@@ -61,6 +63,7 @@ def _describe_page(request: HttpRequest) -> PageContext:
         standstill=standstill_notice(timezone.now()) if actor.user else "",
         may_see_health=actor.may_anywhere(Act.MANAGE),
         may_see_styleguide=actor.may_anywhere(Act.GOVERN),
+        demo=describe_demo(actor, team),
         may_create_team=access.may_create_team(actor, local_mode=settings.LOCAL_MODE),
     )
 

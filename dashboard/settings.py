@@ -236,6 +236,7 @@ JOB_KINDS = {
     "compact": ("dashboard.runs.perform.perform_run", "Compact a session"),
     "answer_crossing": ("dashboard.automation.answer.answer_crossing", "Answer a crossed auto-compact line"),
     "take_notes": ("dashboard.automation.note_taking.take_notes", "Take notes of a session"),
+    "make_demo": ("dashboard.demo.making.make_demo", "Make the demo"),
     "end_stranded_runs": ("dashboard.runs.endings.end_stranded_runs", "End compactions whose job is gone"),
 }
 PAID_SUMMARIZER = "dashboard.runs.claude.open_claude"  # -> compaction.ports.Summarizer

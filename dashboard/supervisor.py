@@ -18,6 +18,8 @@ from dashboard.accounts.local import ensure_local_owner
 from dashboard.accounts.sign_in_links import create_link
 from dashboard.children import Child, ChildSpec
 from dashboard.data_folder import hold_data_folder
+from dashboard.demo.ordering import order_demo
+from dashboard.demo.removal import remove_demo
 from dashboard.management.database import migrate_database, release_database
 from dashboard.models import User
 from dashboard.static_build import build_static_files
@@ -41,7 +43,7 @@ def planned_children() -> list[ChildSpec]:
     ]
 
 
-def run_everything(say: Say) -> None:
+def run_everything(say: Say, *, with_demo: bool = False) -> None:
     """Returns after an orderly stop; raises CannotListen or DataFolderInUse with a sentence."""
     with hold_data_folder(settings.DATA), contextlib.closing(bind_address(settings.HOST, settings.PORT)) as listening:
         migrate_database()
@@ -49,11 +51,21 @@ def run_everything(say: Say) -> None:
             raise CannotListen(refusal)
         build_static_files()
         welcome(say)
+        if with_demo:
+            renew_demo(say)
         # Nothing of the database may be open here: a child starts with a clean slate, and so does a restored file.
         release_database()
         start_listening(listening)
         Supervisor(listening).run()
         say("Plimsoll has stopped.")
+
+
+def renew_demo(say: Say) -> None:
+    """Its sessions are those of the last two weeks: what an earlier start made is old by now."""
+    owner = ensure_local_owner()
+    remove_demo(now=timezone.now())
+    order_demo(owner, now=timezone.now())
+    say("  demo     its sessions come in while you look; remove it: plimsoll demo --remove")
 
 
 def welcome(say: Say) -> None:

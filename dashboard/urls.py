@@ -14,6 +14,7 @@ from dashboard.views.breaks import cache_break
 from dashboard.views.compactions import compaction
 from dashboard.views.compare import compare
 from dashboard.views.connect import connect
+from dashboard.views.demo import demo_progress, make_demo, remove_demo
 from dashboard.views.health import health, health_live, health_ready
 from dashboard.views.invitations import invitation, invitations, revoke_invitation
 from dashboard.views.jobs import cancel_job, jobs, retry_job
@@ -50,6 +51,9 @@ from dashboard.views.upload import upload, upload_part
 
 urlpatterns = [
     path("", overview, name="overview"),
+    path("demo/", make_demo, name="make_demo"),
+    path("demo/remove/", remove_demo, name="remove_demo"),
+    path("demo/progress/", demo_progress, name="demo_progress"),
     path("sign-in/", sign_in, name="sign_in"),
     path(f"{sign_in_links.PATH}<str:token>/", sign_in_link, name="sign_in_link"),
     path("sign-out/", sign_out, name="sign_out"),

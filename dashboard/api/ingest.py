@@ -111,7 +111,7 @@ def find_team(request: ApiRequest, slug: str | None) -> Team:
     """The one team the caller may send to, or the one it names."""
     if slug:
         return access.require_team(request.auth, slug, Act.INGEST)
-    teams = access.teams(request.auth, Act.INGEST)
+    teams = [team for team in access.teams(request.auth, Act.INGEST) if not team.is_demo]
     if len(teams) == 1:
         return teams[0]
     access.require_anywhere(request.auth, Act.INGEST)

@@ -99,5 +99,5 @@ def find_origin() -> Origin | None:
         owner = ensure_local_owner()
         teams = list(Team.objects.filter(is_local=True))
     else:
-        teams = list(Team.objects.all()[:2])
+        teams = list(Team.objects.filter(is_demo=False)[:2])
     return Origin(teams[0], owner, "follow") if len(teams) == 1 else None

@@ -10,6 +10,7 @@ class Team(models.Model):
     name = models.CharField(max_length=80)
     slug = models.SlugField(max_length=60, unique=True)
     is_local = models.BooleanField(default=False)  # the one team of an installation on a developer's own machine
+    is_demo = models.BooleanField(default=False)  # invented, and removed with all it holds
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

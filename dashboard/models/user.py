@@ -24,6 +24,7 @@ class UserManager(BaseUserManager["User"]):
 class User(AbstractBaseUser):
     username = models.CharField("name", max_length=150, unique=True, validators=[UnicodeUsernameValidator()])
     is_active = models.BooleanField(default=True)
+    is_demo = models.BooleanField(default=False)  # invented; goes with the demo
     created_at = models.DateTimeField(default=timezone.now)
     # The columns of the sessions list that this person wants to see; empty: all of them.
     session_columns = models.JSONField(default=list, blank=True)

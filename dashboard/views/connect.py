@@ -9,6 +9,8 @@ from django.views.decorators.http import require_http_methods
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts.keys import create_key
+from dashboard.demo.fleet import FLEET
+from dashboard.demo.notice import may_make_demo
 from dashboard.live.page_state import note_page_state
 from dashboard.models import Scope, Team
 from dashboard.page_context import current_team
@@ -39,6 +41,8 @@ def describe_ways(request: PageRequest, team: Team, key_text: str = "") -> dict[
         "has_key": bool(key_text),
         "may_make_key": Scope.INGEST in access.scopes_to_give(request.actor, team),
         "may_send": request.actor.may(Act.INGEST, team),
+        "may_make_demo": may_make_demo(request.actor),
+        "demo_size": len(FLEET),
     }
 
 

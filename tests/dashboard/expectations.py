@@ -38,6 +38,9 @@ def public(status: int) -> Row:
 # A page's keys: none. A key opens no page, so it is an anonymous visitor there (checked for every row).
 PAGES: dict[str, Row] = {
     "GET overview": everybody(200),
+    "POST make_demo": Row(302, 403, 403, 302, 302),
+    "POST remove_demo": Row(302, 403, 403, 302, 302),  # there is none
+    "GET demo_progress": everybody(200),
     "GET sign_in": Row(200, 302, 302, 302, 302),
     "POST sign_in": Row(422, 302, 302, 302, 302),
     "GET sign_in_link": Row(410, 302, 302, 302, 302),

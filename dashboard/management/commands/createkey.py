@@ -45,7 +45,7 @@ def _find_team(slug: object) -> Team:
         if team := Team.objects.filter(slug=slug).first():
             return team
         raise CommandError(f"There is no team {slug}.")
-    teams = list(Team.objects.order_by("slug"))
+    teams = list(Team.objects.filter(is_demo=False).order_by("slug"))
     if len(teams) == 1:
         return teams[0]
     names = ", ".join(team.slug for team in teams) or "there is none yet"

@@ -1,6 +1,6 @@
 """`plimsoll up`."""
 
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 
 from dashboard.data_folder import DataFolderInUse
 from dashboard.management.plain_command import PlainCommand
@@ -14,8 +14,11 @@ class Command(PlainCommand):
         "Address and data folder come from PLIMSOLL_HOST, PLIMSOLL_PORT, PLIMSOLL_PUBLIC_URL and PLIMSOLL_DATA."
     )
 
-    def handle(self, *args: object, **options: object) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--demo", action="store_true", help="make the demo anew for today, in this data folder")
+
+    def handle(self, *args: object, demo: bool, **options: object) -> None:
         try:
-            run_everything(self.say)
+            run_everything(self.say, with_demo=demo)
         except (CannotListen, DataFolderInUse) as error:
             raise CommandError(str(error)) from error

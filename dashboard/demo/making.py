@@ -1,0 +1,114 @@
+"""Making the demo's sessions: each comes in by the way a real one would take."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import msgspec
+from django.utils.dateparse import parse_datetime
+
+from compaction.transcripts.agents import AgentMeta
+from dashboard.demo.fleet import FLEET, Planned, Way, find_wish
+from dashboard.demo.proxied import pass_through
+from dashboard.demo.stories import Script, tell, tell_agent
+from dashboard.demo.talks import LONG_OPUS, SONNET, Talk, name_id
+from dashboard.demo.telemetry import export_events, write_start_hook, write_status
+from dashboard.ingest.client_reports import take_in_hooks, take_in_statuses
+from dashboard.ingest.intake import Origin, make_rules, store_together, take_in, take_in_agent_meta
+from dashboard.ingest.observed import Piece
+from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export
+from dashboard.ingest.otlp.telling import SOURCE as TELEMETRY
+from dashboard.jobs.run import JobFailed, JobRun
+from dashboard.models import Team, User
+from dashboard.policies.in_force import find_policy
+from dashboard.proxy.inbox import Delivery
+from dashboard.proxy.recorder import Desk
+
+Report = Callable[[int], None]
+
+
+def make_demo(job: JobRun) -> None:
+    """Sessions have the same names and lines however often the job is begun."""
+    at = parse_datetime(str(job.payload["at"]))
+    if at is None:
+        raise JobFailed("The job does not say for when.")
+
+    def report(done: int) -> None:
+        job.check()
+        job.report(done=done, total=len(FLEET), note="sessions")
+
+    fill_demo(now=at, report=report)
+
+
+def fill_demo(*, now: datetime, report: Report = lambda _done: None) -> None:
+    teams = list(Team.objects.filter(is_demo=True).order_by("pk"))
+    people = {user.username: user for user in User.objects.filter(is_demo=True)}
+    developers = sorted(people.values(), key=lambda user: user.pk)
+    for done, planned in enumerate(FLEET):
+        report(done)
+        _make_session(planned, teams[planned.team], developers[planned.developer], now=now)
+    report(len(FLEET))
+
+
+# --- one session -----------------------------------------------------------------------------------------------------
+
+
+def _make_session(planned: Planned, team: Team, owner: User, *, now: datetime) -> None:
+    end_at = now - timedelta(hours=planned.hours_ago)
+    match planned.way:
+        case Way.PROXY:
+            _send_calls(planned, team, owner, end_at=end_at)
+        case Way.TELEMETRY:
+            talk = _tell(planned, end_at)
+            _send_events(team, owner, talk)
+            take_in_hooks(team, owner, write_start_hook(talk.session_id, planned.project.folder, talk.happened[0].at))
+        case Way.TRANSCRIPT:
+            _send_lines(planned, team, owner, end_at=end_at)
+
+
+def _tell(planned: Planned, end_at: datetime) -> Talk:
+    script = Script(
+        name=planned.name,
+        project=planned.project,
+        plan=planned.plan,
+        wish=find_wish(planned),
+        model=planned.model,
+        ttl=planned.ttl,
+        is_open=planned.is_open,
+    )
+    return tell(script, end_at=end_at)
+
+
+def _send_lines(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
+    talk = _tell(planned, end_at)
+    origin = Origin(team, owner, "push")
+    take_in(origin, Piece(talk.data, planned.name, talk.session_id))
+    for number, words in enumerate(planned.agents, 1):
+        agent_id = f"a{name_id(planned.name, 'agent', number)[:7]}"
+        start = talk.happened[0].at + timedelta(minutes=number)
+        agent = tell_agent(talk, agent_id, words, start=start)
+        take_in(origin, Piece(agent.data, planned.name, talk.session_id, agent_id))
+        take_in_agent_meta(origin, talk.session_id, agent_id, AgentMeta("Explore", words))
+    if planned.has_telemetry:
+        _send_events(team, owner, talk)
+    if planned.is_open or planned.reasons:
+        window = 1_000_000 if planned.model in (LONG_OPUS, SONNET) else 200_000
+        take_in_statuses(team, owner, write_status(talk, window_tokens=window, reasons=planned.reasons))
+
+
+def _send_events(team: Team, owner: User, talk: Talk) -> None:
+    policy = find_policy(team)
+    data = export_events(talk.session_id, talk.happened)
+    exported = prepare_export(data, Signal.LOGS, Form.JSON, make_rules(team, policy))
+    store_together(Origin(team, owner, TELEMETRY), exported.prepared, policy)
+
+
+def _send_calls(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
+    wish = find_wish(planned)
+    client = pass_through(planned.name, planned.project, planned.plan, model=planned.model, wish=wish, end_at=end_at)
+    desk = Desk()
+    for exchange in client.exchanges:
+        owned = msgspec.structs.replace(exchange, team_pk=team.pk, owner_pk=owner.pk)
+        desk.put([Delivery(owned, len(owned.request_body), lambda: None)])
+    desk.write()
+    began_at = datetime.fromtimestamp(client.exchanges[0].started_at, end_at.tzinfo)
+    take_in_hooks(team, owner, write_start_hook(client.session_id, planned.project.folder, began_at))

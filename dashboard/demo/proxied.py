@@ -1,0 +1,271 @@
+"""Conversations that pass through the proxy: requests of a client that changes its ways, answered by the fake API."""
+
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from random import Random
+from typing import Any
+
+from dashboard.demo.codebase import FOLLOW_UPS, REPLIES, Project, say, write_code
+from dashboard.demo.fake_api import FakeApi
+from dashboard.demo.talks import name_id
+from dashboard.proxy.wire import Ending, Exchange
+
+Json = dict[str, Any]
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+_RULES = (
+    "You help the people of a ferry line with their code. Be brief. Ask before you change what others call. "
+    "Names follow the glossary of the repository; money is counted in cents; times are those of the port of call. "
+)
+
+
+def _make_tool(name: str, words: str) -> Json:
+    fields = {"file_path": {"type": "string", "description": "Where."}, "note": {"type": "string"}}
+    return {"name": name, "description": words * 12, "input_schema": {"type": "object", "properties": fields}}
+
+
+class Client:
+    """One conversation. What it sends with each call stands in plain fields, so that a change is one assignment."""
+
+    def __init__(self, name: str, project: Project, *, model: str, start: datetime) -> None:
+        self.name, self.project, self.model = name, project, model
+        self.session_id = name_id(name)
+        self.random = Random(name)  # noqa: S311 (invented figures)
+        self.api = FakeApi()
+        self.now = start.timestamp()
+        self.betas = "prompt-caching-scope-2026-01-05"
+        self.rules, self.system_mark, self.ttl = _RULES * 14, 0, "5m"
+        self.marks = True
+        self.fields: Json = {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}
+        words = {"Read": "Reads a file. ", "Edit": "Changes a file. ", "Bash": "Runs a command. ", "Grep": "Searches. "}
+        self.tools = [_make_tool(tool, told) for tool, told in words.items()]
+        self.messages: list[Json] = []
+        self.exchanges: list[Exchange] = []
+
+    def turn(self, words: str = "", *, extra: Sequence[Json] = ()) -> None:
+        """A prompt with what it is about, and the answer."""
+        text = words or say(FOLLOW_UPS, self.project, self.random)
+        quoted = f"\n\n{write_code(self.project, self.random, 900)}"
+        self.messages.append({"role": "user", "content": [{"type": "text", "text": text + quoted}, *extra]})
+        self.call()
+
+    def call(self) -> None:
+        number = len(self.exchanges) + 1
+        self.now += 35 + 40 * self.random.random()
+        reply = say(REPLIES, self.project, self.random)
+        body = self._spell_body()
+        usage = self.api.count(body, self.betas)
+        message_id = f"msg_{name_id(self.name, number).replace('-', '')[:24]}"
+        answer = _write_answer(message_id, self.model, usage, reply)
+        self.exchanges.append(self._pack(body, answer, message_id))
+        self.messages.append({"role": "assistant", "content": [{"type": "text", "text": reply}]})
+
+    def _spell_body(self) -> Json:
+        mark = {"cache_control": {"type": "ephemeral", **({"ttl": "1h"} if self.ttl == "1h" else {})}}
+        system: list[Json] = [{"type": "text", "text": self.rules}, {"type": "text", "text": "Answer in English."}]
+        messages = copy.deepcopy(self.messages)
+        if self.marks:
+            system[self.system_mark] |= mark
+            messages[-1]["content"][-1] |= mark
+        told = {"model": self.model, "max_tokens": 32_000, "stream": True, "system": system, "tools": self.tools}
+        return {**told, "messages": messages, **self.fields}
+
+    def _pack(self, body: Json, answer: bytes, message_id: str) -> Exchange:
+        return Exchange(
+            id=message_id,
+            team_pk=0,
+            owner_pk=None,
+            key_pk=None,
+            started_at=self.now,
+            first_byte_seconds=0.6 + self.random.random(),
+            duration_seconds=3 + 6 * self.random.random(),
+            status=200,
+            ending=Ending.WHOLE,
+            request_headers={
+                "x-claude-code-session-id": self.session_id,
+                "anthropic-version": "2023-06-01",
+                "anthropic-beta": self.betas,
+                "user-agent": "claude-cli/2.1.126 (external, cli)",
+            },
+            response_headers={"content-type": "text/event-stream", "request-id": f"req_{message_id[4:]}"},
+            request_body=json.dumps(body).encode(),
+            response_body=answer,
+        )
+
+
+def _write_answer(message_id: str, model: str, usage: Json, words: str) -> bytes:
+    message = {"id": message_id, "type": "message", "role": "assistant", "model": model, "content": []}
+    events: list[Json] = [
+        {"type": "message_start", "message": message | {"usage": usage | {"output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": words}},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 40 + len(words) // 4},
+        },
+        {"type": "message_stop"},
+    ]
+    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+# --- what a client may do to its cache ---
+
+
+def _add_server(client: Client) -> None:
+    client.tools = [*client.tools, _make_tool("mcp__harbourmaster__berths", "Lists free berths. ")]
+
+
+def _reorder_tools(client: Client) -> None:
+    client.tools = client.tools[::-1]
+
+
+def _change_system(client: Client) -> None:
+    client.rules = f"Changed files: {len(client.exchanges)}. {client.rules}"
+
+
+def _search_web(client: Client) -> None:
+    client.tools = [*client.tools, {"type": "web_search_20250305", "name": "web_search"}]
+
+
+def _switch_fast(client: Client) -> None:
+    client.fields |= {"speed": "fast"}
+
+
+def _change_effort(client: Client) -> None:
+    client.fields |= {"output_config": {"effort": "low"}}
+
+
+def _change_thinking(client: Client) -> None:
+    client.fields |= {"thinking": {"type": "enabled", "budget_tokens": 8_000}}
+
+
+def _lengthen_life(client: Client) -> None:
+    client.ttl = "1h"
+
+
+def _move_markers(client: Client) -> None:
+    client.system_mark = 1 - client.system_mark
+
+
+def _stop_caching(client: Client) -> None:
+    client.marks = False
+
+
+def _add_beta(client: Client) -> None:
+    client.betas += ",interleaved-thinking-2025-05-14"
+
+
+def _add_field(client: Client) -> None:
+    client.fields |= {"container": "demo"}
+
+
+def _edit_context(client: Client) -> None:
+    client.fields |= {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}
+
+
+def _choose_tool(client: Client) -> None:
+    client.fields |= {"tool_choice": {"type": "any"}}
+
+
+def _rewrite_message(client: Client) -> None:
+    first = client.messages[0]["content"][0]
+    client.messages[0] = {"role": "user", "content": [{"type": "text", "text": f"(edited) {first['text']}"}]}
+
+
+def _load_tool(client: Client) -> None:
+    """Should cost nothing; here a gateway on the way loses the cache."""
+    client.tools = [*client.tools, _make_tool("TideTable", "Tells tides. ") | {"defer_loading": True}]
+    client.api.forget()
+
+
+def _lose_entry(client: Client) -> None:
+    client.api.forget()
+
+
+def _pause(client: Client) -> None:
+    client.now += 11 * 60
+    client.api.forget()
+
+
+def _show_picture(client: Client) -> None:
+    image = {"type": "base64", "media_type": "image/png", "data": _PIXEL}
+    client.turn("The board looks like this:", extra=[{"type": "image", "source": image}])
+
+
+def _cite(client: Client) -> None:
+    text = {"type": "text", "media_type": "text/plain", "data": "Fares of the summer timetable."}
+    client.turn("Cite the timetable.", extra=[{"type": "document", "source": text, "citations": {"enabled": True}}])
+
+
+def _remind(client: Client) -> None:
+    """A system message inside the conversation, to a model that starts anew for it."""
+    client.messages.append({"role": "system", "content": [{"type": "text", "text": "The tests are slow today."}]})
+    client.api.forget()
+    client.turn()
+
+
+def _answer_many(client: Client) -> None:
+    """More blocks at once than the server looks back."""
+    blocks = [{"type": "text", "text": write_code(client.project, client.random, 60)} for _ in range(24)]
+    client.turn("All of these:", extra=blocks)
+
+
+def _delete_results(client: Client) -> None:
+    edits = [{"type": "delete", "cache_reference": "toolu_demo"}]
+    blocks: list[Json] = [{"type": "cache_edits", "edits": edits}, {"type": "text", "text": "Go on."}]
+    client.turn("Forget the old listing.", extra=blocks)
+
+
+_STEPS: Mapping[str, tuple[Callable[[Client], None], bool]] = {  # the change, and whether it calls by itself
+    "server": (_add_server, False),
+    "order": (_reorder_tools, False),
+    "system": (_change_system, False),
+    "search": (_search_web, False),
+    "fast": (_switch_fast, False),
+    "effort": (_change_effort, False),
+    "thinking": (_change_thinking, False),
+    "lifetime": (_lengthen_life, False),
+    "markers": (_move_markers, False),
+    "no caching": (_stop_caching, False),
+    "beta": (_add_beta, False),
+    "field": (_add_field, False),
+    "clearing": (_edit_context, False),
+    "choice": (_choose_tool, False),
+    "rewrite": (_rewrite_message, False),
+    "deferred": (_load_tool, False),
+    "server side": (_lose_entry, False),
+    "pause": (_pause, False),
+    "picture": (_show_picture, True),
+    "cite": (_cite, True),
+    "remind": (_remind, True),
+    "many": (_answer_many, True),
+    "deleted": (_delete_results, True),
+}
+
+
+def pass_through(
+    name: str, project: Project, steps: Sequence[str], *, model: str, wish: str, end_at: datetime
+) -> Client:
+    """A conversation that ends then; its exchanges belong to no team and person yet."""
+    rehearsal = _perform(name, project, steps, model=model, wish=wish, start=end_at)
+    took_seconds = rehearsal.now - end_at.timestamp()
+    start = datetime.fromtimestamp(end_at.timestamp() - took_seconds, end_at.tzinfo)
+    return _perform(name, project, steps, model=model, wish=wish, start=start)
+
+
+def _perform(name: str, project: Project, steps: Sequence[str], *, model: str, wish: str, start: datetime) -> Client:
+    client = Client(name, project, model=model, start=start)
+    client.turn(wish)
+    for _ in range(3):
+        client.turn()
+    for step in steps:
+        change, calls = _STEPS[step]
+        change(client)
+        if not calls:
+            client.turn()
+        client.turn()
+        client.turn()
+    return client

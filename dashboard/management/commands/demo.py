@@ -1,0 +1,45 @@
+"""`plimsoll demo`."""
+
+from django.conf import settings
+from django.core.management.base import CommandError, CommandParser
+from django.utils import timezone
+
+from dashboard.accounts.local import ensure_local_owner
+from dashboard.demo.fleet import FLEET
+from dashboard.demo.making import fill_demo
+from dashboard.demo.ordering import order_demo
+from dashboard.demo.removal import remove_demo
+from dashboard.management.database import migrate_database
+from dashboard.management.plain_command import PlainCommand, find_user
+from dashboard.models import Job, JobState, User
+
+
+class Command(PlainCommand):
+    help = (
+        "Fills in invented sessions of two teams to look at, beside what is there; an older demo goes. "
+        "--remove takes them out again, with their teams and people; nothing else is touched."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--for", dest="name", help="the account that sees them (on a server)")
+        parser.add_argument("--remove", action="store_true", help="take the demo out again")
+
+    def handle(self, *args: object, name: str | None, remove: bool, **options: object) -> None:
+        migrate_database()
+        removed = remove_demo(now=timezone.now())
+        if remove:
+            self.say(f"The demo is removed: {removed} sessions.")
+            return
+        now = timezone.now()
+        job = order_demo(_find_owner(name), now=now)
+        fill_demo(now=now)
+        Job.objects.filter(pk=job.pk, state=JobState.QUEUED).update(state=JobState.DONE, finished_at=timezone.now())
+        self.say(f"The demo is there: {len(FLEET)} sessions. Remove it: plimsoll demo --remove")
+
+
+def _find_owner(name: str | None) -> User:
+    if name:
+        return find_user(name)
+    if not settings.LOCAL_MODE:
+        raise CommandError("Say whose demo it is: plimsoll demo --for NAME")
+    return ensure_local_owner()

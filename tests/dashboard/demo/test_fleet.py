@@ -1,0 +1,86 @@
+"""The demo shows everything there is to show: causes, compactions, levels, ways in."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from compaction.cache.causes import Cause
+from dashboard.demo.fleet import FLEET, NEVER_SEEN, find_wish
+from dashboard.models import LEVELS, AgentSession, CacheBreak, Drop, LossKind, ObservedCompaction, Team, Thread, User
+from tests.builders import make_user
+
+pytestmark = pytest.mark.django_db
+
+
+def enter(name: str) -> Client:
+    client = Client()
+    client.force_login(make_user(name), backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+@pytest.mark.usefixtures("demo")
+def test_every_cause_that_a_way_in_can_tell_of_is_there() -> None:
+    seen = set(CacheBreak.objects.values_list("cause", flat=True))
+    assert seen == {cause.value for cause in Cause} - {cause.value for cause in NEVER_SEEN}
+    grades = set(CacheBreak.objects.filter(kind=LossKind.BREAK).values_list("grade", flat=True))
+    assert grades == {"api", "client", "request", "inferred", "unknown"}
+
+
+@pytest.mark.usefixtures("demo")
+def test_every_kind_of_compaction_is_there() -> None:
+    rows = ObservedCompaction.objects.all()
+    assert set(rows.values_list("kind", flat=True)) == {"full", "micro", "failed"}
+    full = rows.filter(kind="full")
+    assert set(full.values_list("trigger", flat=True)) == {"auto", "manual"}
+    assert set(full.values_list("drift", flat=True)) == {"", "early", "late"}
+    assert set(full.values_list("is_mid_task", flat=True)) == {True, False}
+    assert max(full.values_list("chain_number", flat=True)) >= 3
+
+
+@pytest.mark.usefixtures("demo")
+def test_sessions_are_of_all_levels_ways_and_people() -> None:
+    sessions = AgentSession.objects.all()
+    assert sessions.count() == len(FLEET) >= 40
+    assert set(sessions.values_list("level", flat=True)) == set(LEVELS) - {"unknown"}
+    assert {way for row in sessions for way in row.sources} == {"push", "otlp", "proxy", "hooks", "statusline"}
+    assert len(set(sessions.values_list("developer", flat=True))) == 3
+    assert len(set(sessions.values_list("project", flat=True))) == 3
+    assert not sessions.filter(title="").exists()
+    assert not sessions.filter(spent_usd=0).exists()
+    assert Thread.objects.exclude(agent_id="").exists()
+    assert not Drop.objects.exists()
+    assert sum((timezone.now() - row.last_at).total_seconds() < 300 for row in sessions) >= 2
+
+
+@pytest.mark.usefixtures("demo")
+def test_outsider_sees_nothing_of_it() -> None:
+    session = AgentSession.objects.order_by("pk")[0]
+    for name, status in (("mia", 404), ("olga", 200)):
+        client = enter(name)
+        assert client.get(f"/sessions/{session.pk}/").status_code == status
+        assert client.get(f"/teams/{session.team.slug}/").status_code == status
+        assert (b"demo" in client.get("/sessions/").content.lower()) == (status == 200)
+
+
+@pytest.mark.usefixtures("demo")
+def test_sessions_and_teams_of_the_demo_are_marked() -> None:
+    client = enter("olga")
+    team = Team.objects.filter(is_demo=True)[0]
+    client.get(f"/teams/{team.slug}/")
+    badge = '<span class="badge accent">demo</span>'
+    session = AgentSession.objects.filter(team=team)[0]
+    for path in ("/sessions/", f"/sessions/{session.pk}/", f"/teams/{team.slug}/"):
+        assert badge in client.get(path).content.decode(), path
+    overview = client.get("/").content.decode()
+    assert "Remove the demo" in overview
+    assert "Its sessions, people and dollars are invented." in overview
+
+
+@pytest.mark.usefixtures("demo")
+def test_people_of_the_demo_cannot_sign_in() -> None:
+    assert not any(user.has_usable_password() for user in User.objects.filter(is_demo=True))
+
+
+def test_each_session_of_a_project_is_about_something_else() -> None:
+    wishes = [find_wish(planned) for planned in FLEET]
+    assert len(set(wishes)) == len(wishes)

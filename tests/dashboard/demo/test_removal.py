@@ -1,0 +1,89 @@
+"""Demo in, demo out: every table is as it was before, whoever else has rows in it."""
+
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.demo import making
+from dashboard.demo.fleet import FLEET
+from dashboard.demo.ordering import order_demo
+from dashboard.demo.removal import remove_demo
+from dashboard.jobs.perform import perform_due
+from dashboard.models import AgentSession, ApiCall, ChangedHour, Job, Team, User
+from tests.builders import make_team, make_user
+from tests.dashboard.ingest.database_state import read_state
+from tests.dashboard.retention.talks import NOW, furnish, make_origin, make_talk
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _short_fleet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session of each way in: the whole fleet takes seconds, and brings no other tables."""
+    names = {"tariff", "party-of-ten", "seat-map", "refund-twice", "queue"}
+    monkeypatch.setattr(making, "FLEET", tuple(planned for planned in FLEET if planned.name in names))
+
+
+def read_rows() -> dict[str, list[Any]]:
+    """Of every table, but for what pages remember of who is signed in."""
+    models = [model for model in apps.get_models() if model._meta.app_label == "dashboard"]
+    return {model.__name__: sorted(map(repr, model._default_manager.values())) for model in models}
+
+
+def test_no_row_is_left_and_real_ones_are_as_they_were() -> None:
+    origin = make_origin()
+    furnish(origin, make_talk(at=NOW))
+    # A person who happens to be called like one of the demo.
+    make_user("ines.demo")
+    perform_due()
+    before, state = read_rows(), read_state()
+    now = timezone.now()
+    order_demo(make_user("olga"), now=now)
+    making.fill_demo(now=now)
+    made = AgentSession.objects.filter(team__is_demo=True)
+    assert made.count() == 5
+    assert ChangedHour.objects.filter(team_id__in=Team.objects.filter(is_demo=True)).exists()
+    assert User.objects.filter(is_demo=True).count() == 3
+    remove_demo(now=timezone.now())
+    assert read_state() == state
+    after = read_rows()
+    assert {name for name in before if before[name] != after[name]} == set()
+
+
+def test_job_that_is_begun_again_makes_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_team("Real", owner="olga")
+    monkeypatch.setattr(making, "FLEET", making.FLEET[:1])
+    now = timezone.now()
+    order_demo(make_user("olga"), now=now)
+    making.fill_demo(now=now)
+    names, calls = {session["external_id"] for session in read_state()["sessions"]}, ApiCall.objects.count()
+    assert order_demo(make_user("olga"), now=now).pk == Job.objects.get(kind="make_demo").pk
+    perform_due()
+    assert {session["external_id"] for session in read_state()["sessions"]} == names
+    assert ApiCall.objects.count() == calls > 0
+    assert Team.objects.filter(is_demo=True).count() == 2
+
+
+def test_button_makes_it_and_button_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "FLEET", making.FLEET[:1])
+    make_team("Real", owner="olga", admin="anna", member="mia")
+    clients = {name: Client() for name in ("olga", "anna", "mia")}
+    for name, client in clients.items():
+        client.force_login(make_user(name), backend="django.contrib.auth.backends.ModelBackend")
+        assert (b"Make the demo" in client.get("/").content) == (name != "mia")
+    olga = clients["olga"]
+    assert olga.post("/demo/").status_code == 302
+    assert b"The demo is being made" in olga.get("/").content
+    assert olga.get("/demo/progress/?waiting=yes").headers.get("HX-Refresh") is None
+    perform_due()
+    assert olga.get("/demo/progress/?waiting=yes").headers["HX-Refresh"] == "true"
+    assert b"Remove the demo" in olga.get("/").content
+    # Of a demo that is not theirs nobody is told, and nobody removes it.
+    assert b"There is no demo." in clients["anna"].post("/demo/remove/", follow=True).content
+    assert Team.objects.filter(is_demo=True).exists()
+    assert b"The demo is removed" in olga.post("/demo/remove/", follow=True).content
+    assert not Team.objects.filter(is_demo=True).exists()
+    assert b"Make the demo" in olga.get("/").content
