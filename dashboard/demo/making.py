@@ -4,10 +4,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import msgspec
+from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from compaction.transcripts.agents import AgentMeta
 from dashboard.demo.fleet import FLEET, Planned, Way, find_wish
+from dashboard.demo.ordering import order_demo
 from dashboard.demo.proxied import pass_through
 from dashboard.demo.stories import Script, tell, tell_agent
 from dashboard.demo.talks import LONG_OPUS, SONNET, Talk, name_id
@@ -18,7 +20,7 @@ from dashboard.ingest.observed import Piece
 from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export
 from dashboard.ingest.otlp.telling import SOURCE as TELEMETRY
 from dashboard.jobs.run import JobFailed, JobRun
-from dashboard.models import Team, User
+from dashboard.models import Job, JobState, Team, User
 from dashboard.policies.in_force import find_policy
 from dashboard.proxy.inbox import Delivery
 from dashboard.proxy.recorder import Desk
@@ -37,6 +39,13 @@ def make_demo(job: JobRun) -> None:
         job.report(done=done, total=len(FLEET), note="sessions")
 
     fill_demo(now=at, report=report)
+
+
+def make_at_once(owner: User, *, now: datetime) -> None:
+    """Without waiting for a worker; should one have begun, both write the same."""
+    job = order_demo(owner, now=now)
+    fill_demo(now=now)
+    Job.objects.filter(pk=job.pk, state=JobState.QUEUED).update(state=JobState.DONE, finished_at=timezone.now())
 
 
 def fill_demo(*, now: datetime, report: Report = lambda _done: None) -> None:

@@ -6,12 +6,11 @@ from django.utils import timezone
 
 from dashboard.accounts.local import ensure_local_owner
 from dashboard.demo.fleet import FLEET
-from dashboard.demo.making import fill_demo
-from dashboard.demo.ordering import order_demo
+from dashboard.demo.making import make_at_once
 from dashboard.demo.removal import remove_demo
 from dashboard.management.database import migrate_database
 from dashboard.management.plain_command import PlainCommand, find_user
-from dashboard.models import Job, JobState, User
+from dashboard.models import User
 
 
 class Command(PlainCommand):
@@ -30,10 +29,7 @@ class Command(PlainCommand):
         if remove:
             self.say(f"The demo is removed: {removed} sessions.")
             return
-        now = timezone.now()
-        job = order_demo(_find_owner(name), now=now)
-        fill_demo(now=now)
-        Job.objects.filter(pk=job.pk, state=JobState.QUEUED).update(state=JobState.DONE, finished_at=timezone.now())
+        make_at_once(_find_owner(name), now=timezone.now())
         self.say(f"The demo is there: {len(FLEET)} sessions. Remove it: plimsoll demo --remove")
 
 

@@ -6,8 +6,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
-from dashboard.demo.making import fill_demo
-from dashboard.demo.ordering import order_demo
+from dashboard.demo.making import make_at_once
 from dashboard.demo.removal import remove_demo
 from dashboard.models import Team
 from tests.builders import make_team, make_user
@@ -18,9 +17,7 @@ def demo(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[
     """The real team of olga, who ordered the demo. Removed at the end, as other tests count rows."""
     with django_db_blocker.unblock():
         team = make_team("Real", owner="olga", member="mia")
-        now = timezone.now()
-        order_demo(make_user("olga"), now=now)
-        fill_demo(now=now)
+        make_at_once(make_user("olga"), now=timezone.now())
         yield team
         remove_demo(now=timezone.now())
         team.delete()

@@ -41,7 +41,7 @@ def test_every_kind_of_compaction_is_there() -> None:
 def test_sessions_are_of_all_levels_ways_and_people() -> None:
     sessions = AgentSession.objects.all()
     assert sessions.count() == len(FLEET) >= 40
-    assert set(sessions.values_list("level", flat=True)) == set(LEVELS) - {"unknown"}
+    assert set(sessions.values_list("level", flat=True)) == set(LEVELS) - {"not known"}
     assert {way for row in sessions for way in row.sources} == {"push", "otlp", "proxy", "hooks", "statusline"}
     assert len(set(sessions.values_list("developer", flat=True))) == 3
     assert len(set(sessions.values_list("project", flat=True))) == 3

@@ -55,7 +55,7 @@ def test_no_row_is_left_and_real_ones_are_as_they_were() -> None:
 
 def test_job_that_is_begun_again_makes_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     make_team("Real", owner="olga")
-    monkeypatch.setattr(making, "FLEET", making.FLEET[:1])
+    monkeypatch.setattr(making, "FLEET", FLEET[:1])
     now = timezone.now()
     order_demo(make_user("olga"), now=now)
     making.fill_demo(now=now)
@@ -68,7 +68,7 @@ def test_job_that_is_begun_again_makes_nothing_twice(monkeypatch: pytest.MonkeyP
 
 
 def test_button_makes_it_and_button_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making, "FLEET", making.FLEET[:1])
+    monkeypatch.setattr(making, "FLEET", FLEET[:1])
     make_team("Real", owner="olga", admin="anna", member="mia")
     clients = {name: Client() for name in ("olga", "anna", "mia")}
     for name, client in clients.items():
