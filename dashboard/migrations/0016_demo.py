@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dashboard", "0014_automation")]
+    dependencies = [("dashboard", "0015_call_indexes")]
 
     operations = [
         migrations.AddField("team", "is_demo", models.BooleanField(default=False)),
