@@ -102,7 +102,8 @@ class SummaryRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryAnswer:
-    """What came back. `is_native` marks a summary made by the server itself, free of the nine sections."""
+    """What came back. `is_native` marks a summary made by the server itself, free of the nine sections; `block` is
+    the server's signed block, to be sent back as it is."""
 
     text: str
     stop_reason: str | None
@@ -111,6 +112,7 @@ class SummaryAnswer:
     message_id: str | None = None
     duration_seconds: float = 0.0
     is_native: bool = False
+    block: Mapping[str, object] | None = None
     label: str | None = None
 
 

@@ -125,12 +125,16 @@ def add_edits(state: CacheEditState, messages: Sequence[Message]) -> tuple[Cache
     return replace(state, pending=(), pinned=pinned), edited
 
 
+def make_edits_block(references: Sequence[str]) -> dict[str, object]:
+    """The block that asks the server to delete these."""
+    return {"type": "cache_edits", "edits": [{"type": "delete", "cache_reference": each} for each in references]}
+
+
 def _add_block(message: Message, references: Sequence[str]) -> Message:
-    deletions = [{"type": "delete", "cache_reference": reference} for reference in references]
     blocks = list_blocks(message)
     # Tool results must come first in a message, so the edits stand right behind them.
     place = sum(1 for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_result")
-    return {**message, "content": [*blocks[:place], {"type": "cache_edits", "edits": deletions}, *blocks[place:]]}
+    return {**message, "content": [*blocks[:place], make_edits_block(references), *blocks[place:]]}
 
 
 def note_response(

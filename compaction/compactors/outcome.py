@@ -3,7 +3,7 @@
 Also the contract with restoration: Restored, RestoredItem and the callable that makes them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -148,12 +148,16 @@ class SummaryCall:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The summary as it was accepted. The analysis is kept apart; `missing_sections` makes it incomplete."""
+    """The summary as it was accepted. The analysis is kept apart; `missing_sections` makes it incomplete.
+
+    `block` is the signed block of a server that made the summary itself: it goes back as it came, or not at all.
+    """
 
     text: str
     analysis: str | None = None
     missing_sections: tuple[str, ...] = ()
     is_native: bool = False
+    block: Mapping[str, object] | None = None
     label: str | None = None
 
     @property

@@ -11,6 +11,13 @@ def add_prompt(messages: Sequence[Mapping[str, object]], prompt: str) -> list[Ma
     return [*messages[:-1], {**messages[-1], "content": [*list_blocks(messages[-1]), block]}]
 
 
+def remove_prompt(messages: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """The messages as they were before `add_prompt`."""
+    *before, last = messages
+    blocks = list_blocks(last)[:-1]
+    return [*before, {**last, "content": blocks}] if blocks else before
+
+
 def list_blocks(message: Mapping[str, object]) -> list[object]:
     """The blocks of a message of a request; a string is one text block."""
     content = message.get("content")

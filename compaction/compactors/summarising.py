@@ -93,7 +93,7 @@ class _Asking:
             self._note(request, answer, failure)
 
     def _note(self, request: SummaryRequest, answer: SummaryAnswer, failure: str | None) -> None:
-        model = answer.model or request.model
+        model, paid = answer.model or request.model, answer.usage.billed
         call = SummaryCall(
             request.path, answer.usage, model, answer.message_id, answer.duration_seconds, failure=failure
         )
@@ -103,10 +103,10 @@ class _Asking:
                 path=request.path,
                 model=model,
                 message_id=answer.message_id,
-                input_tokens=answer.usage.input_tokens,
-                output_tokens=answer.usage.output_tokens,
-                cache_read_tokens=answer.usage.cache_read_tokens,
-                cache_creation_tokens=answer.usage.cache_creation_tokens,
+                input_tokens=paid.input_tokens,
+                output_tokens=paid.output_tokens,
+                cache_read_tokens=paid.cache_read_tokens,
+                cache_creation_tokens=paid.cache_creation_tokens,
                 failure=failure,
             )
         )
@@ -167,6 +167,7 @@ def _complete(asking: _Asking, request: SummaryRequest, answer: SummaryAnswer) -
         analysis=parsed.analysis,
         missing_sections=parsed.missing_sections,
         is_native=answer.is_native,
+        block=answer.block,
         label=answer.label,
     )
 

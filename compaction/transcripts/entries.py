@@ -68,6 +68,20 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
                     return iteration.context_tokens
         return self.input_tokens + self.cache_creation_tokens + self.cache_read_tokens + self.output_tokens
 
+    @property
+    def billed(self) -> "Usage":
+        """The tokens that are paid for: with a compaction among the iterations their sum, as the top level omits it."""
+        if not any(iteration.type == "compaction" for iteration in self.iterations):
+            return self
+        return self.changed(
+            input_tokens=sum(each.input_tokens for each in self.iterations),
+            output_tokens=sum(each.output_tokens for each in self.iterations),
+            cache_creation_tokens=sum(each.cache_creation_tokens for each in self.iterations),
+            cache_creation_5m_tokens=sum(each.cache_creation_5m_tokens for each in self.iterations),
+            cache_creation_1h_tokens=sum(each.cache_creation_1h_tokens for each in self.iterations),
+            cache_read_tokens=sum(each.cache_read_tokens for each in self.iterations),
+        )
+
     def changed(self, **values: object) -> "Usage":
         """A copy with other values."""
         return msgspec.structs.replace(self, **values)

@@ -20,6 +20,7 @@ from compaction.transcripts.entries import (
 )
 
 HEAD_TEXT = "[The conversation before this point is not part of this request.]"
+COMPACTION_TYPE = "compaction"  # protocol constant: the block that stands for what the server has compacted
 NO_RESULT_TEXT = "[No result was recorded for this tool request.]"
 
 
@@ -58,9 +59,14 @@ def flatten(entries: Iterable[Entry]) -> tuple[ApiMessage, ...]:
     while drafts and drafts[-1].is_thinking_only:
         drafts.pop()
     paired = _pair_results(_merge_roles(drafts))
-    if paired and paired[0].role == "assistant":
+    if paired and paired[0].role == "assistant" and not _opens_with_compaction(paired[0]):
         paired.insert(0, _Draft("user", None, [TextBlock(HEAD_TEXT)]))
     return tuple(ApiMessage(draft.role, tuple(draft.blocks), tuple(draft.uuids)) for draft in paired)
+
+
+def _opens_with_compaction(draft: _Draft) -> bool:
+    """A block that the server made of what came before stands first, and the assistant says it."""
+    return bool(draft.blocks) and draft.blocks[0].type == COMPACTION_TYPE
 
 
 def _read_drafts(entries: Iterable[Entry]) -> Iterator[_Draft]:

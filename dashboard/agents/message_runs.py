@@ -10,7 +10,7 @@ from dashboard.access import Actor
 from dashboard.agents.message_compaction import Wish
 from dashboard.ingest.intake import Origin, take_in
 from dashboard.ingest.observed import Piece
-from dashboard.models import AgentSession, CompactionRun, SummarizerName, Team
+from dashboard.models import AgentSession, CompactionRun, Team
 from dashboard.policies.in_force import find_policy
 from dashboard.proxy.conversations import chain_marks, mark_message
 from dashboard.runs.choices import RunChoices, RunRefused
@@ -20,7 +20,7 @@ SOURCE = "api"
 
 
 def start_message_run(
-    actor: Actor, team: Team, wish: Wish, *, session_id: str, model: str, now: datetime
+    actor: Actor, team: Team, wish: Wish, choices: RunChoices, *, session_id: str, now: datetime
 ) -> CompactionRun:
     """The run, waiting for a worker; `session_id` is the caller's name for the conversation, a new one when empty.
 
@@ -38,7 +38,6 @@ def start_message_run(
         raise RunRefused("nothing_to_compact", "There are no messages.")
     taken = take_in(Origin(team, actor.user, SOURCE), Piece(data, "messages", session_id=name))
     session = AgentSession.objects.select_related("team").get(pk=taken.sessions[0].session_pk)
-    choices = RunChoices(summarizer=SummarizerName.CLAUDE, instructions=wish.instructions or "", model=model)
     return start_run(actor, session, choices, source=SOURCE, now=now)
 
 

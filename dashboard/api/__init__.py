@@ -25,6 +25,7 @@ from dashboard.api import (
     ledger,
     me,
     members,
+    micro_plan,
     notes,
     policies,
     prompt,
@@ -79,6 +80,7 @@ for router in (
     check.router,
     compact.router,
     prompt.router,
+    micro_plan.router,
 ):
     api.add_router("", router)
 

@@ -77,7 +77,7 @@ def check_agent(request: ApiRequest, body: CheckIn) -> dict[str, object]:
     """To be asked between calls: it reads a few rows and stores nothing."""
     now = timezone.now()
     if body.session:
-        return describe_check(check_session(_find_session(request.auth, body.session), now=now))
+        return describe_check(check_session(find_session(request.auth, body.session), now=now))
     if body.model is None or (body.usage is None and body.used_tokens is None and not body.messages):
         raise BadQuestion("Send `session`, or `model` with `usage`, `messages` or `used_tokens`.")
     team = find_team(request.auth, body.team)
@@ -122,7 +122,7 @@ def find_team(actor: Actor, slug: str | None, *acts: Act) -> Team:
     raise BadQuestion("You are in several teams: name the one whose lines count as `team`.")
 
 
-def _find_session(actor: Actor, named: str) -> AgentSession:
+def find_session(actor: Actor, named: str) -> AgentSession:
     act = Act.SEE if actor.may_anywhere(Act.SEE) else Act.RUN_OWN
     access.require_anywhere(actor, act)
     sessions = access.sessions(actor, act).select_related("team")

@@ -19,7 +19,7 @@ from dashboard.api.request import ApiRequest
 from dashboard.api.run_schemas import Line, RunRefusal
 from dashboard.api.schemas import Problem
 from dashboard.models import CompactionRun, RunState, SummarizerName
-from dashboard.runs.choices import LONGEST_INSTRUCTIONS
+from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices
 
 router = Router(tags=["agents"])
 
@@ -47,7 +47,8 @@ class CompactIn(AgentIn):
     instructions: str = Field("", max_length=LONGEST_INSTRUCTIONS)
     summarizer: SummarizerName = Field(
         SummarizerName.EXTRACTIVE,
-        description="extractive: quoted without a model, at once. claude: a model writes it, as a run to be asked for.",
+        description="extractive: quoted without a model, at once. claude: a model writes it, as a run to be asked for. "
+        "native: the API compacts by itself, as a run; its block stands first in the run's messages.",
     )
     summarizer_model: Line = Field("", description="Empty: the team's choice, then the agent's own.")
     session: Line = Field(
@@ -129,9 +130,11 @@ def compact_agent(request: ApiRequest, body: CompactIn) -> Status[dict[str, Any]
     needed; else a run is started."""
     team, wish, now = find_team(request.auth, body.team, Act.RUN_OWN), body.to_wish(), timezone.now()
     try:
-        if body.summarizer is SummarizerName.CLAUDE and needs_summary(team, wish, now=now):
-            model = body.summarizer_model
-            run = start_message_run(request.auth, team, wish, session_id=body.session, model=model, now=now)
+        if body.summarizer.is_paid and needs_summary(team, wish, now=now):
+            choices = RunChoices(
+                summarizer=body.summarizer, instructions=body.instructions, model=body.summarizer_model
+            )
+            run = start_message_run(request.auth, team, wish, choices, session_id=body.session, now=now)
             return Status(202, describe_start(run))
         return Status(200, describe_compacted(compact_messages(team, wish, now=now)))
     except RunError as error:

@@ -111,14 +111,14 @@ class LayoutOut(Schema):
 @router.post("/prompt/lint", response={200: LintOut, 403: Problem, 422: Problem})
 def lint_one_prompt(request: ApiRequest, body: LintIn) -> dict[str, object]:
     """What keeps this request from being cached well, each finding with the block it is about."""
-    _require(request.auth)
+    require_some_right(request.auth)
     return describe_lint(lint_prompt(body.request, body.earlier, betas=body.betas))
 
 
 @router.post("/prompt/reminder", response={200: ReminderOut, 403: Problem, 422: Problem})
 def write_one_reminder(request: ApiRequest, body: ReminderIn) -> dict[str, object]:
     """Instruction files and titled context as one message in front: it stays the same, so the cache holds behind it."""
-    _require(request.auth)
+    require_some_right(request.auth)
     files = [(each.name, each.text) for each in body.instruction_files]
     return {"message": write_reminder(files, [(each.name, each.text) for each in body.sections])}
 
@@ -126,7 +126,7 @@ def write_one_reminder(request: ApiRequest, body: ReminderIn) -> dict[str, objec
 @router.post("/prompt/layout", response={200: LayoutOut, 403: Problem, 422: Problem})
 def lay_out_prompt(request: ApiRequest, body: LayoutIn) -> dict[str, Any]:
     """The parts of a request with cache markers in the right places."""
-    _require(request.auth)
+    require_some_right(request.auth)
     return lay_out(system=body.system, tools=body.tools, messages=body.messages, ttl=body.ttl, layout=body.layout)
 
 
@@ -135,6 +135,6 @@ def describe_lint(lint: Lint) -> dict[str, object]:
     return {name: getattr(lint, name) for name in LintOut.model_fields if name != "findings"} | {"findings": found}
 
 
-def _require(actor: Actor) -> None:
+def require_some_right(actor: Actor) -> None:
     """No team's data is looked at: any key that reads or compacts will do."""
     access.require_anywhere(actor, Act.SEE if actor.may_anywhere(Act.SEE) else Act.RUN_OWN)

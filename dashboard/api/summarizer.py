@@ -12,7 +12,7 @@ from dashboard import access
 from dashboard.access import Act
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import PERSON_ONLY, Input, Problem
-from dashboard.models import Team
+from dashboard.models import NativeForm, Team
 from dashboard.runs.settings_changes import SettingsChange, change_settings, forget_key, set_key
 from dashboard.runs.spend import read_spend
 from dashboard.runs.team_settings import KeyOrigin, find_settings
@@ -45,6 +45,7 @@ class SummarizerOut(Schema):
     model: str = Field(description="Empty: the session's own.")
     small_model: str = Field(description="Asked first while its window holds the conversation. Empty: none is.")
     allows_fork: bool
+    native_form: NativeForm = Field(description="Whether the API may compact by itself, and by which of its two betas.")
     daily_cap_usd: Decimal
     own_prices: dict[str, RatesInOut]
     today: SpendOut
@@ -59,6 +60,7 @@ class SummarizerIn(Input):
     model: str | None = Field(None, description="Empty: the session's own.", examples=["claude-opus-5-5"])
     small_model: str | None = Field(None, description="Empty: the newest small one. `none`: never one.")
     allows_fork: bool | None = None
+    native_form: NativeForm | None = Field(None, description="Two betas of the API; `off` by default.")
     daily_cap_usd: Decimal | None = Field(None, description="Per UTC day; 0 allows no paid runs.", examples=["5"])
     own_prices: dict[str, RatesInOut] | None = Field(None, description="All of them; what is left out is forgotten.")
 
@@ -81,6 +83,7 @@ def change_summarizer(request: ApiRequest, slug: str, body: SummarizerIn) -> dic
         model=body.model,
         small_model=body.small_model,
         allows_fork=body.allows_fork,
+        native_form=body.native_form,
         daily_cap_usd=None if body.daily_cap_usd is None else str(body.daily_cap_usd),
         own_prices=None if body.own_prices is None else {name: _spell(each) for name, each in body.own_prices.items()},
     )

@@ -92,8 +92,8 @@ def change_wish(team: Team, change: WishChange, *, by: User | None, stamp: str |
 
 
 def find_faults(change: WishChange) -> Iterator[Fault]:
-    if change.summarizer is SummarizerName.NONE:
-        yield Fault("summarizer", "A summary has to be written by somebody: choose extractive or claude.")
+    if change.summarizer in (SummarizerName.NONE, SummarizerName.NATIVE):
+        yield Fault("summarizer", "Automatic runs have their summary written: choose extractive or claude.")
     template = change.notes_template
     if not template:
         return

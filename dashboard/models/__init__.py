@@ -33,7 +33,7 @@ from dashboard.models.prompt_shape import PromptShape, ShapeUse
 from dashboard.models.saved_view import ListName, SavedView
 from dashboard.models.session_change import ChangeCounter, SessionChange, sessions_changed
 from dashboard.models.sign_in_link import SignInLink
-from dashboard.models.summarizer_settings import DaySpend, SummarizerSettings
+from dashboard.models.summarizer_settings import DaySpend, NativeForm, SummarizerSettings
 from dashboard.models.team import Membership, Role, Team
 from dashboard.models.team_hour import ChangedHour, TeamHour
 from dashboard.models.team_policy import TeamPolicy
@@ -70,6 +70,7 @@ __all__ = [
     "ListName",
     "LossKind",
     "Membership",
+    "NativeForm",
     "NotesExtraction",
     "ObservedCompaction",
     "PromptShape",

@@ -47,7 +47,13 @@ class RunState(models.TextChoices):
 class SummarizerName(models.TextChoices):
     CLAUDE = "claude"
     EXTRACTIVE = "extractive"
+    NATIVE = "native"  # the API itself, as a block that goes back to it
     NONE = "none"  # micro-compaction writes no summary, and notes are one
+
+    @property
+    def is_paid(self) -> bool:
+        """A model writes: the conversation is sent, and costs."""
+        return self in (SummarizerName.CLAUDE, SummarizerName.NATIVE)
 
 
 class CompactionRun(models.Model):
@@ -131,7 +137,7 @@ class RunAttempt(models.Model):
 
     run = models.ForeignKey(CompactionRun, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveSmallIntegerField()
-    path = models.CharField(max_length=10)  # fork, plain, count
+    path = models.CharField(max_length=10)  # fork, plain, count; on_demand and threshold where the API compacts
     model = models.CharField(max_length=200, blank=True)
     message_id = models.CharField(max_length=200, blank=True)
     request_id = models.CharField(max_length=200, blank=True)

@@ -8,6 +8,14 @@ from dashboard.models.team import Team
 from dashboard.models.user import User
 
 
+class NativeForm(models.TextChoices):
+    """Whether the API may compact conversations itself, and by which of its two betas."""
+
+    OFF = "off"
+    ON_DEMAND = "on_demand"
+    THRESHOLD = "threshold"
+
+
 class SummarizerSettings(models.Model):
     team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="summarizer_settings")
     key_sealed = models.BinaryField(null=True, blank=True)  # encrypted under a key made of the secret key; never shown
@@ -15,11 +23,19 @@ class SummarizerSettings(models.Model):
     model = models.CharField(max_length=200, blank=True)  # empty: the session's own where the small one will not do
     small_model = models.CharField(max_length=200, blank=True)
     allows_fork = models.BooleanField(default=True)
+    native_form = models.CharField(max_length=10, choices=NativeForm.choices, default=NativeForm.OFF)
     daily_cap_usd = usd_field(default=5)
     # model -> [input, output, 5m write, 1h write, read] in dollars per million tokens, for models without a list price
     own_prices = models.JSONField(default=dict)
     changed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     changed_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(native_form__in=NativeForm.values), name="summarizer_known_native_form"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"summariser of {self.team}"

@@ -7,7 +7,7 @@ from datetime import datetime
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.ingest.stored_entries import read_thread
-from dashboard.models import AgentSession, CompactionRun, RunKind, SummarizerName
+from dashboard.models import AgentSession, CompactionRun, NativeForm, RunKind, SummarizerName
 from dashboard.pages.compaction_rows import ShrinkBar
 from dashboard.pages.ledger import name_session
 from dashboard.pages.live_state import LiveState, find_live_state
@@ -193,11 +193,16 @@ def _offer_kinds(session: AgentSession, chosen: str) -> tuple[Option, ...]:
 
 def _offer_summarizers(chosen: str, settings: SummarizerChoice) -> tuple[Option, ...]:
     missing = settings.key_problem or "No API key is set for this team."
-    refusals = {} if settings.has_key else {SummarizerName.CLAUDE: missing}
+    refusals = {} if settings.has_key else {SummarizerName.CLAUDE: missing, SummarizerName.NATIVE: missing}
+    offered = {name: words for name, words in SUMMARIZER_SENTENCES.items() if _is_offered(name, settings)}
     return tuple(
         Option(name, *words, is_chosen=name == chosen, refusal=refusals.get(name, ""))
-        for name, words in SUMMARIZER_SENTENCES.items()
+        for name, words in offered.items()
     )
+
+
+def _is_offered(name: SummarizerName, settings: SummarizerChoice) -> bool:
+    return name is not SummarizerName.NATIVE or settings.native_form is not NativeForm.OFF
 
 
 def _list_models(session: AgentSession, settings: SummarizerChoice) -> tuple[str, ...]:

@@ -43,6 +43,11 @@ SUMMARIZER_SENTENCES = {
         "Claude",
         "A model writes the summary. The conversation is sent to the Anthropic API and costs what the preview says.",
     ),
+    SummarizerName.NATIVE: (
+        "The API itself",
+        "A beta: the Anthropic API compacts and signs a block that only it takes back, in the messages of your own "
+        "agent. Claude Code resumes from the words in it at best.",
+    ),
 }
 
 
@@ -85,7 +90,7 @@ class RunForm(forms.Form):
             agent_id=given["agent_id"],
             pivot_uuid=given["pivot_uuid"] if kind.needs_pivot else "",
             instructions="" if kind.asks_nobody else given["instructions"].strip(),
-            model=given["model"].strip() if summarizer is SummarizerName.CLAUDE and not kind.asks_nobody else "",
+            model=given["model"].strip() if summarizer.is_paid and not kind.asks_nobody else "",
         )
 
 

@@ -85,7 +85,7 @@ def _find_place(run: CompactionRun, labels: tuple[str, ...]) -> int:
 def _find_note(run: CompactionRun, elapsed_seconds: int) -> str:
     if run.state == RunState.QUEUED and elapsed_seconds >= _LONG_WAIT_SECONDS:
         return f"No worker has taken it for {say_seconds(elapsed_seconds)}. It starts as soon as one is free."
-    if run.stage == Stage.SUMMARISING and run.summarizer == SummarizerName.CLAUDE and not run.written_tokens:
+    if run.stage == Stage.SUMMARISING and SummarizerName(run.summarizer).is_paid and not run.written_tokens:
         return "The model has the conversation and has not answered yet."
     return ""
 

@@ -86,7 +86,7 @@ class RunRow:
 
     @property
     def asks_model(self) -> bool:
-        return self.summarizer == SummarizerName.CLAUDE
+        return SummarizerName(self.summarizer).is_paid
 
     @property
     def kind_words(self) -> str:

@@ -11,6 +11,7 @@ from django.forms import BaseFormSet, formset_factory
 
 from compaction.context.offered_models import find_small_model
 from compaction.context.prices import Price
+from dashboard.models import NativeForm
 from dashboard.pages.policy_forms import DescribedForm
 from dashboard.runs.settings_changes import LONGEST_KEY, MOST_PRICES, RATE_NAMES, Fault, SettingsChange, find_faults
 from dashboard.runs.team_settings import NO_SMALL_MODEL, SummarizerChoice
@@ -47,6 +48,17 @@ class SummarizerForm(DescribedForm):
         label="Repeat the session's last request where that is possible",
         required=False,
         help_text="The prompt cache is read instead of paid for anew. The session's own model writes then.",
+    )
+    native_form = forms.ChoiceField(
+        label="Compaction by the API itself",
+        required=False,
+        choices=[
+            (NativeForm.OFF, "Off"),
+            (NativeForm.ON_DEMAND, "On demand: asked for when a run starts"),
+            (NativeForm.THRESHOLD, "At a threshold: only conversations of 50,000 tokens and more"),
+        ],
+        help_text="A beta of the API. Runs may then ask it for a signed block instead of a summary; the block goes "
+        "back to the API and to nobody else, so Claude Code cannot resume from it.",
     )
     daily_cap_usd = forms.CharField(
         label="Daily cap in dollars",
@@ -88,6 +100,7 @@ class SummarizerDraft:
             "model": choice.model,
             "small_model": choice.small_model_as_set,
             "allows_fork": choice.allows_fork,
+            "native_form": choice.native_form,
             "daily_cap_usd": f"{choice.daily_cap_usd.normalize():f}",
             "stamp": choice.stamp,
         }
@@ -117,12 +130,18 @@ class SummarizerDraft:
         change = SettingsChange(
             **typed,
             allows_fork=bool(self.form["allows_fork"].data),
+            native_form=self._read_native_form(),
             own_prices={model: tuple(_read(row, name) for name in RATE_NAMES) for model, row in given.items()},
         )
         faults = list(find_faults(change))
         for fault in faults:
             self._mark(fault, given)
         self.change = change if is_readable and not faults else None
+
+    def _read_native_form(self) -> NativeForm | None:
+        """What is not sent stays as it is; what cannot be chosen is marked by the form."""
+        given = str(self.form["native_form"].data or "")
+        return NativeForm(given) if given in NativeForm.values else None
 
     def _mark(self, fault: Fault, given: Mapping[str, PriceForm]) -> None:
         is_of_price = fault.field in ("own_prices", *RATE_NAMES) or fault.model in given

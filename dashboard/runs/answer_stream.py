@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from compaction.transcripts.calls import CHARACTERS_PER_OUTPUT_TOKEN, settle_output
 from compaction.transcripts.entries import Usage
+from compaction.transcripts.flatten import COMPACTION_TYPE
 from compaction.transcripts.usage import read_usage
 from compaction.transcripts.values import get_fields, get_text
 
@@ -34,6 +35,7 @@ class AnswerStream:
     request_id: str = ""
     model: str = ""
     stop_reason: str | None = None
+    compaction_block: dict[str, object] | None = None  # every field as it came: it goes back signed
     last_sign_at: float = field(default_factory=time.monotonic)
     _characters: int = 0
     _usage: dict[str, object] = field(default_factory=dict)
@@ -61,6 +63,8 @@ class AnswerStream:
         match event.get("type"):
             case "message_start":
                 self._open(get_fields(event, "message"))
+            case "content_block_start":
+                self._start_block(get_fields(event, "content_block"))
             case "content_block_delta":
                 self._add(get_fields(event, "delta"))
             case "message_delta":
@@ -75,13 +79,23 @@ class AnswerStream:
         self.model = get_text(message, "model") or ""
         self._take_usage(get_fields(message, "usage"))
 
+    def _start_block(self, block: Mapping[str, object]) -> None:
+        if block.get("type") == COMPACTION_TYPE:
+            self.compaction_block = dict(block)
+
     def _add(self, delta: Mapping[str, object]) -> None:
         text = get_text(delta, "text") if delta.get("type") == "text_delta" else None
-        self._characters += len(text or get_text(delta, "thinking") or "")
+        if delta.get("type") == "compaction_delta":
+            self._complete_block(delta)
+        self._characters += len(text or get_text(delta, "thinking") or get_text(delta, "content") or "")
         if self._characters > LARGEST_ANSWER_CHARACTERS:
             raise AnswerTooLarge
         if text:
             self.text_parts.append(text)
+
+    def _complete_block(self, delta: Mapping[str, object]) -> None:
+        told = {name: value for name, value in delta.items() if name != "type" and value is not None}
+        self.compaction_block = {"type": COMPACTION_TYPE, **(self.compaction_block or {}), **told}
 
     def _take_usage(self, usage: Mapping[str, object]) -> None:
         """Later figures stand for earlier ones; what the end leaves out, the start has said."""

@@ -32,6 +32,19 @@ _MEANINGS = {
     "timeout_error": ("timeout", "the API gave up before it had an answer"),
     "invalid_request_error": ("bad_request", "the API refused the request"),
 }
+# The API's own compaction tells more exactly what is wrong. The first passes; the others would be refused again.
+_COMPACTION_UNAVAILABLE = "compaction_unavailable"
+_COMPACTION_MEANINGS = {
+    _COMPACTION_UNAVAILABLE: "the API cannot compact right now",
+    "compaction_block_ambiguous": "the API cannot tell which of several compaction blocks counts",
+    "compaction_block_misplaced": "a compaction block does not stand first in the conversation",
+    "compaction_content_mismatch": "a compaction block was changed since the API made it",
+    "compaction_incomplete_turn": "the conversation ends in the middle of a turn, with a tool call that has no result",
+    "compaction_nothing_to_summarize": "the API finds nothing in the conversation to summarise",
+    "compaction_signature_invalid": "the API does not accept the signature of a compaction block",
+    "compaction_too_many_tool_references": "the conversation refers to more tools than the API compacts",
+    "compaction_tool_changes_mismatch": "the tools of a compaction block are not those of the request",
+}
 # Words that are worth more than our own: what exactly may not be done, or is wrong.
 _QUOTED = frozenset({"bad_request", "permission", "api_error"})
 
@@ -46,11 +59,15 @@ class Refusal:
     model: str
     size_bytes: int
     headers: Mapping[str, str]
+    error_code: str = ""  # of `error.details`, where the API tells more than the type
 
     def name(self) -> RunError:
         """The named error for it; the sentence never holds what was sent."""
         if too_long := self._find_too_long():
             return too_long
+        if told := _COMPACTION_MEANINGS.get(self.error_code):
+            is_passing = self._is_retryable(self.error_code)
+            return SummarizerUnavailable(told, is_retryable=is_passing, reason=self.error_code)
         known = self.error_type if self.error_type in _MEANINGS else _TYPES_BY_STATUS.get(self.status, "")
         code, words = _MEANINGS.get(known, ("api_error", f"the API failed ({self.status})"))
         what = words.format(model=self.model or "of that name")
@@ -68,7 +85,7 @@ class Refusal:
         told = self.headers.get("x-should-retry")
         if told in ("true", "false"):
             return told == "true"
-        is_passing = code in ("rate_limited", "overloaded", "timeout")
+        is_passing = code in ("rate_limited", "overloaded", "timeout", _COMPACTION_UNAVAILABLE)
         # In the middle of a stream the status was 200: what is not the request's own fault may pass.
         return is_passing or self.status in _RETRYABLE_STATUSES or self.status >= 500 or self._is_midway(code)
 

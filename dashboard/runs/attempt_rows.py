@@ -101,7 +101,7 @@ def _find_next_number(run_id: int) -> int:
 
 
 def _list_columns(report: AttemptReport) -> dict[str, object]:
-    usage = report.usage
+    usage = report.usage.billed
     return {
         "model": report.model[:200],
         "message_id": report.message_id[:200],

@@ -27,6 +27,7 @@ from dashboard.runs.answer_stream import AnswerStream, AnswerTooLarge, StreamErr
 from dashboard.runs.api_failures import Refusal, read_wait_seconds
 from dashboard.runs.attempts import COUNT_PATH, AttemptReport, NoteAttempt
 from dashboard.runs.fork_terms import ForkTerms
+from dashboard.runs.native_requests import NativeTerms
 from dashboard.runs.team_settings import find_key
 
 MESSAGES_PATH, COUNT_TOKENS_PATH = "/v1/messages", "/v1/messages/count_tokens"
@@ -71,12 +72,19 @@ class _Call:
     stream: AnswerStream = field(default_factory=AnswerStream)
     counted_tokens: int | None = None
     wait_seconds: float | None = None
+    is_native: bool = False
 
 
 def open_claude(team: Team, note_attempt: NoteAttempt, fork_terms: ForkTerms) -> "ClaudeSummarizer":
     """With the key in force for a team. Raises NoKey and KeyUnreadable, which end a run."""
     access = ClaudeAccess(key=find_key(team), base_url=settings.ANTHROPIC_BASE_URL)
     return ClaudeSummarizer(access, note_attempt, fork_terms=fork_terms)
+
+
+def open_native(team: Team, note_attempt: NoteAttempt, native: NativeTerms) -> "ClaudeSummarizer":
+    """The same API, asked to compact by itself. Raises NoKey and KeyUnreadable."""
+    access = ClaudeAccess(key=find_key(team), base_url=settings.ANTHROPIC_BASE_URL)
+    return ClaudeSummarizer(access, note_attempt, native=native)
 
 
 class ClaudeSummarizer:
@@ -88,11 +96,13 @@ class ClaudeSummarizer:
         note_attempt: NoteAttempt,
         *,
         fork_terms: ForkTerms | None = None,
+        native: NativeTerms | None = None,
         limits: Limits | None = None,
     ) -> None:
         self._access = access
         self._note_attempt = note_attempt
         self._fork_terms = fork_terms or ForkTerms()
+        self._native = native
         self._limits = limits or Limits()
         self._ends_at = time.monotonic() + self._limits.run_seconds
         self._ready_at = 0.0
@@ -140,6 +150,9 @@ class ClaudeSummarizer:
 
     def _prepare(self, request: SummaryRequest) -> _Call:
         """A fork's body stays as it is, but for betas that its source wrote into the body: they are a header."""
+        if self._native is not None:
+            body, headers = _spell_model(self._native.shape_body(request)), self._native.headers
+            return _Call(MESSAGES_PATH, _write_json(body), str(body.get("model") or ""), headers, is_native=True)
         body, headers = dict(request.body), {}
         if request.path is Path.FORK:
             betas = get_texts(body, "betas") or self._fork_terms.betas
@@ -267,8 +280,14 @@ def _make_answer(call: _Call, duration_seconds: float) -> SummaryAnswer:
     if stream.stop_reason is None:
         what = "the answer ended without a stop reason, so it may be incomplete"
         raise SummarizerUnavailable(what, reason="no_stop_reason")
+    block = stream.compaction_block if call.is_native else None
+    if call.is_native and block is None and stream.stop_reason == "end_turn":
+        what = "the API answered without compacting: the conversation is smaller than its threshold"
+        raise SummarizerUnavailable(what, is_retryable=False, reason="not_compacted")
     return SummaryAnswer(
-        text=stream.text,
+        text=stream.text if block is None else get_text(block, "content") or "",
+        is_native=block is not None,
+        block=block,
         stop_reason=stream.stop_reason,
         usage=stream.usage,
         model=stream.model or call.model,
@@ -293,9 +312,11 @@ def _explain(error: Exception, call: _Call, key: str) -> RunError:
         call.stream.request_id = error.request_id or call.stream.request_id
         headers = {name.lower(): value for name, value in error.response.headers.items()}
         call.wait_seconds = read_wait_seconds(headers, now=timezone.now())
-        return _name_refusal(call, _read_refusal(error, headers, key), headers, error.status_code)
+        return _name_refusal(
+            call, _read_refusal(error, headers, key), headers, status=error.status_code, error_code=_read_code(error)
+        )
     if isinstance(error, StreamError):
-        return _name_refusal(call, (error.error_type, error.message.replace(key, "[key]")), {}, 200)
+        return _name_refusal(call, (error.error_type, error.message.replace(key, "[key]")), {}, status=200)
     if isinstance(error, AnswerTooLarge):
         return SummarizerUnavailable("the answer is far longer than any summary", is_retryable=False, reason="too_long")
     if isinstance(error, APIConnectionError | httpx2.HTTPError):
@@ -314,7 +335,14 @@ def _read_refusal(error: APIStatusError, headers: Mapping[str, str], key: str) -
     return error_type, message.replace(key, "[key]")
 
 
-def _name_refusal(call: _Call, told: tuple[str, str], headers: Mapping[str, str], status: int) -> RunError:
+def _read_code(error: APIStatusError) -> str:
+    body = error.body if isinstance(error.body, Mapping) else {}
+    return get_text(get_fields(get_fields(body, "error"), "details"), "error_code") or ""
+
+
+def _name_refusal(
+    call: _Call, told: tuple[str, str], headers: Mapping[str, str], *, status: int, error_code: str = ""
+) -> RunError:
     refusal = Refusal(
         status=status,
         error_type=told[0],
@@ -322,6 +350,7 @@ def _name_refusal(call: _Call, told: tuple[str, str], headers: Mapping[str, str]
         model=call.model,
         size_bytes=len(call.content),
         headers=headers,
+        error_code=error_code,
     )
     return refusal.name()
 

@@ -45,8 +45,12 @@ def spell_model(model: str) -> str:
 def choose_models(basis: Basis, choices: RunChoices, settings: SummarizerChoice) -> SummaryModels:
     """The person's model alone; else the team's, or the session's own behind the team's small one. None is asked
     where no model writes."""
-    if choices.summarizer is not SummarizerName.CLAUDE:
+    if not choices.summarizer.is_paid:
         return SummaryModels()
+    if choices.summarizer is SummarizerName.NATIVE:
+        # The block goes back to the model that made it, so the session's own is asked before any other.
+        own = choices.model or basis.model or settings.model
+        return SummaryModels(session=spell_model(own) if own else None, session_window_tokens=_find_window(own or ""))
     if choices.model:
         return SummaryModels(session=spell_model(choices.model), session_window_tokens=_find_window(choices.model))
     own, small = settings.model or basis.model, settings.small_model

@@ -19,8 +19,11 @@ from dashboard.runs.team_settings import SummarizerChoice
 class MeteredSummarizer:
     """Around any Summarizer. One that tells of its requests itself is given `book.note`; for others it is done here."""
 
-    def __init__(self, inner: Summarizer, book: Book, basis: Basis, settings: SummarizerChoice) -> None:
-        self._inner, self._book, self._basis, self._settings = inner, book, basis, settings
+    def __init__(
+        self, inner: Summarizer, book: Book, basis: Basis, settings: SummarizerChoice, *, path: str = ""
+    ) -> None:
+        """`path` names the attempts where the engine's own name for them does not tell how they were made."""
+        self._inner, self._book, self._basis, self._settings, self._path = inner, book, basis, settings, path
 
     def summarize(self, request: SummaryRequest, monitor: Monitor) -> SummaryAnswer:
         """One try: what may be paid is held back first."""
@@ -57,7 +60,7 @@ class MeteredSummarizer:
             what = f"the price of {model or 'the model'} is not known, so no cap could hold it"
             raise SummarizerUnavailable(what, is_retryable=False, reason="price_unknown")
         try:
-            self._book.open(path=request.path.value, model=model, most_usd=cost.most_usd)
+            self._book.open(path=self._path or request.path.value, model=model, most_usd=cost.most_usd)
         except CapReached as refusal:
             # What was answered before it still counts: to the engine it is a summariser that cannot be had.
             raise SummarizerUnavailable(refusal.sentence, is_retryable=False, reason=refusal.code) from refusal

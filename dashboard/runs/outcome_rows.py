@@ -101,6 +101,7 @@ def _describe_outcome(outcome: Outcome) -> dict[str, object]:
             for item in outcome.restored
         ],
         "display_messages": list(outcome.display_messages),
+        "native_block": None if outcome.summary.block is None else dict(outcome.summary.block),
         "summary_uuid": outcome.summary_entry.uuid,
         "boundary_uuid": outcome.boundary.uuid,
     }

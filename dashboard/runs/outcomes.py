@@ -7,7 +7,8 @@ from typing import Any
 
 from compaction.compactors.outcome import EntryFate, Fate
 from compaction.context.tokens import estimate_tokens
-from compaction.transcripts.entries import Entry, Message, TextBlock
+from compaction.transcripts.entries import Entry, Message, OtherBlock, TextBlock
+from compaction.transcripts.flatten import COMPACTION_TYPE
 from compaction.transcripts.transcript import read_transcript
 from dashboard.ingest.segments import expand
 from dashboard.models import CompactionRun, RunRevision
@@ -50,6 +51,7 @@ class StoredOutcome:
     display_messages: tuple[str, ...] = ()
     losses: Mapping[str, Any] | None = None
     loss_score: str | None = None
+    native_block: Mapping[str, object] | None = None
 
     @property
     def boundary(self) -> Entry:
@@ -63,6 +65,19 @@ class StoredOutcome:
     def expected_tokens(self) -> int:
         """The context of the next call: what stands here, and system and tools."""
         return estimate_tokens(self.entries) + self.run.prefix_tokens
+
+    @property
+    def signed_entries(self) -> tuple[Entry, ...]:
+        """For requests to the API that compacted: its block as it came, in the place of the words in it. They stand
+        where the words were edited, since its signature holds for its own."""
+        block = self.native_block
+        if block is None or self.revision is None or self.revision.number > 1:
+            return self.entries
+        said = Message("assistant", (OtherBlock(COMPACTION_TYPE, block),))
+        return tuple(
+            entry.changed(type="assistant", message=said) if entry.uuid == self.summary_uuid else entry
+            for entry in self.entries
+        )
 
     def list_uuids(self, fate: Fate) -> tuple[str, ...]:
         return tuple(each.uuid for each in self.fates if each.fate is fate)
@@ -91,6 +106,7 @@ def read_outcome(run: CompactionRun, revision_number: int | None = None) -> Stor
         display_messages=tuple(details.get("display_messages", ())),
         losses=revision.losses if revision else details.get("losses"),
         loss_score=_tell_score(revision, details),
+        native_block=details.get("native_block"),
     )
 
 

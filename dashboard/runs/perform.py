@@ -113,7 +113,7 @@ def _summarise(
     basis = allow_fork(basis, choices, settings, now=now)
     models, position = choose_models(basis, choices, settings), _find_position(run, basis)
     request = make_request(basis, choices, models, now=now, position=position)
-    summarizer = open_summarizer(choices.summarizer, basis, book, settings)
+    summarizer = open_summarizer(choices, basis, book, settings)
     outcome = compact(basis, choices, request, Outside(summarizer, restore=ContextRestorer(), monitor=monitor))
     model = basis.model or models.session or models.small or ""
     count = partial(count_entries, summarizer, model=model, prefix_tokens=basis.prefix_tokens, monitor=monitor)
@@ -121,7 +121,9 @@ def _summarise(
         with job.writing():
             rows = CompactionRun.objects.filter(pk=run.pk)
             rows.update(before_tokens=before_tokens, before_origin=COUNTED)
-    return outcome, count(outcome.entries)
+    # What the API makes of its own block is not counted here: the estimate is of the words in it.
+    is_native = choices.summarizer is SummarizerName.NATIVE
+    return outcome, None if is_native else count(outcome.entries)
 
 
 def _clear(job: JobRun, run: CompactionRun, basis: Basis, monitor: RunMonitor, *, now: datetime) -> None:

@@ -25,6 +25,7 @@ from dashboard.runs.basis import Basis, read_basis
 from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices, RunRefused
 from dashboard.runs.costs import ExpectedCost, choose_models, count_request_tokens, expect_cost
 from dashboard.runs.kinds import clear_results, compact, make_request
+from dashboard.runs.native_requests import find_obstacles
 from dashboard.runs.parent_requests import allow_fork
 from dashboard.runs.session_notes import add_notes, find_notes_wait
 from dashboard.runs.spend import CapReached, read_spend
@@ -103,7 +104,7 @@ def settle_choices(session: AgentSession, choices: RunChoices) -> RunChoices:
     changes: dict[str, object] = {"instructions": clean_text(session.team, choices.instructions).strip()}
     if choices.kind.asks_nobody:
         changes = {"summarizer": SummarizerName.NONE, "instructions": "", "model": ""}
-    elif choices.summarizer is not SummarizerName.CLAUDE:
+    elif not choices.summarizer.is_paid:
         changes |= {"summarizer": SummarizerName.EXTRACTIVE, "model": ""}
     if not choices.kind.needs_pivot:
         changes["pivot_uuid"] = ""
@@ -146,7 +147,7 @@ def _look_ahead(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
     if choices.kind is RunKind.NOTES:
         return _look_at_notes(add_notes(basis), measured, now=now)
     settings = find_settings(basis.session.team)
-    is_paid = choices.summarizer is SummarizerName.CLAUDE
+    is_paid = choices.summarizer.is_paid
     basis = allow_fork(basis, choices, settings, now=now)
     models = choose_models(basis, choices, settings)
     request, outcome = _try_out(basis, choices, models, now=now)
@@ -192,7 +193,7 @@ def _describe_outcome(preview: Preview, basis: Basis, request: SummaryRequest, o
     counts = {fate: len(outcome.list_uuids(fate)) for fate in Fate}
     after = outcome.expected_tokens
     expected = (after, after)
-    if preview.choices.summarizer is SummarizerName.CLAUDE:
+    if preview.choices.summarizer.is_paid:
         beside = after - add_margin(count_text_tokens(outcome.summary.text))
         expected = (beside + SHORT_SUMMARY_TOKENS, beside + SUMMARY_TOKENS)
     messages = request.body.get("messages")
@@ -270,6 +271,10 @@ def _add_costs(
         expect_cost(request, name, preview.sent_tokens, settings=settings, now=now) for name in (chosen, *others)
     )
     preview = replace(preview, model=chosen, costs=costs)
+    if preview.choices.summarizer is SummarizerName.NATIVE:
+        # Without instructions the server asks with a prompt of its own.
+        prompt = preview.prompt if preview.choices.instructions else ""
+        preview = replace(preview, path=settings.native_form.value, prompt=prompt)
     return replace(preview, refusals=tuple(_list_refusals(preview, basis, settings, now=now)))
 
 
@@ -281,6 +286,11 @@ def _list_refusals(preview: Preview, basis: Basis, settings: SummarizerChoice, *
             "No API key is configured for this team. An admin can enter one; the summary without a model needs none."
         )
         found.append(Notice("no_key", sentence))
+    if preview.choices.summarizer is SummarizerName.NATIVE:
+        obstacles = find_obstacles(
+            settings.native_form, preview.choices.kind, model=preview.model, sent_tokens=preview.sent_tokens
+        )
+        found += [Notice(code, sentence) for code, sentence in obstacles]
     refused = _refuse_model(preview.model, settings)
     if refused:
         found.append(refused)

@@ -63,9 +63,9 @@ def write_beside(run: CompactionRun, revision_number: int | None, *, by: User | 
 
 
 def read_messages(run: CompactionRun, revision_number: int | None) -> list[dict[str, object]]:
-    """The compacted conversation as the Messages API takes it. Raises RunRefused."""
+    """The compacted conversation as the Messages API takes it, a block that it signed first. Raises RunRefused."""
     outcome = _read_done(run, revision_number)
-    context = slice_context(follow_chain(outcome.entries))
+    context = slice_context(follow_chain(outcome.signed_entries))
     return [message.to_api() for message in flatten(context.entries)]
 
 

@@ -9,7 +9,7 @@ from compaction.compactors.summary_answer import collapse_blank_lines, find_miss
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.ports import Variant
 from dashboard.ingest.kept_losses import describe_losses
-from dashboard.models import CompactionRun, RunKind, RunRevision, User
+from dashboard.models import CompactionRun, RunKind, RunRevision, SummarizerName, User
 from dashboard.runs.basis import read_basis
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.outcomes import read_outcome, replace_summary
@@ -78,7 +78,8 @@ def _draft_revision(run: CompactionRun, number: int, text: str) -> RunRevision:
         run=run,
         number=number,
         text=text,
-        missing_sections=list(find_missing_sections(text, variant)),
+        # What the API wrote has other sections than ours, or none.
+        missing_sections=[] if run.summarizer == SummarizerName.NATIVE else list(find_missing_sections(text, variant)),
         summary_tokens=add_margin(count_text_tokens(text)),
         after_tokens=estimate_tokens(entries) + run.prefix_tokens,
         loss_score=report.score,

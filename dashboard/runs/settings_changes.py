@@ -11,7 +11,7 @@ from django.utils import timezone
 from compaction.context.model_names import LONGEST_NAME, read_model_name
 from dashboard.accounts import audit
 from dashboard.accounts.refusals import Refused
-from dashboard.models import AuditAction, SummarizerSettings, Team, User
+from dashboard.models import AuditAction, NativeForm, SummarizerSettings, Team, User
 from dashboard.runs.team_key import hint_at, seal_key
 from dashboard.runs.team_settings import NO_SMALL_MODEL, stamp_of
 
@@ -20,6 +20,7 @@ LARGEST_RATE_USD = Decimal(10_000)  # per million tokens
 MOST_PRICES = 50
 SHORTEST_KEY, LONGEST_KEY = 16, 400
 RATE_NAMES = ("input", "output", "write_5m", "write_1h", "read")
+NATIVE_WORDS = {NativeForm.OFF: "off", NativeForm.ON_DEMAND: "on demand", NativeForm.THRESHOLD: "at a threshold"}
 SESSION_MODEL = "the session's own"
 NEEDED_RATES = 2  # a price without input or output is none
 
@@ -53,6 +54,7 @@ class SettingsChange:
     model: str | None = None
     small_model: str | None = None
     allows_fork: bool | None = None
+    native_form: NativeForm | None = None
     daily_cap_usd: str | None = None
     own_prices: Prices | None = None
 
@@ -170,6 +172,12 @@ def _apply(row: SummarizerSettings, change: SettingsChange) -> Iterator[str]:
     if change.allows_fork is not None and change.allows_fork != row.allows_fork:
         row.allows_fork = change.allows_fork
         yield f"forks: {'allowed' if change.allows_fork else 'not allowed'}"
+    if change.native_form is not None and change.native_form != row.native_form:
+        yield (
+            f"compaction by the API itself: {NATIVE_WORDS[NativeForm(row.native_form)]} to "
+            f"{NATIVE_WORDS[change.native_form]}"
+        )
+        row.native_form = change.native_form
     if change.model is not None and change.model != row.model:
         yield f"model: {row.model or SESSION_MODEL} to {change.model or SESSION_MODEL}"
         row.model = change.model

@@ -1,4 +1,4 @@
-"""What a team's own compactions may use and spend: key, models, fork, daily cap, own prices. Read side."""
+"""What a team's own compactions may use and spend: key, models, forks, the API's own form, cap, prices. Read side."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from compaction.context.model_names import read_model_name
 from compaction.context.offered_models import find_small_model
 from compaction.context.prices import Price, Rates, price_of
 from compaction.errors import RunError
-from dashboard.models import SummarizerSettings, Team
+from dashboard.models import NativeForm, SummarizerSettings, Team
 from dashboard.runs.team_key import KeyUnreadable, hint_at, open_key
 
 OWN_PRICE_SOURCE = "the team's own price"
@@ -47,6 +47,7 @@ class SummarizerChoice:
     model: str = ""
     small_model: str = ""
     allows_fork: bool = True
+    native_form: NativeForm = NativeForm.OFF
     daily_cap_usd: Decimal = Decimal(5)
     own_prices: Mapping[str, Price] = field(default_factory=dict)
     small_model_as_set: str = ""  # empty: the newest small one on record; NO_SMALL_MODEL: none
@@ -76,6 +77,7 @@ def find_settings(team: Team) -> SummarizerChoice:
         model=stored.model,
         small_model="" if stored.small_model == NO_SMALL_MODEL else stored.small_model or find_small_model(),
         allows_fork=stored.allows_fork,
+        native_form=NativeForm(stored.native_form),
         daily_cap_usd=Decimal(stored.daily_cap_usd),
         own_prices={model: _read_price(model, rates) for model, rates in stored.own_prices.items()},
         small_model_as_set=stored.small_model,

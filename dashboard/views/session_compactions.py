@@ -6,7 +6,7 @@ from dashboard import access
 from dashboard.exports.sessions import export_compactions, export_runs
 from dashboard.models import AgentSession, CompactionKind
 from dashboard.page_request import PageRequest
-from dashboard.pages.compaction_rows import list_session_compactions
+from dashboard.pages.compaction_rows import list_session_compactions, list_session_micro
 from dashboard.pages.keyset import read_place
 from dashboard.pages.run_rows import list_session_runs
 from dashboard.views.exports import read_format, read_part, send_export
@@ -26,9 +26,7 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponseBase:
         "full": list_session_compactions(
             session, CompactionKind.FULL, reads_content=reads_content, before=places["before"]
         ),
-        "micro": list_session_compactions(
-            session, CompactionKind.MICRO, reads_content=reads_content, before=places["micro_before"]
-        ),
+        "micro": list_session_micro(session, reads_content=reads_content, before=places["micro_before"]),
         "runs": list_session_runs(request.actor, session, before=read_number(request.GET.get("runs_before", ""))),
         "failed": list_session_compactions(
             session, CompactionKind.FAILED, reads_content=reads_content, before=places["failed_before"]

@@ -219,6 +219,7 @@ API: dict[str, ApiRow] = {
     "POST /api/v1/prompt/lint": ApiRow(200, 200, 200, 200, keys=RUN_KEYS),
     "POST /api/v1/prompt/reminder": ApiRow(200, 200, 200, 200, keys=RUN_KEYS),
     "POST /api/v1/prompt/layout": ApiRow(200, 200, 200, 200, keys=RUN_KEYS),
+    "POST /api/v1/prompt/micro-plan": ApiRow(200, 200, 200, 200, keys=RUN_KEYS),
     "GET /api/v1/sessions": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
     "GET /api/v1/overview": ApiRow(200, 200, 200, 200, keys=READ_KEYS),
 }
@@ -254,6 +255,7 @@ BODIES: dict[str, dict[str, object]] = {
     "PATCH /api/v1/teams/{slug}/automation": {"mode": "run"},
     "POST prompt_lint": {"request": '{"messages": []}'},
     "POST /api/v1/prompt/lint": {"request": {"messages": []}},
+    "POST /api/v1/prompt/micro-plan": {"messages": [{"role": "user", "content": "hi"}]},
     "POST /api/v1/check": {"model": "claude-sonnet-4-5", "used_tokens": 150000},
     "POST /api/v1/compact": {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "hi"}]},
     "POST /api/v1/ingest/lines": {"sessions": []},

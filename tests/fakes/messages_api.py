@@ -15,13 +15,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from tests.fakes import native_compaction
 from tests.fakes.prompt_cache import CountedPrompt, PromptCache, count_prompt_tokens
-from tests.fakes.replies import GOOD, WRONG_KEY, Ending, Reply, refuse, write_summary
+from tests.fakes.replies import GOOD, NOT_COMPACTED, WRONG_KEY, Ending, Reply, refuse, write_summary
 from tests.fakes.request_rules import find_fault
 
 MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
@@ -103,6 +104,9 @@ class MessagesApi:
         fault = find_fault(request.body, version=version, is_count=request.path == COUNT)
         if fault is not None:
             return refuse(400, "invalid_request_error", fault)
+        refusal = native_compaction.find_refusal(request.body, request.headers.get("anthropic-beta", ""))
+        if refusal is not None:
+            return refusal
         if self.window_tokens and (tokens := count_prompt_tokens(request.body)) > self.window_tokens:
             told = f"prompt is too long: {tokens} tokens > {self.window_tokens} maximum"
             return refuse(400, "invalid_request_error", told)
@@ -220,11 +224,17 @@ class _Message:
     text: str
     prompt: CountedPrompt
     reply: Reply
+    block: dict[str, object] | None = None  # of a conversation that was compacted; then there is no text
 
     @classmethod
     def make(cls, api: MessagesApi, body: dict[str, Any], reply: Reply, number: str) -> Self:
-        text = write_summary(body, reply.leaves_out) if reply.text is None else reply.text
-        return cls(f"msg_{number}", str(body.get("model")), text, api.cache.take(body), reply)
+        is_due = native_compaction.is_due(body) and native_compaction.pauses(body)
+        write = native_compaction.write_content if is_due else write_summary
+        text = write(body, reply.leaves_out) if reply.text is None else reply.text
+        made = cls(f"msg_{number}", str(body.get("model")), text, api.cache.take(body), reply)
+        if not is_due or reply is NOT_COMPACTED:
+            return made
+        return replace(made, block=native_compaction.sign_block(text or None))
 
     @property
     def output_tokens(self) -> int:
@@ -238,11 +248,20 @@ class _Message:
         return blocks
 
     def to_whole(self) -> dict[str, object]:
-        usage = self.prompt.to_usage(self.output_tokens)
-        return self._head() | {"content": self.blocks, "stop_reason": self.reply.stop_reason, "usage": usage}
+        blocks = self.blocks if self.block is None else [self.block]
+        return self._head() | {"content": blocks, "stop_reason": self.stop_reason, "usage": self._count(is_end=True)}
+
+    @property
+    def stop_reason(self) -> str | None:
+        return self.reply.stop_reason if self.block is None else "compaction"
+
+    def _count(self, *, is_end: bool) -> dict[str, object]:
+        if self.block is None:
+            return self.prompt.to_usage(self.output_tokens if is_end else 1)
+        usage = native_compaction.to_usage(self.prompt, self.output_tokens)
+        return usage if is_end else {name: value for name, value in usage.items() if name != "iterations"}
 
     def _head(self) -> dict[str, object]:
-        usage = self.prompt.to_usage(1)
         return {
             "id": self.id,
             "type": "message",
@@ -251,15 +270,20 @@ class _Message:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": usage,
+            "usage": self._count(is_end=False),
         }
 
     def list_events(self) -> Iterator[dict[str, object]]:
         yield {"type": "message_start", "message": self._head()}
-        for index, block in enumerate(self.blocks):
-            yield from self._list_block_events(index, block)
-        delta = {"stop_reason": self.reply.stop_reason, "stop_sequence": None}
-        yield {"type": "message_delta", "delta": delta, "usage": {"output_tokens": self.output_tokens}}
+        delta = {"stop_reason": self.stop_reason, "stop_sequence": None}
+        usage: dict[str, object] = {"output_tokens": self.output_tokens}
+        if self.block is not None:
+            yield from native_compaction.list_block_events(self.block)
+            usage = self._count(is_end=True)
+        else:
+            for index, block in enumerate(self.blocks):
+                yield from self._list_block_events(index, block)
+        yield {"type": "message_delta", "delta": delta, "usage": usage}
         yield {"type": "message_stop"}
 
     def _list_block_events(self, index: int, block: dict[str, object]) -> Iterator[dict[str, object]]:

@@ -25,6 +25,7 @@ class Reply:
     status: int = 200
     error_type: str = ""
     message: str = ""
+    error_code: str = ""  # in the details of the error
     headers: Mapping[str, str] = field(default_factory=dict)
     text: str | None = None
     leaves_out: tuple[str, ...] = ()
@@ -38,17 +39,21 @@ class Reply:
 
     def write_error(self, request_id: str) -> bytes:
         """The body of a refusal."""
-        error = {"type": self.error_type, "message": self.message}
+        error: dict[str, object] = {"type": self.error_type, "message": self.message}
+        if self.error_code:
+            error["details"] = {"error_code": self.error_code}
         return json.dumps({"type": "error", "error": error, "request_id": request_id}).encode()
 
 
 GOOD = Reply()
 
 
-def refuse(status: int, error_type: str, message: str, *, retry_after: str | None = None) -> Reply:
+def refuse(
+    status: int, error_type: str, message: str, *, retry_after: str | None = None, error_code: str = ""
+) -> Reply:
     """An HTTP error in the API's form."""
     headers = {} if retry_after is None else {"retry-after": retry_after}
-    return Reply(status=status, error_type=error_type, message=message, headers=headers)
+    return Reply(status=status, error_type=error_type, message=message, error_code=error_code, headers=headers)
 
 
 WRONG_KEY = refuse(401, "authentication_error", "invalid x-api-key")
@@ -92,6 +97,9 @@ WINDOW_FULL = Reply(stop_reason="model_context_window_exceeded")
 TOOL_CALL = Reply(stop_reason="tool_use", calls_tool=True, text="Let me look at that first.")
 EMPTY = Reply(text="")
 NO_SECTIONS = Reply(text="All is well, carry on.")
+NOT_COMPACTED = Reply(text="Here is what I would do next.")  # a native wish answered like any request
+NULL_BLOCK = Reply(text="")  # the model called a tool instead of summarising
+COMPACTION_UNAVAILABLE = refuse(529, "overloaded_error", "Compaction failed", error_code="compaction_unavailable")
 
 
 def drip(*, pause_seconds: float, pings: int = 1, pieces: int = 8) -> Reply:
@@ -104,7 +112,7 @@ _SECTION = re.compile(r"^(\d)\. ([A-Z][A-Za-z ]+?)(?::.*)?$", re.MULTILINE)
 
 def write_summary(body: Mapping[str, object], leaves_out: tuple[str, ...] = ()) -> str:
     """The sections that the prompt asks for, with the words of the user and the files of the conversation."""
-    said = _list_texts(body)
+    said = list_texts(body)
     prompt = said[-1] if said else ""
     wanted = dict.fromkeys((number, name) for number, name in _SECTION.findall(prompt))
     files = dict.fromkeys(re.findall(r"(?:/[\w.-]+){2,}", json.dumps(body.get("messages"))))
@@ -118,7 +126,8 @@ def write_summary(body: Mapping[str, object], leaves_out: tuple[str, ...] = ()) 
     return "<analysis>\nOldest to newest.\n</analysis>\n\n<summary>\n" + "\n\n".join(written) + "\n</summary>"
 
 
-def _list_texts(body: Mapping[str, object]) -> list[str]:
+def list_texts(body: Mapping[str, object]) -> list[str]:
+    """What the user said, text by text."""
     messages = body.get("messages")
     texts: list[str] = []
     for message in messages if isinstance(messages, list) else []:

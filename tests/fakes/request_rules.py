@@ -1,6 +1,7 @@
 """What the Messages API refuses before any model is asked: missing and unknown fields, turns that do not fit."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 NEW_VERSION = "2026-10-21"
 MOST_MARKERS = 4
@@ -32,7 +33,7 @@ def _find_faults_of_messages(messages: object) -> Iterator[str]:
     if not isinstance(messages, list) or not messages:
         yield "messages: at least one message is required"
         return
-    if messages[0].get("role") != "user":
+    if messages[0].get("role") != "user" and not _opens_with_compaction(messages[0]):
         yield 'messages: first message must use the "user" role'
     asked: set[str] = set()
     for number, message in enumerate(messages):
@@ -48,6 +49,11 @@ def _find_faults_of_messages(messages: object) -> Iterator[str]:
         asked = {block["id"] for block in blocks if block.get("type") == "tool_use"}
     if asked:
         yield f"messages.{len(messages) - 1}: `tool_use` ids were found without `tool_result` blocks immediately after"
+
+
+def _opens_with_compaction(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and bool(content) and content[0].get("type") == "compaction"
 
 
 def _count_markers(body: Mapping[str, object]) -> str | None:

@@ -33,7 +33,7 @@ from dashboard.runs.start import JOB_KIND, cancel_run, start_run
 from dashboard.runs.terminal_words import describe_preview, describe_run, tell_preview, tell_run
 
 KINDS = {kind.value.replace("_", "-"): kind for kind in RunKind}
-SUMMARIZERS = [SummarizerName.EXTRACTIVE.value, SummarizerName.CLAUDE.value]
+SUMMARIZERS = [SummarizerName.EXTRACTIVE.value, SummarizerName.CLAUDE.value, SummarizerName.NATIVE.value]
 LOOK_EVERY_SECONDS = 0.2
 TAKE_AFTER_SECONDS = 3.0  # no worker has come: Plimsoll is not running, so this process does the work
 SHORTEST_PREFIX = 6
