@@ -61,13 +61,14 @@ def _ask_claude(job: JobRun, basis: Basis, template: str) -> Written:
         raise RunRefused("no_key", settings.key_problem or missing)
     versions = SessionNote.objects.filter(session=basis.session, agent_id=basis.agent_id).order_by("-number")
     current = versions.values_list("text", flat=True).first() or ""
-    models = choose_models(basis, RunChoices(summarizer=SummarizerName.CLAUDE), settings)
+    choices = RunChoices(summarizer=SummarizerName.CLAUDE)
+    models = choose_models(basis, choices, settings)
     prompt = write_extraction_prompt(current, template=template)
     request = prepare_plain(Variant.FULL, basis.context.entries, prompt, models)
     # Named, so that the answer is not held against the sections of a summary.
     names = tuple(section.name for section in split_notes(current or template))
     book = NotesBook(job, team, settings)
-    summarizer = open_summarizer(SummarizerName.CLAUDE, basis, book, settings)
+    summarizer = open_summarizer(choices, basis, book, settings)
     answer = summarizer.summarize(replace(request, missing_sections=names), JobMonitor(job))
     check_answer(answer)
     text = read_extraction(answer.text, current, template=template)
