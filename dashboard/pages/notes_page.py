@@ -13,6 +13,7 @@ from dashboard.automation.note_versions import PERSON, find_open_job
 from dashboard.automation.wishes import NotesWriter, find_wish
 from dashboard.models import AgentSession, NotesExtraction, SessionNote
 from dashboard.pages.content_state import ContentState, find_content_state
+from dashboard.pages.transcript_page import entry_url
 
 WRITER_WORDS = {
     NotesWriter.EXTRACTIVE: "quoted without a model",
@@ -54,6 +55,7 @@ class NotesPage:
     diff: TextDiff | None
     diff_from: int | None
     last_entry_uuid: str
+    covered_url: str  # where the transcript tells the last entry they cover
     growth_tokens: int
     writer: NotesWriter
     is_under_way: bool
@@ -88,6 +90,7 @@ def read_notes_page(actor: Actor, session: AgentSession, *, number: int | None =
     text = chosen.text if chosen is not None and reads else ""
     failed = _find_failure(session)
     sections = split_notes(text)
+    covered_uuid = chosen.last_entry_uuid if chosen is not None else ""
     return NotesPage(
         content_state=ContentState.SHOWN if reads and known else state,
         versions=versions,
@@ -98,7 +101,8 @@ def read_notes_page(actor: Actor, session: AgentSession, *, number: int | None =
         sections=sections,
         diff=diff_text(before.text, text) if before is not None and text else None,
         diff_from=before.number if before is not None else None,
-        last_entry_uuid=chosen.last_entry_uuid if chosen is not None else "",
+        last_entry_uuid=covered_uuid,
+        covered_url=entry_url(session.pk, covered_uuid) if covered_uuid and text and session.has_content else "",
         growth_tokens=max(0, session.context_tokens - chosen.context_tokens) if chosen is not None else 0,
         writer=find_wish(session.team).notes_writer,
         is_under_way=find_open_job(session) is not None,

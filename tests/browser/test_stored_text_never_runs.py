@@ -16,11 +16,14 @@ from dashboard.models import (
     CacheBreak,
     CompactionRun,
     EntrySegment,
+    Job,
     ListName,
+    NotesExtraction,
     ObservedCompaction,
     RunAttempt,
     RunRevision,
     SavedView,
+    SessionNote,
     Team,
     Thread,
     User,
@@ -120,6 +123,20 @@ def plant_columns(session: AgentSession, text: str, number: int) -> None:
     AgentSession.objects.filter(pk=session.pk).update(
         external_id=f"{number} {text}"[:200], developer=text[:150], forked_from=text[:200], title=text
     )
+    for version in (1, 2):
+        SessionNote.objects.create(
+            team=session.team,
+            session=session,
+            number=version,
+            text=f"# {text}\n{text}\n{version} {text}",
+            last_entry_uuid=text[:200],
+            writer="person",
+            edited_by_name=text[:150],
+        )
+    failed = Job.objects.create(
+        kind="take_notes", key=f"notes {session.pk}", state="done", finished_at=START, result={"refusal": text}
+    )
+    NotesExtraction.objects.create(session=session, job=failed)
     Thread.objects.filter(session=session).exclude(agent_id="").update(agent_type=text[:200], description=text)
     ApiCall.objects.filter(session=session).update(query_source=short, stop_reason=short, client_version=short)
     conflicts = {"conflicts": [text], "further": [["unexplained", "inferred", text]]}

@@ -48,8 +48,10 @@ def test_page_shows_sections_versions_and_what_changed(session: AgentSession) ->
     client = sign_in("alice")
     assert "No notes were taken of this session yet." in page_of(client, session)
     note(session)
-    note(session, 2, TEXT.replace("Basin 2", "Basin 3"), writer="person", edited_by_name="mia")
+    columns = {"writer": "person", "edited_by_name": "mia", "last_entry_uuid": "u-2"}
+    note(session, 2, TEXT.replace("Basin 2", "Basin 3"), **columns)
     page = page_of(client, session)
+    assert f'href="/sessions/{session.pk}/transcript/?entry=u-2#entry-u-2"' in page
     assert "Basin 3 is drawn." in page
     assert 'Worklog <span class="note">nothing noted' in page
     assert "edited by mia" in page
