@@ -15,6 +15,7 @@ from dashboard.views.compactions import compaction
 from dashboard.views.compare import compare
 from dashboard.views.connect import connect
 from dashboard.views.demo import demo_progress, make_demo, remove_demo
+from dashboard.views.glossary import glossary
 from dashboard.views.health import health, health_live, health_ready
 from dashboard.views.invitations import invitation, invitations, revoke_invitation
 from dashboard.views.jobs import cancel_job, jobs, retry_job
@@ -31,6 +32,7 @@ from dashboard.views.live import (
 )
 from dashboard.views.new_run import new_run
 from dashboard.views.overview import overview
+from dashboard.views.palette import palette_sessions
 from dashboard.views.prompt_lint import prompt_lint
 from dashboard.views.proxy_settings import proxy_settings
 from dashboard.views.resume import resume_download, resume_undo, resume_write
@@ -108,6 +110,8 @@ urlpatterns = [
     path("runs/<int:run_id>/resume/download/", resume_download, name="resume_download"),
     path("runs/<int:run_id>/resume/write/", resume_write, name="resume_write"),
     path("resumed/<int:resumed_id>/undo/", resume_undo, name="resume_undo"),
+    path("glossary/", glossary, name="glossary"),
+    path("palette/sessions", palette_sessions, name="palette_sessions"),
     path("lint/", prompt_lint, name="prompt_lint"),
     path("jobs/", jobs, name="jobs"),
     path("jobs/<int:job_id>/cancel/", cancel_job, name="cancel_job"),

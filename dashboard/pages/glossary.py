@@ -177,6 +177,26 @@ GLOSSARY: dict[str, tuple[str, str]] = {
 }
 
 
+# The term each group begins with.
+_GROUPS = {
+    "window": "The window and its lines",
+    "cache read": "The cache",
+    "compaction": "Compactions",
+    "sub-agent": "Sessions",
+    "measured": "Numbers",
+}
+
+
+def group_terms() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Every term with its meaning, by group."""
+    groups: list[tuple[str, list[tuple[str, str]]]] = []
+    for name in GLOSSARY:
+        if name in _GROUPS:
+            groups.append((_GROUPS[name], []))
+        groups[-1][1].append((name, explain_term(name)))
+    return groups
+
+
 def explain_term(name: str) -> str:
     """The two sentences for a term; a term that is not in the glossary is a mistake of the page."""
     if name not in GLOSSARY:

@@ -1,0 +1,106 @@
+"""The command palette by keyboard, the glossary, and pages on paper."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from dashboard.models import AgentSession, User
+from tests.browser.conftest import Axe, PageErrors, SignIn
+from tests.builders import make_team, make_user
+from tests.recorded_talk import record_talk, write_recorded_talk
+
+NAME = "Charts of the harbour"
+
+
+@pytest.fixture
+def owner(live_url: str) -> User:
+    make_team("Harbour", owner="alice")
+    return make_user("alice")
+
+
+@pytest.fixture
+def session(owner: User) -> AgentSession:
+    return record_talk(owner.memberships.get().team, owner, write_recorded_talk())
+
+
+@pytest.fixture
+def signed_in(page: Page, owner: User, session: AgentSession, sign_in: SignIn) -> Page:
+    sign_in(page, owner)
+    return page
+
+
+def test_palette_is_worked_by_keyboard(signed_in: Page, session: AgentSession, axe: Axe) -> None:
+    signed_in.goto("/glossary/")
+    signed_in.keyboard.press("Control+k")
+    field = signed_in.get_by_role("combobox")
+    expect(field).to_be_focused()
+    expect(signed_in.get_by_role("option", name=NAME)).to_be_visible()
+    assert axe(signed_in) == []
+    signed_in.keyboard.type("harb")
+    expect(signed_in.get_by_role("option")).to_have_count(1)
+    expect(field).to_have_attribute("aria-activedescendant", "palette-option-0")
+    signed_in.keyboard.press("Enter")
+    expect(signed_in).to_have_url(re.compile(rf"/sessions/{session.pk}/$"))
+    signed_in.wait_for_load_state()
+    signed_in.keyboard.press("Control+k")
+    signed_in.keyboard.type("compact this")
+    expect(signed_in.get_by_role("option", selected=True)).to_contain_text("Compact this session")
+    signed_in.keyboard.press("Escape")
+    expect(field).to_be_hidden()
+    signed_in.keyboard.press("Control+k")
+    signed_in.keyboard.type("light and dark")
+    signed_in.keyboard.press("Enter")
+    expect(signed_in.locator("html")).to_have_attribute("data-theme", "dark")
+    signed_in.keyboard.press("Meta+k")
+    signed_in.keyboard.type("page")
+    expect(signed_in.get_by_text("Nothing found.")).to_be_visible()
+    for _ in "page":
+        signed_in.keyboard.press("Backspace")
+    signed_in.keyboard.type("tab:")
+    signed_in.keyboard.press("ArrowDown")
+    expect(signed_in.get_by_role("option", selected=True)).to_contain_text("Tab: Compactions")
+    signed_in.keyboard.press("ArrowUp")
+    signed_in.keyboard.press("ArrowUp")
+    expect(signed_in.get_by_role("option", selected=True)).to_contain_text("Tab: Settings in force")
+    signed_in.keyboard.press("Enter")
+    expect(signed_in).to_have_url(re.compile("/settings/$"))
+
+
+def test_palette_says_when_sessions_cannot_be_asked_for(signed_in: Page, page_errors: PageErrors) -> None:
+    page_errors.expect("Failed to load resource")
+    signed_in.route("**/palette/sessions*", lambda route: route.abort())
+    signed_in.goto("/")
+    signed_in.get_by_role("button", name="Find").click()
+    expect(signed_in.get_by_text("Sessions cannot be looked up right now.")).to_be_visible()
+    expect(signed_in.get_by_role("option", name="Overview")).to_be_visible()
+
+
+def test_keymap_names_the_palette(signed_in: Page) -> None:
+    signed_in.goto("/")
+    signed_in.keyboard.press("?")
+    expect(signed_in.locator("#keymap")).to_contain_text("Find a session, a page or an action")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_glossary_has_no_serious_accessibility_findings(signed_in: Page, axe: Axe, scheme: str) -> None:
+    signed_in.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    signed_in.set_viewport_size({"width": 360, "height": 720})
+    signed_in.goto("/glossary/#term-ttl")
+    assert signed_in.evaluate("document.documentElement.scrollWidth") == 360
+    expect(signed_in.locator("#term-ttl")).to_be_in_viewport()
+    assert axe(signed_in) == []
+
+
+def test_pages_print_without_what_only_works_on_a_screen(signed_in: Page, session: AgentSession) -> None:
+    loss, compaction = session.breaks.all()[0], session.compactions.get()
+    tabs = [f"/sessions/{session.pk}/", f"/sessions/{session.pk}/transcript/"]
+    signed_in.emulate_media(media="print", color_scheme="dark", reduced_motion="reduce")
+    for url in (*tabs, f"/breaks/{loss.pk}/", f"/compactions/{compaction.pk}/", "/breaks/"):
+        signed_in.goto(url)
+        expect(signed_in.get_by_role("heading", level=1)).to_be_visible()
+        for part in (".top", ".tabs", ".foot", ".exports", "form", ".actions"):
+            assert signed_in.locator(part).locator("visible=true").count() == 0, (url, part)
+        assert signed_in.evaluate("getComputedStyle(document.body).color") == "rgb(18, 33, 47)", url
+        moving = signed_in.evaluate("document.getAnimations().filter((each) => each.playState === 'running').length")
+        assert moving == 0, url
