@@ -40,6 +40,7 @@ from dashboard.models import (
     TeamPolicy,
     UnansweredCall,
     User,
+    Webhook,
 )
 
 
@@ -197,6 +198,12 @@ def keys(actor: Actor, slug: str) -> QuerySet[ApiKey]:
     team = require_team(actor, slug, Act.KEEP_KEYS)
     visible = ApiKey.objects.filter(team=team).select_related("owner", "team").order_by("-created_at", "-id")
     return visible if actor.may(Act.MANAGE, team) else visible.filter(owner=actor.user)
+
+
+def webhooks(actor: Actor, slug: str) -> QuerySet[Webhook]:
+    """They reach out of the installation with what happens in the team: for those who manage it."""
+    team = require_team(actor, slug, Act.MANAGE)
+    return Webhook.objects.filter(team=team).select_related("team").order_by("name", "pk")
 
 
 def audit_events(actor: Actor, slug: str) -> QuerySet[AuditEvent]:

@@ -4,12 +4,30 @@ import ipaddress
 import os
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 
 class BadSetting(Exception):
     """A variable holds something Plimsoll cannot use; the message is for the person who set it."""
+
+
+@dataclass(frozen=True)
+class PrivateNetworks:
+    """Networks that are not the public's, and may be reached all the same. Nothing in it: none may."""
+
+    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.networks)
+
+    def holds(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+        return any(address in network for network in self.networks)
+
+
+# Of this machine and of private networks. Link-local ones hold the metadata of clouds: they are named or not reached.
+_ALL_PRIVATE = ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7")
 
 
 def read_text(name: str, default: str = "") -> str:
@@ -78,6 +96,16 @@ def read_service(name: str, default: str) -> str:
     if not usable or parts.query or parts.fragment or "@" in parts.netloc:
         raise BadSetting(f"{name}={text!r}: expected an address such as {default} (plain http only on this machine).")
     return text.rstrip("/")
+
+
+def read_networks(name: str) -> PrivateNetworks:
+    """Networks separated by commas, such as 10.0.0.0/8; "allow" for all private ones."""
+    text = read_text(name)
+    parts = _ALL_PRIVATE if text.lower() == "allow" else [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        return PrivateNetworks(tuple(ipaddress.ip_network(part) for part in parts))
+    except ValueError:
+        raise BadSetting(f"{name}={text!r}: expected networks such as 10.0.0.0/8,192.168.1.5, or allow.") from None
 
 
 def read_folder(name: str, default: Path) -> Path:

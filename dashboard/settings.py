@@ -17,6 +17,7 @@ from dashboard.environment import (
     read_flag,
     read_folder,
     read_int,
+    read_networks,
     read_origin,
     read_places,
     read_secret,
@@ -237,6 +238,7 @@ JOB_KINDS = {
     "answer_crossing": ("dashboard.automation.answer.answer_crossing", "Answer a crossed auto-compact line"),
     "take_notes": ("dashboard.automation.note_taking.take_notes", "Take notes of a session"),
     "make_demo": ("dashboard.demo.making.make_demo", "Make the demo"),
+    "deliver_notice": ("dashboard.hooks.delivery.deliver_notice", "Tell a webhook"),
     "end_stranded_runs": ("dashboard.runs.endings.end_stranded_runs", "End compactions whose job is gone"),
 }
 PAID_SUMMARIZER = "dashboard.runs.claude.open_claude"  # -> compaction.ports.Summarizer
@@ -285,6 +287,10 @@ AXES_ENABLE_ADMIN = False
 # The operator's key serves every team without one of its own. Where it is sent is the operator's alone to say.
 ANTHROPIC_API_KEY = read_text("PLIMSOLL_ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = read_service("PLIMSOLL_ANTHROPIC_BASE_URL", "https://api.anthropic.com")
+
+# --- hooks -----------------------------------------------------------------------------------------------------------
+
+WEBHOOK_PRIVATE = read_networks("PLIMSOLL_WEBHOOK_PRIVATE")  # what webhooks may reach besides the public internet
 
 # --- static files ----------------------------------------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ from dashboard.views.teams import change_content_grant, change_role, new_team, r
 from dashboard.views.theme import theme
 from dashboard.views.thresholds import thresholds, undo_policy_change
 from dashboard.views.upload import upload, upload_part
+from dashboard.views.webhooks import remove_webhook, switch_webhook, try_webhook, webhooks
 
 urlpatterns = [
     path("", overview, name="overview"),
@@ -81,6 +82,10 @@ urlpatterns = [
     path("teams/<slug:slug>/proxy/", proxy_settings, name="proxy_settings"),
     path("teams/<slug:slug>/automation/", automation, name="automation"),
     path("crossings/<int:crossing_id>/dismiss/", dismiss_crossing, name="dismiss_crossing"),
+    path("teams/<slug:slug>/webhooks/", webhooks, name="webhooks"),
+    path("teams/<slug:slug>/webhooks/<int:webhook_id>/test/", try_webhook, name="try_webhook"),
+    path("teams/<slug:slug>/webhooks/<int:webhook_id>/switch/", switch_webhook, name="switch_webhook"),
+    path("teams/<slug:slug>/webhooks/<int:webhook_id>/remove/", remove_webhook, name="remove_webhook"),
     path("teams/<slug:slug>/policy/<int:version>/undo/", undo_policy_change, name="undo_policy_change"),
     path("teams/<slug:slug>/audit/", audit_log, name="audit_log"),
     path("connect/", connect, name="connect"),

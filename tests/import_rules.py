@@ -98,11 +98,13 @@ DOORS = (
             "dashboard.models",
             "compaction",
             "dashboard.jobs.run",
+            "dashboard.hooks",
             "dashboard.ingest",
             "dashboard.policies.in_force",
             "dashboard.runs",
         ),
     ),
+    Door(("dashboard.hooks",), never=("dashboard.views", "dashboard.api", "celery")),
     Door(("dashboard.runs",), never=("dashboard.views", "dashboard.api")),
     Door(
         ("dashboard.live",), never=("dashboard.views", "dashboard.api", "dashboard.ingest", "dashboard.runs", "celery")

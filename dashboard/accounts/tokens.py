@@ -1,11 +1,14 @@
-"""Random texts that open something: only their SHA-256 is stored, they are compared in constant time."""
+"""Random texts that open something: only their SHA-256 is stored, they are compared in constant time.
+
+Secrets that sign are made here too; those are needed again, so they are sealed instead.
+"""
 
 import hashlib
 import hmac
 import secrets
 
 # Each kind of token says what it is, so that logs can mask it and a secret scanner can name it.
-KEY, SIGN_IN_LINK, INVITATION = "plk_", "pls_", "pli_"
+KEY, SIGN_IN_LINK, INVITATION, WEBHOOK_SECRET = "plk_", "pls_", "pli_", "plw_"
 
 
 def make_token(kind: str) -> str:

@@ -37,6 +37,7 @@ from dashboard.api import (
     summarizer,
     teams,
     transcript,
+    webhooks,
 )
 from dashboard.api.auth import KeyAuth, SessionAuth
 from dashboard.ingest.record import TooBusy
@@ -61,6 +62,7 @@ for router in (
     policies.router,
     summarizer.router,
     automation.router,
+    webhooks.router,
     ingest.router,
     client_reports.router,
     pushed_lines.router,

@@ -18,6 +18,8 @@ from dashboard.api.check import find_team
 from dashboard.api.request import ApiRequest
 from dashboard.api.run_schemas import Line, RunRefusal
 from dashboard.api.schemas import Problem
+from dashboard.hooks.callbacks import CallbackWish, attach_callback, read_callback
+from dashboard.hooks.targets import LONGEST_URL, TargetRefused
 from dashboard.models import CompactionRun, RunState, SummarizerName
 from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices
 
@@ -54,6 +56,16 @@ class CompactIn(AgentIn):
     session: Line = Field(
         "", description="Your name for the conversation, under which a run is kept; empty: a new one."
     )
+    callback_url: str = Field(
+        "",
+        max_length=LONGEST_URL,
+        description="Told, signed, when the run ends, however it ends; unused where the answer comes at once. "
+        "https alone, no private address, redirects are not followed.",
+        examples=["https://agent.example/compacted"],
+    )
+    callback_secret: str = Field(
+        "", max_length=200, description="Signs the callback. Empty: one is made, and is in the answer."
+    )
     is_too_long: bool = Field(False, description="The API refused the last call: `auto` then asks no line.")
     is_autonomous: bool = Field(True, description="No person watches: the summary tells the agent to go on by itself.")
 
@@ -74,6 +86,7 @@ class CompactStarted(Schema):
     state: RunState
     url: str = Field(examples=["/api/v1/runs/12"])
     messages_url: str = Field(examples=["/api/v1/runs/12/messages"])
+    callback_secret: str = Field(description="What signs the callback, shown once; empty where none is sent.")
 
 
 class LossPartOut(Schema):
@@ -130,20 +143,27 @@ def compact_agent(request: ApiRequest, body: CompactIn) -> Status[dict[str, Any]
     needed; else a run is started."""
     team, wish, now = find_team(request.auth, body.team, Act.RUN_OWN), body.to_wish(), timezone.now()
     try:
+        callback = read_callback(body.callback_url, body.callback_secret)
+    except TargetRefused as refusal:
+        return Status(422, {"detail": str(refusal)})
+    try:
         if body.summarizer.is_paid and needs_summary(team, wish, now=now):
             choices = RunChoices(
                 summarizer=body.summarizer, instructions=body.instructions, model=body.summarizer_model
             )
             run = start_message_run(request.auth, team, wish, choices, session_id=body.session, now=now)
-            return Status(202, describe_start(run))
+            if callback is not None:
+                attach_callback(run, callback)
+            return Status(202, describe_start(run, callback))
         return Status(200, describe_compacted(compact_messages(team, wish, now=now)))
     except RunError as error:
         return Status(409, {"detail": str(error), "code": error.reason, "figures": {}})
 
 
-def describe_start(run: CompactionRun) -> dict[str, Any]:
-    url = f"/api/v1/runs/{run.pk}"
-    return {"run": run.pk, "state": run.state, "url": url, "messages_url": f"{url}/messages"}
+def describe_start(run: CompactionRun, callback: CallbackWish | None) -> dict[str, Any]:
+    url, secret = f"/api/v1/runs/{run.pk}", callback.secret if callback else ""
+    told = {"run": run.pk, "state": run.state, "url": url, "messages_url": f"{url}/messages"}
+    return {**told, "callback_secret": secret}
 
 
 def describe_compacted(compacted: Compacted) -> dict[str, Any]:

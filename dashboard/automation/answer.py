@@ -14,6 +14,7 @@ from compaction.compactors.outcome import Trigger
 from compaction.errors import AutomaticRunsPaused
 from dashboard.automation.crossings import FRESH_FOR, find_last_crossing, is_armed
 from dashboard.automation.wishes import Wish, find_wish
+from dashboard.hooks.notices import tell_crossing
 from dashboard.jobs.run import JobPostponed, JobRun
 from dashboard.models import AgentSession, ApiCall, AutomaticMode, CompactionRun, LineCrossing, RunKind
 from dashboard.runs.basis import Basis, read_basis
@@ -75,7 +76,7 @@ def _note_crossing(session: AgentSession, mode: AutomaticMode, *, now: datetime)
     calls = ApiCall.objects.filter(session=session, agent_id="").order_by("-number")
     try:
         with transaction.atomic():
-            return LineCrossing.objects.create(
+            crossing = LineCrossing.objects.create(
                 team=session.team,
                 session=session,
                 at=now,
@@ -84,6 +85,8 @@ def _note_crossing(session: AgentSession, mode: AutomaticMode, *, now: datetime)
                 line_tokens=session.auto_line_tokens or 0,
                 answer=mode,
             )
+            tell_crossing(crossing)
+            return crossing
     except IntegrityError:
         return None
 

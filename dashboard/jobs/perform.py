@@ -13,7 +13,15 @@ from django.utils import timezone
 from dashboard.jobs.claim import Claim, claim_next
 from dashboard.jobs.kinds import known_kinds, load_work
 from dashboard.jobs.lease import LeaseKeeper
-from dashboard.jobs.run import JobCancelled, JobFailed, JobPostponed, JobRun, LeaseLost, WorkerStopping
+from dashboard.jobs.run import (
+    AttemptFailed,
+    JobCancelled,
+    JobFailed,
+    JobPostponed,
+    JobRun,
+    LeaseLost,
+    WorkerStopping,
+)
 from dashboard.models import Job, JobState
 
 log = logging.getLogger(__name__)
@@ -59,8 +67,7 @@ def _work(run: JobRun) -> str:
     except LeaseLost:
         return _note_rejection(run.claim)
     except (JobCancelled, JobFailed) as end:
-        state = JobState.CANCELLED if isinstance(end, JobCancelled) else JobState.FAILED
-        return _end(run, state, error=str(end))
+        return _stop(run, end)
     except Exception as error:  # noqa: BLE001 (the edge: whatever a kind of work raises, the worker lives on)
         return _note_crash(run, error)
     return "done"
@@ -74,6 +81,14 @@ def _note_rejection(claim: Claim) -> str:
     """Counted where a person can see it; the row belongs to somebody else, so nothing more is written."""
     Job.objects.filter(pk=claim.job.pk).update(fence_rejections=F("fence_rejections") + 1)
     return "lease lost"
+
+
+def _stop(run: JobRun, end: JobCancelled | JobFailed) -> str:
+    if not isinstance(end, AttemptFailed) or run.claim.job.attempts >= settings.JOB_ATTEMPTS:
+        state = JobState.CANCELLED if isinstance(end, JobCancelled) else JobState.FAILED
+        return _end(run, state, error=str(end))
+    _give_back(run.claim, due_at=timezone.now() + end.pause, last_error=str(end)[:500])
+    return "failed, to be tried again"
 
 
 def _note_crash(run: JobRun, error: Exception) -> str:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
@@ -38,6 +39,15 @@ class JobPostponed(JobStopped):
 
 class JobFailed(Exception):
     """The work itself says that it cannot be done; trying again would not help. The message is for people."""
+
+
+class AttemptFailed(JobFailed):
+    """It could not be done now, and may be later: tried again after `pause`, until its attempts are used up. The
+    message is for people."""
+
+    def __init__(self, sentence: str, *, pause: timedelta) -> None:
+        super().__init__(sentence)
+        self.pause = pause
 
 
 @dataclass

@@ -39,6 +39,7 @@ from dashboard.models.team_hour import ChangedHour, TeamHour
 from dashboard.models.team_policy import TeamPolicy
 from dashboard.models.unanswered_call import UnansweredCall, UnansweredKind
 from dashboard.models.user import User
+from dashboard.models.webhook import HookEvent, RunCallback, Webhook
 
 __all__ = [
     "LEVELS",
@@ -62,6 +63,7 @@ __all__ = [
     "Drop",
     "EntrySegment",
     "FollowedFile",
+    "HookEvent",
     "Invitation",
     "Job",
     "JobState",
@@ -77,6 +79,7 @@ __all__ = [
     "ResumedFile",
     "Role",
     "RunAttempt",
+    "RunCallback",
     "RunKind",
     "RunRevision",
     "RunState",
@@ -97,5 +100,6 @@ __all__ = [
     "UnansweredCall",
     "UnansweredKind",
     "User",
+    "Webhook",
     "sessions_changed",
 ]

@@ -25,6 +25,9 @@ class AuditAction(models.TextChoices):
     SESSION_ALLOWED = "deleted session allowed again"
     KEY_LIMITED = "key limits changed"
     AUTOMATION_CHANGED = "automation changed"
+    WEBHOOK_ADDED = "webhook added"
+    WEBHOOK_SWITCHED = "webhook switched"
+    WEBHOOK_REMOVED = "webhook removed"
     BREAKER_RESET = "breaker reset"
     PASSWORD_CHANGED = "password changed"  # noqa: S105 (the name of an act)
     SIGNED_IN = "signed in"

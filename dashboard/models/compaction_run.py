@@ -105,6 +105,7 @@ class CompactionRun(models.Model):
     # Content: compressed lines of the compacted conversation, and what became of each entry and attachment.
     outcome = models.BinaryField(null=True, blank=True)
     details = models.BinaryField(null=True, blank=True)
+    hook_notes = models.JSONField(default=list, blank=True)  # dashboard.hooks.notes: who was asked, and what they said
     content_removed_at = models.DateTimeField(null=True, blank=True)  # by the team's retention
 
     class Meta:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dashboard import access
 from dashboard.access import Actor
+from dashboard.hooks.notes import HookNote, read_notes
 from dashboard.models import AgentSession, CompactionRun, RunAttempt, RunRevision, RunState
 from dashboard.pages.compaction_page import LossView, MessageList, SummaryView, cut_messages, read_losses, take_apart
 from dashboard.pages.content_state import ContentState
@@ -85,6 +86,7 @@ class RunPage:
     messages: MessageList | None
     losses: LossView | None
     others: tuple[RunRow, ...]
+    hook_notes: tuple[HookNote, ...]
 
     @property
     def shows_content(self) -> bool:
@@ -162,6 +164,7 @@ def read_run(
         messages=cut_messages(traced, first_message, shows_words=shows_content) if traced else None,
         losses=read_losses(_find_losses(shown, result), traced, shows_quotes=shows_content),
         others=_list_others(actor, run, reads_content=reads_content) if row.is_done else (),
+        hook_notes=read_notes(run, shows_words=reads_content),
     )
 
 

@@ -134,7 +134,7 @@ def forget_runs(team: Team, since: datetime, *, now: datetime) -> int:
         revision.losses = forget_quotes(revision.losses)
         revision.save(update_fields=["text", "analysis", "losses"])
     return CompactionRun.objects.filter(pk__in=pks).update(
-        instructions="", outcome=None, details=None, content_removed_at=now
+        instructions="", outcome=None, details=None, hook_notes=[], content_removed_at=now
     )
 
 

@@ -35,6 +35,7 @@ from dashboard.models import (
     PromptShape,
     ResumedFile,
     RunAttempt,
+    RunCallback,
     RunRevision,
     SavedView,
     SessionChange,
@@ -50,6 +51,7 @@ from dashboard.models import (
     ThreadBreaker,
     UnansweredCall,
     User,
+    Webhook,
 )
 
 
@@ -73,6 +75,7 @@ FATES: Mapping[type[Model], Fate] = {
     NotesExtraction: Fate.GOES,
     ObservedCompaction: Fate.GOES,
     RunAttempt: Fate.GOES,
+    RunCallback: Fate.GOES,
     RunRevision: Fate.GOES,
     SessionChange: Fate.GOES,
     SessionHour: Fate.GOES,
@@ -104,6 +107,7 @@ FATES: Mapping[type[Model], Fate] = {
     TeamHour: Fate.STAYS,  # added up again when the hours of a session go
     TeamPolicy: Fate.STAYS,
     User: Fate.STAYS,
+    Webhook: Fate.STAYS,
 }
 
 # The columns that say what somebody said; dashboard.retention.forgetting empties each of them.
@@ -114,7 +118,7 @@ CONTENT: Mapping[type[Model], frozenset[str]] = {
     CapturedRequest: frozenset({"body"}),
     PromptShape: frozenset({"content"}),
     ObservedCompaction: frozenset({"restored", "losses"}),
-    CompactionRun: frozenset({"instructions", "outcome", "details"}),
+    CompactionRun: frozenset({"instructions", "outcome", "details", "hook_notes"}),
     RunRevision: frozenset({"text", "analysis", "losses"}),
     SessionNote: frozenset({"text"}),
 }
@@ -147,6 +151,7 @@ LABELS: Mapping[type[Model], frozenset[str]] = {
     PromptShape: frozenset({"digest", "prints"}),
     ResumedFile: frozenset({"external_id", "path", "digest"}),
     RunAttempt: frozenset({"path", "model", "message_id", "request_id", "failure_code", "failure_sentence"}),
+    RunCallback: frozenset({"url", "sealed_secret", "last_error"}),
     RunRevision: frozenset({"missing_sections", "edited_by_name"}),
     SessionNote: frozenset({"agent_id", "last_entry_uuid", "writer", "edited_by_name"}),
     Thread: frozenset({"agent_id", "agent_type", "model"}),

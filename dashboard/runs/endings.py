@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from compaction.ports import Stage
+from dashboard.hooks.notices import tell_end
 from dashboard.jobs.run import JobRun
 from dashboard.models import CompactionRun, JobState, RunState
 from dashboard.runs.attempt_rows import close_lost_attempts
@@ -38,11 +39,12 @@ def close_run(run_id: int, state: RunState, *, now: datetime, code: str = "", se
 
 
 def settle_run(run_id: int) -> None:
-    """Whatever is still held back for a run that has ended is given back to its day."""
+    """Whatever is still held back for a run that has ended is given back to its day, and whoever waits is told."""
     close_lost_attempts(run_id)
     run = CompactionRun.objects.select_for_update(of=("self",)).select_related("team").get(pk=run_id)
     CompactionRun.objects.filter(pk=run_id).update(reserved_usd=0)
     settle(run.team, now=run.created_at, released_usd=run.reserved_usd)
+    tell_end(run)
 
 
 def list_stranded() -> QuerySet[CompactionRun]:

@@ -16,6 +16,7 @@ from compaction.compactors.run import Outside
 from compaction.errors import CompactionCancelled, RunError
 from compaction.events import Event
 from compaction.ports import Stage
+from dashboard.hooks.run_hooks import RunHooks
 from dashboard.jobs.run import JobCancelled, JobFailed, JobPostponed, JobRun, WorkerStopping
 from dashboard.models import CompactionRun, RunKind, RunState, SummarizerName
 from dashboard.runs.attempt_rows import AttemptBook, close_lost_attempts
@@ -114,7 +115,8 @@ def _summarise(
     models, position = choose_models(basis, choices, settings), _find_position(run, basis)
     request = make_request(basis, choices, models, now=now, position=position)
     summarizer = open_summarizer(choices, basis, book, settings)
-    outcome = compact(basis, choices, request, Outside(summarizer, restore=ContextRestorer(), monitor=monitor))
+    outside = Outside(summarizer, hooks=RunHooks(job, run), restore=ContextRestorer(), monitor=monitor)
+    outcome = compact(basis, choices, request, outside)
     model = basis.model or models.session or models.small or ""
     count = partial(count_entries, summarizer, model=model, prefix_tokens=basis.prefix_tokens, monitor=monitor)
     if basis.before_origin == ESTIMATE and (before_tokens := count(basis.context.entries)) is not None:

@@ -1,4 +1,5 @@
-"""A team's key for the model's API at rest: sealed under a key that is made of the secret key, bound to its team."""
+"""What a team keeps secret at rest, its key for the model's API first: sealed under a key that is made of the secret
+key and of what it is for, bound to its team."""
 
 import os
 
@@ -14,6 +15,7 @@ from dashboard.models import Team
 HINT_LENGTH = 4
 _FORM = b"\x01"  # should the way of sealing ever change, older ones can still be told apart
 _NONCE_BYTES = 12
+MODEL_API = b"plimsoll: keys of teams for the model's API"
 
 
 class KeyUnreadable(RunError):
@@ -28,20 +30,20 @@ class KeyUnreadable(RunError):
         )
 
 
-def seal_key(team: Team, key: str) -> bytes:
+def seal_key(team: Team, key: str, *, purpose: bytes = MODEL_API) -> bytes:
     """The same key sealed twice gives other bytes, and another team's row cannot open it."""
     nonce = os.urandom(_NONCE_BYTES)
-    return _FORM + nonce + _open_box().encrypt(nonce, key.encode(), _name_team(team))
+    return _FORM + nonce + _open_box(purpose).encrypt(nonce, key.encode(), _name_team(team))
 
 
-def open_key(team: Team, sealed: bytes | memoryview) -> str:
+def open_key(team: Team, sealed: bytes | memoryview, *, purpose: bytes = MODEL_API) -> str:
     """Raises KeyUnreadable."""
     data = bytes(sealed)
     nonce, locked = data[1 : 1 + _NONCE_BYTES], data[1 + _NONCE_BYTES :]
     if data[:1] != _FORM or len(nonce) < _NONCE_BYTES:
         raise KeyUnreadable
     try:
-        return _open_box().decrypt(nonce, locked, _name_team(team)).decode()
+        return _open_box(purpose).decrypt(nonce, locked, _name_team(team)).decode()
     except InvalidTag:
         raise KeyUnreadable from None
 
@@ -51,8 +53,8 @@ def hint_at(key: str) -> str:
     return f"…{key[-HINT_LENGTH:]}"
 
 
-def _open_box() -> AESGCM:
-    secret = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"plimsoll: keys of teams for the model's API")
+def _open_box(purpose: bytes) -> AESGCM:
+    secret = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose)
     return AESGCM(secret.derive(settings.SECRET_KEY.encode()))
 
 

@@ -21,6 +21,7 @@ PAGES = (
     "/teams/harbour/keys/",
     "/teams/harbour/invitations/",
     "/teams/harbour/settings/",
+    "/teams/harbour/webhooks/",
     "/teams/harbour/audit/",
     "/jobs/",
     "/api/docs/",

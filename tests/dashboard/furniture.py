@@ -16,6 +16,7 @@ from dashboard.models import (
     Scope,
     Team,
     TeamPolicy,
+    Webhook,
 )
 from tests.builders import make_key, make_session, make_user
 from tests.session_rows import make_breaks, make_compactions, make_run
@@ -31,7 +32,10 @@ def furnish(team: Team) -> dict[str, object]:
     session = make_session(team, f"session of {team.slug}")
     (loss,), (compaction,) = make_breaks(session, 1), make_compactions(session, 1)
     resumed = ResumedFile.objects.create(team=team, origin=session, external_id="resumed", path="/x", size_bytes=1)
+    # An address that is never sent to: trying it ends without a connection.
+    webhook = Webhook.objects.create(team=team, name="furniture", url="https://127.0.0.1/", sealed_secret=b"")
     return {
+        "webhook_id": webhook.pk,
         "resumed_id": resumed.pk,
         "job_id": job.pk,
         "version": policy.version,

@@ -79,7 +79,10 @@ FORMS = (
         rb"whsec_(?:[A-Za-z0-9+]|\\*/){24,64}+={0,2}",
     ),
     _word(
-        "plimsoll-key", "Plimsoll key, sign-in link or invitation", (b"plk_", b"pls_", b"pli_"), rb"pl[ksi]_[\w\-]{43}"
+        "plimsoll-key",
+        "Plimsoll key, sign-in link, invitation or webhook secret",
+        (b"plk_", b"pls_", b"pli_", b"plw_"),
+        rb"pl[ksiw]_[\w\-]{43}",
     ),
     _word(
         "digitalocean-token", "DigitalOcean token", (b"dop_v1_", b"doo_v1_", b"dor_v1_"), rb"do[opr]_v1_[a-f0-9]{64}"

@@ -18,6 +18,7 @@ from dashboard.models import (
     ObservedCompaction,
     PromptShape,
     ResumedFile,
+    RunCallback,
     RunRevision,
     SessionNote,
     Team,
@@ -77,7 +78,9 @@ def furnish(origin: Origin, talk: Conversation) -> AgentSession:
         losses={"parts": [["wishes", 30, 1, 2]], "lost_count": 1, "lost": [{"quote": WORD, "part": "w", "entry": ""}]},
         restored=[{"kind": "file", "name": f"{WORD}.py", "tokens": 7, "entry": "e"}],
     )
-    run = make_run(session, created_at=ended_at, instructions=WORD, details=compress(WORD.encode()))
+    words = {"instructions": WORD, "details": compress(WORD.encode()), "hook_notes": [{"words": WORD}]}
+    run = make_run(session, created_at=ended_at, **words)
+    RunCallback.objects.create(run=run, url="https://hooks.example/", sealed_secret=b"x")
     run.attempts.create(number=1, path="plain")
     RunRevision.objects.create(
         run=run, number=1, text=WORD, analysis=WORD, losses={"parts": [], "lost_count": 1, "lost": [WORD]}

@@ -1,0 +1,1 @@
+"""Tests of hooks: targets, sending, webhooks, what runs ask and tell."""
