@@ -64,8 +64,9 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> Resolver:
 @pytest.fixture
 def private_allowed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> PrivateNetworks:
     monkeypatch.setenv("PLIMSOLL_WEBHOOK_PRIVATE", "allow")
-    settings.WEBHOOK_PRIVATE = read_networks("PLIMSOLL_WEBHOOK_PRIVATE")
-    return settings.WEBHOOK_PRIVATE
+    networks = read_networks("PLIMSOLL_WEBHOOK_PRIVATE")
+    settings.WEBHOOK_PRIVATE = networks
+    return networks
 
 
 @pytest.fixture

@@ -233,7 +233,7 @@ def test_resolver_that_never_answers_is_not_waited_for(monkeypatch: pytest.Monke
 
 
 def test_answer_that_is_not_http_is_told(receiver: RawUpstream) -> None:
-    receiver.script = lambda connection: (connection.send(b"SSH-2.0-x\r\n"), connection.close())[1]
+    receiver.script = lambda connection: connection.send(b"SSH-2.0-x\r\n")
     with pytest.raises(SendFailed, match="not HTTP"):
         post(receiver.url)
 
