@@ -36,7 +36,7 @@ from dashboard.accounts.local import ensure_local_owner
 from dashboard.models import ApiKey, Scope, Team
 owner = ensure_local_owner()
 team = Team.objects.get(is_local=True)
-key, text = create_key(team, owner, name="bench", scopes=[Scope.INGEST], expires_at=None, by=owner)
+key, text = create_key(team, owner, name="bench", scopes=[Scope.INGEST, Scope.READ], expires_at=None, by=owner)
 ApiKey.objects.update(requests_per_minute=0, mib_per_minute=0)
 client = Client()
 client.force_login(owner, backend="django.contrib.auth.backends.ModelBackend")
@@ -143,7 +143,7 @@ async def read_pages(client: aiohttp.ClientSession, place: Place, seen: Seen, ov
 async def run_steady(place: Place, *, rate: int, seconds: int) -> tuple[Seen, Seen]:
     """Requests leave on time, whether or not those before them were answered."""
     sent, pages, over = Seen(), Seen(), asyncio.Event()
-    async with _open_client() as client, asyncio.TaskGroup() as readers:
+    async with open_client() as client, asyncio.TaskGroup() as readers:
         for _ in range(READERS):
             readers.create_task(read_pages(client, place, pages, over))
         async with asyncio.TaskGroup() as group:
@@ -166,7 +166,7 @@ async def run_crowd(place: Place, *, crowd: int, seconds: int) -> tuple[Seen, fl
             await send(client, place, number, sent)
             number += crowd
 
-    async with _open_client() as client:
+    async with open_client() as client:
         async with asyncio.TaskGroup() as group:
             for first in range(crowd):
                 group.create_task(insist(client, 10_000_000 + first))
@@ -193,9 +193,10 @@ async def _wait_for_recovery(client: aiohttp.ClientSession, place: Place) -> flo
     return time.perf_counter() - began
 
 
-def _open_client() -> aiohttp.ClientSession:
+def open_client(connections: int = 0) -> aiohttp.ClientSession:
+    """With so many connections at most; 0: as many as are wanted."""
     timeout = aiohttp.ClientTimeout(total=60)
-    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout)
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=connections), timeout=timeout)
 
 
 @contextmanager

@@ -108,6 +108,11 @@ class Actor:
 NOBODY = Actor(user=None)
 
 
+_MEMBERSHIP = KeptQuery(
+    lambda: Membership.objects.filter(user_id=Open("user"), team_id=Open("team"), user__is_active=True).values_list(
+        "role", "content_grant"
+    )
+)
 _STANDINGS = KeptQuery(
     lambda: (
         Membership.objects.filter(user_id=Open("user"))
@@ -132,12 +137,11 @@ def person(user: User) -> Actor:
 
 def program(key: ApiKey) -> Actor:
     """A key never does more than its owner may do now: a demoted or removed owner takes the key along."""
-    membership = Membership.objects.filter(user=key.owner, team=key.team, user__is_active=True).first()
-    if membership is None:
-        return NOBODY
-    role = Role(membership.role)
-    acts = scope_acts(Scope(scope) for scope in key.scopes) & acts_of(role, content_grant=membership.content_grant)
-    return Actor(user=key.owner, key=key, standings={key.team.slug: Standing(key.team, role, acts)})
+    for told, content_grant in _MEMBERSHIP.read(user=key.owner_id, team=key.team_id):
+        role = Role(told)
+        acts = scope_acts(Scope(scope) for scope in key.scopes) & acts_of(role, content_grant=content_grant)
+        return Actor(user=key.owner, key=key, standings={key.team.slug: Standing(key.team, role, acts)})
+    return NOBODY
 
 
 def scope_acts(scopes: Iterable[Scope]) -> frozenset[Act]:
