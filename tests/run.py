@@ -26,7 +26,8 @@ ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 CORES = os.cpu_count() or 1
 BROWSER = "tests/browser"
-TYPESCRIPT = ROOT / "tests" / "dashboard" / "proxy" / "typescript"
+DASHBOARD = ROOT / "tests" / "dashboard"
+JAVASCRIPT = (DASHBOARD / "proxy" / "typescript", DASHBOARD / "ingest" / "otlp" / "javascript")
 # These start Plimsoll as a process with a database of its own, and wait for it more than they compute.
 OWN_DATABASE = tuple(f"tests/dashboard/test_{name}.py" for name in ("backup", "cli", "supervisor"))
 PROCESSES = ("tests/faults", "tests/upgrades", "tests/test_wheel.py", *OWN_DATABASE)
@@ -41,7 +42,11 @@ class Need:
 
 NEEDS = (
     Need("chromium", find_chromium, "the tests in a browser are skipped"),
-    Need("npm", lambda: _on_path("npm"), "the accessibility tests and the TypeScript SDK are skipped"),
+    Need(
+        "npm",
+        lambda: _on_path("npm"),
+        "the tests of accessibility, of the TypeScript SDK and of JavaScript exporters are skipped",
+    ),
     Need("postgresql", find_postgresql, "the tests run on SQLite alone"),
     Need("redis-server", find_redis, "the tests that need Redis are skipped"),
 )
@@ -76,7 +81,7 @@ def install_missing(run: Run) -> None:
         print(f"{need.package} is missing: {need.without}.")
         if NOTHING_SKIPPED:
             run.failed.append(f"no {need.package}")
-    for folder in (AXE.parents[2], TYPESCRIPT):
+    for folder in (AXE.parents[2], *JAVASCRIPT):
         if not (folder / "node_modules").is_dir() and _on_path("npm"):
             options = ("--prefix", str(folder), "--no-package-lock", "--no-audit", "--no-fund", "--loglevel", "error")
             run.step(f"npm install for {folder.relative_to(ROOT)}", "npm", "install", *options)

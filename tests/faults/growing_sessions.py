@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from tests.compaction.making import make_line
@@ -12,27 +13,28 @@ from tests.faults.installation import Installation
 
 SESSIONS = 4
 TURNS = 60
+START = datetime(2026, 5, 1, 10)  # noqa: DTZ001 (spelt with its Z)
 
 
-def make_sessions(chance: random.Random) -> dict[str, bytes]:
+def make_sessions(chance: random.Random, turns: int = TURNS) -> dict[str, bytes]:
     """By path below the root; each has a compaction, one of them a sub-agent with a file of its own."""
     made = {}
     for number in range(SESSIONS):
         session = f"00000000-0000-4000-8000-{number:012}"
-        made[f"-work-{number % 2}/{session}.jsonl"] = _make_transcript(session, "", chance)
+        made[f"-work-{number % 2}/{session}.jsonl"] = _make_transcript(session, "", chance, turns)
     inner = f"-work-0/{session}/subagents/agent-a1"
-    made[f"{inner}.jsonl"] = _make_transcript(session, "a1", chance)
+    made[f"{inner}.jsonl"] = _make_transcript(session, "a1", chance, turns)
     made[f"{inner}.meta.json"] = json.dumps({"agentType": "Explore", "description": "looks"}).encode()
     return made
 
 
-def _make_transcript(session: str, agent: str, chance: random.Random) -> bytes:
+def _make_transcript(session: str, agent: str, chance: random.Random, turns: int) -> bytes:
     lines, parent, context = [], None, 20_000
-    for turn in range(TURNS):
+    for turn in range(turns):
         name = f"{session[-4:]}{agent}-{turn}"
         told: dict[str, object] = {
             "sessionId": session,
-            "timestamp": f"2026-05-01T10:{turn:02}:00.000Z",
+            "timestamp": f"{START + timedelta(minutes=turn):%Y-%m-%dT%H:%M:%S}.000Z",
             "isSidechain": bool(agent),
             **({"agentId": agent} if agent else {}),
         }
@@ -51,7 +53,7 @@ def _make_transcript(session: str, agent: str, chance: random.Random) -> bytes:
             before = f"a{name}-{block - 1}" if block else f"u{name}"
             lines.append(make_line("assistant", uuid=parent, parentUuid=before, message=said, **told))
         context += 1000
-        if turn == TURNS // 2:
+        if turn == turns // 2:
             metadata = {"trigger": "auto", "preTokens": context}
             boundary = {"subtype": "compact_boundary", "compactMetadata": metadata, "logicalParentUuid": parent}
             lines.append(make_line("system", uuid=f"b{name}", parentUuid=None, **boundary, **told))
