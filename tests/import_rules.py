@@ -13,8 +13,8 @@ PACKAGES = ("dashboard", "compaction")
 DECODERS = tuple(
     f"dashboard.ingest.{name}"
     for name in (
-        *("otlp", "transcripts", "client_hooks", "client_status", "client_json", "pushed_lines"),
-        *("agent_items", "agent_facts", "prompt_shapes"),
+        *("otlp", "transcripts", "client_hooks", "client_status", "client_json", "hostile_json"),
+        *("agent_items", "agent_facts", "prompt_shapes", "pushed_lines"),
         *("observed", "redaction", "segments", "picture", "drawn"),
     )
 )

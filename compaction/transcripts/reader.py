@@ -42,10 +42,20 @@ from compaction.transcripts.values import get_fields, get_items, get_time
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _NO_JSON = msgspec.Raw(b"")
 _SPACE = re.compile(r"[ \t\r\n\x00\ufeff]*")  # JSON's own, plus the NULs of an interrupted write and a byte order mark
-_LENIENT = json.JSONDecoder(strict=False)
 _UNREADABLE = "unreadable"
 _T = TypeVar("_T")
 _SomeStruct = TypeVar("_SomeStruct", bound=msgspec.Struct)
+
+
+class _NoJsonNumber(ValueError):
+    """NaN and Infinity, which Python would read: nobody who reads what is stored could."""
+
+
+def _refuse_constant(name: str) -> object:
+    raise _NoJsonNumber(f"JSON has no number {name}.")
+
+
+_LENIENT = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
 
 
 # The structs below hold no cycles, so the collector need not walk them: gc=False.
@@ -291,7 +301,7 @@ def load_json(data: bytes | memoryview) -> object:
     try:
         return orjson.loads(data)
     except ValueError:
-        return _scrub(json.loads(bytes(data).decode("utf-8", "surrogateescape"), strict=False))
+        return _scrub(_LENIENT.decode(bytes(data).decode("utf-8", "surrogateescape")))
 
 
 def _scrub(value: _T) -> _T:
@@ -343,6 +353,8 @@ def _decode_object(text: str, start: int) -> tuple[Mapping[str, object], int, st
         reason = "The line holds JSON, but not an object."
     except json.JSONDecodeError as error:
         reason = f"Not valid JSON at character {error.pos + 1}: {error.msg}."
+    except _NoJsonNumber as error:
+        reason = str(error)
     except ValueError:
         reason = "A number on this line is too long to read."
     except RecursionError:

@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from compaction.transcripts.reader import encode_json, load_json
 from compaction.transcripts.usage import UsageHead
+from dashboard.ingest.hostile_json import MOST_DIGITS, MOST_VALUES, holds_endless_number, holds_too_much
 
 MOST_ITEMS = 1_000
 _EARLIEST_YEAR, _LATEST_YEAR = 2000, 2200
@@ -120,13 +122,27 @@ _ITEM = msgspec.json.Decoder(Item)
 
 def read_batch(data: bytes) -> list[RawItem]:
     """The items, not looked at yet. Raises ItemRefused where there is no list of them."""
+    if holds_endless_number(data):
+        raise ItemRefused(f"A number in it has more than {MOST_DIGITS:,} digits.")
     try:
-        items = _BATCH.decode(data).items
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ItemRefused(f'Send {{"items": […]}}: {error}.') from error
+        items = _decode_batch(data)
+    except (ValueError, RecursionError) as error:
+        raise ItemRefused(f'Send {{"items": […]}}: {str(error).rstrip(".")}.') from error
     if len(items) > MOST_ITEMS:
         raise ItemRefused(f"Send at most {MOST_ITEMS:,} items at once.")
+    if any(holds_too_much(bytes(item)) for item in items):
+        raise ItemRefused(f"An item holds more than {MOST_VALUES:,} values.")
     return items
+
+
+def _decode_batch(data: bytes) -> list[RawItem]:
+    try:
+        return _BATCH.decode(data).items
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Halves of characters, which many agents write, are forgiven here as everywhere.
+        return _BATCH.decode(encode_json(load_json(data)).encode()).items
 
 
 def read_item(raw: RawItem) -> Item:

@@ -1,10 +1,10 @@
 """JSON that clients send of their own making: one object, a list, or one object a line; texts made safe to keep."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from compaction.transcripts.reader import load_json
 from dashboard.client.status_values import read_time
 from dashboard.ingest.observed import LineProblem
 
@@ -42,7 +42,7 @@ def _read_values(data: bytes) -> Iterator[object]:
 
 def _parse(data: bytes) -> object:
     try:
-        return json.loads(data)
+        return load_json(data)
     except (ValueError, RecursionError):
         return None
 

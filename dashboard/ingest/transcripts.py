@@ -18,6 +18,7 @@ from compaction.transcripts.lines import Line, Position
 from compaction.transcripts.reader import read_line
 from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.transcript import TranscriptReader
+from dashboard.ingest.hostile_json import MOST_DIGITS, MOST_VALUES, holds_endless_number, holds_too_much
 from dashboard.ingest.observed import (
     LineProblem,
     ObservedLine,
@@ -32,9 +33,6 @@ from dashboard.ingest.redaction import Redactor
 NO_SESSION = "line without a session"
 TOO_LONG = "line too long to keep"
 
-LONG_LINE_BYTES = 1024 * 1024
-MOST_VALUES = 100_000  # of one line: each becomes an object of a hundred bytes and more when the line is read
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -267,26 +265,11 @@ def _let_go(lines: Sequence[ObservedLine], since: datetime) -> Iterator[Observed
         yield ObservedLine(forget_words(line.fact)) if at is not None and at < since else line
 
 
-def holds_too_much(raw: bytes) -> bool:
-    """A long text is usual and cheap to read, a million small values are neither."""
-    if len(raw) < LONG_LINE_BYTES or _count_marks(raw, 0, len(raw)) <= MOST_VALUES:
-        return False
-    count, end = 0, 0
-    for text in _STRING.finditer(raw):
-        count += _count_marks(raw, end, text.start())
-        end = text.end()
-        if count > MOST_VALUES:
-            return True
-    return count + _count_marks(raw, end, len(raw)) > MOST_VALUES
-
-
 def _skip_full_line(line: Line) -> SkippedLine:
     reason = f"The line holds more than {MOST_VALUES:,} values."
+    if holds_endless_number(line.raw):
+        reason = f"A number on this line has more than {MOST_DIGITS:,} digits."
     return SkippedLine("too_long", line.number, line.offset, b"", reason, line.size_bytes)
-
-
-def _count_marks(raw: bytes, start: int, end: int) -> int:
-    return raw.count(b",", start, end) + raw.count(b"[", start, end) + raw.count(b"{", start, end)
 
 
 def digest_text(key: bytes, data: bytes) -> str:

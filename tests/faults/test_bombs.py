@@ -1,4 +1,4 @@
-"""S3: bodies made to hurt, against every way in of a running web process: refused or harmless, soon, in little memory.
+"""S3: bodies made to hurt, against every way in of a running web process: refused soon and in little memory.
 
 Time is the process's own on the processor, so that what else runs on the machine does not count.
 """
@@ -26,6 +26,10 @@ WAYS_IN = {
     "OTLP metrics": ("/v1/metrics", JSON),
     "OTLP traces": ("/v1/traces", JSON),
     "OTLP logs, protobuf": ("/v1/logs", PROTOBUF),
+    "items": ("/api/v1/ingest/items", JSON),
+    "check": ("/api/v1/check", JSON),
+    "compact": ("/api/v1/compact", JSON),
+    "prompt": ("/api/v1/prompt/lint", JSON),
 }
 # Objects with a place for the bomb, where nobody looks and where somebody does.
 _OTHER = (
@@ -65,6 +69,18 @@ PLACES = {
         + b"]}]}]}]}",
     ),
     "OTLP logs, protobuf": (_OTHER,),
+    "items": (
+        b'{"items":[{"type":"message","session":"s","id":"m","at":"2026-05-01T10:00:00Z","role":"user",'
+        b'"content":[{"type":"text","text":"a","x":%b}]}]}',
+    ),
+    "check": (
+        b'{"model":"claude-opus-4-5","used_tokens":1,"usage":{"input_tokens":5,"x":%b}}',
+        b'{"model":"claude-opus-4-5","messages":[{"role":"user","content":[{"type":"text","text":"a","x":%b}]}]}',
+    ),
+    "compact": (
+        b'{"model":"claude-opus-4-5","messages":[{"role":"user","content":[{"type":"text","text":"a","x":%b}]}]}',
+    ),
+    "prompt": (b'{"request":{"model":"claude-opus-4-5","messages":[{"role":"user","content":"a"}],"x":%b}}',),
 }
 VALUES = {
     "depth 100,000": b"[" * 100_000 + b"]" * 100_000,
@@ -78,8 +94,8 @@ VALUES = {
     "NUL": b'"a\\u0000b"',
     "a million keys": b"{" + b",".join(b'"k%d":1' % number for number in range(1_000_000)) + b"}",
 }
-# Nobody takes these as they are, but they break nothing: a real conversation may quote them, a client may err.
-REFUSED = {"gzip of 1 GiB", "gzip in gzip", "depth 100,000", "a million keys"}
+REFUSED = {"gzip of 1 GiB", "gzip in gzip", "depth 100,000", "number of a million digits", "NaN", "a million keys"}
+# The others break nothing: a real conversation may quote them (NUL is taken out, half a character replaced).
 
 
 def inflate_to_gib() -> bytes:
@@ -132,7 +148,7 @@ def send(running: Running, way: str, key: str, body: bytes, encoding: str) -> in
 def test_bombs_are_refused_or_harmless_soon_and_in_little_memory(prepared: Path) -> None:
     made = run_plimsoll(prepared, "createowner", "ann", typed="harbour-chart-12\nharbour-chart-12\n")
     assert made.returncode == 0, made.stderr
-    scopes = [part for scope in ("ingest", "read", "content") for part in ("--scope", scope)]
+    scopes = [part for scope in ("ingest", "read", "content", "compact") for part in ("--scope", scope)]
     key = run_plimsoll(prepared, "createkey", "--name", "bomber", *scopes).stdout.strip().splitlines()[-1]
     with running_plimsoll(prepared, "web") as running:
         for way in WAYS_IN:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from compaction.transcripts.reader import load_json
 from compaction.transcripts.values import get_fields, get_items, get_text
+from dashboard.ingest.hostile_json import MOST_DIGITS, holds_endless_number
 from dashboard.ingest.otlp.values import (
     DEEPEST_VALUE,
     Attributes,
@@ -29,8 +30,6 @@ _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2})*")
 _WHOLE_NUMBER = re.compile(r"-?\d{1,20}")
 _LEAST, _MOST = -(2**63), 2**64 - 1
 _DELTA = (1, "AGGREGATION_TEMPORALITY_DELTA")
-_MOST_DIGITS = 4000  # of one number, before anybody spends time on it
-_TOO_MANY_DIGITS = re.compile(rb"\d{%d}" % _MOST_DIGITS)
 
 
 def read_logs(data: bytes) -> Export[LogRecord]:
@@ -88,8 +87,8 @@ def _walk(data: bytes, resources: str, scopes: str, items: str) -> Iterator[tupl
 
 
 def _load(data: bytes) -> _Fields:
-    if _TOO_MANY_DIGITS.search(data):
-        raise Undecodable(f"{NOT_JSON} A number in it has more than {_MOST_DIGITS} digits.")
+    if holds_endless_number(data):
+        raise Undecodable(f"{NOT_JSON} A number in it has more than {MOST_DIGITS:,} digits.")
     try:
         root = load_json(data)
     except (ValueError, RecursionError) as error:

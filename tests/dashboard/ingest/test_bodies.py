@@ -87,6 +87,18 @@ def test_line_of_too_many_values_is_dropped_and_named() -> None:
     assert [len(session.lines) for session in prepared.sessions] == [1]
 
 
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [(b"NaN", "JSON has no number NaN."), (b"9" * 1_000_000, "A number on this line has more than 4,000 digits.")],
+)
+def test_line_with_a_number_that_nobody_can_read_is_counted_and_named(number: bytes, reason: str) -> None:
+    """A text may hold as many digits as it likes."""
+    line = b'{"type":"user","sessionId":"s","message":{"role":"user","content":%b}}\n'
+    prepared = prepare(Piece(line % number + line % (b'"%b"' % (b"9" * 1_000_000)), "numbers", "s"), RULES)
+    assert [(problem.line_number, problem.reason) for problem in prepared.problems] == [(1, reason)]
+    assert prepared.line_count == 2
+
+
 @given(st.binary(max_size=400))
 def test_any_bytes_are_prepared_without_an_error(data: bytes) -> None:
     prepared = prepare(Piece(data, "fuzz", "s"), RULES)
