@@ -13,6 +13,7 @@ from compaction.context.windows import Term
 from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.models import AgentSession, Team
+from dashboard.pages.client_words import ClientWord, read_client_words
 from dashboard.pages.gauge_bar import WINDOW_NOT_KNOWN
 from dashboard.pages.session_page import LinesInForce
 
@@ -93,6 +94,7 @@ class SettingsInForce:
     is_behind: bool
     may_tune: bool
     keeping: "Keeping"
+    client_words: tuple[ClientWord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ def read_settings(actor: Actor, session: AgentSession, in_force: LinesInForce) -
         policy=_read_policy_version(actor, session.team, in_force.settings.version),
         is_behind=session.policy_version != in_force.settings.version,
         may_tune=actor.may(Act.TUNE, session.team),
+        client_words=read_client_words(session),
         keeping=Keeping(
             content_days=in_force.settings.content_days,
             metrics_days=in_force.settings.metrics_days,

@@ -1,16 +1,20 @@
 """Settings in force: every figure with its origin, what the team decided, which lifetime of the cache was seen."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from dashboard import access
+from dashboard.ingest.client_reports import take_in_hooks, take_in_statuses
 from dashboard.models import AgentSession, Team, TeamPolicy
 from dashboard.pages.session_page import read_header
 from dashboard.pages.session_settings import SettingsInForce, read_settings
 from tests.builders import make_session, make_team, make_user
 from tests.session_builders import START, make_calls
+from tests.visitors import read as read_page
+from tests.visitors import sign_in
 
 pytestmark = pytest.mark.django_db
 
@@ -99,3 +103,19 @@ def test_lifetime_is_read_off_the_writes(session: AgentSession, case: str, agent
     (seen,) = read(session).lifetimes
     assert seen.sentence == sentence
     assert seen.thread == ("sub-agents" if agent_id else "main conversation")
+
+
+def test_what_the_client_says_of_itself_is_told_with_its_teller(team: Team) -> None:
+    limits = {"five_hour": {"used_percentage": 42.4, "resets_at": (START + timedelta(hours=2)).timestamp()}}
+    status = {"session_id": "s-2", "model": {"id": "claude-opus-4-5"}, "rate_limits": limits}
+    started = {"session_id": "s-2", "hook_event_name": "SessionStart", "source": "resume", "context_tokens": 91_000}
+    started |= {"prompt_cache_likely_expired": True}
+    take_in_statuses(team, None, json.dumps(status).encode())
+    take_in_hooks(team, None, json.dumps(started).encode())
+    found = read(AgentSession.objects.get(external_id="s-2")).client_words
+    assert [(word.name, word.value, word.teller) for word in found] == [
+        ("Rate limit of five hours", "42% used", "status line"),
+        ("Context at its last start", "91,000 tokens", "hook"),
+        ("Cache at its last start", "probably gone", "hook"),
+    ]
+    assert "As the client says" in read_page(sign_in("vera"), f"/sessions/{AgentSession.objects.get().pk}/settings/")
