@@ -64,7 +64,7 @@ FLEET = (
     Planned("gauge-names", HARBOUR, INES, TIDES, 8.0, ("work", "talk")),
     # yesterday
     Planned("one-cent", HARBOUR, YUKI, BOOKS, 22, ("coffee", "work", "another model", "work", "another model")),
-    Planned("fast-lane", DESK, INES, BOOKING, 25, ("work", "fast mode", "work", "fast mode")),
+    Planned("fast-lane", DESK, INES, BOOKING, 25, ("work", "fast mode", "work", "fast mode"), model=LONG_OPUS),
     Planned("timetable", HARBOUR, TOMAS, TIDES, 27, ("order", "search", "fast"), Way.PROXY, SONNET),
     Planned("statement", HARBOUR, YUKI, BOOKS, 30, ("late", "work", "auto", "work"), agents=_EXPLORE[:1]),
     Planned("updates", DESK, TOMAS, BOOKING, 32, ("work", "update", "work", "restart", "work")),

@@ -137,7 +137,7 @@ class Talk:
         self.write("system", subtype="turn_duration", durationMs=self.random.randrange(9_000, 90_000))
 
     def answer(self, blocks: list[dict[str, Any]], *, stop: str) -> None:
-        self.wait(seconds=2 + 6 * self.random.random())
+        self.wait(seconds=5 + 15 * self.random.random())
         self.call_count += 1
         output = 120 + self.random.randrange(500)
         if self.thinks:
@@ -197,8 +197,9 @@ class Talk:
         """The next call reads only so much of what was cached."""
         self.kept_share, self.miss_reason = kept_share, reason
 
-    def compact(self, trigger: str, *, before_tokens: int | None = None, after_tokens: int = 14_000) -> None:
+    def compact(self, trigger: str, *, before_tokens: int | None = None, after_tokens: int = 11_000) -> None:
         last, self.parent = self.parent, None
+        after_tokens += self.random.randrange(6_000)
         seconds = self.random.randrange(28, 96)
         metadata = {
             "trigger": trigger,

@@ -80,10 +80,10 @@ def _draw_row(row: SessionRow, now: datetime, zone: tzinfo, shown: frozenset[str
     name, model = escape(row.name), escape(session.model)
     place = escape(f"{session.project} · {session.branch}" if session.branch else session.project or "no project")
     left = f' data-seconds-left="{row.warm_seconds}"' if row.warm_seconds else ""
-    demo = ' <span class="badge accent">demo</span>' if row.team.is_demo else ""
+    demo = '<span class="badge accent">demo</span> ' if row.team.is_demo else ""
     first = (
         f'<td class="two"><span class="dot {row.state}" role="img" aria-label="{row.state}" title="{row.state}"></span>'
-        f'<a href="{row.url}" title="{name}">{name}</a>{demo}<small>{place}</small></td>'
+        f'<a href="{row.url}" title="{name}">{name}</a><small>{demo}{place}</small></td>'
     )
     cells = (
         f'<td class="two of-developer">{escape(session.developer) or "not known"}'
