@@ -46,8 +46,9 @@ class Client:
     def turn(self, words: str = "", *, extra: Sequence[Json] = ()) -> None:
         """A prompt with what it is about, and the answer."""
         text = words or say(FOLLOW_UPS, self.project, self.random)
-        quoted = f"\n\n{write_code(self.project, self.random, 900)}"
-        self.messages.append({"role": "user", "content": [{"type": "text", "text": text + quoted}, *extra]})
+        quoted = write_code(self.project, self.random, 900)
+        blocks = [{"type": "text", "text": text}, {"type": "text", "text": quoted}, *extra]
+        self.messages.append({"role": "user", "content": blocks})
         self.call()
 
     def call(self) -> None:
@@ -171,8 +172,9 @@ def _choose_tool(client: Client) -> None:
 
 
 def _rewrite_message(client: Client) -> None:
-    first = client.messages[0]["content"][0]
-    client.messages[0] = {"role": "user", "content": [{"type": "text", "text": f"(edited) {first['text']}"}]}
+    first, *rest = client.messages[0]["content"]
+    edited = {"type": "text", "text": f"(edited) {first['text']}"}
+    client.messages[0] = {"role": "user", "content": [edited, *rest]}
 
 
 def _load_tool(client: Client) -> None:

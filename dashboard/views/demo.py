@@ -41,7 +41,8 @@ def remove_demo(request: PageRequest) -> HttpResponse:
 def demo_progress(request: PageRequest) -> HttpResponse:
     """How far it has come, for the notice. An overview that waits for the first session is loaded again with it."""
     notice = describe_demo(request.actor, current_team(request, request.actor))
-    response = render(request, "demo/_progress.html", {"demo": notice})
-    if "waiting" in request.GET and (notice is None or notice.made_count):
+    is_waiting = "waiting" in request.GET
+    response = render(request, "demo/_progress.html", {"demo": notice, "is_waiting": is_waiting})
+    if is_waiting and (notice is None or notice.made_count):
         response["HX-Refresh"] = "true"
     return response
