@@ -23,6 +23,7 @@ _STEP_OF_STAGE = {
 }
 _STEPS = (_QUEUED, _PREPARING, _WRITING, _CHECKING, _RESTORING)
 _MICRO_STEPS = (_QUEUED, _CLEARING)
+_PAID = frozenset(name for name in SummarizerName if name.is_paid)
 _LONG_WAIT_SECONDS = 15
 
 
@@ -85,7 +86,7 @@ def _find_place(run: CompactionRun, labels: tuple[str, ...]) -> int:
 def _find_note(run: CompactionRun, elapsed_seconds: int) -> str:
     if run.state == RunState.QUEUED and elapsed_seconds >= _LONG_WAIT_SECONDS:
         return f"No worker has taken it for {say_seconds(elapsed_seconds)}. It starts as soon as one is free."
-    if run.stage == Stage.SUMMARISING and SummarizerName(run.summarizer).is_paid and not run.written_tokens:
+    if run.stage == Stage.SUMMARISING and run.summarizer in _PAID and not run.written_tokens:
         return "The model has the conversation and has not answered yet."
     return ""
 
