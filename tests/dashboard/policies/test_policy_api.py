@@ -52,7 +52,7 @@ REFUSED: list[tuple[int, str, dict[str, Any]]] = [
     (409, "olga changed the policy meanwhile", {"base_version": 0, "thresholds": {}}),
     (422, "below the warning line", {"base_version": 1, "thresholds": {"error_margin_tokens": 50_000}}),
     (422, "from 0 to 100,000,000", {"base_version": 1, "thresholds": {"reserve_tokens": -1}}),
-    (422, "must be a whole number", {"base_version": 1, "thresholds": {"window_tokens": 10**30}}),
+    (422, "exceeded maximum size", {"base_version": 1, "thresholds": {"window_tokens": 10**30}}),
     (422, "from 1 to 100", {"base_version": 1, "thresholds": {"auto_percent": 1e300}}),
     (422, "Give the model", {"base_version": 1, "thresholds": {"models": {"": {"auto_percent": 5}}}}),
     (422, "Extra inputs", {"base_version": 1, "thresholds": {"colour": "red"}}),

@@ -47,7 +47,7 @@ def test_words_are_found_in_every_place_that_keeps_them_before_they_go() -> None
     assert find_word(origin.team) == sorted(
         {
             *("dashboard_agentsession.title", "dashboard_thread.description", "dashboard_capturedrequest.body"),
-            "dashboard_sessionnote.text",
+            *("dashboard_sessionnote.text", "dashboard_compactionrun.hook_notes"),
             *("dashboard_entrysegment.content", "dashboard_entrysegment.facts", "dashboard_promptshape.content"),
             *("dashboard_observedcompaction.losses", "dashboard_observedcompaction.restored"),
             *("dashboard_compactionrun.instructions", "dashboard_compactionrun.details"),
@@ -171,8 +171,10 @@ def test_a_new_decision_is_not_applied_within_its_first_hour() -> None:
     assert ApiCall.objects.count() == 2
 
 
-@pytest.mark.skipif("connection.vendor != 'sqlite'")
 def test_text_search_finds_no_forgotten_title() -> None:
+    """SQLite alone keeps an index of words beside the table."""
+    if connection.vendor != "sqlite":
+        return
     origin = make_origin()
     send(origin, make_talk(at=LONG_AGO))
     count = "SELECT count(*) FROM dashboard_session_search WHERE dashboard_session_search MATCH %s"

@@ -74,7 +74,9 @@ def watched(machine: Machine, *, follows: bool = False) -> Iterator[None]:
         yield
     finally:
         _is_recording = False
-    own = (str(machine.root), sys.prefix, sys.base_prefix, str(configured.ASSETS), str(configured.DATA), *TZPATH)
+    own = [str(machine.root), sys.prefix, sys.base_prefix, str(configured.ASSETS), str(configured.DATA), *TZPATH]
+    if sys.pycache_prefix:
+        own.append(sys.pycache_prefix)
     for event, place, flags in _seen:
         if isinstance(place, int):  # a descriptor that was opened before
             continue
