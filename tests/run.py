@@ -55,6 +55,7 @@ NEEDS = (
 def main() -> int:
     began = time.monotonic()
     signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # where it was ignored, as in the background of a shell
     os.chdir(ROOT)
     with tempfile.TemporaryDirectory(prefix="plimsoll-bytecode-", ignore_cleanup_errors=True) as bytecode:
         # Also where bytecode beside the sources is not wanted: compiled once for the many processes of a run.
