@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import FrameType, MappingProxyType
 
@@ -100,7 +99,7 @@ def check_sources(run: Run) -> None:
 
 
 def run_suite(run: Run) -> None:
-    """Two lanes at a time, as many as most machines have cores: what waits for processes and pages keeps its time."""
+    """Two lanes, as many as most machines have cores. What waits for processes comes last, when one core is free."""
     with ExitStack() as stack:
         postgresql: dict[str, str] = {}
         faults: dict[str, str] = {}
@@ -109,22 +108,20 @@ def run_suite(run: Run) -> None:
             # tests/faults makes databases of its own on this server.
             postgresql, faults = {"PLIMSOLL_TEST_DATABASE_URL": url}, {"PLIMSOLL_TEST_POSTGRESQL_URL": url}
         elsewhere = tuple(f"--ignore={name}" for name in (BROWSER, *PROCESSES))
-        on_sqlite = partial(_run_pytest, run, "pytest on SQLite", elsewhere, spread=spread(CORES // 2, "loadfile"))
 
-        def check_and_repeat() -> None:
+        def begin_with_sqlite() -> None:
+            _run_pytest(run, "pytest on SQLite", elsewhere, spread=spread(CORES // 2, "loadfile"))
+            _run_pytest(run, "pytest with processes", PROCESSES, spread=spread(2, "loadgroup"), environment=faults)
+
+        def begin_with_checks() -> None:
             check_sources(run)
             if postgresql:
                 repeated = ("tests/dashboard", *elsewhere)
                 _run_pytest(run, "pytest on PostgreSQL", repeated, environment=postgresql)
-
-        run.side_by_side(on_sqlite, check_and_repeat)
-        run.side_by_side(
-            partial(
-                _run_pytest, run, "pytest with processes", PROCESSES, spread=spread(2, "loadgroup"), environment=faults
-            ),
             # Playwright keeps an event loop in its process, in which other tests could not run asynchronous views.
-            partial(_run_pytest, run, "pytest in the browser", (BROWSER,)),
-        )
+            _run_pytest(run, "pytest in the browser", (BROWSER,))
+
+        run.side_by_side(begin_with_sqlite, begin_with_checks)
 
 
 def spread(processes: int, unit: str) -> tuple[str, ...]:
