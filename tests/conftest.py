@@ -16,7 +16,9 @@ from tests.fakes.messages_api import MessagesApi
 
 def pytest_configure() -> None:
     # Other tests run beside these: how long one example took says nothing about the code.
-    hypothesis.settings.register_profile("side by side", deadline=None)
+    hypothesis.settings.register_profile(
+        "side by side", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
     hypothesis.settings.load_profile("side by side")
     # The real hasher is slow on purpose; hundreds of test accounts need a quick one.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
