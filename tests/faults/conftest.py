@@ -11,7 +11,7 @@ import pytest
 from tests.dashboard.running import run_plimsoll
 from tests.faults.brokers import Broker, FolderBroker, RedisBroker
 from tests.faults.databases import Database, PostgresqlDatabase, SqliteDatabase, database_url, run_on_server
-from tests.faults.figures import HEADING, Figures
+from tests.faults.figures import HEADING, IS_LONG, Figures
 from tests.faults.installation import Installation
 from tests.services import find_postgresql, find_redis, started_postgresql
 
@@ -40,7 +40,8 @@ def migrated_postgresql(postgresql: str, tmp_path_factory: pytest.TempPathFactor
     return postgresql
 
 
-@pytest.fixture(params=["SQLite, files", "PostgreSQL, Redis"])
+# All of it twice takes longer than a run of the suite should: PLIMSOLL_TEST_LONG=1 does both, a few tests ask for both.
+@pytest.fixture(params=["SQLite, files", "PostgreSQL, Redis"] if IS_LONG else ["SQLite, files"])
 def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
     data = tmp_path / "data"
     database: Database
