@@ -114,7 +114,10 @@ def page(browser: Browser, live_url: str, page_errors: PageErrors) -> Iterator[P
     context.set_default_timeout(10_000)
     seen = page_errors.seen
     context.on("weberror", lambda error: seen.append(f"script error: {error.error}"))
-    context.on("console", lambda message: seen.append(message.text) if message.type == "error" else None)
+    context.on(
+        "console",
+        lambda message: seen.append(f"{message.text} {message.location}") if message.type == "error" else None,
+    )
     context.on("request", lambda request: _note_foreign(request.url, live_url, seen))
     yield context.new_page()
     context.close()

@@ -50,7 +50,7 @@ def signed_in(page: Page, team: Team, sign_in: SignIn) -> Page:
 
 
 def wait_for_charts(page: Page) -> None:
-    page.wait_for_function("[...document.querySelectorAll('.chart-area')].every((area) => area.matches('.drawn'))")
+    expect(page.locator(".chart-area:not(.drawn)")).to_have_count(0)
 
 
 def test_ledger_is_narrowed_and_its_export_has_the_same_totals(signed_in: Page) -> None:

@@ -48,7 +48,23 @@ def test_overlay_lists_the_keys_that_work_here(styleguide: Page) -> None:
     overlay = styleguide.get_by_role("dialog", name="Keyboard")
     expect(overlay).to_be_visible()
     listed = [" ".join(keys.split()) for keys in overlay.locator("dt").all_inner_texts()]
-    assert listed == ["g o", "g s", "g b", "g c", "g t", "g j", "g h", "/", "Esc", "j", "k", "Enter", "t", "?"]
+    assert listed == [
+        "g o",
+        "g s",
+        "g b",
+        "g c",
+        "g t",
+        "g j",
+        "g h",
+        "/",
+        "Esc",
+        "j",
+        "k",
+        "Enter",
+        "Ctrl K",
+        "t",
+        "?",
+    ]
     styleguide.keyboard.press("?")
     expect(overlay).to_be_hidden()
 
