@@ -116,7 +116,8 @@ def run_suite(run: Run) -> None:
         def begin_with_checks() -> None:
             check_sources(run)
             if postgresql:
-                repeated = ("tests/dashboard", *elsewhere)
+                # Kept, as the server goes anyway: threads that answer pages hold their connection as long as they live.
+                repeated = ("tests/dashboard", "--reuse-db", *elsewhere)
                 _run_pytest(run, "pytest on PostgreSQL", repeated, environment=postgresql)
             # Playwright keeps an event loop in its process, in which other tests could not run asynchronous views.
             _run_pytest(run, "pytest in the browser", (BROWSER,))

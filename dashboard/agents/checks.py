@@ -54,12 +54,7 @@ class Check:
 def check_session(session: AgentSession, *, now: datetime) -> Check:
     """A session that is known here, by its stored size. Its words are read only where the answer depends on them."""
     policy = find_policy(session.team)
-    in_use = ModelInUse(
-        session.model,
-        client_version=session.client_version or None,
-        reported_window_tokens=session.reported_window_tokens,
-    )
-    lines = draw_lines(policy.lines_policy, in_use) if session.model else None
+    lines = policy.draw_session_lines(session)
     reading = read_level(lines, session.context_tokens)
 
     def count_clearable() -> int | None:

@@ -76,11 +76,12 @@ def compact_messages(team: Team, wish: Wish, *, now: datetime) -> Compacted:
             return work.follow_chain()
 
 
-def needs_summary(team: Team, wish: Wish, *, now: datetime) -> bool:
-    """Whether a summary would be written: always for `full`, for `auto` only where clearing does not do."""
-    if wish.kind is not CompactKind.AUTO:
-        return wish.kind is CompactKind.FULL
-    return compact_messages(team, wish, now=now).outcome is not None
+def compact_at_once(team: Team, wish: Wish, *, with_model: bool, now: datetime) -> Compacted | None:
+    """None where a model is to write a summary: always for `full`, for `auto` only where clearing does not do."""
+    if with_model and wish.kind is CompactKind.FULL:
+        return None
+    compacted = compact_messages(team, wish, now=now)
+    return None if with_model and compacted.outcome is not None else compacted
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ from dashboard.api import (
     webhooks,
 )
 from dashboard.api.auth import KeyAuth, SessionAuth
+from dashboard.api.request import BadQuestion
 from dashboard.ingest.record import TooBusy
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.settings_changes import BadChoice
@@ -126,8 +127,8 @@ def refuse_choices(request: HttpRequest, error: BadChoice) -> HttpResponse:
     return api.create_response(request, {"detail": str(error)}, status=422)
 
 
-@api.exception_handler(check.BadQuestion)
-def refuse_question(request: HttpRequest, error: check.BadQuestion) -> HttpResponse:
+@api.exception_handler(BadQuestion)
+def refuse_question(request: HttpRequest, error: BadQuestion) -> HttpResponse:
     return api.create_response(request, {"detail": str(error)}, status=422)
 
 

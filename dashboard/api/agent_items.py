@@ -4,7 +4,8 @@ from typing import Any
 
 from ninja import Query, Router, Schema, Status
 
-from dashboard.api.ingest import find_team
+from dashboard.access import Act
+from dashboard.api.named_team import find_team
 from dashboard.api.pushed_lines import PushPlace
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import Problem
@@ -102,7 +103,7 @@ def send_items(request: ApiRequest, place: Query[PushPlace]) -> ItemsTaken | Sta
     """Sessions, prompts, calls, messages and compactions of any agent, in any order. Each item is taken or refused by
     itself; ids are your own, so that what is sent again is known."""
     try:
-        origin = Origin(find_team(request, place.team), acting_user(request), SOURCE)
+        origin = Origin(find_team(request, place.team, Act.INGEST), acting_user(request), SOURCE)
         raws = read_batch(_read_body(request))
     except BodyRefused as refusal:
         return Status(refusal.status, {"detail": str(refusal)})

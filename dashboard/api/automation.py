@@ -9,7 +9,7 @@ from pydantic import ConfigDict
 
 from dashboard import access
 from dashboard.access import Act
-from dashboard.api.check import find_team
+from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.run_schemas import Line
 from dashboard.api.schemas import Input, Problem
@@ -76,7 +76,7 @@ def change_automation(request: ApiRequest, slug: str, body: AutomationIn) -> obj
 @router.get("/suggestions", response={200: SuggestionsOut, **REFUSALS, 422: Problem})
 def list_team_suggestions(request: ApiRequest, asked: Query[SuggestionsAsked]) -> dict[str, object]:
     """Sessions above their auto-compact line that nothing was done about, newest first."""
-    team = find_team(request.auth, asked.team, Act.SEE)
+    team = find_team(request, asked.team, Act.SEE)
     found = list_suggestions(request.auth, team, now=timezone.now())
     names = ("at", "used_tokens", "line_tokens", "answer", "session_id")
     return {

@@ -10,10 +10,11 @@ from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.agents.checks import Check, check_question, check_session
 from dashboard.api.agent_schemas import AgentIn, Model, Tokens
-from dashboard.api.request import ApiRequest
+from dashboard.api.named_team import find_team
+from dashboard.api.request import ApiRequest, BadQuestion
 from dashboard.api.run_schemas import Line
 from dashboard.api.schemas import Problem
-from dashboard.models import AgentSession, Team
+from dashboard.models import AgentSession
 
 router = Router(tags=["agents"])
 
@@ -80,12 +81,8 @@ def check_agent(request: ApiRequest, body: CheckIn) -> dict[str, object]:
         return describe_check(check_session(find_session(request.auth, body.session), now=now))
     if body.model is None or (body.usage is None and body.used_tokens is None and not body.messages):
         raise BadQuestion("Send `session`, or `model` with `usage`, `messages` or `used_tokens`.")
-    team = find_team(request.auth, body.team)
+    team = find_team(request, body.team, Act.SEE, Act.RUN_OWN)  # a key that may only compact asks before it does
     return describe_check(check_question(team, body.to_question(body.model, used_tokens=body.used_tokens), now=now))
-
-
-class BadQuestion(Exception):
-    """What is asked cannot be answered; the message is for the caller."""
 
 
 def describe_check(check: Check) -> dict[str, object]:
@@ -107,19 +104,6 @@ def describe_check(check: Check) -> dict[str, object]:
         "sentence": advice.sentence,
         "policy_version": check.policy_version,
     }
-
-
-def find_team(actor: Actor, slug: str | None, *acts: Act) -> Team:
-    """The one team whose lines count: named, or the only one there is."""
-    wanted = acts or (Act.SEE, Act.RUN_OWN)  # a key that may only compact asks before it does
-    if slug:
-        act = next((act for act in wanted if actor.may_anywhere(act)), wanted[0])
-        return access.require_team(actor, slug, act)
-    teams = {team.pk: team for act in wanted for team in access.teams(actor, act)}
-    if len(teams) == 1:
-        return next(iter(teams.values()))
-    access.require_anywhere(actor, wanted[-1])
-    raise BadQuestion("You are in several teams: name the one whose lines count as `team`.")
 
 
 def find_session(actor: Actor, named: str) -> AgentSession:

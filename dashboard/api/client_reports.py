@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 from ninja import Query, Router, Schema, Status
 
-from dashboard.api.ingest import Name, find_team
+from dashboard.access import Act
+from dashboard.api.ingest import Name
+from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import Problem
 from dashboard.ingest.bodies import MIB, BodyRefused, unpack_body
@@ -55,7 +57,7 @@ def _take_in(
     request: ApiRequest, place: ReportPlace, take_in: Callable[[Team, User | None, bytes], Taken]
 ) -> Status[None] | Status[dict[str, str]]:
     try:
-        team = find_team(request, place.team)
+        team = find_team(request, place.team, Act.INGEST)
         taken = take_in(team, acting_user(request), _read_body(request))
     except BodyRefused as refusal:
         return Status(refusal.status, {"detail": str(refusal)})

@@ -11,10 +11,10 @@ from compaction.compactors.outcome import Fate
 from compaction.errors import RunError
 from compaction.transcripts.messages import find_index
 from dashboard.access import Act
-from dashboard.agents.message_compaction import Compacted, CompactKind, Wish, compact_messages, needs_summary
+from dashboard.agents.message_compaction import Compacted, CompactKind, Wish, compact_at_once
 from dashboard.agents.message_runs import start_message_run
 from dashboard.api.agent_schemas import AgentIn, Message, Model
-from dashboard.api.check import find_team
+from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest
 from dashboard.api.run_schemas import Line, RunRefusal
 from dashboard.api.schemas import Problem
@@ -141,23 +141,22 @@ class CompactOut(Schema):
 def compact_agent(request: ApiRequest, body: CompactIn) -> Status[dict[str, Any]]:
     """Without a model at once, and nothing of it is stored. With one, `auto` still answers at once where no summary is
     needed; else a run is started."""
-    team, wish, now = find_team(request.auth, body.team, Act.RUN_OWN), body.to_wish(), timezone.now()
+    team, wish, now = find_team(request, body.team, Act.RUN_OWN), body.to_wish(), timezone.now()
     try:
         callback = read_callback(body.callback_url, body.callback_secret)
     except TargetRefused as refusal:
         return Status(422, {"detail": str(refusal)})
     try:
-        if body.summarizer.is_paid and needs_summary(team, wish, now=now):
-            choices = RunChoices(
-                summarizer=body.summarizer, instructions=body.instructions, model=body.summarizer_model
-            )
-            run = start_message_run(request.auth, team, wish, choices, session_id=body.session, now=now)
-            if callback is not None:
-                attach_callback(run, callback)
-            return Status(202, describe_start(run, callback))
-        return Status(200, describe_compacted(compact_messages(team, wish, now=now)))
+        compacted = compact_at_once(team, wish, with_model=body.summarizer.is_paid, now=now)
+        if compacted is not None:
+            return Status(200, describe_compacted(compacted))
+        choices = RunChoices(summarizer=body.summarizer, instructions=body.instructions, model=body.summarizer_model)
+        run = start_message_run(request.auth, team, wish, choices, session_id=body.session, now=now)
     except RunError as error:
         return Status(409, {"detail": str(error), "code": error.reason, "figures": {}})
+    if callback is not None:
+        attach_callback(run, callback)
+    return Status(202, describe_start(run, callback))
 
 
 def describe_start(run: CompactionRun, callback: CallbackWish | None) -> dict[str, Any]:

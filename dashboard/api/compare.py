@@ -9,8 +9,8 @@ from ninja.errors import HttpError
 
 from dashboard import access
 from dashboard.access import Act
-from dashboard.api.ledger import find_team
 from dashboard.api.listing import find_session
+from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
 from dashboard.pages.comparison import Comparison, Scope, Side, compare_periods, compare_sessions
@@ -78,9 +78,8 @@ def compare_two_periods(request: ApiRequest, asked: Query[PeriodsCompared]) -> d
         "other_to": asked.other_last_day,
     }
     query = {name: day.isoformat() for name, day in named.items() if day}
-    scope = Scope(
-        find_team(request, asked.team), asked.project.replace("\x00", ""), asked.developer.replace("\x00", "")
-    )
+    team = find_team(request, asked.team, Act.SEE)
+    scope = Scope(team, asked.project.replace("\x00", ""), asked.developer.replace("\x00", ""))
     first, second, is_before = read_periods(query, zone=zone, now=timezone.now())
     return _describe(compare_periods(request.auth, scope, first, second, is_before=is_before))
 

@@ -5,14 +5,13 @@ from typing import Annotated
 
 from ninja import Field, Query, Router, Schema, Status
 
-from dashboard import access
 from dashboard.access import Act
+from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import Problem
 from dashboard.ingest.bodies import BodyRefused, unpack_body
 from dashboard.ingest.intake import Origin
 from dashboard.ingest.uploads import NothingReadable, Upload, UploadResult, take_in_upload
-from dashboard.models import Team
 
 router = Router(tags=["ingest"])
 
@@ -95,7 +94,7 @@ class TranscriptTaken(Schema):
 def send_transcript(request: ApiRequest, place: Query[TranscriptPlace]) -> Status[Mapping[str, object]]:
     """Lines of a Claude Code transcript, in any order and in any pieces that end at line ends."""
     try:
-        origin = Origin(find_team(request, place.team), acting_user(request), "api")
+        origin = Origin(find_team(request, place.team, Act.INGEST), acting_user(request), "api")
         data = read_lines(request)
     except BodyRefused as refusal:
         return Status(refusal.status, {"detail": str(refusal)})
@@ -105,17 +104,6 @@ def send_transcript(request: ApiRequest, place: Query[TranscriptPlace]) -> Statu
     except NothingReadable as refusal:
         return Status(422, {"detail": str(refusal)})
     return Status(200, spell_result(result))
-
-
-def find_team(request: ApiRequest, slug: str | None) -> Team:
-    """The one team the caller may send to, or the one it names."""
-    if slug:
-        return access.require_team(request.auth, slug, Act.INGEST)
-    teams = [team for team in access.teams(request.auth, Act.INGEST) if not team.is_demo]
-    if len(teams) == 1:
-        return teams[0]
-    access.require_anywhere(request.auth, Act.INGEST)
-    raise BodyRefused(422, "You may send to several teams: name one with ?team=.")
 
 
 def read_lines(request: ApiRequest) -> bytes:

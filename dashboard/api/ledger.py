@@ -11,9 +11,9 @@ from ninja.errors import HttpError
 from compaction.cache.causes import CAUSES
 from dashboard import access
 from dashboard.access import Act
+from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
-from dashboard.models import Team
 from dashboard.pages.ledger_filters import GroupName, LedgerFilters
 from dashboard.pages.ledger_totals import EvidenceSum, Ledger, read_ledger
 from dashboard.person_zone import find_zone
@@ -98,16 +98,8 @@ def read_break_ledger(request: ApiRequest, asked: Query[LedgerAsked]) -> dict[st
         "avoidable": "yes" if asked.avoidable else "",
         **{name: getattr(asked, name) for name in ("by", "cause", "evidence", "project", "developer", "model")},
     }
-    team = find_team(request, asked.team)
+    team = find_team(request, asked.team, Act.SEE)
     return _describe(read_ledger(request.auth, LedgerFilters.read(query, team, zone=zone, now=timezone.now())))
-
-
-def find_team(request: ApiRequest, slug: str) -> Team:
-    """The one named, or the only one there is."""
-    teams = access.teams(request.auth)
-    if not slug and len(teams) > 1:
-        raise HttpError(422, "team: you belong to several, so name one.")
-    return access.require_team(request.auth, slug, Act.SEE) if slug else teams[0]
 
 
 def _describe(found: Ledger) -> dict[str, object]:

@@ -12,9 +12,9 @@ from compaction.transcripts.messages import read_messages
 from dashboard.accounts.refusals import Refused
 from dashboard.agents.micro_plans import CONTEXT_EDITING_BETA, MicroPlan, MicroWish, plan_for_session, plan_micro
 from dashboard.api.agent_schemas import MOST_MESSAGES, Message, Tokens
-from dashboard.api.check import BadQuestion, find_session
+from dashboard.api.check import find_session
 from dashboard.api.prompt import require_some_right
-from dashboard.api.request import ApiRequest
+from dashboard.api.request import ApiRequest, BadQuestion
 from dashboard.api.run_schemas import Line
 from dashboard.api.schemas import Input, Problem
 

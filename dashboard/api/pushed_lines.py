@@ -5,7 +5,9 @@ from datetime import datetime
 
 from ninja import Field, Query, Router, Schema, Status
 
-from dashboard.api.ingest import Name, find_team
+from dashboard.access import Act
+from dashboard.api.ingest import Name
+from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import Problem
 from dashboard.ingest.bodies import BodyRefused, unpack_body
@@ -60,10 +62,7 @@ class PushTaken(Schema):
 @router.get("/ingest/lines", response={200: PushRules, 403: Problem, 404: Problem, 422: Problem, 503: Problem})
 def read_push_rules(request: ApiRequest, place: Query[PushPlace]) -> PushRules | Status[dict[str, str]]:
     """The team's rules about what is kept, for `plimsoll watch`."""
-    try:
-        team = find_team(request, place.team)
-    except BodyRefused as refusal:
-        return Status(refusal.status, {"detail": str(refusal)})
+    team = find_team(request, place.team, Act.INGEST)
     policy = find_policy(team)
     rules = make_rules(team, policy)
     return PushRules(
@@ -99,7 +98,7 @@ def _name_store(team: Team) -> str:
 def send_lines(request: ApiRequest, place: Query[PushPlace]) -> PushTaken | Status[dict[str, str]]:
     """A batch of `plimsoll watch`: facts of transcript lines and, where the team stores it, redacted content."""
     try:
-        origin = Origin(find_team(request, place.team), acting_user(request), SOURCE)
+        origin = Origin(find_team(request, place.team, Act.INGEST), acting_user(request), SOURCE)
         push = read_push(_read_body(request), (request.content_type or "").lower())
     except BodyRefused as refusal:
         return Status(refusal.status, {"detail": str(refusal)})

@@ -6,6 +6,10 @@ from dashboard.access import Actor
 from dashboard.models import User
 
 
+class BadQuestion(Exception):
+    """What is asked cannot be answered; the message is for the caller."""
+
+
 class ApiRequest(HttpRequest):
     auth: Actor
 

@@ -12,6 +12,7 @@ from ninja.errors import HttpError
 from dashboard import access
 from dashboard.access import Act
 from dashboard.api.answers import answer_json
+from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
 from dashboard.pages import gauges
@@ -134,10 +135,7 @@ def read_overview(
     """What is live, what is above a line, what today cost."""
     access.require_anywhere(request.auth, Act.SEE)
     _refuse_unknown(request, OverviewQuery)
-    teams = access.teams(request.auth)
-    if not query.team and len(teams) > 1:
-        raise HttpError(422, "team: you belong to several, so name one.")
-    chosen = access.require_team(request.auth, query.team, Act.SEE) if query.team else teams[0]
+    chosen = find_team(request, query.team, Act.SEE)
     zone = find_zone(query.zone)
     if zone is None:
         raise HttpError(422, "zone: expected the name of a time zone, such as Europe/Berlin.")

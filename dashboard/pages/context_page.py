@@ -8,9 +8,7 @@ from compaction.compactors.micro import MicroOutcome, apply_boundaries
 from compaction.compactors.micro_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time, find_idle_time
 from compaction.compactors.micro_size import clear_by_size
 from compaction.context.composition import Composition, compose_context
-from compaction.context.thresholds import draw_lines
 from compaction.context.tokens import ResultCache
-from compaction.context.windows import ModelInUse
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape
@@ -229,10 +227,5 @@ def _sum_up(outcome: MicroOutcome | None) -> Clearing | None:
 
 
 def _find_warning(session: AgentSession) -> int | None:
-    in_use = ModelInUse(
-        session.model,
-        client_version=session.client_version or None,
-        reported_window_tokens=session.reported_window_tokens,
-    )
-    lines = draw_lines(find_policy(session.team).lines_policy, in_use) if session.model else None
+    lines = find_policy(session.team).draw_session_lines(session)
     return lines.warning.tokens if lines else None

@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from compaction.context.policy import Policy
+from compaction.context.thresholds import Lines, draw_lines
+from compaction.context.windows import ModelInUse
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
-from dashboard.models import Team, TeamPolicy
+from dashboard.models import AgentSession, Team, TeamPolicy
 from dashboard.policies.proxy_additions import NO_ADDITIONS, ProxyAdditions, read_additions
 
 
@@ -36,6 +38,15 @@ class TeamSettings:
     @cached_property
     def lines_policy(self) -> Policy:
         return Policy.from_team_values(self.thresholds)
+
+    def draw_session_lines(self, session: AgentSession) -> Lines | None:
+        """None where the model or its window is not known."""
+        in_use = ModelInUse(
+            session.model,
+            client_version=session.client_version or None,
+            reported_window_tokens=session.reported_window_tokens,
+        )
+        return draw_lines(self.lines_policy, in_use) if session.model else None
 
 
 _NEWEST = KeptQuery(

@@ -37,7 +37,7 @@ class _Found:
     refusal: str
 
 
-def allow_fork(basis: Basis, choices: RunChoices, settings: SummarizerChoice, *, now: datetime) -> Basis:
+def add_parent(basis: Basis, choices: RunChoices, settings: SummarizerChoice, *, now: datetime) -> Basis:
     """The basis as it may be used: without a model there is no cache to hit, and a team may forbid it."""
     if choices.summarizer is not SummarizerName.CLAUDE:
         return replace(basis, parent=None, fork_refusal="")

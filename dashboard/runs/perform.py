@@ -29,7 +29,7 @@ from dashboard.runs.endings import OPEN_STATES, close_run, settle_run
 from dashboard.runs.kinds import clear_results, compact, make_request
 from dashboard.runs.monitor import RunMonitor
 from dashboard.runs.outcome_rows import keep_clearing, keep_outcome
-from dashboard.runs.parent_requests import allow_fork
+from dashboard.runs.parent_requests import add_parent
 from dashboard.runs.session_notes import LOOK_AGAIN_SECONDS, add_notes, find_notes_wait
 from dashboard.runs.summarizers import open_summarizer
 from dashboard.runs.team_settings import find_settings
@@ -111,7 +111,7 @@ def _summarise(
     """What came of it, and its size where the API has counted it."""
     settings = find_settings(run.team)
     book = AttemptBook(job, run.pk, settings)
-    basis = allow_fork(basis, choices, settings, now=now)
+    basis = add_parent(basis, choices, settings, now=now)
     models, position = choose_models(basis, choices, settings), _find_position(run, basis)
     request = make_request(basis, choices, models, now=now, position=position)
     summarizer = open_summarizer(choices, basis, book, settings)

@@ -26,7 +26,7 @@ from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices, RunRefused
 from dashboard.runs.costs import ExpectedCost, choose_models, count_request_tokens, expect_cost
 from dashboard.runs.kinds import clear_results, compact, make_request
 from dashboard.runs.native_requests import find_obstacles
-from dashboard.runs.parent_requests import allow_fork
+from dashboard.runs.parent_requests import add_parent
 from dashboard.runs.session_notes import add_notes, find_notes_wait
 from dashboard.runs.spend import CapReached, read_spend
 from dashboard.runs.team_settings import SummarizerChoice, find_settings
@@ -148,7 +148,7 @@ def _look_ahead(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
         return _look_at_notes(add_notes(basis), measured, now=now)
     settings = find_settings(basis.session.team)
     is_paid = choices.summarizer.is_paid
-    basis = allow_fork(basis, choices, settings, now=now)
+    basis = add_parent(basis, choices, settings, now=now)
     models = choose_models(basis, choices, settings)
     request, outcome = _try_out(basis, choices, models, now=now)
     preview = _describe_outcome(replace(measured, prompt=request.prompt), basis, request, outcome)

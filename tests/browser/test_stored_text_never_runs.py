@@ -155,7 +155,6 @@ def list_urls(session: AgentSession) -> Iterator[str]:
         yield reverse("cache_break", args=[loss.pk])
     for compaction in session.compactions.all():
         yield reverse("compaction", args=[compaction.pk])
-    yield from (f"{reverse('ledger')}?by={name}" for name in GroupName)
     yield f"{reverse('compare')}?first={session.pk}"
     yield f"{reverse('compare')}?first={session.pk}&second={session.pk}"
     one, two = session.runs.order_by("id")
@@ -186,6 +185,7 @@ def list_team_urls(team: Team) -> Iterator[str]:
         if row.startswith("GET ") and row not in NOT_OPENED and name not in about_one:
             (pattern,) = (each for each in get_resolver().url_patterns if getattr(each, "name", "") == name)
             yield reverse(name, kwargs={key: known[key] for key in pattern.pattern.converters})
+    yield from (f"{reverse('ledger')}?by={name}" for name in GroupName)
 
 
 def open_and_look(page: Page, url: str) -> None:

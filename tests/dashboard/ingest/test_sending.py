@@ -89,7 +89,7 @@ def test_person_of_two_teams_names_one(client: Client, team: Team) -> None:
     client.force_login(mia)
     talk = make_conversation()
     line = client.post(URL, talk.data, content_type=NDJSON)
-    assert (line.status_code, line.json()["detail"]) == (422, "You may send to several teams: name one with ?team=.")
+    assert (line.status_code, line.json()["detail"]) == (422, "team: there are several you may mean, so name one.")
     assert client.post(f"{URL}?team=quay", talk.data, content_type=NDJSON).status_code == 200
     assert AgentSession.objects.get().team == other
 
