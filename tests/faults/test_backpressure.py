@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.running import Running, run_plimsoll, running_plimsoll, wait_until
+from tests.dashboard.running import Running, running_plimsoll, wait_until
 
 SENDING, REFUSED = 2, 40
 REFUSED_WITHIN_SECONDS, GROWTH_BYTES, RECOVERY_SECONDS = 0.1, 100 * 2**20, 10
@@ -18,9 +18,8 @@ LARGE = b" " * (4 * 2**20)
 
 
 @pytest.fixture
-def web(tmp_path: Path) -> Iterator[Running]:
-    assert run_plimsoll(tmp_path, "migrate", "-v", "0").returncode == 0
-    with running_plimsoll(tmp_path, "web", PLIMSOLL_MAX_SENDING_IN_FLIGHT=str(SENDING)) as running:
+def web(prepared: Path) -> Iterator[Running]:
+    with running_plimsoll(prepared, "web", PLIMSOLL_MAX_SENDING_IN_FLIGHT=str(SENDING)) as running:
         yield running
 
 

@@ -116,9 +116,8 @@ def _now() -> datetime:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    assert run_plimsoll(tmp_path, "migrate").returncode == 0
-    return tmp_path
+def home(prepared: Path) -> Path:
+    return prepared
 
 
 def test_command_writes_shows_and_undoes(home: Path) -> None:

@@ -419,7 +419,6 @@ def count_sessions(folder: Path) -> int:
 @contextlib.contextmanager
 def import_held_midway(folder: Path, corpus: Path) -> "Iterator[subprocess.Popen[str]]":
     """An import that wrote some sessions and waits for the database to write the next, however fast it is."""
-    subprocess.run([*PLIMSOLL, "migrate", "-v", "0"], env=environment_for(folder), cwd=folder, check=True)
     process = start_import(folder, corpus)
     with open_database(folder) as writer:
 
@@ -461,40 +460,39 @@ def finish_import(folder: Path, corpus: Path) -> dict[str, Any]:
 
 
 def test_killed_import_run_again_gives_the_truth_and_leaves_no_process(
-    corpus: tuple[Path, Truth], tmp_path: Path
+    corpus: tuple[Path, Truth], prepared: Path
 ) -> None:
     folder, truth = corpus
-    with import_held_midway(tmp_path, folder) as process:
+    with import_held_midway(prepared, folder) as process:
         children = list_family(process.pid)
         process.kill()
         process.communicate()
     wait_until(lambda: not any(map(is_running, children)), seconds=10, what="the end of the decoding processes")
     assert bool(children) == ((os.cpu_count() or 1) > 1)
-    assert 0 < count_sessions(tmp_path) < truth.sessions
-    finish_import(tmp_path, folder)
-    check_against_truth(tmp_path, truth)
-    assert finish_import(tmp_path, folder)["files_read"] == 0
+    assert 0 < count_sessions(prepared) < truth.sessions
+    finish_import(prepared, folder)
+    check_against_truth(prepared, truth)
+    assert finish_import(prepared, folder)["files_read"] == 0
 
 
-def test_two_imports_at_once_give_the_truth(corpus: tuple[Path, Truth], tmp_path: Path) -> None:
+def test_two_imports_at_once_give_the_truth(corpus: tuple[Path, Truth], prepared: Path) -> None:
     folder, truth = corpus
-    subprocess.run([*PLIMSOLL, "migrate", "-v", "0"], env=environment_for(tmp_path), cwd=tmp_path, check=True)
-    processes = [start_import(tmp_path, folder) for _ in range(2)]
+    processes = [start_import(prepared, folder) for _ in range(2)]
     told = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     assert sum(each["sessions_new"] for each in told) == truth.sessions
-    check_against_truth(tmp_path, truth)
+    check_against_truth(prepared, truth)
 
 
-def test_interrupted_import_tells_what_it_kept_and_can_go_on(corpus: tuple[Path, Truth], tmp_path: Path) -> None:
+def test_interrupted_import_tells_what_it_kept_and_can_go_on(corpus: tuple[Path, Truth], prepared: Path) -> None:
     folder, truth = corpus
-    with import_held_midway(tmp_path, folder) as process:
+    with import_held_midway(prepared, folder) as process:
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to everyone in the foreground
     told, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     first = json.loads(told)
     assert first["interrupted"]
-    assert 0 < first["sessions_new"] == count_sessions(tmp_path) < truth.sessions
-    second = finish_import(tmp_path, folder)
+    assert 0 < first["sessions_new"] == count_sessions(prepared) < truth.sessions
+    second = finish_import(prepared, folder)
     assert second["files_unchanged"] == first["files_read"] > 0
-    check_against_truth(tmp_path, truth)
+    check_against_truth(prepared, truth)

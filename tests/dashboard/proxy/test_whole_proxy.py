@@ -45,8 +45,8 @@ def api() -> Api:
 
 
 @pytest.fixture
-def up(tmp_path: Path, api: Api) -> Iterator[Running]:
-    with RawUpstream(api) as upstream, running_plimsoll(tmp_path, PLIMSOLL_UPSTREAM=upstream.url) as running:
+def up(prepared: Path, api: Api) -> Iterator[Running]:
+    with RawUpstream(api) as upstream, running_plimsoll(prepared, PLIMSOLL_UPSTREAM=upstream.url) as running:
         yield running
 
 
