@@ -1,6 +1,7 @@
 """The steps of a test run: lanes go side by side, the steps of a lane in order. No failure hides another one.
 
-What a step prints is shown in one piece when it ends. An interrupted step may clean up after itself first.
+What a step prints is shown in one piece when it ends. A step that hangs fails. Whatever is interrupted may clean up
+after itself first.
 """
 
 import os
@@ -10,10 +11,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
 GRACE_SECONDS = 20
+LONGEST_SECONDS = 1_500  # several times what the longest step needs
 Lane = Callable[[], None]
 
 
@@ -40,7 +43,7 @@ class Run:
                     stderr=subprocess.STDOUT,
                 )
                 self._under_way.append(process)
-            code = process.wait()
+            code = _wait(process)
             output.seek(0)
             told = output.read().decode(errors="replace")
         with self._lock:
@@ -51,18 +54,15 @@ class Run:
                 self.failed.append(name)
 
     def side_by_side(self, *lanes: Lane) -> None:
-        threads = [threading.Thread(target=self._walk, args=(lane,)) for lane in lanes]
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                thread.join()
-        except (KeyboardInterrupt, SystemExit) as reason:
-            # Ctrl-C reached the steps by itself, a SIGTERM did not.
-            self._stop(tell=isinstance(reason, SystemExit))
-            for thread in threads:
-                thread.join()
-            raise
+        with ThreadPoolExecutor(len(lanes)) as threads:
+            walks = [threads.submit(self._walk, lane) for lane in lanes]
+            try:
+                wait(walks)
+            except (KeyboardInterrupt, SystemExit) as reason:
+                # Ctrl-C reached the steps by itself, a SIGTERM did not.
+                self._stop(tell=isinstance(reason, SystemExit))
+                wait(walks)
+                raise
 
     def _walk(self, lane: Lane) -> None:
         try:
@@ -79,8 +79,21 @@ class Run:
             for process in under_way:
                 process.send_signal(signal.SIGINT)
         give_up_at = time.monotonic() + GRACE_SECONDS
-        while any(process.poll() is None for process in under_way) and time.monotonic() < give_up_at:
-            time.sleep(0.1)
         for process in under_way:
-            if process.poll() is None:
-                process.kill()
+            _wait_or_kill(process, give_up_at - time.monotonic())
+
+
+def _wait(process: "subprocess.Popen[bytes]") -> int:
+    try:
+        return process.wait(LONGEST_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        _wait_or_kill(process, GRACE_SECONDS)
+        return process.wait() or 1
+
+
+def _wait_or_kill(process: "subprocess.Popen[bytes]", seconds: float) -> None:
+    try:
+        process.wait(max(0.0, seconds))
+    except subprocess.TimeoutExpired:
+        process.kill()

@@ -70,3 +70,13 @@ def test_step_is_interrupted_with_the_run_and_no_other_begins(capsys: pytest.Cap
     assert time.monotonic() - began < 30
     assert run.failed == ["long"]
     assert "never begun" not in capsys.readouterr().out
+
+
+def test_step_that_hangs_fails_after_it_said_what_it_did(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tests.steps.LONGEST_SECONDS", 1)
+    run = Run()
+    run.step("endless", "sh", "-c", "trap 'echo interrupted; exit 0' INT; echo begun; while :; do sleep 0.1; done")
+    assert run.failed == ["endless"]
+    assert "begun\ninterrupted\n--- endless: FAILED (1)" in capsys.readouterr().out
