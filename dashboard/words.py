@@ -1,9 +1,11 @@
 """Numbers in words, the same on pages, gauges and charts: tokens, dollars, shares, ranges. Unknown is said."""
 
+import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 UNKNOWN = "unknown"
+_RELEASED = re.compile(r"-20\d{6}(?=$|\[)")
 _SPANS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 _CENT, _SMALLEST = Decimal("0.01"), Decimal("0.0001")
 
@@ -23,6 +25,11 @@ def say_tokens(count: int | None) -> str:
 def say_size(count: int) -> str:
     """A round figure short, such as a window: 200k, 1M; any other as tokens are said."""
     return say_tokens(count).replace(".0k", "k").replace(".00M", "M")
+
+
+def say_model(name: str) -> str:
+    """claude-opus-4-5-20251101 -> opus-4-5, where the whole name is told beside it."""
+    return _RELEASED.sub("", name.removeprefix("claude-"))
 
 
 def say_usd(amount: Decimal | None) -> str:

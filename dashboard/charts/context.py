@@ -14,6 +14,12 @@ _LONGEST_NAME = 28
 _DEPTH_COLOURS = ("var(--sunken)", "var(--accent-soft)", "var(--raised)")
 
 
+def _find_number_format(tokens: int) -> str:
+    """As `say_tokens` has it. d3 counts digits from the first: so many before the point, one or two behind it."""
+    behind = 0 if tokens < 1000 else 1 if tokens < 1_000_000 else 2
+    return f".{(len(str(tokens)) - 1) % 3 + 1 + behind}s"
+
+
 def draw_indicator(chart_id: str, lines: Lines, reading: Reading) -> Chart:
     """How full a window is, with one step from each line to the next; lines that fall together are one step."""
     bar = draw_gauge(lines, reading)
@@ -27,7 +33,10 @@ def draw_indicator(chart_id: str, lines: Lines, reading: Reading) -> Chart:
         "type": "indicator",
         "mode": "gauge+number",
         "value": reading.used_tokens,
-        "number": {"valueformat": ".4s", "font": {"color": "var(--ink)", "size": 24}},
+        "number": {
+            "valueformat": _find_number_format(reading.used_tokens),
+            "font": {"color": "var(--ink)", "size": 24},
+        },
         "gauge": {
             "shape": "angular",
             "axis": {"range": [0, end], "tickformat": "~s", "tickcolor": "var(--line)", "nticks": 6},

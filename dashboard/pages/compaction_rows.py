@@ -34,6 +34,10 @@ class ShrinkBar:
     after_percent: float
     line_percent: float | None
 
+    @property
+    def has_grown(self) -> bool:
+        return self.after_percent > self.before_percent
+
 
 @dataclass(frozen=True)
 class CompactionRow:

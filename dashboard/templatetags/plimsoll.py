@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.pages.glossary import explain_term
-from dashboard.words import say_percent, say_seconds, say_tokens, say_usd
+from dashboard.words import say_model, say_percent, say_seconds, say_tokens, say_usd
 
 register = template.Library()
 
@@ -27,6 +27,7 @@ _STEPS = (
 )
 
 
+register.filter("model_name", say_model)
 register.filter("tokens", say_tokens)
 register.filter("usd", say_usd)
 register.filter("percent", say_percent)

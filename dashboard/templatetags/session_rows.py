@@ -17,7 +17,7 @@ from dashboard.pages.session_filters import SessionFilters, SortName
 from dashboard.pages.sparkline import draw_hits
 from dashboard.templatetags.drawings import gauge
 from dashboard.templatetags.plimsoll import say_ago
-from dashboard.words import say_percent, say_usd
+from dashboard.words import say_model, say_percent, say_usd
 
 register = template.Library()
 
@@ -87,7 +87,7 @@ def _draw_row(row: SessionRow, now: datetime, zone: tzinfo, shown: frozenset[str
     )
     cells = (
         f'<td class="two of-developer">{escape(session.developer) or "not known"}'
-        f'<small title="{model}">{model.removeprefix("claude-") or "model not known"}</small></td>',
+        f'<small title="{model}">{say_model(model) or "model not known"}</small></td>',
         f'<td class="of-context">{gauge(row.bar)}</td>' if "context" in shown else "",
         f'<td class="num two">{_split_range(row.forecast_words)}</td>',
         f'<td class="num two">{session.compaction_count}{_below(session.mid_task_count, "mid-task")}</td>',

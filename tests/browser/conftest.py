@@ -111,7 +111,7 @@ def page_errors() -> PageErrors:
 def page(browser: Browser, live_url: str, page_errors: PageErrors) -> Iterator[Page]:
     """A fresh context. Script errors, console errors (CSP violations among them) and foreign hosts fail the test."""
     context = browser.new_context(base_url=live_url, viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(30_000)  # for slow machines; nothing waits that long on others
     seen = page_errors.seen
     context.on("weberror", lambda error: seen.append(f"script error: {error.error}"))
     context.on(

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from dashboard.data_folder import hold_data_folder
-from tests.dashboard.running import run_plimsoll
+from tests.dashboard.running import run_plimsoll, wait_until
 from tests.services import find_postgresql, started_postgresql
 
 PASSWORD = "a long walk home\n"
@@ -58,7 +58,8 @@ class Writer(threading.Thread):
                 rows = [(f"t{self.written + step}", f"t{self.written + step}") for step in (0, 1)]
                 with connection:
                     connection.executemany(
-                        "INSERT INTO dashboard_team (name, slug, is_local, created_at) VALUES (?, ?, 0, '2026-01-01')",
+                        "INSERT INTO dashboard_team (name, slug, is_local, is_demo, created_at) "
+                        "VALUES (?, ?, 0, 0, '2026-01-01')",
                         rows,
                     )
                 self.written += 2
@@ -68,8 +69,7 @@ def test_backup_under_a_writer_is_one_moment_and_restores_to_it(home: Path) -> N
     writer = Writer(database(home))
     writer.start()
     try:
-        while writer.written < 100:
-            pass
+        wait_until(lambda: writer.written >= 100 or not writer.is_alive(), seconds=10, what="a hundred teams")
         done = run_plimsoll(home, "backup", "copy.sqlite3")
     finally:
         writer.enough.set()

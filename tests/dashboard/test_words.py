@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from dashboard.words import join_words, say_percent, say_range, say_seconds, say_size, say_tokens, say_usd
+from dashboard.words import join_words, say_model, say_percent, say_range, say_seconds, say_size, say_tokens, say_usd
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,17 @@ def test_range_has_the_likely_value_first(likely: int, ends: tuple[int, int], wo
 )
 def test_words_are_joined_as_in_a_sentence(parts: list[str], words: str) -> None:
     assert join_words(parts) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("claude-opus-4-5-20251101", "opus-4-5"),
+        ("claude-opus-4-5-20251101[1m]", "opus-4-5[1m]"),
+        ("claude-sonnet-5-5", "sonnet-5-5"),
+        ("gemma-2-20260101-local", "gemma-2-20260101-local"),
+        ("", ""),
+    ],
+)
+def test_models_are_named_without_maker_and_day(name: str, words: str) -> None:
+    assert say_model(name) == words
