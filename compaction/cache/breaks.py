@@ -169,9 +169,19 @@ def _is_below(read_tokens: int, expected_tokens: int, policy: CachePolicy) -> bo
 
 def _find_announced(previous: Baseline, call: CacheCall) -> Cause | None:
     known = {*previous.announced, *call.announced}
+    if _deletes_more(previous, call):
+        known.add(Cause.DELETION_ANNOUNCED)
     if _is_rewound(previous, call):
         known.add(Cause.REWOUND)
     return next((cause for cause in ANNOUNCED if cause in known), None)
+
+
+def _deletes_more(previous: Baseline, call: CacheCall) -> bool:
+    """Whether the request deletes results from the cache that the last one did not, and those of the last one too: the
+    server lets the others go when they are no longer sent."""
+    if previous.fingerprint is None or call.fingerprint is None:
+        return False
+    return previous.fingerprint.deletions < call.fingerprint.deletions
 
 
 def _is_rewound(previous: Baseline, call: CacheCall) -> bool:

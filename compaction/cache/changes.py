@@ -27,7 +27,14 @@ _SETTING_CAUSES = {
     "context_editing": Cause.CONTEXT_EDITING_CHANGED,
     "tool_choice": Cause.TOOL_CHOICE_CHANGED,
 }
-_SPOKEN_SETTINGS = frozenset({"speed", "effort", "strategy", "auto_mode", "overage"})
+# Settings that are said in words, and how it is said that nobody set them.
+_SPOKEN_SETTINGS = {
+    "speed": "default",
+    "effort": "default",
+    "strategy": "default",
+    "auto_mode": "off",
+    "overage": "off",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +199,13 @@ def _compare_settings(previous: Fingerprint, current: Fingerprint) -> Iterator[C
         if old == new:
             continue
         if name in _SPOKEN_SETTINGS:
-            yield _change(cause, f"{old or 'default'} -> {new or 'default'}")
+            unset = _SPOKEN_SETTINGS[name]
+            yield _change(cause, f"{old or unset} -> {new or unset}")
         elif name == "betas":
             yield _change(cause, _describe_betas(old or "", new or ""))
+        elif name == "cached_micro":
+            more, fewer = current.deletions - previous.deletions, previous.deletions - current.deletions
+            yield _change(cause, f"+{len(more)}/-{len(fewer)} deleted results")
         else:
             yield _change(cause, "set" if old is None else "removed" if new is None else "another value")
 
@@ -216,8 +227,6 @@ def _compare_markers(previous: Fingerprint, current: Fingerprint) -> Iterator[Ch
         yield _change(Cause.TTL_TIER_CHANGED, f"{'+'.join(sorted(old_ttls))} -> {'+'.join(sorted(new_ttls))}")
     if old.keys() != new.keys():
         yield _change(Cause.MARKERS_CHANGED, f"{len(old)} before, {len(new)} now, on tools and system")
-    if {marker.scope for marker in old.values()} != {marker.scope for marker in new.values()}:
-        yield _change(Cause.STRATEGY_CHANGED, "another scope")
 
 
 def _compare_messages(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:

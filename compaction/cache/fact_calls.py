@@ -30,6 +30,7 @@ _HAPPENINGS: Mapping[LineKind, Cause] = {
     LineKind.BOUNDARY: Cause.COMPACTED,
     LineKind.OLDER_SUMMARY: Cause.COMPACTED,
     LineKind.MICRO: Cause.MICRO_COMPACTED,
+    LineKind.DELETION: Cause.DELETION_ANNOUNCED,
     LineKind.COMMAND: Cause.COMMAND_STARTED,
     LineKind.RESTART: Cause.CLIENT_RESTARTED,
 }

@@ -22,6 +22,7 @@ class LineKind(StrEnum):
     SUMMARY = "summary"  # stands for what a compaction took away
     BOUNDARY = "boundary"
     MICRO = "micro"
+    DELETION = "deletion"  # results were deleted from the cache, and not from the conversation
     OLDER_SUMMARY = "older summary"  # a compaction by clients that write no boundary
     REQUEST = "request"
     SHAPE = "shape"

@@ -14,6 +14,9 @@ Digest = Callable[[bytes], str]
 
 # Settings with a closed vocabulary are kept as they are; of all others only a hash leaves this file.
 _PLAIN_SETTINGS = frozenset({"betas", "effort", "speed", "strategy", "auto_mode", "overage"})
+# Of a list each line has a hash of its own, so that it shows what came and what went.
+_LISTED_SETTINGS = frozenset({"cached_micro"})
+_LISTED_DIGITS = 12
 _MEDIA = frozenset({"image"})
 
 
@@ -56,6 +59,11 @@ class Fingerprint:
     are_messages_known: bool = True
     are_messages_opaque: bool = False
 
+    @property
+    def deletions(self) -> frozenset[str]:
+        """What the request deletes from the cache, as hashes."""
+        return frozenset(dict(self.settings).get("cached_micro", "").split())
+
     def to_fields(self) -> dict[str, object]:
         """Plain values for a JSON column."""
         return {
@@ -91,9 +99,7 @@ def take_fingerprint(request: PromptRequest, digest: Digest) -> Fingerprint:
         message_sizes=() if is_opaque else tuple(map(len, texts)),
         message_blocks=() if is_opaque else tuple(len(message.blocks) for message in request.messages),
         system_messages=tuple(i for i, message in enumerate(request.messages) if message.role == "system"),
-        settings=tuple(
-            (name, value if name in _PLAIN_SETTINGS else digest(_encode(value))) for name, value in request.settings
-        ),
+        settings=tuple((name, _print_setting(name, value, digest)) for name, value in request.settings),
         markers=request.markers,
         image_count=image_count,
         has_citations=has_citations,
@@ -140,6 +146,14 @@ def _spell_message(message: PromptMessage) -> str:
 
 def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+def _print_setting(name: str, value: str, digest: Digest) -> str:
+    if name in _PLAIN_SETTINGS:
+        return value
+    if name in _LISTED_SETTINGS:
+        return " ".join(sorted(digest(_encode(line))[:_LISTED_DIGITS] for line in value.split("\n")))
+    return digest(_encode(value))
 
 
 def _print_block(block: Fields, digest: Digest) -> BlockPrint:

@@ -4,7 +4,7 @@ Made from a Messages API body of any client; request_lines makes the same from t
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -30,6 +30,8 @@ _DEFAULTS: Mapping[str, object] = {
     "tool_choice": {"type": "auto"},
     "speed": "standard",
     "effort": "high",
+    "auto_mode": "off",
+    "overage": "off",
 }
 
 
@@ -166,11 +168,13 @@ def find_server(tool_name: str) -> str | None:
 
 def read_request(body: Fields, *, betas: Iterable[str] = (), client_state: Fields | None = None) -> PromptRequest:
     """A Messages API body, normalised. `betas` come from the header, as a list or as the header's own text;
-    `client_state` is what only the client knows: strategy, auto_mode, overage, cached_micro."""
+    `client_state` is what only the client knows: strategy, auto_mode, overage, cached_micro (what is deleted from the
+    cache, by name). Where the body itself shows strategy or deletions, the client need not tell."""
     markers: list[Marker] = []
     system, has_billing_line = _read_system(body.get("system"), markers)
     tools = _read_tools(get_items(body, "tools"), markers)
     edits: list[object] = []
+    scopes = sorted({marker.scope for marker in markers if marker.scope})
     items = get_items(body, "messages")
     messages = tuple(_read_message(item, index, markers, edits) for index, item in enumerate(items))
     if isinstance(body.get("cache_control"), Mapping) and messages:
@@ -178,19 +182,34 @@ def read_request(body: Fields, *, betas: Iterable[str] = (), client_state: Field
         markers.append(_make_marker(path, get_fields(body, "cache_control")))
     header = [beta.strip() for beta in betas.split(",")] if isinstance(betas, str) else betas
     listed = [*header, *(beta for beta in get_items(body, "betas") if isinstance(beta, str))]
+    told = {name: value for name, value in (client_state or {}).items() if value}
+    state = {"strategy": "+".join(scopes), "cached_micro": spell_deletions(_name_deletions(edits)), **told}
     return PromptRequest(
         model=get_text(body, "model"),
         tools=tools,
         system=system,
         messages=messages,
         markers=tuple(sorted(markers, key=_order_marker)),
-        settings=read_settings(body, listed, client_state, edits=edits),
+        settings=read_settings(body, listed, state),
         has_billing_line=has_billing_line,
     )
 
 
+def spell_deletions(names: Iterable[str]) -> str:
+    """What a request deletes from the cache as the setting `cached_micro`: a name a line, each once."""
+    return "\n".join(sorted(set(names)))
+
+
+def _name_deletions(edits: Iterable[object]) -> Iterator[str]:
+    """The results that `cache_edits` blocks delete; an edit of another kind is its own name."""
+    for block in edits:
+        for edit in block if isinstance(block, list) else [block]:
+            name = get_text(edit, "cache_reference") if isinstance(edit, Mapping) else None
+            yield name or write_json(edit)
+
+
 def read_settings(
-    params: Fields, betas: Iterable[str], client_state: Fields | None = None, *, edits: Sequence[object] = ()
+    params: Fields, betas: Iterable[str], client_state: Fields | None = None
 ) -> tuple[tuple[str, str], ...]:
     """The fields beside the prompt that belong to the key, by name; what only repeats a default is left out."""
     output = get_fields(params, "output_config")
@@ -201,10 +220,8 @@ def read_settings(
         "speed": params.get("speed"),
         "tool_choice": params.get("tool_choice"),
         "context_editing": params.get("context_management"),
-        **{name: value for name, value in (client_state or {}).items() if value not in (None, "")},
+        **(client_state or {}),
     }
-    if edits:
-        found["cached_micro"] = list(edits)
     extra = {key: value for key, value in output.items() if key != "effort"}
     extra |= {key: value for key, value in params.items() if key not in _OUTSIDE_KEY | _READ_ABOVE}
     if extra:

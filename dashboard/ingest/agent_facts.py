@@ -9,10 +9,11 @@ from functools import partial
 
 from compaction.cache.facts import REPORT, Answer, ClientTold, Compacted, LineFact, LineKind, Request
 from compaction.cache.fingerprint import Digest, take_fingerprint, write_message_prints
-from compaction.cache.request import PromptRequest, read_request
+from compaction.cache.request import PromptRequest, read_request, spell_deletions
 from compaction.transcripts.usage import make_usage
 from dashboard.ingest.agent_items import (
     CallItem,
+    ClientState,
     CompactionItem,
     Item,
     ItemRefused,
@@ -35,6 +36,7 @@ from dashboard.ingest.prompt_shapes import make_shape
 from dashboard.ingest.transcripts import clean_fact, digest_text, find_redactor, prepare
 
 SOURCE = "api"
+_CLEARING = {"micro": LineKind.MICRO, "deletion": LineKind.DELETION}
 REFUSED = "item refused"
 
 
@@ -122,6 +124,8 @@ def _read_prompt(item: PromptItem, rules: Rules) -> Prepared:
 def _read_call(item: CallItem, rules: Rules) -> Prepared:
     if item.keep and item.base is None:
         raise ItemRefused("`keep` counts the messages of `base`, which is left out.")
+    if item.client_state is not None and item.request is None and item.message_hashes is None:
+        raise ItemRefused("`client_state` tells more of a request: send `request` or `message_hashes` too.")
     facts: list[LineFact] = []
     shapes: tuple[ObservedShape, ...] = ()
     redacted = 0
@@ -150,7 +154,16 @@ def _read_body(item: CallItem) -> PromptRequest:
     messages = body.get("messages", [])
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise ItemRefused("`request.messages` is a list of messages, as the Messages API takes them.")
-    return read_request(body)
+    return read_request(body, client_state=_spell_state(item.client_state or ClientState()))
+
+
+def _spell_state(state: ClientState) -> dict[str, object]:
+    return {
+        "strategy": state.strategy,
+        "auto_mode": "on" if state.auto_mode else None,
+        "overage": "on" if state.overage else None,
+        "cached_micro": spell_deletions(state.cached_micro),
+    }
 
 
 def _make_request(item: CallItem, spelt: PromptRequest, shape: str | None, digest: Digest) -> Request:
@@ -232,8 +245,8 @@ def _read_compaction(item: CompactionItem, rules: Rules) -> Prepared:
         key, kind = f"compaction:{item.id}", LineKind.COMPACTION_REPORT
         fact = _make_fact(item, key, kind, compacted=compacted, name=reason or "no reason given")
         return _observe(item.session, [fact], rules)
-    if item.kind == "micro":
-        fact = _make_fact(item, f"micro:{item.id}", LineKind.MICRO, compacted=compacted)
+    if item.kind in _CLEARING:
+        fact = _make_fact(item, f"micro:{item.id}", _CLEARING[item.kind], compacted=compacted)
         return _observe(item.session, [fact], rules)
     return _write_lines(item, list(_write_boundary(item)), rules)
 

@@ -13,12 +13,14 @@ from compaction.transcripts.usage import UsageHead
 from dashboard.ingest.hostile_json import MOST_DIGITS, MOST_VALUES, holds_endless_number, holds_too_much
 
 MOST_ITEMS = 1_000
+MOST_DELETED = 1_000
 _EARLIEST_YEAR, _LATEST_YEAR = 2000, 2200
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Words = Annotated[str, msgspec.Meta(max_length=300)]
 Path = Annotated[str, msgspec.Meta(max_length=1000)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+Setting = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[\w.:+-]+$")]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=10_000_000)]
 At = Annotated[datetime, msgspec.Meta(tz=True, description="ISO 8601, with a time zone.")]
 Described = msgspec.Meta
@@ -51,6 +53,23 @@ class PromptItem(_Item, frozen=True, kw_only=True, tag="prompt"):
     tools: list[dict[str, Any]] = []
 
 
+class ClientState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a client knows beside the request and what may change its prompt. Where one of it differs from the last
+    request, a lost cache has its cause; what is left out is off, or as usual."""
+
+    strategy: Annotated[Setting | None, Described(description="How the cache is shared: `global`, `org`, …")] = None
+    auto_mode: bool = False
+    overage: Annotated[bool, Described(description="A subscription that pays by use now.")] = False
+    cached_micro: Annotated[
+        list[Id],
+        Described(
+            max_length=MOST_DELETED,
+            description="Tool results that this request deletes from the cache, by id, those it deleted before too. "
+            "More than last time: less is expected to be read. Read from `cache_edits` blocks of `request` as well.",
+        ),
+    ] = []
+
+
 class CallItem(_Item, frozen=True, kw_only=True, tag="call"):
     """One answer of the model. `usage` as the Messages API gives it; other providers' figures under the same names."""
 
@@ -77,6 +96,9 @@ class CallItem(_Item, frozen=True, kw_only=True, tag="call"):
     message_hashes: Annotated[
         list[Id] | None, Described(description="Hashes of your own in place of `request.messages`.")
     ] = None
+    client_state: Annotated[
+        ClientState | None, Described(description="What you know beside the request; only together with one.")
+    ] = None
 
 
 class MessageItem(_Item, frozen=True, kw_only=True, tag="message"):
@@ -91,11 +113,12 @@ class MessageItem(_Item, frozen=True, kw_only=True, tag="message"):
 
 
 class CompactionItem(_Item, frozen=True, kw_only=True, tag="compaction"):
-    """The conversation was replaced by a summary (full), or old tool results were cleared (micro), or that failed."""
+    """The conversation was replaced by a summary (full), or old tool results were cleared (micro), or deleted from the
+    cache alone (deletion), or that failed. The next call may read less from the cache."""
 
     id: Id
     at: At
-    kind: Literal["full", "micro"] = "full"
+    kind: Literal["full", "micro", "deletion"] = "full"
     trigger: Literal["auto", "manual"] = "auto"
     before_tokens: Count | None = None
     after_tokens: Count | None = None

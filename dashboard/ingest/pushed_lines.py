@@ -27,7 +27,7 @@ _LONGEST_ID = 200
 _FROM_ELSEWHERE = frozenset(
     {
         *(LineKind.COMPACTION_REPORT, LineKind.PROMPT_REPORT, LineKind.COUNTER),
-        *(LineKind.HOOK, LineKind.STATUS),
+        *(LineKind.HOOK, LineKind.STATUS, LineKind.DELETION),
     }
 )
 _COMPACTED = frozenset({LineKind.BOUNDARY, LineKind.MICRO, LineKind.OLDER_SUMMARY})

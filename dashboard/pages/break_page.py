@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from compaction.cache.causes import Cause, CauseNote
+from compaction.cache.causes import Cause, CauseNote, Family
 from dashboard.access import Actor
 from dashboard.models import AgentSession, ApiCall, CacheBreak, LossKind, ObservedCompaction
 from dashboard.pages.content_state import ContentState, find_content_state
@@ -12,6 +12,11 @@ from dashboard.pages.ledger import GRADES, LossRow, find_cause_note, make_row, n
 from dashboard.pages.prefix_view import PrefixView, view_difference
 from dashboard.pages.recorded_requests import Missing, read_request_pair
 from dashboard.pages.thread_names import UNNAMED, name_threads
+
+_BEYOND_REQUESTS = {
+    Family.TIME: ", as the entry had run out by then",
+    Family.SERVER: ": the loss does not come from what was sent",
+}
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ def read_break(actor: Actor, loss: CacheBreak) -> BreakPage:
 
 
 def _find_compaction(loss: CacheBreak) -> int | None:
-    if loss.cause not in (Cause.COMPACTED, Cause.MICRO_COMPACTED):
+    if loss.cause not in (Cause.COMPACTED, Cause.MICRO_COMPACTED, Cause.DELETION_ANNOUNCED):
         return None
     found = ObservedCompaction.objects.filter(
         session_id=loss.session_id, agent_id=loss.agent_id, call_number=loss.call_number - 1
@@ -131,8 +136,16 @@ def _say_prediction(loss: CacheBreak) -> str:
         is_break = loss.kind == LossKind.BREAK
         return "No prediction: it needs both requests." if is_break else "None needed: the rebuild was announced."
     ends = f"{told['low']:,} to {told['high']:,} tokens" if told["low"] != told["high"] else f"{told['low']:,} tokens"
-    agrees = "which agrees" if told["agrees"] else "which does not agree"
-    return f"By the difference of the requests {ends} should have survived; {told['observed']:,} did, {agrees}."
+    return f"By the difference of the requests {ends} should have survived; {told['observed']:,} did{_say_fit(loss)}."
+
+
+def _say_fit(loss: CacheBreak) -> str:
+    """Requests show neither a pause nor what a server drops: there less than predicted is no contradiction."""
+    told = loss.evidence["predicted"]
+    if told["agrees"]:
+        return ", which agrees"
+    words = _BEYOND_REQUESTS.get(find_cause_note(loss.cause).family)
+    return words if words is not None and told["observed"] < told["low"] else ", which does not agree"
 
 
 def _read_further(loss: CacheBreak) -> tuple[Further, ...]:

@@ -154,6 +154,24 @@ def test_contradictions_and_further_causes_are_shown(team: Team) -> None:
     assert "10,000 to 12,000 tokens should have survived; 30,000 did, which does not agree." in page
 
 
+@pytest.mark.parametrize(
+    ("cause", "observed", "words"),
+    [
+        ("ttl_expired_5m", 0, "0 did, as the entry had run out by then."),
+        ("ttl_expired_1h", 99_000, "99,000 did, which does not agree."),
+        ("likely_server_side", 0, "0 did: the loss does not come from what was sent."),
+        ("effort_changed", 0, "0 did, which does not agree."),
+        ("ttl_expired_5m", 50_000, "50,000 did, which agrees."),
+    ],
+)
+def test_prediction_is_not_said_to_fail_where_no_request_could_show_the_cause(
+    team: Team, cause: str, observed: int, words: str
+) -> None:
+    predicted = {"low": 50_000, "high": 50_000, "observed": observed, "agrees": "which agrees" in words}
+    (loss,) = make_breaks(make_session(team, "session-1"), 1, cause=cause, evidence={"predicted": predicted})
+    assert f"50,000 tokens should have survived; {words}" in read(sign_in("vera"), f"/breaks/{loss.pk}/")
+
+
 def test_rebuild_leads_to_its_compaction(recorded: AgentSession) -> None:
     rebuild = CacheBreak.objects.get(session=recorded, kind="expected")
     compaction = recorded.compactions.get()

@@ -11,9 +11,9 @@ from dashboard.ingest.picture.columns import Row, fit, fit_id
 
 # Attachments after a compaction are in the transcript from this version on.
 FIRST_VERSION_WITH_RESTORED = (2, 1, 94)
-_COMPACTIONS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY, LineKind.MICRO})
+_COMPACTIONS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY, LineKind.MICRO, LineKind.DELETION})
 _DRAWN = _COMPACTIONS | {LineKind.COMPACTION_REPORT}  # of reports only those that failed are left (fact_reports)
-_KINDS = {LineKind.MICRO: "micro", LineKind.COMPACTION_REPORT: "failed"}
+_KINDS = {LineKind.MICRO: "micro", LineKind.DELETION: "micro", LineKind.COMPACTION_REPORT: "failed"}
 
 DrawLines = Callable[[str | None, str | None], Lines | None]  # model, client version -> the lines in force
 

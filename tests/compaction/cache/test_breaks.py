@@ -7,6 +7,7 @@ import pytest
 from compaction.cache.breaks import LossRule, Outcome, is_late, judge, judge_thread, order_calls
 from compaction.cache.calls import CacheCall, CachePolicy, announce, make_baseline, read_baseline
 from compaction.cache.causes import Cause
+from compaction.cache.request import spell_deletions
 from tests.compaction.cache.builders import baseline, call, prints, use
 
 BOTH = (LossRule.READ_FELL, LossRule.PREFIX_MISSED)
@@ -67,6 +68,26 @@ def test_announced_drop_is_an_expected_rebuild(cause: Cause) -> None:
         assert (verdict.outcome, verdict.rebuild, verdict.cause) == (Outcome.EXPECTED, cause, cause)
         assert verdict.explanation is None
     assert judge(by_call.baseline, call("later", 0, 52_000)).outcome is Outcome.BREAK
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "cause"),
+    [
+        ((), ("a",), Cause.DELETION_ANNOUNCED),
+        (("a",), ("a", "b"), Cause.DELETION_ANNOUNCED),
+        (("a",), ("a",), Cause.LIKELY_SERVER_SIDE),
+        (("a", "b"), ("a",), Cause.CACHED_MICRO_CHANGED),
+        (("a",), ("b", "c"), Cause.CACHED_MICRO_CHANGED),
+    ],
+)
+def test_request_that_deletes_more_from_the_cache_announces_it(
+    before: tuple[str, ...], now: tuple[str, ...], cause: Cause
+) -> None:
+    old, new = (prints(state={"cached_micro": spell_deletions(names)}) for names in (before, now))
+    verdict = judge(baseline(fingerprint=old), call("now", 0, 51_000, fingerprint=new))
+    assert verdict.cause is cause
+    assert (verdict.outcome is Outcome.EXPECTED) == (cause is Cause.DELETION_ANNOUNCED)
+    assert judge(baseline(), call("now", 0, 51_000, fingerprint=new)).outcome is Outcome.BREAK
 
 
 def test_first_call_is_an_expected_rebuild() -> None:

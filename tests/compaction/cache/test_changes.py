@@ -59,11 +59,15 @@ CASES: list[tuple[Cause, Fingerprint, Fingerprint, str]] = [
         Cause.TTL_TIER_CHANGED, prints(), prints(system=_marked_system("1h")), "5m -> 1h+5m",
     ),
     (Cause.MARKERS_CHANGED, prints(), prints(system=[text("You are an agent."), _marked_system()[1]]), "2 before, 1"),
-    (Cause.STRATEGY_CHANGED, prints(), prints(system=_marked_system(scope="global")), "another scope"),
+    (Cause.STRATEGY_CHANGED, prints(), prints(system=_marked_system(scope="global")), "default -> global"),
     (Cause.STRATEGY_CHANGED, prints(), prints(state={"strategy": "tool_based"}), "default -> tool_based"),
-    (Cause.AUTO_MODE_CHANGED, prints(), prints(state={"auto_mode": "on"}), "default -> on"),
-    (Cause.OVERAGE_CHANGED, prints(), prints(state={"overage": "yes"}), "default -> yes"),
-    (Cause.CACHED_MICRO_CHANGED, prints(), prints(state={"cached_micro": "toolu_1"}), "set"),
+    (Cause.AUTO_MODE_CHANGED, prints(), prints(state={"auto_mode": "on"}), "off -> on"),
+    (Cause.OVERAGE_CHANGED, prints(), prints(state={"overage": "on"}), "off -> on"),
+    (Cause.CACHED_MICRO_CHANGED, prints(), prints(state={"cached_micro": "toolu_1"}), "+1/-0"),
+    (
+        Cause.CACHED_MICRO_CHANGED, prints(state={"cached_micro": "toolu_1\ntoolu_2"}),
+        prints(state={"cached_micro": "toolu_2\ntoolu_3\ntoolu_4"}), "+2/-1 deleted results",
+    ),
     (Cause.BETAS_CHANGED, prints(betas=("a",)), prints(betas=("b",)), "+b; -a"),
     (Cause.EXTRA_BODY_CHANGED, prints(), prints(safeguards={"on": True}), "set"),
     (
@@ -107,6 +111,7 @@ SAME = [
         {"role": "user", "content": [text("a")]}, {"role": "assistant", "content": [text("b", marked="5m")]}])),
     ("another version stamp", prints(), prints(system=[
         text("x-anthropic-billing-header: cc_version=2.1.326.fff;"), *body()["system"][1:]])),
+    ("switches said to be off", prints(), prints(state={"auto_mode": "off", "overage": "off", "strategy": None})),
     ("default said outright", prints(output_config={}), prints(output_config={"effort": "high"}, speed="standard")),
     ("automatic tool choice said outright", prints(), prints(tool_choice={"type": "auto"})),
     ("other people and limits", prints(), prints(metadata={"user_id": "u"}, max_tokens=1, stream=True)),

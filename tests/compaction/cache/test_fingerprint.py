@@ -36,7 +36,21 @@ def test_cache_edits_are_a_setting_and_no_part_of_a_message() -> None:
     edits = {"type": "cache_edits", "edits": [{"type": "delete", "cache_reference": "t"}]}
     request = read_request(body(messages=[{"role": "user", "content": [text("x"), edits]}]))
     assert len(request.messages[0].blocks) == 1
-    assert "cached_micro" in dict(request.settings)
+    assert dict(request.settings)["cached_micro"] == "t"
+
+
+def test_deletions_are_the_same_in_any_order_and_place_and_whoever_tells_of_them() -> None:
+    def delete(*names: str) -> dict[str, object]:
+        return {"type": "cache_edits", "edits": [{"type": "delete", "cache_reference": name} for name in names]}
+
+    one = prints(messages=[{"role": "user", "content": [text("x"), delete("t", "u"), delete("u")]}])
+    other = prints(messages=[{"role": "user", "content": [delete("u", "t"), text("x")]}])
+    told = prints(messages=[{"role": "user", "content": [text("x")]}], state={"cached_micro": "t\nu"})
+    assert len(one.deletions) == 2
+    assert one.settings == other.settings == told.settings
+    odd: list[object] = [None, 7, [None, 7], {"cache_reference": 3}]
+    blocks = [{"type": "cache_edits", "edits": edits} for edits in odd]
+    assert len(prints(messages=[{"role": "user", "content": blocks}]).deletions) == 3
 
 
 def test_automatic_caching_counts_as_a_marker_on_the_last_block() -> None:

@@ -161,6 +161,45 @@ def test_two_requests_explain_a_break(client: Client, headers: dict[str, str], w
     assert (found.cause, found.grade) == ("messages_rewritten", "request")
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "cause", "detail"),
+    [
+        ({"strategy": "global"}, {"strategy": "org"}, "strategy_changed", "global -> org"),
+        ({}, {"auto_mode": True}, "auto_mode_changed", "off -> on"),
+        ({"overage": True}, {"overage": False}, "overage_changed", "on -> off"),
+        ({"cached_micro": ["t1", "t2"]}, {"cached_micro": ["t2"]}, "cached_micro_changed", "+0/-1 deleted results"),
+        ({"cached_micro": ["t1"]}, {"cached_micro": ["t1", "t2"]}, "deletion_announced", ""),
+    ],
+)
+def test_state_of_the_client_explains_a_loss(
+    client: Client, headers: dict[str, str], before: object, now: object, cause: str, detail: str
+) -> None:
+    items = [
+        make_call(1, written=30_000, request=make_request("Go."), client_state=before),
+        make_call(2, written=31_000, request=make_request("Go.", "Done.", "More."), client_state=now),
+    ]
+    assert send(client, headers, *items).json()["refused"] == 0
+    found = AgentSession.objects.get().breaks.get()
+    assert (found.cause, found.detail) == (cause, detail)
+    assert found.kind == ("expected" if cause == "deletion_announced" else "break")
+
+
+@pytest.mark.parametrize(("kind", "cause"), [("deletion", "deletion_announced"), ("micro", "micro_compacted")])
+def test_announced_deletion_makes_the_next_call_a_rebuild(
+    client: Client, headers: dict[str, str], kind: str, cause: str
+) -> None:
+    told = {"type": "compaction", "session": "s1", "id": "d1", "at": at(2), "kind": kind}
+    told |= {"cleared_count": 4, "saved_tokens": 9_000}
+    items = [make_call(1, written=30_000), told, make_call(3, read=500, written=21_000), make_call(4, written=21_000)]
+    assert send(client, headers, *items).json()["refused"] == 0
+    session = AgentSession.objects.get()
+    assert list(session.breaks.order_by("at").values_list("kind", "cause")) == [
+        ("expected", cause),
+        ("break", "unexplained"),
+    ]
+    assert session.compactions.values_list("kind", "cleared_count", "saved_tokens").get() == ("micro", 4, 9_000)
+
+
 def test_call_is_one_with_the_lines_that_tell_of_it(client: Client, headers: dict[str, str]) -> None:
     talk = Conversation("s1")
     talk.ask()
@@ -208,6 +247,11 @@ def test_later_words_on_a_session_go_before_earlier_ones(client: Client, team: T
         (make_call(1, duration_seconds=1e300), "<= 10000000"),
         (make_call(1, keep=2), "`base`, which is left out"),
         (make_call(1, request={"messages": ["hi"]}), "`request.messages` is a list of messages"),
+        (make_call(1, client_state={"auto_mode": True}), "`client_state` tells more of a request"),
+        (make_call(1, request={}, client_state={"auto_mode": "yes"}), "Expected `bool`"),
+        (make_call(1, request={}, client_state={"mood": "good"}), "unknown field `mood`"),
+        (make_call(1, request={}, client_state={"strategy": "a b"}), "matching regex"),
+        (make_call(1, request={}, client_state={"cached_micro": ["t"] * 1_001}), "length <= 1000"),
         ({"type": "message", "session": "s1", "id": "m", "at": at(1), "role": "system", "content": ""}, "role"),
     ],
 )
