@@ -162,6 +162,11 @@ def write_test_run(project: Project, random: Random, tokens: int) -> str:
     return "\n".join(lines)
 
 
+def shorten_wish(wish: str) -> str:
+    """Its first sentence, for a title."""
+    return wish.partition(". ")[0].rstrip(".")[:90]
+
+
 def say(patterns: Sequence[str], project: Project, random: Random) -> str:
     return random.choice(patterns).format(thing=random.choice(project.things), file=random.choice(project.files))
 

@@ -99,7 +99,11 @@ def _find_keys(body: Json, betas: str) -> Json:
     return {
         "model": body["model"],
         "lifetime": _find_lifetime(body),
-        "marks": [index for index, block in enumerate(body.get("system", ())) if "cache_control" in block],
+        "marks": [
+            (index, block["cache_control"].get("scope"))
+            for index, block in enumerate(body.get("system", ()))
+            if "cache_control" in block
+        ],
         "speed": (body.get("speed"), bool(searches)),
         "citations": any("citations" in block for block in blocks),
         "thinking": body.get("thinking"),

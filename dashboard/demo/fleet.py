@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from compaction.cache.causes import Cause
 from dashboard.demo.codebase import BOOKING, BOOKS, TIDES, Project
 from dashboard.demo.talks import LONG_OPUS, OLD_SONNET, OLDER_SONNET, OPUS, SONNET
 
@@ -15,17 +14,12 @@ DEVELOPERS = ("ines.demo", "tomas.demo", "yuki.demo")
 INES, TOMAS, YUKI = range(3)
 DESK, HARBOUR = range(2)
 
-# No way in tells of these; of the first call nothing is lost.
-NEVER_SEEN = frozenset(
-    {Cause.FIRST_CALL, Cause.DELETION_ANNOUNCED}
-    | {Cause.STRATEGY_CHANGED, Cause.AUTO_MODE_CHANGED, Cause.OVERAGE_CHANGED}
-)
-
 
 class Way(Enum):
     TRANSCRIPT = auto()
     TELEMETRY = auto()
     PROXY = auto()
+    ITEMS = auto()  # of an agent of another kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +59,8 @@ FLEET = (
     # yesterday
     Planned("one-cent", HARBOUR, YUKI, BOOKS, 22, ("coffee", "work", "another model", "work", "another model")),
     Planned("fast-lane", DESK, INES, BOOKING, 25, ("work", "fast mode", "work", "fast mode"), model=LONG_OPUS),
-    Planned("timetable", HARBOUR, TOMAS, TIDES, 27, ("order", "search", "fast"), Way.PROXY, SONNET),
+    Planned("timetable", HARBOUR, TOMAS, TIDES, 27, ("order", "search", "fast", "sharing"), Way.PROXY, SONNET),
+    Planned("own-agent", HARBOUR, YUKI, TIDES, 28, ("auto mode", "credits", "announced"), Way.ITEMS, SONNET),
     Planned("statement", HARBOUR, YUKI, BOOKS, 30, ("late", "work", "auto", "work"), agents=_EXPLORE[:1]),
     Planned("updates", DESK, TOMAS, BOOKING, 32, ("work", "update", "work", "restart", "work")),
     Planned("slow-lane", DESK, INES, BOOKING, 46, ("work", "coffee", "coffee"), has_telemetry=True),
@@ -87,7 +82,7 @@ FLEET = (
     Planned("midnight", HARBOUR, INES, TIDES, 149, ("lunch", "work", "lunch"), ttl="1h"),
     Planned("reference", HARBOUR, YUKI, BOOKS, 168, ("work", "auto", "work"), Way.TELEMETRY),
     Planned("cancelled", DESK, TOMAS, BOOKING, 172, ("coffee", *_GROW * 2, "micro", "work")),
-    Planned("berths", DESK, INES, BOOKING, 190, ("cite", "many", "deleted"), Way.PROXY, SONNET),
+    Planned("berths", DESK, INES, BOOKING, 190, ("cite", "many", "deleted", "kept again"), Way.PROXY, SONNET),
     Planned("decks", DESK, TOMAS, BOOKING, 195, (*_GROW * 3, "manual", "work"), agents=_EXPLORE),
     Planned("reversals", HARBOUR, YUKI, BOOKS, 215, ("remind", "deferred", "server side"), Way.PROXY, OLDER_SONNET),
     Planned("polite", HARBOUR, INES, TIDES, 220, ("work", "talk", "work")),

@@ -8,12 +8,16 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from compaction.transcripts.agents import AgentMeta
+from dashboard.demo.codebase import shorten_wish
 from dashboard.demo.fleet import FLEET, Planned, Way, find_wish
 from dashboard.demo.ordering import order_demo
-from dashboard.demo.proxied import pass_through
+from dashboard.demo.proxied import Client, pass_through
 from dashboard.demo.stories import Script, tell, tell_agent
 from dashboard.demo.talks import LONG_OPUS, SONNET, Talk, name_id
 from dashboard.demo.telemetry import export_events, write_start_hook, write_status
+from dashboard.demo.told_items import tell_items
+from dashboard.ingest.agent_facts import SOURCE as ANY_AGENT
+from dashboard.ingest.agent_facts import prepare_items
 from dashboard.ingest.client_reports import take_in_hooks, take_in_statuses
 from dashboard.ingest.intake import Origin, make_rules, store_together, take_in, take_in_agent_meta
 from dashboard.ingest.observed import Piece
@@ -66,6 +70,8 @@ def _make_session(planned: Planned, team: Team, owner: User, *, now: datetime) -
     match planned.way:
         case Way.PROXY:
             _send_calls(planned, team, owner, end_at=end_at)
+        case Way.ITEMS:
+            _send_items(planned, team, owner, end_at=end_at)
         case Way.TELEMETRY:
             talk = _tell(planned, end_at)
             _send_events(team, owner, talk)
@@ -85,6 +91,11 @@ def _tell(planned: Planned, end_at: datetime) -> Talk:
         is_open=planned.is_open,
     )
     return tell(script, end_at=end_at)
+
+
+def _talk(planned: Planned, end_at: datetime) -> Client:
+    wish = find_wish(planned)
+    return pass_through(planned.name, planned.project, planned.plan, model=planned.model, wish=wish, end_at=end_at)
 
 
 def _send_lines(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
@@ -111,9 +122,15 @@ def _send_events(team: Team, owner: User, talk: Talk) -> None:
     store_together(Origin(team, owner, TELEMETRY), exported.prepared, policy)
 
 
+def _send_items(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
+    policy = find_policy(team)
+    items = tell_items(_talk(planned, end_at), title=shorten_wish(find_wish(planned)))
+    read = prepare_items(items, make_rules(team, policy))
+    store_together(Origin(team, owner, ANY_AGENT), read.prepared, policy)
+
+
 def _send_calls(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
-    wish = find_wish(planned)
-    client = pass_through(planned.name, planned.project, planned.plan, model=planned.model, wish=wish, end_at=end_at)
+    client = _talk(planned, end_at)
     desk = Desk()
     for exchange in client.exchanges:
         owned = msgspec.structs.replace(exchange, team_pk=team.pk, owner_pk=owner.pk)

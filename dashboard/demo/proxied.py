@@ -1,8 +1,12 @@
-"""Conversations that pass through the proxy: requests of a client that changes its ways, answered by the fake API."""
+"""Conversations whose requests are known: a client that changes its ways, answered by the fake API.
+
+Its calls pass through the proxy; how an agent of another kind would tell of them lives in told_items.
+"""
 
 import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 from typing import Any
@@ -25,6 +29,23 @@ def _make_tool(name: str, words: str) -> Json:
     return {"name": name, "description": words * 12, "input_schema": {"type": "object", "properties": fields}}
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One call as the client knows it. `state` is what it knows beside the request; `deleted_count` results went from
+    the cache before it."""
+
+    message_id: str
+    at: float
+    duration_seconds: float
+    said: Json
+    reply: str
+    body: Json
+    usage: Json
+    output_tokens: int
+    state: Json
+    deleted_count: int
+
+
 class Client:
     """One conversation. What it sends with each call stands in plain fields, so that a change is one assignment."""
 
@@ -35,13 +56,16 @@ class Client:
         self.api = FakeApi()
         self.now = start.timestamp()
         self.betas = "prompt-caching-scope-2026-01-05"
-        self.rules, self.system_mark, self.ttl = _RULES * 14, 0, "5m"
+        self.rules, self.system_mark, self.ttl, self.scope = _RULES * 14, 0, "5m", ""
+        self.state: Json = {}
+        self.deleted_count = 0
         self.marks = True
         self.fields: Json = {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}
         words = {"Read": "Reads a file. ", "Edit": "Changes a file. ", "Bash": "Runs a command. ", "Grep": "Searches. "}
         self.tools = [_make_tool(tool, told) for tool, told in words.items()]
         self.messages: list[Json] = []
         self.exchanges: list[Exchange] = []
+        self.sent: list[Sent] = []
 
     def turn(self, words: str = "", *, extra: Sequence[Json] = ()) -> None:
         """A prompt with what it is about, and the answer."""
@@ -58,16 +82,34 @@ class Client:
         body = self._spell_body()
         usage = self.api.count(body, self.betas)
         message_id = f"msg_{name_id(self.name, number).replace('-', '')[:24]}"
-        answer = _write_answer(message_id, self.model, usage, reply)
-        self.exchanges.append(self._pack(body, answer, message_id))
+        output_tokens = 40 + len(reply) // 4
+        answer = _write_answer(message_id, self.model, usage | {"output_tokens": output_tokens}, reply)
+        exchange = self._pack(body, answer, message_id)
+        self.exchanges.append(exchange)
+        self.sent.append(
+            Sent(
+                message_id,
+                self.now,
+                exchange.duration_seconds,
+                said=self.messages[-1],
+                reply=reply,
+                body=body,
+                usage=usage,
+                output_tokens=output_tokens,
+                state=dict(self.state),
+                deleted_count=self.deleted_count,
+            )
+        )
+        self.deleted_count = 0
         self.messages.append({"role": "assistant", "content": [{"type": "text", "text": reply}]})
 
     def _spell_body(self) -> Json:
         mark = {"cache_control": {"type": "ephemeral", **({"ttl": "1h"} if self.ttl == "1h" else {})}}
+        shared = {"scope": self.scope} if self.scope else {}
         system: list[Json] = [{"type": "text", "text": self.rules}, {"type": "text", "text": "Answer in English."}]
         messages = copy.deepcopy(self.messages)
         if self.marks:
-            system[self.system_mark] |= mark
+            system[self.system_mark] |= {"cache_control": mark["cache_control"] | shared}
             messages[-1]["content"][-1] |= mark
         told = {"model": self.model, "max_tokens": 32_000, "stream": True, "system": system, "tools": self.tools}
         return {**told, "messages": messages, **self.fields}
@@ -105,7 +147,7 @@ def _write_answer(message_id: str, model: str, usage: Json, words: str) -> bytes
         {
             "type": "message_delta",
             "delta": {"stop_reason": "end_turn"},
-            "usage": {"output_tokens": 40 + len(words) // 4},
+            "usage": {"output_tokens": usage["output_tokens"]},
         },
         {"type": "message_stop"},
     ]
@@ -149,6 +191,26 @@ def _lengthen_life(client: Client) -> None:
 
 def _move_markers(client: Client) -> None:
     client.system_mark = 1 - client.system_mark
+
+
+def _share_otherwise(client: Client) -> None:
+    client.scope = "" if client.scope else "global"
+
+
+def _switch_auto_mode(client: Client) -> None:
+    """Changes headers that this client tells nobody of."""
+    client.state |= {"auto_mode": True}
+    client.api.forget()
+
+
+def _use_credits(client: Client) -> None:
+    client.state |= {"overage": True}
+    client.api.forget()
+
+
+def _announce_deletion(client: Client) -> None:
+    client.deleted_count = 4
+    client.api.forget()
 
 
 def _stop_caching(client: Client) -> None:
@@ -221,6 +283,14 @@ def _delete_results(client: Client) -> None:
     client.turn("Forget the old listing.", extra=blocks)
 
 
+def _keep_results(client: Client) -> None:
+    """The deletions are no longer sent, so the server has the results back."""
+    client.messages = [
+        message | {"content": [block for block in message["content"] if block["type"] != "cache_edits"]}
+        for message in client.messages
+    ]
+
+
 _STEPS: Mapping[str, tuple[Callable[[Client], None], bool]] = {  # the change, and whether it calls by itself
     "server": (_add_server, False),
     "order": (_reorder_tools, False),
@@ -231,6 +301,11 @@ _STEPS: Mapping[str, tuple[Callable[[Client], None], bool]] = {  # the change, a
     "thinking": (_change_thinking, False),
     "lifetime": (_lengthen_life, False),
     "markers": (_move_markers, False),
+    "sharing": (_share_otherwise, False),
+    "auto mode": (_switch_auto_mode, False),
+    "credits": (_use_credits, False),
+    "announced": (_announce_deletion, False),
+    "kept again": (_keep_results, False),
     "no caching": (_stop_caching, False),
     "beta": (_add_beta, False),
     "field": (_add_field, False),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dashboard.demo.codebase import Project
+from dashboard.demo.codebase import Project, shorten_wish
 from dashboard.demo.talks import OPUS, SONNET, Talk
 
 AUTO_LINE_TOKENS = 167_000  # of a window of 200,000, as the client draws it
@@ -256,7 +256,7 @@ def _perform(script: Script, *, start: datetime) -> Talk:
         talk.ask()
         talk.read_file(2_000)
         talk.edit()
-    talk.title(script.wish.partition(". ")[0].rstrip(".")[:90])
+    talk.title(shorten_wish(script.wish))
     return talk
 
 

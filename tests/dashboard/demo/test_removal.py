@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def _short_fleet(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session of each way in: the whole fleet takes seconds, and brings no other tables."""
-    names = {"tariff", "party-of-ten", "seat-map", "refund-twice", "queue"}
+    names = {"tariff", "party-of-ten", "seat-map", "refund-twice", "queue", "own-agent"}
     monkeypatch.setattr(making, "FLEET", tuple(planned for planned in FLEET if planned.name in names))
 
 
@@ -44,7 +44,7 @@ def test_no_row_is_left_and_real_ones_are_as_they_were() -> None:
     order_demo(make_user("olga"), now=now)
     making.fill_demo(now=now)
     made = AgentSession.objects.filter(team__is_demo=True)
-    assert made.count() == 5
+    assert made.count() == 6
     assert ChangedHour.objects.filter(team_id__in=Team.objects.filter(is_demo=True)).exists()
     assert User.objects.filter(is_demo=True).count() == 3
     remove_demo(now=timezone.now())

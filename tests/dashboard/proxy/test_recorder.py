@@ -94,11 +94,16 @@ def test_a_call_told_twice_is_one_call(team: Team) -> None:
     assert AgentSession.objects.get().call_count == 1
 
 
+SHARED = {"type": "ephemeral", "scope": "global"}
 CHANGES: dict[str, tuple[Callable[[Client], None], str]] = {
     "a tool of an MCP server came": (lambda client: client.tools.append(MCP), "tools_changed"),
     "another system prompt": (lambda client: setattr(client, "system", "You row."), "system_changed"),
     "another effort": (lambda client: client.extra.update(output_config={"effort": "low"}), "effort_changed"),
     "another model": (lambda client: setattr(client, "model", "claude-opus-5"), "model_changed"),
+    "a cache shared otherwise": (
+        lambda client: client.extra.update(system=[{"type": "text", "text": client.system, "cache_control": SHARED}]),
+        "strategy_changed",
+    ),
     "history rewritten": (lambda client: client.messages[0].update(content="Another one"), "messages_rewritten"),
 }
 
@@ -119,6 +124,34 @@ def test_break_is_explained_by_the_two_requests(team: Team, name: str) -> None:
     pair = read_request_pair(AgentSession.objects.get(), loss, with_text=True)
     assert isinstance(pair, RequestPair)
     assert pair.before != pair.after
+
+
+def test_deletions_from_the_cache_are_announced_by_the_request_that_makes_them(team: Team) -> None:
+    client = talk_for(team)
+    first = {"type": "text", "text": "One"}
+    Table().write(client.call("One", "msg_1", usage=make_usage(written=50_000)))
+    for number, names in enumerate((("t1",), ("t1",), ("t1", "t2"), ("t2",)), 2):
+        edits = [{"type": "delete", "cache_reference": name} for name in names]
+        client.messages[0]["content"] = [first, {"type": "cache_edits", "edits": edits}]
+        call = client.call("More", f"msg_{number}", usage=make_usage(read=900, written=49_000))
+        Table().write(call)  # by a recorder that was started again, which remembers nothing
+    assert list(CacheBreak.objects.order_by("at").values_list("kind", "cause", "detail")) == [
+        ("expected", "deletion_announced", ""),
+        ("break", "likely_server_side", "900 tokens were still read"),
+        ("expected", "deletion_announced", ""),
+        ("break", "cached_micro_changed", "+0/-1 deleted results"),
+    ]
+
+
+def test_what_the_server_clears_makes_its_call_a_rebuild(team: Team) -> None:
+    client = talk_for(team)
+    edit = {"type": "clear_tool_uses_20250919", "cleared_input_tokens": 40_000, "cleared_tool_uses": 5}
+    managed = {"applied_edits": [edit]}
+    events = stream_answer("msg_2", make_usage(read=900, written=9_000), context_management=managed)
+    Table().write(
+        client.call("One", "msg_1", usage=make_usage(written=50_000)), client.call("More", "msg_2", events=events)
+    )
+    assert CacheBreak.objects.values_list("kind", "cause").get() == ("expected", "micro_compacted")
 
 
 def test_an_idle_gap_is_inferred_not_blamed_on_the_request(team: Team) -> None:
