@@ -10,6 +10,7 @@ from typing import Any
 
 CHARACTERS_PER_TOKEN = 3.6
 LOOKBACK_BLOCKS = 20
+DELETED_TOKENS = 1_500  # with each result that is deleted from the cache
 _OF_SYSTEM = ("speed", "citations")
 _OF_MESSAGES = (
     "thinking",
@@ -19,7 +20,6 @@ _OF_MESSAGES = (
     "betas",
     "image_count",
     "other",
-    "edits",
 )
 _KNOWN = frozenset(
     {"model", "max_tokens", "stream", "system", "tools", "messages", "speed", "thinking", "output_config"}
@@ -35,10 +35,15 @@ class FakeApi:
         self._kept: list[tuple[str, int]] = []  # of the last prompt: each part's text and its tokens
         self._keys: Json = {}
         self._closed_blocks = 0
+        self._deleted_count = 0
 
     def forget(self) -> None:
         """What a server does at times, for reasons of its own."""
         self._kept = []
+
+    def delete(self, count: int) -> None:
+        """So many results are gone from the cache, and from all that is read back of it."""
+        self._deleted_count += count
 
     def count(self, body: Json, betas: str = "") -> Json:
         """The usage of a request."""
@@ -55,12 +60,17 @@ class FakeApi:
             shared = 0
         if any(keys[name] != self._keys.get(name, keys[name]) for name in _OF_SYSTEM):
             shared = min(shared, tools_count)
+        before, now = self._keys.get("edits", frozenset()), keys["edits"]
+        self.delete(len(now - before))
+        if before - now:
+            self._deleted_count, shared = 0, min(shared, head_count)
         is_far = self._kept and blocks - self._closed_blocks >= LOOKBACK_BLOCKS
         if is_far or any(keys[name] != self._keys.get(name, keys[name]) for name in _OF_MESSAGES):
             shared = min(shared, head_count)
         self._kept, self._keys, self._closed_blocks = parts, keys, blocks
-        read = sum(tokens for _, tokens in parts[:shared])
-        return _spell_usage(read, total - read, lifetime)
+        whole = sum(tokens for _, tokens in parts[:shared])
+        read = max(0, whole - DELETED_TOKENS * self._deleted_count)
+        return _spell_usage(read, total - whole, lifetime)
 
 
 def _spell_usage(read: int, written: int, lifetime: str) -> Json:
@@ -112,7 +122,9 @@ def _find_keys(body: Json, betas: str) -> Json:
         "context_management": body.get("context_management"),
         "betas": betas,
         "image_count": sum(block.get("type") == "image" for block in blocks),
-        "edits": [block for block in blocks if block.get("type") == "cache_edits"],
+        "edits": frozenset(
+            edit["cache_reference"] for block in blocks if block.get("type") == "cache_edits" for edit in block["edits"]
+        ),
         "other": {name: value for name, value in body.items() if name not in _KNOWN},
     }
 

@@ -56,7 +56,7 @@ class Client:
         self.api = FakeApi()
         self.now = start.timestamp()
         self.betas = "prompt-caching-scope-2026-01-05"
-        self.rules, self.system_mark, self.ttl, self.scope = _RULES * 14, 0, "5m", ""
+        self.rules, self.system_mark, self.ttl, self.scope = _RULES * 14, 0, "5m", "global"
         self.state: Json = {}
         self.deleted_count = 0
         self.marks = True
@@ -193,8 +193,8 @@ def _move_markers(client: Client) -> None:
     client.system_mark = 1 - client.system_mark
 
 
-def _share_otherwise(client: Client) -> None:
-    client.scope = "" if client.scope else "global"
+def _share_less(client: Client) -> None:
+    client.scope = ""
 
 
 def _switch_auto_mode(client: Client) -> None:
@@ -210,7 +210,7 @@ def _use_credits(client: Client) -> None:
 
 def _announce_deletion(client: Client) -> None:
     client.deleted_count = 4
-    client.api.forget()
+    client.api.delete(4)
 
 
 def _stop_caching(client: Client) -> None:
@@ -278,7 +278,7 @@ def _answer_many(client: Client) -> None:
 
 
 def _delete_results(client: Client) -> None:
-    edits = [{"type": "delete", "cache_reference": "toolu_demo"}]
+    edits = [{"type": "delete", "cache_reference": f"toolu_demo_{number}"} for number in (1, 2)]
     blocks: list[Json] = [{"type": "cache_edits", "edits": edits}, {"type": "text", "text": "Go on."}]
     client.turn("Forget the old listing.", extra=blocks)
 
@@ -301,7 +301,7 @@ _STEPS: Mapping[str, tuple[Callable[[Client], None], bool]] = {  # the change, a
     "thinking": (_change_thinking, False),
     "lifetime": (_lengthen_life, False),
     "markers": (_move_markers, False),
-    "sharing": (_share_otherwise, False),
+    "sharing": (_share_less, False),
     "auto mode": (_switch_auto_mode, False),
     "credits": (_use_credits, False),
     "announced": (_announce_deletion, False),

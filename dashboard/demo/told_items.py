@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from dashboard.demo.fake_api import DELETED_TOKENS
 from dashboard.demo.proxied import Client, Json, Sent
 from dashboard.ingest.agent_items import RawItem, read_batch
 
@@ -43,7 +44,8 @@ def _spell_message(client: Client, sent: Sent, name: str, parent: str | None, *,
 
 def _spell_deletion(client: Client, sent: Sent) -> Json:
     told = {"type": "compaction", "kind": "deletion", "session": client.session_id, "id": f"{sent.message_id}-deleted"}
-    return told | {"at": _spell_time(sent), "cleared_count": sent.deleted_count}
+    saved_tokens = DELETED_TOKENS * sent.deleted_count
+    return told | {"at": _spell_time(sent), "cleared_count": sent.deleted_count, "saved_tokens": saved_tokens}
 
 
 def _spell_call(client: Client, sent: Sent) -> Json:

@@ -14,6 +14,14 @@ from dashboard.pages.recorded_requests import RequestPair
 MOST_CHANGES = 40  # with text, of one level; the rest is counted
 _NOUNS = {Level.TOOLS: "tool", Level.SYSTEM: "system block", Level.MESSAGES: "message"}
 _TITLES = {Level.TOOLS: "Tools", Level.SYSTEM: "System prompt", Level.MESSAGES: "Messages"}
+_SETTING_WORDS = {
+    "strategy": "how the cache is shared",
+    "auto_mode": "auto mode",
+    "overage": "usage credits",
+    "cached_micro": "results deleted from the cache",
+    "context_editing": "context_management",
+    "extra_body": "further fields",
+}
 _STYLES = {How.ADDED: "add", How.REMOVED: "del", How.CHANGED: "change", How.REORDERED: "change"}
 
 
@@ -84,6 +92,11 @@ class PrefixView:
     moved_marker_count: int
     is_text_shown: bool
     changes: tuple[BlockChange, ...]
+
+    @property
+    def setting_words(self) -> str:
+        """Fields of the request by their names, what only a client knows in words."""
+        return ", ".join(_SETTING_WORDS.get(name, name) for name in self.settings)
 
 
 def view_difference(pair: RequestPair, *, cached_tokens: int | None) -> PrefixView:

@@ -188,8 +188,8 @@ def test_state_of_the_client_explains_a_loss(
 def test_announced_deletion_makes_the_next_call_a_rebuild(
     client: Client, headers: dict[str, str], kind: str, cause: str
 ) -> None:
-    told = {"type": "compaction", "session": "s1", "id": "d1", "at": at(2), "kind": kind}
-    told |= {"cleared_count": 4, "saved_tokens": 9_000}
+    about: dict[str, object] = {"type": "compaction", "session": "s1", "id": "d1", "at": at(2), "kind": kind}
+    told = about | {"cleared_count": 4, "saved_tokens": 9_000}
     items = [make_call(1, written=30_000), told, make_call(3, read=500, written=21_000), make_call(4, written=21_000)]
     assert send(client, headers, *items).json()["refused"] == 0
     session = AgentSession.objects.get()
