@@ -1,0 +1,129 @@
+"""From `plimsoll up --demo` to the first page, then what each page weighs and when it is first painted, in Chromium.
+
+Run: python -m bench.first_paint [--rounds 3]. Needs Chromium and a quiet machine. A visit is cold in a fresh browser
+context and warm when the page is opened once more; sizes are as they travelled, compressed.
+"""
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from bench.otlp import CHECKOUT, started
+from tests.browser.conftest import CHROMIUM_OPTIONS
+from tests.browser.programs import find_chromium
+from tests.services import free_port
+
+READY_SECONDS = 300
+LINK = re.compile(r"http://\S+/sign-in/link/pls_[\w-]+/")
+PAGES = ("/", "/sessions/", "/breaks/", "/compare/", "/connect/", "/glossary/", "/teams/demo-harbour/thresholds/")
+TABS = ("", "compactions/", "breaks/", "context/", "transcript/", "settings/")
+MEASURE = """() => {
+    const parts = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+    const paint = performance.getEntriesByName("first-contentful-paint")[0];
+    return {
+        page: parts[0].transferSize, all: parts.reduce((sum, part) => sum + part.transferSize, 0), count: parts.length,
+        paint: paint ? paint.startTime : 0, server: parts[0].responseStart - parts[0].requestStart,
+    };
+}"""
+
+
+@dataclass(frozen=True)
+class Visit:
+    page_kb: float
+    all_kb: float
+    requests: int
+    server_ms: float
+    paint_ms: float
+
+
+def visit(page: Page, path: str) -> Visit:
+    page.goto(path)
+    page.wait_for_timeout(300)  # what the page itself asks for after it is loaded
+    told = page.evaluate(MEASURE)
+    return Visit(told["page"] / 1024, told["all"] / 1024, told["count"], told["server"], told["paint"])
+
+
+def compare_visits(signed_in: BrowserContext, base: str, path: str, rounds: int) -> None:
+    cold, warm = [], []
+    for _ in range(rounds):
+        context = _find_browser(signed_in).new_context(base_url=base, storage_state=signed_in.storage_state())
+        page = context.new_page()
+        cold.append(visit(page, path))
+        warm.append(visit(page, path))
+        context.close()
+    first, again = _take_median(cold), _take_median(warm)
+    print(
+        f"{path:34} {first.page_kb:6.1f} kB of {first.all_kb:7.1f} in {first.requests:2} requests, server "
+        f"{first.server_ms:4.0f} ms, painted after {first.paint_ms:4.0f} ms; again {again.all_kb:6.1f} kB, "
+        f"{again.paint_ms:4.0f} ms"
+    )
+
+
+def _take_median(visits: list[Visit]) -> Visit:
+    return sorted(visits, key=lambda each: each.paint_ms)[len(visits) // 2]
+
+
+def _find_browser(context: BrowserContext) -> Browser:
+    assert context.browser is not None
+    return context.browser
+
+
+def find_link(log: Path) -> str:
+    until = time.monotonic() + READY_SECONDS
+    while not (found := LINK.search(log.read_text())):
+        if time.monotonic() > until:
+            sys.exit(f"No sign-in link within {READY_SECONDS} s:\n{log.read_text()[-2000:]}")
+        time.sleep(0.02)
+    return found[0]
+
+
+def measure_demo(browser: Browser, base: str, log: Path, began: float) -> BrowserContext:
+    """Signed in, with the overview of the whole demo before it."""
+    context = browser.new_context(base_url=base)
+    page = context.new_page()
+    page.goto(find_link(log))
+    print(f"first page      {time.monotonic() - began:5.1f} s after the start, {page.title()}")
+    page.get_by_role("heading", name="Sessions by risk").wait_for(timeout=READY_SECONDS * 1000)
+    print(f"sessions on it  {time.monotonic() - began:5.1f} s")
+    page.get_by_text("Its sessions, people and dollars are invented.").wait_for(timeout=READY_SECONDS * 1000)
+    print(f"demo complete   {time.monotonic() - began:5.1f} s")
+    return context
+
+
+def list_paths(page: Page) -> list[str]:
+    page.goto("/sessions/")
+    sessions = page.locator("td.two > a").evaluate_all("(all) => all.map((one) => one.getAttribute('href'))")
+    return [*PAGES, *(f"{sessions[len(sessions) // 3]}{tab}" for tab in TABS)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    rounds = parser.parse_args().rounds
+    chromium = find_chromium()
+    if chromium is None:
+        sys.exit("Chromium is not installed.")
+    with tempfile.TemporaryDirectory(prefix="plimsoll-paint-") as scratch, sync_playwright() as playwright:
+        folder, port = Path(scratch), free_port()
+        base = f"http://127.0.0.1:{port}"
+        own = {"PLIMSOLL_DATA": f"{scratch}/data", "PLIMSOLL_FOLLOW": "off", "PLIMSOLL_PORT": str(port)}
+        environment = {**os.environ, **own, "PYTHONPATH": str(CHECKOUT), "PYTHONDONTWRITEBYTECODE": ""}
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_OPTIONS)
+        began = time.monotonic()
+        command = [sys.executable, "-m", "dashboard.cli", "up", "--demo"]
+        with started(command, environment, f"{base}/health/live", folder):
+            context = measure_demo(browser, base, folder / "log", began)
+            for path in list_paths(context.pages[0]):
+                compare_visits(context, base, path, rounds)
+            browser.close()
+
+
+if __name__ == "__main__":
+    main()
