@@ -81,8 +81,8 @@ def _has_columns(connection: BaseDatabaseWrapper) -> bool:
     with connection.cursor() as cursor:
         if SESSIONS not in connection.introspection.table_names(cursor):
             return False
-        columns = connection.introspection.get_table_description(cursor, SESSIONS)
-    return any(column.name == "search_text" for column in columns)
+        cursor.execute(f"SELECT * FROM {SESSIONS} LIMIT 0")  # noqa: S608
+        return any(name == "search_text" for name, *_ in cursor.description)
 
 
 def _find_missing(connection: BaseDatabaseWrapper) -> Iterator[str]:
