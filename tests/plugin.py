@@ -33,6 +33,7 @@ _isolate()
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "recorded_data: needs the recorded sessions that lie beside the checkout")
     config.addinivalue_line("markers", "sqlite_only: about SQLite itself; left out of the round on PostgreSQL")
+    config.addinivalue_line("markers", "postgresql_only: about PostgreSQL itself; part of the round on it alone")
 
 
 # They take minutes each: begun first, they do not keep one process busy when the others are done.
@@ -47,9 +48,10 @@ LONG = (
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
-    if "DATABASE_URL" not in os.environ:
-        return
-    left_out = [item for item in items if item.get_closest_marker("sqlite_only") or not _uses_database(item)]
+    if "DATABASE_URL" in os.environ:
+        left_out = [item for item in items if item.get_closest_marker("sqlite_only") or not _uses_database(item)]
+    else:
+        left_out = [item for item in items if item.get_closest_marker("postgresql_only")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 

@@ -46,6 +46,11 @@ def _count(folder: Path) -> dict[str, int]:
         return {name: connection.execute(f'SELECT COUNT(*) FROM "{name}"').fetchone()[0] for name in names}
 
 
+def _read_schema(database: Path) -> set[tuple[str, str]]:
+    with closing(sqlite3.connect(database)) as connection:
+        return set(connection.execute("SELECT name, sql FROM sqlite_master"))
+
+
 def _check(folder: Path, before: dict[str, int]) -> None:
     after = _count(folder)
     assert {name: after[name] for name in before} == before
@@ -55,12 +60,14 @@ def _check(folder: Path, before: dict[str, int]) -> None:
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
-def test_earlier_database_becomes_this_one_and_serves_pages(upgraded: Path) -> None:
+def test_earlier_database_becomes_this_one_and_serves_pages(upgraded: Path, migrated_folder: Path) -> None:
     before = _count(upgraded)
     assert sum(before.values())
     done = run_plimsoll(upgraded, "migrate", "-v", "0")
     assert done.returncode == 0, done.stderr
     _check(upgraded, before)
+    new = migrated_folder / "plimsoll.sqlite3"  # made by one migration instead of all
+    assert _read_schema(upgraded / "data" / "plimsoll.sqlite3") == _read_schema(new)
     with running_plimsoll(upgraded, "web") as running:
         assert running.get("/sign-in/")[0] == 200
 
