@@ -177,8 +177,10 @@ def _find_announced(previous: Baseline, call: CacheCall) -> Cause | None:
 
 
 def _deletes_more(previous: Baseline, call: CacheCall) -> bool:
-    """Whether the request deletes results from the cache that the last one did not, and those of the last one too: the
-    server lets the others go when they are no longer sent."""
+    """Whether the answer counts more tokens as deleted, or the request deletes results from the cache that the last one
+    did not, and those of the last one too: the server lets the others go when they are no longer sent."""
+    if call.usage.cache_deleted_tokens > previous.deleted_tokens:
+        return True
     if previous.fingerprint is None or call.fingerprint is None:
         return False
     return previous.fingerprint.deletions < call.fingerprint.deletions

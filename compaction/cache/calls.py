@@ -111,6 +111,7 @@ class Baseline(Value, frozen=True):
     has_thinking: bool = False
     fingerprint: Fingerprint | None = None
     announced: tuple[Cause, ...] = ()
+    deleted_tokens: int = 0
 
     @property
     def cached_tokens(self) -> int:
@@ -131,6 +132,7 @@ class Baseline(Value, frozen=True):
             "has_thinking": self.has_thinking,
             "fingerprint": None if self.fingerprint is None else self.fingerprint.to_fields(),
             "announced": [cause.value for cause in self.announced],
+            "deleted_tokens": self.deleted_tokens,
         }
 
 
@@ -152,6 +154,7 @@ def read_baseline(fields: Mapping[str, object]) -> Baseline | None:
         has_thinking=fields.get("has_thinking") is True,
         fingerprint=read_fingerprint(prints) if prints else None,
         announced=tuple(Cause(name) for name in get_texts(fields, "announced") if name in tuple(Cause)),
+        deleted_tokens=get_count(fields, "deleted_tokens") or 0,
     )
 
 
@@ -170,6 +173,7 @@ def make_baseline(previous: Baseline | None, call: CacheCall) -> Baseline:
         usage.speed,
         call.has_thinking or (previous is not None and previous.has_thinking and not call.starts_turn),
         call.fingerprint,
+        deleted_tokens=usage.cache_deleted_tokens,
     )
 
 

@@ -53,6 +53,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     service_tier: str | None = None
     speed: str | None = None
     inference_geo: str | None = None
+    cache_deleted_tokens: int = 0  # by edits of the cache, all so far: no part of the prompt any more
 
     @property
     def prompt_tokens(self) -> int:

@@ -53,6 +53,7 @@ class UsageHead(TokensHead, gc=False):
     server_tool_use: ServerToolsHead | None = None
     output_tokens_details: OutputDetailsHead | None = None
     iterations: list[TokensHead] | None = None
+    cache_deleted_input_tokens: _Count | None = None
 
 
 def make_usage(head: UsageHead) -> Usage:
@@ -70,6 +71,7 @@ def make_usage(head: UsageHead) -> Usage:
         head.service_tier,
         head.speed,
         head.inference_geo,
+        head.cache_deleted_input_tokens or 0,
     )
 
 
@@ -115,6 +117,7 @@ def read_usage(fields: Mapping[str, object]) -> Usage:
         service_tier=get_text(fields, "service_tier"),
         speed=get_text(fields, "speed"),
         inference_geo=get_text(fields, "inference_geo"),
+        cache_deleted_tokens=get_count(fields, "cache_deleted_input_tokens") or 0,
     )
 
 

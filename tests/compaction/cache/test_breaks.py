@@ -90,6 +90,18 @@ def test_request_that_deletes_more_from_the_cache_announces_it(
     assert judge(baseline(), call("now", 0, 51_000, fingerprint=new)).outcome is Outcome.BREAK
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "outcome"),
+    [(0, 40_000, Outcome.EXPECTED), (7_000, 40_000, Outcome.EXPECTED), (7_000, 7_000, Outcome.BREAK), (7, 0, "break")],
+)
+def test_answer_that_counts_more_deleted_tokens_announces_a_lower_read(before: int, now: int, outcome: str) -> None:
+    known = make_baseline(None, call("before", 0, 51_000, usage_fields={"cache_deleted_tokens": before}))
+    stored = read_baseline(known.to_fields())
+    verdict = judge(stored, call("now", 9_000, 500, usage_fields={"cache_deleted_tokens": now}))
+    assert verdict.outcome == outcome
+    assert (verdict.rebuild is Cause.DELETION_ANNOUNCED) == (outcome is Outcome.EXPECTED)
+
+
 def test_first_call_is_an_expected_rebuild() -> None:
     verdict = judge(None, call("now", 0, 51_000))
     assert (verdict.outcome, verdict.rebuild, verdict.loss) == (Outcome.EXPECTED, Cause.FIRST_CALL, None)

@@ -200,6 +200,12 @@ def test_announced_deletion_makes_the_next_call_a_rebuild(
     assert session.compactions.values_list("kind", "cleared_count", "saved_tokens").get() == ("micro", 4, 9_000)
 
 
+def test_usage_that_counts_deleted_tokens_makes_a_lower_read_expected(client: Client, headers: dict[str, str]) -> None:
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 21_000, "cache_deleted_input_tokens": 9_000}
+    assert send(client, headers, make_call(1, written=30_000), make_call(2, usage=usage)).json()["refused"] == 0
+    assert AgentSession.objects.get().breaks.values_list("kind", "cause").get() == ("expected", "deletion_announced")
+
+
 def test_call_is_one_with_the_lines_that_tell_of_it(client: Client, headers: dict[str, str]) -> None:
     talk = Conversation("s1")
     talk.ask()

@@ -143,6 +143,15 @@ def test_deletions_from_the_cache_are_announced_by_the_request_that_makes_them(t
     ]
 
 
+def test_tokens_that_the_answer_counts_as_deleted_make_a_lower_read_expected(team: Team) -> None:
+    client = talk_for(team)
+    deleted = make_usage(read=41_000, written=900) | {"cache_deleted_input_tokens": 9_000}
+    Table().write(
+        client.call("One", "msg_1", usage=make_usage(written=50_000)), client.call("More", "msg_2", usage=deleted)
+    )
+    assert CacheBreak.objects.values_list("kind", "cause").get() == ("expected", "deletion_announced")
+
+
 def test_what_the_server_clears_makes_its_call_a_rebuild(team: Team) -> None:
     client = talk_for(team)
     edit = {"type": "clear_tool_uses_20250919", "cleared_input_tokens": 40_000, "cleared_tool_uses": 5}
