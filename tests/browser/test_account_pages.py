@@ -21,9 +21,11 @@ PAGES = (
     "/teams/harbour/keys/",
     "/teams/harbour/invitations/",
     "/teams/harbour/settings/",
+    "/teams/harbour/automation/",
     "/teams/harbour/webhooks/",
     "/teams/harbour/audit/",
     "/jobs/",
+    "/lint/",
     "/api/docs/",
     "/health/",
 )
