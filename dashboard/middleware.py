@@ -12,6 +12,7 @@ from django.utils.functional import SimpleLazyObject
 from django_htmx.http import HttpResponseClientRedirect
 
 from dashboard import access
+from dashboard.addresses import find_view
 from dashboard.models import User
 from dashboard.page_request import PageRequest
 
@@ -33,7 +34,8 @@ CONTENT_SECURITY_POLICY = "; ".join(
 )
 
 # These ways in authenticate by themselves, by key or by session, and answer 401 instead of a redirect.
-SELF_AUTHENTICATING = ("/api/v1/",)
+SELF_AUTHENTICATING = "/api/v1/"
+KEYS_ALONE = ("/v1/", "/ingest/")
 
 
 def security_headers() -> dict[str, str]:
@@ -65,6 +67,27 @@ class SecurityHeadersMiddleware:
             response.headers.setdefault(name, value)
         response.headers.setdefault("Cache-Control", "private, no-cache")
         return response
+
+
+class ProgramMiddleware:
+    """Behind it comes what is for people alone: sessions, tokens of forms, their zone. What brings a key, or can be
+    opened by nothing else, goes from here to its view."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if not is_for_program(request):
+            return self.get_response(request)
+        request.resolver_match = view = find_view(request.path_info)
+        response: HttpResponseBase = view.func(request, *view.args, **view.kwargs)
+        return response
+
+
+def is_for_program(request: HttpRequest) -> bool:
+    return request.path.startswith(KEYS_ALONE) or (
+        request.path.startswith(SELF_AUTHENTICATING) and "HTTP_AUTHORIZATION" in request.META
+    )
 
 
 class ActorMiddleware:

@@ -22,7 +22,9 @@ from django.core.signals import request_started
 from django.db import close_old_connections
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import resolve, set_script_prefix
+from django.urls import ResolverMatch, set_script_prefix
+
+from dashboard.addresses import find_view
 
 # Started when no idle one is there. So many that a page does not wait behind uploads that wait for the database.
 MOST_THREADS = 64
@@ -46,6 +48,10 @@ class PageHandler(ASGIHandler):
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002, FBT001 (Django's signature)
         super().load_middleware(is_async=False)
+
+    def resolve_request(self, request: HttpRequest) -> ResolverMatch:
+        request.resolver_match = view = find_view(request.path_info)
+        return view
 
     async def __call__(self, scope: dict[str, Any], receive: _Receive, send: _Send) -> None:
         if scope["path"].startswith(LIVE):
@@ -113,7 +119,7 @@ class PageHandler(ASGIHandler):
 async def ask_view(request: HttpRequest) -> HttpResponseBase:
     try:
         request.get_host()  # refuses names that are not ours, as the middleware does for pages
-        view = resolve(request.path_info)
+        view = find_view(request.path_info)
         response: HttpResponseBase = await view.func(request, *view.args, **view.kwargs)
     except (Http404, PermissionDenied, SuspiciousOperation) as refusal:
         return say(STATUSES[next(kind for kind in STATUSES if isinstance(refusal, kind))])

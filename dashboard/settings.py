@@ -121,8 +121,9 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "dashboard.middleware.SecurityHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "dashboard.middleware.ProgramMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "dashboard.person_zone.PersonZoneMiddleware",

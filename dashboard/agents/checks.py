@@ -90,15 +90,15 @@ def draw_question_lines(settings: TeamSettings, question: Question) -> tuple[Lin
         reported_window_tokens=question.window_tokens,
         reported_max_output_tokens=question.max_output_tokens,
     )
-    policy = _read_policy(orjson.dumps([settings.thresholds, question.policy]))
-    return draw_lines(policy, in_use), policy
+    return _draw_lines(orjson.dumps([settings.thresholds, question.policy]), in_use)
 
 
 @lru_cache(maxsize=1024)
-def _read_policy(values: bytes) -> Policy:
-    """Checking a policy takes longer than everything else here, and agents send the same one again and again."""
+def _draw_lines(values: bytes, in_use: ModelInUse) -> tuple[Lines | None, Policy]:
+    """Takes longer than everything else here, and agents ask about the same model under the same values again."""
     thresholds, own = orjson.loads(values)
-    return Policy.from_team_values(thresholds | own)
+    policy = Policy.from_team_values(thresholds | own)
+    return draw_lines(policy, in_use), policy
 
 
 def measure_question(question: Question, entries: Sequence[Entry]) -> tuple[int, str]:

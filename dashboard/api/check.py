@@ -1,5 +1,6 @@
 """May this agent go on: which line, how much is left, what to do."""
 
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from ninja import Field, Router, Schema
@@ -10,6 +11,7 @@ from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.agents.checks import Check, check_question, check_session
 from dashboard.api.agent_schemas import AgentIn, Model, Tokens
+from dashboard.api.answers import answer_json
 from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest, BadQuestion
 from dashboard.api.run_schemas import Line
@@ -74,15 +76,16 @@ class CheckOut(Schema):
 
 
 @router.post("/check", response={200: CheckOut, 403: Problem, 404: Problem, 422: Problem})
-def check_agent(request: ApiRequest, body: CheckIn) -> dict[str, object]:
+def check_agent(request: ApiRequest, body: CheckIn) -> HttpResponse:
     """To be asked between calls: it reads a few rows and stores nothing."""
     now = timezone.now()
     if body.session:
-        return describe_check(check_session(find_session(request.auth, body.session), now=now))
+        return answer_json(describe_check(check_session(find_session(request.auth, body.session), now=now)))
     if body.model is None or (body.usage is None and body.used_tokens is None and not body.messages):
         raise BadQuestion("Send `session`, or `model` with `usage`, `messages` or `used_tokens`.")
     team = find_team(request, body.team, Act.SEE, Act.RUN_OWN)  # a key that may only compact asks before it does
-    return describe_check(check_question(team, body.to_question(body.model, used_tokens=body.used_tokens), now=now))
+    question = body.to_question(body.model, used_tokens=body.used_tokens)
+    return answer_json(describe_check(check_question(team, question, now=now)))
 
 
 def describe_check(check: Check) -> dict[str, object]:

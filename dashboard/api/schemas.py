@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from ninja import Field, Schema
-from pydantic import ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from dashboard.models import Role, Scope
 
@@ -17,8 +17,9 @@ Name = Annotated[
 PERSON_ONLY = {"x-person-only": True}
 
 
-class Input(Schema):
-    """A field that is not known is refused: a misspelt one would otherwise do nothing, silently."""
+class Input(BaseModel):
+    """A field that is not known is refused: a misspelt one would otherwise do nothing, silently. Not the framework's
+    Schema, which reads our objects and checks what came from outside twice for it."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -6,7 +6,8 @@ import re
 import pytest
 from django.test import Client
 
-from dashboard.models import ApiKey, LineCrossing, Membership, ResumedFile, Scope
+from dashboard.accounts.keys import PREFIX_LENGTH
+from dashboard.models import ApiKey, LineCrossing, Membership, ResumedFile, Scope, Team
 from tests.builders import make_key, make_session, make_team, make_user
 from tests.session_rows import make_breaks, make_compactions, make_run
 
@@ -125,3 +126,17 @@ def test_key_sees_its_own_team_only(owner: Client) -> None:
     listed = Client().get("/api/v1/teams", headers={"authorization": f"Bearer {text}"}).json()
     assert [team["slug"] for team in listed] == ["marina"]
     assert len(owner.get("/api/v1/teams").json()) == 2
+
+
+def test_request_with_a_key_does_not_pass_what_is_for_people(owner: Client) -> None:
+    """Not even where a browser's cookies come along."""
+    _, text = make_key(Team.objects.get(), make_user("alice"), Scope.READ)
+    headers = {"Authorization": f"Bearer {text}"}
+    by_key, by_person = owner.get("/api/v1/me", headers=headers), owner.get("/api/v1/me")
+    assert by_key.json()["key"] == text[:PREFIX_LENGTH]
+    assert not hasattr(by_key.wsgi_request, "session")
+    assert by_person.json()["key"] is None
+    assert by_person.wsgi_request.user.is_authenticated
+    unknown = owner.get("/api/v1/nothing", headers=headers)
+    assert (unknown.status_code, unknown.json()) == (404, {"detail": "There is nothing at this address."})
+    assert unknown.headers["Cache-Control"] == by_key.headers["Cache-Control"] == "private, no-cache"

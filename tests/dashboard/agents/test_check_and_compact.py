@@ -1,13 +1,16 @@
 """Agents ask whether they may go on, and have their messages compacted; nothing of it is stored."""
 
+import json
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from ninja.responses import NinjaJSONEncoder
 
 from compaction.compactors.micro import CLEARED_TEXT
+from dashboard.api.check import CheckOut
 from dashboard.models import AgentSession, CompactionRun, Scope, Team
 from tests.builders import make_key, make_session, make_team, make_user
 
@@ -98,6 +101,13 @@ def test_check_takes_the_same_few_queries_for_any_conversation(key: str) -> None
             send(key, "check", model=MODEL, messages=talk(reads, 100))
         counts.append(len(queries))
     assert counts[1] == counts[2] <= 4
+
+
+@pytest.mark.parametrize(("model", "used"), [(MODEL, 1), (MODEL, 177_000), ("somebody's own", 1)])
+def test_an_answer_holds_exactly_what_its_schema_says(key: str, model: str, used: int) -> None:
+    _, found = send(key, "check", model=model, used_tokens=used)
+    assert found.keys() == CheckOut.model_fields.keys()
+    assert json.loads(json.dumps(CheckOut.model_validate(found).model_dump(), cls=NinjaJSONEncoder)) == found
 
 
 def test_auto_returns_what_was_sent_below_every_line(key: str) -> None:
