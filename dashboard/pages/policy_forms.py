@@ -133,13 +133,28 @@ ModelRows = formset_factory(ModelForm, extra=1, max_num=MOST_MODELS, absolute_ma
 PatternRows = formset_factory(PatternForm, extra=1, max_num=MOST_PATTERNS, absolute_max=MOST_PATTERNS)
 
 
-def look_at_newest(form: forms.Form, settings: TeamSettings) -> None:
-    """What was typed stays; it is based on the newest version now, so that saving again is a decision."""
-    form.data = {**form.data.dict(), "base_version": str(settings.version)}  # type: ignore[attr-defined]
+class PolicyDraft:
+    """One part of a team's policy as a form: what a person sent, or what is in force. It knows where it began."""
+
+    form: forms.Form
+
+    @property
+    def base_version(self) -> int:
+        return int(self.form.cleaned_data.get("base_version") or 0)
+
+    @property
+    def note(self) -> str:
+        return str(self.form.cleaned_data.get("note", ""))
+
+    def look_at(self, settings: TeamSettings) -> None:
+        """What was typed stays; it is based on the newest version now, so that saving again is a decision."""
+        self.form.data = {**self.form.data.dict(), "base_version": str(settings.version)}  # type: ignore[attr-defined]
 
 
-class ThresholdsDraft:
+class ThresholdsDraft(PolicyDraft):
     """The whole form of thresholds; bound to what a person sent, or showing what is in force."""
+
+    form: ThresholdsForm
 
     def __init__(self, data: Mapping[str, Any] | None, settings: TeamSettings) -> None:
         own, models = dict(settings.thresholds), settings.thresholds.get("models") or {}
@@ -151,17 +166,6 @@ class ThresholdsDraft:
         self.thresholds: dict[str, object] = {}
         if data is not None:
             self._judge()
-
-    def look_at(self, settings: TeamSettings) -> None:
-        look_at_newest(self.form, settings)
-
-    @property
-    def base_version(self) -> int:
-        return int(self.form.cleaned_data.get("base_version") or 0)
-
-    @property
-    def note(self) -> str:
-        return str(self.form.cleaned_data.get("note", ""))
 
     def _judge(self) -> None:
         rows = self._filled_rows()
@@ -188,7 +192,7 @@ class ThresholdsDraft:
         return [row for row in kept if any([str(row["model"].data or "").strip(), *row.values().values()])]
 
 
-class StorageDraft:
+class StorageDraft(PolicyDraft):
     """The whole form of storage; `patterns` are those that can be used."""
 
     def __init__(self, data: Mapping[str, Any] | None, settings: TeamSettings) -> None:
@@ -224,17 +228,6 @@ class StorageDraft:
     @property
     def sample(self) -> str:
         return str(self.form["sample"].value() or "")[:SAMPLE_LENGTH]
-
-    def look_at(self, settings: TeamSettings) -> None:
-        look_at_newest(self.form, settings)
-
-    @property
-    def base_version(self) -> int:
-        return int(self.form.cleaned_data.get("base_version") or 0)
-
-    @property
-    def note(self) -> str:
-        return str(self.form.cleaned_data.get("note", ""))
 
     def _judge(self) -> None:
         self.patterns = {}

@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 
 from compaction.errors import BadPolicy
-from dashboard.pages.policy_forms import DescribedForm, look_at_newest
+from dashboard.pages.policy_forms import DescribedForm, PolicyDraft
 from dashboard.policies.changes import LONGEST_NOTE
 from dashboard.policies.in_force import TeamSettings
 from dashboard.policies.proxy_additions import ProxyAdditions, check_additions
@@ -41,7 +41,7 @@ class ProxyForm(DescribedForm):
     base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
 
-class ProxyDraft:
+class ProxyDraft(PolicyDraft):
     """The form; bound to what a person sent, or showing what is in force. `additions` once they make sense."""
 
     def __init__(self, data: Mapping[str, Any] | None, settings: TeamSettings) -> None:
@@ -56,14 +56,3 @@ class ProxyDraft:
                 )
             except BadPolicy as fault:
                 self.form.add_error(fault.setting, str(fault))
-
-    def look_at(self, settings: TeamSettings) -> None:
-        look_at_newest(self.form, settings)
-
-    @property
-    def base_version(self) -> int:
-        return int(self.form.cleaned_data.get("base_version") or 0)
-
-    @property
-    def note(self) -> str:
-        return str(self.form.cleaned_data.get("note", ""))
