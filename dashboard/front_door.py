@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from functools import lru_cache
 from typing import Any
 
 from dashboard.logs import current_request_id, mask_tokens
@@ -64,7 +65,7 @@ class Exchange:
             present = {bytes(name).lower() for name, _ in headers}
             headers += [(name, value) for name, value in self.fixed_headers if name not in present]
             if b"date" not in present:
-                headers.append((b"date", formatdate(usegmt=True).encode()))
+                headers.append((b"date", spell_date(int(time.time()))))
             headers.append((b"x-request-id", self.id.encode()))
             message = {**message, "headers": headers}
         elif message["type"] == "http.response.body":
@@ -195,6 +196,11 @@ class FrontDoor:
 
     def _body_limit(self, path: str) -> int:
         return next((limit for prefix, limit in self.body_limits if path.startswith(prefix)), BODY_LIMIT_BYTES)
+
+
+@lru_cache(maxsize=2)
+def spell_date(seconds: int) -> bytes:
+    return formatdate(seconds, usegmt=True).encode()
 
 
 def too_large(limit_bytes: int) -> str:

@@ -22,6 +22,7 @@ CHAIN_SHOWN = 5
 LogValue = str | int | float | None
 current_request_id: ContextVar[str] = ContextVar("current_request_id", default="")
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _PLAIN_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
@@ -107,7 +108,7 @@ class LogFormatter(logging.Formatter):
 
     @staticmethod
     def _as_object(fields: dict[str, LogValue]) -> str:
-        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+        return _ENCODER.encode(fields)
 
     @staticmethod
     def _as_text(fields: dict[str, LogValue], extra: dict[str, LogValue]) -> str:

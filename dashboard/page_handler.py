@@ -97,8 +97,25 @@ class PageHandler(ASGIHandler):
                 raise failure
 
     async def _hop(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        # What the front door noted of the request, its id, goes along.
-        return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, function, *arguments)
+        """The executor's own futures are made for threads that wait; nobody here does."""
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[_T] = loop.create_future()
+        context = copy_context()  # what the front door noted of the request, its id, goes along
+
+        def work() -> None:
+            try:
+                result = context.run(function, *arguments)
+            except BaseException as error:  # noqa: BLE001 (raised where it is awaited)
+                loop.call_soon_threadsafe(settle, waiting.set_exception, error)
+            else:
+                loop.call_soon_threadsafe(settle, waiting.set_result, result)
+
+        def settle(tell: Callable[[Any], None], what: object) -> None:
+            if not waiting.done():  # the request was given up meanwhile
+                tell(what)
+
+        self._threads.submit(work)
+        return await waiting
 
     async def answer_in_loop(self, scope: dict[str, Any], receive: _Receive, send: _Send) -> None:
         """Without middleware and threads. Whoever leaves ends the stream that was opened for them."""

@@ -20,6 +20,10 @@ def count_body(request: HttpRequest) -> int:
 class KeyAuth(HttpBearer):
     """`Authorization: Bearer plk_…`."""
 
+    def __call__(self, request: HttpRequest) -> Actor | None:
+        scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+        return self.authenticate(request, token) if scheme.lower() == self.openapi_scheme else None
+
     def authenticate(self, request: HttpRequest, token: str) -> Actor | None:
         return find_program(token, size_bytes=count_body(request), now=timezone.now())
 
