@@ -125,9 +125,9 @@ def test_second_signal_stops_at_once(prepared: Path) -> None:
         client.sendall(f"POST /sign-in/ HTTP/1.1\r\nHost: 127.0.0.1:{up.port}\r\nContent-Length: 20\r\n\r\n".encode())
         time.sleep(0.3)
         up.process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
+        wait_until(lambda: "stopping: requests in flight" in up.output, seconds=3, what="the word that it stops")
         up.process.send_signal(signal.SIGINT)
-        up.process.wait(3)
+        up.process.wait(8)  # ten without the second signal
         assert "web 1 is killed" in up.output
 
 
