@@ -234,10 +234,11 @@ def _insert_calls() -> None:
         cursor.execute(
             "INSERT INTO dashboard_apicall (team_id, session_id, agent_id, number, call_id, request_id, is_counted, "
             "at, turn, model, client_version, query_source, stop_reason, input_tokens, read_tokens, write_5m_tokens, "
-            "write_1h_tokens, output_tokens, is_output_estimated, context_tokens, cost_usd, provenance) "
+            "write_1h_tokens, output_tokens, is_output_estimated, context_tokens, cost_usd, provenance, added, "
+            "miss_reason, cleared_tokens) "
             f"SELECT s.team_id, s.id, '', n.number, {call_id}, '', {true}, {at}, n.number / 5, s.model, "
             "s.client_version, '', 'end_turn', 12, 40000, 1500, 0, 300, NOT " + true + ", "
-            "20000 + 1500 * (n.number %% 90), 0.021, '{}' "
+            "20000 + 1500 * (n.number %% 90), 0.021, '{}', '', '', 0 "
             "FROM dashboard_agentsession s JOIN bench_numbers n ON n.number <= s.call_count ORDER BY s.id, n.number",
             [],
         )

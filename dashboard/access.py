@@ -12,7 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import Http404
 
-from dashboard.kept_query import KeptQuery, Open, column_names, make_object
+from dashboard.kept_query import KeptListQuery, KeptQuery, Open, column_names, make_object
 from dashboard.models import (
     AgentSession,
     ApiCall,
@@ -349,13 +349,32 @@ def reads_content_of(actor: Actor, team: Team, owner_id: int | None) -> bool:
     return is_own and actor.may(Act.READ_OWN_CONTENT, team)
 
 
-def saved_views(actor: Actor, list_name: ListName | None = None) -> QuerySet[SavedView]:
-    """One's own, and those that people of one's teams share; by name."""
-    visible = Q(owner=actor.user) | Q(team__in=teams(actor))
-    views = SavedView.objects.filter(visible)
-    if list_name is not None:
-        views = views.filter(list_name=list_name)
-    return views.select_related("owner", "team").order_by("name", "id")
+def saved_views(actor: Actor) -> QuerySet[SavedView]:
+    """One's own, and those that people of one's teams share."""
+    return SavedView.objects.filter(Q(owner=actor.user) | Q(team__in=teams(actor))).select_related("owner", "team")
+
+
+_VIEW, _VIEW_OWNER, _VIEW_TEAM = column_names(SavedView), column_names(User, "owner__"), column_names(Team, "team__")
+_VIEWS = KeptListQuery(
+    "team_id",
+    lambda ours: (
+        SavedView.objects.filter(Q(owner_id=Open("owner")) | ours, list_name=Open("list_name"))
+        .order_by("name", "id")
+        .values_list(*_VIEW, *_VIEW_OWNER, *_VIEW_TEAM)
+    ),
+)
+
+
+def list_saved_views(actor: Actor, list_name: ListName) -> list[SavedView]:
+    """Those of one list, by name, with their owners and teams."""
+    found = []
+    owner_pk = actor.user.pk if actor.user else 0
+    for row in _VIEWS.read([team.pk for team in teams(actor)], owner=owner_pk, list_name=list_name.value):
+        view = make_object(SavedView, row[: len(_VIEW)])
+        view.owner = make_object(User, row[len(_VIEW) : -len(_VIEW_TEAM)])
+        view.team = make_object(Team, row[-len(_VIEW_TEAM) :]) if view.team_id else None
+        found.append(view)
+    return found
 
 
 def may_remove_view(actor: Actor, view: SavedView) -> bool:

@@ -2,16 +2,18 @@
 the answer. They are written as querysets like any other, with `Open` where a value differs from time to time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connection
-from django.db.models import Expression, Model, QuerySet
+from django.db.models import Expression, Model, Q, QuerySet
 
 Row = tuple[Any, ...]
 _Model = TypeVar("_Model", bound=Model)
+_NO_ROW = 0  # no table counts from it
 
 
 class Open(Expression):
@@ -57,6 +59,23 @@ class KeptQuery:
         # Django looks through the whole SQL for values without a name, each time: longer than SQLite takes to answer.
         named = sql.replace("%%", "%%%%") % tuple(f"%({name})s" for name in names)
         return _Prepared(named, values, compiler, compiler.get_converters([part[0] for part in compiler.select]))
+
+
+class KeptListQuery:
+    """About any of several rows, such as the teams of a person: put together once for each number of them."""
+
+    def __init__(self, column: str, make: Callable[[Q], QuerySet[Any, Row]]) -> None:
+        self._column = column
+        self._make = make
+        self._queries: dict[int, KeptQuery] = {}
+
+    def read(self, ids: Collection[int], **values: str | int) -> list[Row]:
+        named = {f"listed_{place}": pk for place, pk in enumerate(ids or [_NO_ROW])}
+        query = self._queries.get(len(named))
+        if query is None:
+            any_of = reduce(or_, (Q((self._column, Open(name))) for name in named))
+            query = self._queries[len(named)] = KeptQuery(lambda: self._make(any_of))
+        return query.read(**named, **values)
 
 
 def column_names(model: type[Model], through: str = "") -> list[str]:

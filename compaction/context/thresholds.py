@@ -145,21 +145,26 @@ def read_level(lines: Lines | None, used_tokens: int) -> Reading:
     """Where `used_tokens` stands. Every comparison is "reached": used >= line. Without lines only the tokens speak."""
     if lines is None:
         return Reading(used_tokens, level=Level.NOT_KNOWN, percent_left=None)
-    flags = {
-        Level.WARNING: used_tokens >= lines.warning.tokens,
-        Level.ERROR: used_tokens >= lines.error.tokens,
-        Level.AUTO_COMPACT: lines.is_auto_on and used_tokens >= lines.auto.tokens,
-        Level.BLOCKING: used_tokens >= lines.blocking.tokens,
-    }
-    reached = [level for level, is_reached in flags.items() if is_reached]
+    is_above_warning = used_tokens >= lines.warning.tokens
+    is_above_error = used_tokens >= lines.error.tokens
+    is_above_auto = lines.is_auto_on and used_tokens >= lines.auto.tokens
+    is_at_blocking = used_tokens >= lines.blocking.tokens
+    if is_at_blocking:
+        level = Level.BLOCKING
+    elif is_above_auto:
+        level = Level.AUTO_COMPACT
+    elif is_above_error:
+        level = Level.ERROR
+    else:
+        level = Level.WARNING if is_above_warning else Level.OK
     return Reading(
         used_tokens,
-        level=reached[-1] if reached else Level.OK,
-        percent_left=find_percent_left(used_tokens, lines.limit_tokens),
-        is_above_warning=flags[Level.WARNING],
-        is_above_error=flags[Level.ERROR],
-        is_above_auto=flags[Level.AUTO_COMPACT],
-        is_at_blocking=flags[Level.BLOCKING],
+        level,
+        find_percent_left(used_tokens, lines.limit_tokens),
+        is_above_warning=is_above_warning,
+        is_above_error=is_above_error,
+        is_above_auto=is_above_auto,
+        is_at_blocking=is_at_blocking,
     )
 
 

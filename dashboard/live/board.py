@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections, connection
 
+from dashboard.kept_query import KeptListQuery
 from dashboard.live.wanted import Wanted
 from dashboard.models import ChangeCounter, SessionChange, Team
 
@@ -115,9 +116,12 @@ class Board:
         return self._teams[team.pk].numbers if team.pk in self._teams else {}
 
 
+_COUNTS = KeptListQuery("team_id", lambda ours: ChangeCounter.objects.filter(ours).values_list("team_id", "number"))
+
+
 def read_counts(teams: Collection[Team]) -> dict[str, int]:
     """For a page that is drawn, by slug: read before the page's numbers, so that nothing falls between the two."""
-    counts = dict(ChangeCounter.objects.filter(team__in=teams).values_list("team_id", "number"))
+    counts: dict[int, int] = dict(_COUNTS.read([team.pk for team in teams]))
     return {team.slug: counts.get(team.pk, 0) for team in teams}
 
 

@@ -4,9 +4,12 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from dashboard.kept_query import KeptQuery
 from dashboard.live.board import read_counts
 from dashboard.live.wanted import spell_since
 from dashboard.models import AgentSession, Team
+
+_NEWEST = KeptQuery(lambda: AgentSession.objects.order_by("-pk").values_list("pk")[:1])
 
 
 @dataclass(frozen=True)
@@ -18,5 +21,5 @@ class PageState:
 
 def note_page_state(teams: Collection[Team]) -> PageState:
     """Before anything of the page is read: what changes meanwhile is told once more rather than not at all."""
-    newest_pk = AgentSession.objects.order_by("-pk").values_list("pk", flat=True).first()
-    return PageState(spell_since(read_counts(teams)), newest_pk or 0, int(time.time()))
+    newest_pk = next((pk for (pk,) in _NEWEST.read()), 0)
+    return PageState(spell_since(read_counts(teams)), newest_pk, int(time.time()))

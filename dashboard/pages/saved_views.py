@@ -30,7 +30,7 @@ class ViewLink:
 
 def list_views(actor: Actor, list_name: ListName, *, query: str) -> list[ViewLink]:
     """One query."""
-    return [_make_link(actor, view, query) for view in access.saved_views(actor, list_name)]
+    return [_make_link(actor, view, query) for view in access.list_saved_views(actor, list_name)]
 
 
 def _make_link(actor: Actor, view: SavedView, query: str) -> ViewLink:

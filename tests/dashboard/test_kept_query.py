@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard.accounts.session_store import SessionStore
-from dashboard.kept_query import KeptQuery, Open, column_names, make_object
+from dashboard.kept_query import KeptListQuery, KeptQuery, Open, column_names, make_object
 from dashboard.models import AgentSession, Membership, Role, Team
 from tests.builders import make_session, make_team
 
@@ -33,6 +33,17 @@ def test_every_question_has_its_own_values_and_one_query() -> None:
         assert make_object(Team, kept.read(slug="two")[0]) == second
         assert kept.read(slug="three' OR '1'='1") == []
     assert len(asked) == 2
+
+
+def test_a_query_about_several_rows_takes_any_number_of_them() -> None:
+    teams = [make_team(name) for name in ("one", "two", "three")]
+    kept = KeptListQuery(
+        "pk", lambda ours: Team.objects.filter(ours, is_local=False).order_by("pk").values_list("slug")
+    )
+    for count in (0, 1, 3, 2, 0):
+        with CaptureQueriesContext(connection) as asked:
+            assert kept.read([team.pk for team in teams[:count]]) == [(team.slug,) for team in teams[:count]]
+        assert len(asked) == 1
 
 
 def test_an_object_that_was_made_can_be_saved() -> None:
