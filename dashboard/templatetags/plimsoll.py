@@ -46,7 +46,7 @@ def say_ago(at: datetime, now: datetime, zone: tzinfo) -> SafeString:
     words = _distance(seconds if seconds > 0 else math.ceil(-seconds))
     if words != "just now":
         words = f"{words} ago" if seconds > 0 else f"in {words}"
-    return _time(at, words, zone)
+    return _time(at, words, zone, f' data-age="{math.floor(seconds)}"')  # static/js/ages.js lets it grow
 
 
 @register.filter
@@ -72,11 +72,11 @@ def _counted(count: int, unit: str) -> str:
     return f"{count} {unit}{plural}"
 
 
-def _time(at: datetime, words: str, zone: tzinfo) -> SafeString:
+def _time(at: datetime, words: str, zone: tzinfo, more: str = "") -> SafeString:
     local = at.astimezone(zone)
     exact = f"{local.isoformat(' ', 'seconds')[:19]} {local.tzname()}"
     # Numbers and our own words: nothing to escape, and a list says it fifty times.
-    return SafeString(f'<time datetime="{at.isoformat(timespec="seconds")}" title="{exact}">{words}</time>')
+    return SafeString(f'<time datetime="{at.isoformat(timespec="seconds")}" title="{exact}"{more}>{words}</time>')
 
 
 @register.simple_tag

@@ -108,6 +108,16 @@ def test_cache_countdown_ticks(signed_in: Page) -> None:
     expect(place).not_to_have_text(before)
 
 
+def test_ages_grow_while_a_page_is_open(signed_in: Page) -> None:
+    signed_in.clock.install()
+    signed_in.goto("/sessions/?text=billing")
+    age = signed_in.locator("tbody time[data-age]").first
+    expect(age).to_have_text("3 h ago")
+    for later, words in (("59:00", "3 h ago"), ("02:00", "4 h ago"), ("48:00:00", "2 days ago")):
+        signed_in.clock.fast_forward(later)
+        expect(age).to_have_text(words)
+
+
 def test_zone_of_the_browser_is_told(signed_in: Page) -> None:
     signed_in.goto("/")
     zone = signed_in.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
