@@ -34,7 +34,11 @@ def list_waiting(actor: Actor, team: Team, *, now: datetime, limit: int = 5) -> 
     """Suggestions and quiet failures, newest first: of sessions that are still above the line and not long silent."""
     rows = access.crossings(actor).filter(team=team, dismissed_at=None, run=None)
     rows = rows.filter(session__level_rank__gte=AUTO_RANK, session__last_at__gte=now - FRESH_FOR)
-    return list(rows.select_related("session", "team").order_by("-pk")[:limit])
+    # The sessions by a query of their own: mostly nothing waits, and theirs is the widest table.
+    waiting = list(rows.order_by("-pk")[:limit].prefetch_related("session"))
+    for crossing in waiting:
+        crossing.team = crossing.session.team = team
+    return waiting
 
 
 def find_waiting(session: AgentSession) -> LineCrossing | None:
