@@ -264,7 +264,7 @@ def _make_cache_call(
         requested_ttl = answer.requested_ttl if requested_ttl is None else requested_ttl
         client_reasons = client_reasons or answer.client_reasons
         has_thinking = has_thinking or answer.has_thinking
-    judges_thinking = not keeps_thinking(call.model)
+    judges_thinking = (draft.starts_turn or has_thinking) and not keeps_thinking(call.model)
     happened = draft.happened
     return CacheCall(
         call.call_id,

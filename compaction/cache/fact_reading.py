@@ -43,7 +43,8 @@ _LONGEST_NAME = 1000
 _LONGEST_TITLE = 120
 _NOTHING_SEEN = Glance()
 # Here and wherever each line is looked at: Python 3.11 finds the member of an enumeration ten times slower than a name.
-_ANSWER, _PROMPT, _OTHER = LineKind.ANSWER, LineKind.PROMPT, LineKind.OTHER
+_ANSWER, _PROMPT, _RESULT = LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT
+_COMMAND, _OTHER = LineKind.COMMAND, LineKind.OTHER
 
 
 def hash_line(raw: bytes) -> str:
@@ -188,10 +189,10 @@ def _may_be_local(raw: bytes) -> bool:
 def _name_user_kind(text: str | None, *, is_meta: bool, has_results: bool) -> LineKind:
     """The client's own commands and what they print begin no turn, though the line is a user's."""
     if is_meta:
-        return LineKind.COMMAND
+        return _COMMAND
     if text is not None and text.startswith(_LOCAL_LINES):
-        return LineKind.OTHER
-    return LineKind.RESULT if has_results else LineKind.PROMPT
+        return _OTHER
+    return _RESULT if has_results else _PROMPT
 
 
 def _read_answer(entry: Entry, seen: Glance) -> Answer | None:

@@ -5,7 +5,7 @@ The past growth of one thread comes in, no clock and no model of the future. Too
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import pairwise
@@ -15,6 +15,7 @@ from compaction.context.prices import Price, cost_of
 from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import Entry, Iteration, ToolResultBlock, Usage
+from compaction.transcripts.frozen import Value, change_value
 
 # Chosen by replaying recorded threads: a shorter memory missed the change between reading and writing phases.
 MEMORY_CALLS = 100
@@ -36,8 +37,7 @@ LONGEST_PAUSE_SECONDS = 300
 LEAST_WHOLE_TURNS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class CallPoint:
+class CallPoint(Value, frozen=True):
     """One call of a thread, in order: the context after it, when it was, and the turn it belongs to."""
 
     context_tokens: int
@@ -104,7 +104,7 @@ def trace_calls(entries: Iterable[Entry]) -> tuple[CallPoint, ...]:
             continue
         tokens = entry.message.usage.context_tokens
         if call_id in points:
-            points[call_id] = replace(points[call_id], context_tokens=tokens)
+            points[call_id] = change_value(points[call_id], context_tokens=tokens)
         else:
             points[call_id] = CallPoint(tokens, entry.at, turn, is_first_after_compaction=is_after_compaction)
             is_after_compaction = False

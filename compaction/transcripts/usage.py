@@ -59,10 +59,13 @@ class UsageHead(TokensHead, gc=False):
 def make_usage(head: UsageHead) -> Usage:
     """The usage of a line, from its head."""
     details, server = head.output_tokens_details, head.server_tool_use
+    written, at_5m, at_1h = _split_head(head)
     return Usage(
         head.input_tokens or 0,
         head.output_tokens or 0,
-        *_split_head(head),
+        written,
+        at_5m,
+        at_1h,
         head.cache_read_input_tokens or 0,
         details.thinking_tokens if details else None,
         (server.web_search_requests or 0) if server else 0,

@@ -13,6 +13,7 @@ from dashboard.ingest.observed import ObservedLine
 # Large enough to compress well, small enough that a line is found and a growing tail rewritten in a millisecond.
 SEGMENT_BYTES = 256 * 1024
 _LEVEL = 3
+_FACTS_LEVEL = 1  # facts get no smaller by more of it
 _LARGEST_CONTENT = 1024 * 1024 * 1024  # one line may be large; a forged frame must not claim more
 
 
@@ -32,14 +33,15 @@ class _Compressors(threading.local):
     """One per thread, which none can share: making one takes longer than compressing a segment's facts."""
 
     def __init__(self) -> None:
-        self.own = zstandard.ZstdCompressor(level=_LEVEL)
+        self.usual = zstandard.ZstdCompressor(level=_LEVEL)
+        self.of_facts = zstandard.ZstdCompressor(level=_FACTS_LEVEL)
 
 
 _COMPRESSORS = _Compressors()
 
 
 def compress(data: bytes) -> bytes:
-    return _COMPRESSORS.own.compress(data)
+    return _COMPRESSORS.usual.compress(data)
 
 
 def expand(data: bytes | memoryview) -> bytes:
@@ -51,7 +53,7 @@ def pack_segment(lines: Sequence[ObservedLine]) -> Segment:
     contents = [line.content for line in lines]
     kept = None if contents.count(None) == len(contents) else [content or b"" for content in contents]
     return Segment(
-        facts=compress(pack_facts(facts)),
+        facts=_COMPRESSORS.of_facts.compress(pack_facts(facts)),
         content=None if kept is None else compress(b"\n".join(kept)),
         entry_count=len(facts),
         raw_bytes=sum([fact.size_bytes for fact in facts]),

@@ -18,7 +18,7 @@ from compaction.transcripts.lines import Line, Position
 from compaction.transcripts.reader import read_line
 from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.transcript import TranscriptReader
-from dashboard.ingest.hostile_json import MOST_DIGITS, MOST_VALUES, holds_endless_number, holds_too_much
+from dashboard.ingest.hostile_json import ENDLESS_BYTES, MOST_DIGITS, MOST_VALUES, holds_endless_number, holds_too_much
 from dashboard.ingest.observed import (
     LineProblem,
     ObservedLine,
@@ -144,7 +144,7 @@ class _Desk:
         drawer = None if self._piece.session_id is None else self._open_drawer(self._piece.session_id)
         for line in lines:
             raw = line.raw  # empty when the line is dropped, which is not plain either
-            if holds_too_much(raw):
+            if len(raw) >= ENDLESS_BYTES and holds_too_much(raw):
                 self.put(_skip_full_line(line))
                 continue
             fact = read_plain_fact(raw, keeps_words=keeps_words)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import chain
+from itertools import chain, islice
 
 from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
 from compaction.cache.calls import TTL_SECONDS
@@ -55,7 +55,9 @@ class _Thread:
     agent_id: str
     facts: Sequence[LineFact]
     calls: tuple[FactCall, ...]
-    turns: tuple[FactCall, ...]  # without what the client did beside the conversation, which fills no window
+    turns: Sequence[FactCall]  # without what the client did beside the conversation, which fills no window
+    contexts: Sequence[int]  # tokens after each of the turns
+    in_use: ModelInUse | None
     verdicts: tuple[Verdict, ...]
 
 
@@ -81,14 +83,14 @@ def draw_picture(
     return picture
 
 
-def find_model_in_use(calls: Sequence[FactCall]) -> ModelInUse | None:
+def _find_model_in_use(calls: Sequence[FactCall], contexts: Sequence[int]) -> ModelInUse | None:
     """The model of the last call. A context that no window of its name holds was in the long one."""
     last = next((call for call in reversed(calls) if call.usage.prompt_tokens), None)
     if last is None or not last.model:
         return None
     in_use = ModelInUse(last.model, client_version=last.version, responses=len(calls))
     window = find_window(in_use)
-    same = [call.usage.context_tokens for call in calls if call.model == last.model]
+    same = [tokens for call, tokens in zip(calls, contexts, strict=True) if call.model == last.model]
     if window is not None and max(same) > window.tokens:
         long = ModelInUse(f"{last.model}[1m]", client_version=last.version, responses=len(calls))
         return long if find_window(long) is not None else in_use
@@ -102,8 +104,11 @@ def _name_shapes(facts: Iterable[LineFact], shapes: Mapping[str, Fingerprint]) -
 
 def _judge(agent_id: str | None, facts: Sequence[LineFact], shapes: Mapping[str, Fingerprint]) -> _Thread:
     calls = collect_fact_calls(facts, DEFAULT_POLICY, shapes=shapes)
-    turns = tuple(call for call in calls if not call.is_beside)
-    return _Thread(fit_id(agent_id), facts, calls, turns, judge_thread(call.cache_call for call in calls))
+    turns = [call for call in calls if not call.is_beside]
+    contexts = [call.usage.context_tokens for call in turns]
+    in_use = _find_model_in_use(turns, contexts)
+    verdicts = judge_thread([call.cache_call for call in calls])
+    return _Thread(fit_id(agent_id), facts, calls, turns, contexts, in_use, verdicts)
 
 
 def _add_thread(picture: SessionPicture, thread: _Thread, policy: Policy) -> None:
@@ -126,10 +131,9 @@ def _add_thread(picture: SessionPicture, thread: _Thread, policy: Policy) -> Non
 def _draw_thread(thread: _Thread) -> Row:
     abouts = [fact for fact in thread.facts if fact.kind is _AGENT]
     about = abouts[0] if abouts else None
-    in_use = find_model_in_use(thread.turns)
+    in_use = thread.in_use
     window = find_window(in_use) if in_use else None
     times = [fact.at for fact in thread.facts if fact.at]
-    contexts = [call.usage.context_tokens for call in thread.turns]
     return {
         "agent_type": fit(about.name, 200) if about else "",
         "description": fit(about.words, 300) if about else "",
@@ -138,7 +142,7 @@ def _draw_thread(thread: _Thread) -> Row:
         "last_at": max(times, default=None),
         "window_tokens": window.tokens if window else None,
         "context_tokens": fit_count(_find_context(thread)),
-        "peak_tokens": fit_count(max(contexts, default=0)),
+        "peak_tokens": fit_count(max(thread.contexts, default=0)),
         "call_count": len(thread.calls),
     }
 
@@ -184,13 +188,12 @@ def _find_origin(facts: Iterable[LineFact], external_id: str) -> str:
 
 
 def _draw_gauge(main: _Thread, policy: Policy, status: LineFact | None) -> Row:
-    in_use = add_reported_window(find_model_in_use(main.turns), status)
+    in_use = add_reported_window(main.in_use, status)
     context_tokens = find_reported_context(main.turns, status) or _find_context(main)
-    contexts = [call.usage.context_tokens for call in main.turns]
     row: Row = {
         "model": fit(in_use.model if in_use else "", 200),
         "context_tokens": fit_count(context_tokens),
-        "peak_tokens": fit_count(max(contexts, default=context_tokens)),
+        "peak_tokens": fit_count(max(main.contexts, default=context_tokens)),
         "warm_until": find_reported_warmth(main.turns, status) or _find_warm_until(main),
         "reported_window_tokens": in_use.reported_window_tokens if in_use else None,
         "recent_hits": _list_recent_hits(main.turns),
@@ -225,18 +228,22 @@ def _find_warm_until(main: _Thread) -> datetime | None:
     baseline = main.verdicts[-1].baseline if main.verdicts else None
     if baseline is None or baseline.ttl is None or not baseline.cached_tokens:
         return None
-    ends = {call.call_id: call.ended_at for call in main.calls}
-    start = ends.get(baseline.call_id) or baseline.at
+    ended_at = next((call.ended_at for call in reversed(main.calls) if call.call_id == baseline.call_id), None)
+    start = ended_at or baseline.at
     return start + timedelta(seconds=TTL_SECONDS[baseline.ttl])
 
 
 def _list_recent_hits(calls: Sequence[FactCall]) -> list[int]:
-    usages = [call.usage for call in calls if call.usage.prompt_tokens][-RECENT_CALLS:]
+    usages = [call.usage for call in _take_last(calls, RECENT_CALLS)]
     return [round(100 * usage.cache_read_tokens / usage.prompt_tokens) for usage in usages]
 
 
+def _take_last(calls: Sequence[FactCall], count: int) -> list[FactCall]:
+    """Of those that sent something, in their order."""
+    return list(islice((call for call in reversed(calls) if call.usage.prompt_tokens), count))[::-1]
+
+
 def _spell_forecast(main: _Thread, line_tokens: int) -> Row | None:
-    remembered = [call for call in main.turns if call.usage.prompt_tokens][-(MEMORY_CALLS + 1) :]
     points = [
         CallPoint(
             call.usage.context_tokens,
@@ -244,7 +251,7 @@ def _spell_forecast(main: _Thread, line_tokens: int) -> Row | None:
             call.turn,
             is_first_after_compaction=call.is_after_compaction,
         )
-        for call in remembered
+        for call in _take_last(main.turns, MEMORY_CALLS + 1)
     ]
     found = forecast_line(points, line_tokens)
     if not isinstance(found, Forecast):

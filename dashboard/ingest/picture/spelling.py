@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+import msgspec
+
 
 def spell_rows(rows: Iterable[Iterable[Any]]) -> list[tuple[Any, ...]]:
     """Ready to be written. Column by column: most hold nothing to spell, and then take no look at every value."""
@@ -13,14 +15,23 @@ def spell_rows(rows: Iterable[Iterable[Any]]) -> list[tuple[Any, ...]]:
 
 
 def _spell_column(values: tuple[Any, ...]) -> Iterable[Any]:
-    if _SPELLINGS.keys().isdisjoint(map(type, values)):
+    kinds = set(map(type, values))
+    if _SPELLINGS.keys().isdisjoint(kinds):
         return values
+    if kinds == {datetime} and {at.tzinfo for at in values} == {UTC}:
+        return _spell_times(values)
     return [value if (spell := _SPELLINGS.get(type(value))) is None else spell(value) for value in values]
 
 
 def spell_time(at: datetime) -> str:
     """In UTC, which is what a connection takes it for."""
     return (at if at.tzinfo is UTC else at.astimezone(UTC)).isoformat(" ")[:_WITHOUT_OFFSET]
+
+
+def _spell_times(times: tuple[datetime, ...]) -> list[str]:
+    """The same of many, all in UTC, in a tenth of the time."""
+    text = msgspec.json.encode(times).decode()
+    return text[len('["') : -len('Z"]')].replace("T", " ").split('Z","')
 
 
 def spell_json(value: Any) -> str:
