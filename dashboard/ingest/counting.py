@@ -24,6 +24,18 @@ _Weight = tuple[int, datetime, bool, str]  # the smallest counts
 
 
 @dataclass(frozen=True)
+class Claim:
+    """A session's word in the question whose copy of a call counts."""
+
+    team_pk: int
+    session_pk: int | None  # None: it is about to be written
+    external_id: str
+    started_at: datetime | None
+    forked_from: str
+    outputs: Mapping[str, int]  # call id -> output tokens
+
+
+@dataclass(frozen=True)
 class Counted:
     """Calls of a session that count elsewhere, and copies elsewhere that no longer do."""
 
@@ -31,13 +43,11 @@ class Counted:
     beaten: dict[int, set[str]]  # session -> call ids
 
 
-def decide_counting(session: AgentSession, picture: SessionPicture) -> Counted:
+def decide_counting(claim: Claim) -> Counted:
     """Only a copy that counts now can be a rival: what lost once stays beaten by whoever counts."""
     uncounted, beaten = set(), dict[int, set[str]]()
-    started_at, forked_from = picture.session["started_at"], picture.session["forked_from"]
-    for call_id, rival, rival_session in _list_rivals(session, picture.calls):
-        output_tokens = picture.calls[call_id]["output_tokens"]
-        mine = _weigh(output_tokens, started_at, forked_from, session.external_id)
+    for call_id, rival, rival_session in _list_rivals(claim):
+        mine = _weigh(claim.outputs[call_id], claim.started_at, claim.forked_from, claim.external_id)
         if mine < rival:
             beaten.setdefault(rival_session, set()).add(call_id)
         else:
@@ -80,6 +90,12 @@ def hand_over(team_pk: int, call_ids: Iterable[str]) -> set[int]:
 
 def total_again(session_pk: int) -> None:
     """Totals of a session from its rows, after calls of it began or ceased to count."""
+    total_rows(session_pk)
+    AgentSession.objects.filter(pk=session_pk).update(version=F("version") + 1)
+
+
+def total_rows(session_pk: int) -> None:
+    """The same of a session that is being written: nobody has seen other totals of it."""
     session = AgentSession.objects.get(pk=session_pk)
     calls = _read_rows(ApiCall.objects.filter(session=session), "call_id", _CALL_COLUMNS)
     picture = SessionPicture(
@@ -92,7 +108,7 @@ def total_again(session_pk: int) -> None:
         ),
     )
     totals, threads, hours = add_totals(picture, {name for name, row in calls.items() if not row["is_counted"]})
-    AgentSession.objects.filter(pk=session_pk).update(**totals, version=F("version") + 1)
+    AgentSession.objects.filter(pk=session_pk).update(**totals)
     for agent_id, row in threads.items():
         Thread.objects.filter(session=session, agent_id=agent_id).update(**row)
     owner: Row = {"session": session.pk, "team": session.team_id}
@@ -114,10 +130,10 @@ _CALL_COLUMNS = (
 )  # fmt: skip
 
 
-def _list_rivals(session: AgentSession, calls: Mapping[str, Row]) -> Iterator[tuple[str, _Weight, int]]:
-    for batch in _cut(calls):
-        counted = ApiCall.objects.filter(team_id=session.team_id, is_counted=True, call_id__in=batch)
-        others = counted.exclude(session_id=session.pk) if session.pk else counted
+def _list_rivals(claim: Claim) -> Iterator[tuple[str, _Weight, int]]:
+    for batch in _cut(claim.outputs):
+        counted = ApiCall.objects.filter(team_id=claim.team_pk, is_counted=True, call_id__in=batch)
+        others = counted.exclude(session_id=claim.session_pk) if claim.session_pk else counted
         for call_id, session_pk, *copy in others.values_list(*_COPY):
             yield call_id, _weigh(*copy), session_pk
 

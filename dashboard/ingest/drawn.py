@@ -3,7 +3,7 @@
 Whether it is new is found out by the writer; where it is not, its lines are taken from the segments.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,11 @@ class Table:
     def list_column(self, name: str) -> list[Any]:
         place = self.columns.index(name) if self.rows else 0
         return [row[place] for row in self.rows]
+
+    def split(self, names: Collection[str]) -> "tuple[Table, Table]":
+        """The rows with these keys, and the others."""
+        named = [row for row in self.rows if row[0] in names]
+        return Table(self.columns, named), Table(self.columns, [row for row in self.rows if row[0] not in names])
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dashboard.automation.crossings import AUTO_RANK, FRESH_FOR, find_last_cross
 from dashboard.automation.notes_due import may_be_due, post_notes
 from dashboard.ingest.deleted_sessions import DELETED, leave_deleted, leave_deleted_drawn
 from dashboard.ingest.drawn import DrawnSession, draw_session
-from dashboard.ingest.new_sessions import record_new
+from dashboard.ingest.new_sessions import record_new, record_sharing
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules
 from dashboard.ingest.picture.columns import fit_id
 from dashboard.ingest.record import FollowUp, Recorded, Source, record
@@ -118,7 +118,8 @@ def store_new(
 
 def store_drawn(origin: Origin, drawn: DrawnSession, policy: TeamSettings) -> Recorded:
     """A session that is known by now, or shares calls with another."""
-    return record(_make_source(origin, policy), drawn.observe_again(), _find_follow_up(origin.team, policy))
+    source, follow_up = _make_source(origin, policy), _find_follow_up(origin.team, policy)
+    return record_sharing(source, drawn, follow_up) or record(source, drawn.observe_again(), follow_up)
 
 
 def _make_source(origin: Origin, policy: TeamSettings) -> Source:

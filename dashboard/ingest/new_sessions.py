@@ -1,11 +1,12 @@
 """Writing many new sessions at once: one statement per table instead of some for every session.
 
-Only sessions that nobody knows, that we did not write ourselves, and whose calls nobody else has; the others go to
-`record` one by one. Should another process write one of them meanwhile, a unique constraint says so and nothing of the
-batch is kept.
+Only sessions that nobody knows, that we did not write ourselves, and whose calls nobody else has. Those that share calls
+are written one by one, the others go to `record`. Should another process write one of them meanwhile, a unique constraint
+says so and nothing of the batch is kept.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -13,10 +14,10 @@ from django.db import DatabaseError, OperationalError, transaction
 from django.db.models import Model
 from django.utils import timezone
 
-from dashboard.ingest.counting import find_counted
+from dashboard.ingest.counting import Claim, decide_counting, find_counted, total_again, total_rows
 from dashboard.ingest.drawn import DrawnSession, Table
 from dashboard.ingest.picture.columns import Row
-from dashboard.ingest.picture.spelling import spell_json, spell_time
+from dashboard.ingest.picture.spelling import read_time, spell_json, spell_time
 from dashboard.ingest.record import FollowUp, Recorded, Source, keep_shapes, note_shape_uses
 from dashboard.ingest.rows import insert_rows
 from dashboard.models import (
@@ -49,10 +50,7 @@ def record_new(
     try:
         with transaction.atomic():
             recorded = _write(source, new)
-            if follow_up is not None:
-                for each in recorded:
-                    follow_up(each)
-            SessionChange.objects.note(source.team.pk, [each.session_pk for each in recorded])
+            _follow_up(source, recorded, follow_up)
     except OperationalError:
         raise
     except (DatabaseError, OverflowError):
@@ -60,11 +58,51 @@ def record_new(
     return recorded, others
 
 
-def _find_new(team: Team, drawn: Sequence[DrawnSession]) -> tuple[list[DrawnSession], list[DrawnSession]]:
-    names = [session.external_id for session in drawn]
+def record_sharing(source: Source, drawn: DrawnSession, follow_up: FollowUp | None = None) -> Recorded | None:
+    """Write a session that nobody knows, whose calls others have too; None where `record` has to.
+
+    Raises OperationalError when the database cannot be written; then nothing of it was kept."""
+    if _find_known(source.team, [drawn.external_id]):
+        return None
+    try:
+        with transaction.atomic():
+            counted = decide_counting(_make_claim(source.team, drawn))
+            (recorded,) = _write(source, [drawn], counted.uncounted)
+            total_rows(recorded.session_pk)
+            for session_pk in sorted(counted.beaten):
+                total_again(session_pk)
+            recorded = replace(recorded, also_changed=tuple(sorted(counted.beaten)))
+            _follow_up(source, [recorded], follow_up)
+    except OperationalError:
+        raise
+    except (DatabaseError, OverflowError):
+        return None
+    return recorded
+
+
+def _make_claim(team: Team, drawn: DrawnSession) -> Claim:
+    (started_at,), (forked_from,) = (drawn.session.list_column(name) for name in ("started_at", "forked_from"))
+    outputs = dict(zip(drawn.calls.keys, drawn.calls.list_column("output_tokens"), strict=True))
+    return Claim(team.pk, None, drawn.external_id, started_at and read_time(started_at), forked_from, outputs)
+
+
+def _follow_up(source: Source, recorded: Sequence[Recorded], follow_up: FollowUp | None) -> None:
+    if follow_up is not None:
+        for each in recorded:
+            follow_up(each)
+    changed = [pk for each in recorded for pk in (each.session_pk, *each.also_changed)]
+    SessionChange.objects.note(source.team.pk, changed)
+
+
+def _find_known(team: Team, names: Sequence[str]) -> set[str]:
     known = set(AgentSession.objects.filter(team=team, external_id__in=names).values_list("external_id", flat=True))
     # Sessions that go on from a compaction of ours have an origin to be found.
     known.update(ResumedFile.objects.filter(team=team, external_id__in=names).values_list("external_id", flat=True))
+    return known
+
+
+def _find_new(team: Team, drawn: Sequence[DrawnSession]) -> tuple[list[DrawnSession], list[DrawnSession]]:
+    known = _find_known(team, [session.external_id for session in drawn])
     taken = find_counted(team.pk, chain.from_iterable(session.calls.keys for session in drawn))
     new, others = [], []
     for session in drawn:
@@ -78,14 +116,13 @@ def _find_new(team: Team, drawn: Sequence[DrawnSession]) -> tuple[list[DrawnSess
     return new, others
 
 
-def _write(source: Source, new: Sequence[DrawnSession]) -> list[Recorded]:
+def _write(source: Source, new: Sequence[DrawnSession], uncounted: Collection[str] = ()) -> list[Recorded]:
     keep_shapes(source.team, [shape for session in new for shape in session.shapes])
     pks = _insert_sessions(source, new)
     owned = [(pks[session.external_id], session) for session in new]
     team: Row = {"team_id": source.team.pk}
-    counted = team | {"is_counted": True}
-    _insert_tables(ApiCall, [(pk, session.calls) for pk, session in owned], counted)
-    _insert_tables(CacheBreak, [(pk, session.losses) for pk, session in owned], counted)
+    _insert_counted(ApiCall, [(pk, session.calls) for pk, session in owned], team, uncounted)
+    _insert_counted(CacheBreak, [(pk, session.losses) for pk, session in owned], team, uncounted)
     _insert_tables(ObservedCompaction, [(pk, session.compactions) for pk, session in owned], team)
     _insert_tables(Thread, [(pk, session.threads) for pk, session in owned], {})
     _insert_tables(SessionHour, [(pk, session.hours) for pk, session in owned], team)
@@ -93,6 +130,16 @@ def _write(source: Source, new: Sequence[DrawnSession]) -> list[Recorded]:
     insert_rows(EntrySegment, _SEGMENT_COLUMNS, list(_list_segments(owned)))
     note_shape_uses([(pk, shape.digest) for pk, session in owned for shape in session.shapes], source.team)
     return [_tell(pk, session) for pk, session in owned]
+
+
+def _insert_counted(
+    model: type[Model], tables: Sequence[tuple[int, Table]], fixed: Row, uncounted: Collection[str]
+) -> None:
+    if uncounted:
+        split = [(pk, *table.split(uncounted)) for pk, table in tables]
+        _insert_tables(model, [(pk, named) for pk, named, _ in split], fixed | {"is_counted": False})
+        tables = [(pk, rest) for pk, _, rest in split]
+    _insert_tables(model, tables, fixed | {"is_counted": True})
 
 
 def _insert_tables(model: type[Model], tables: Iterable[tuple[int, Table]], fixed: Row) -> None:

@@ -15,7 +15,7 @@ from compaction.cache.fact_order import merge_facts
 from compaction.cache.facts import LineFact
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.context.policy import Policy
-from dashboard.ingest.counting import Counted, decide_counting, hand_over, total_again
+from dashboard.ingest.counting import Claim, Counted, decide_counting, hand_over, total_again
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import SessionPicture, Totals, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
@@ -179,7 +179,7 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
     before_rank = session.level_rank
     keep_shapes(source.team, observed.shapes)
     draft.picture.session["forked_from"] = draft.picture.session["forked_from"] or _find_origin(session)
-    counted = decide_counting(session, draft.picture)
+    counted = decide_counting(_make_claim(session, draft.picture))
     totals = add_totals(draft.picture, counted.uncounted)
     _write_session(session, source, draft, totals[0])
     append_lines(session, draft.stored, draft.news)
@@ -225,6 +225,12 @@ def _find_origin(session: AgentSession) -> str:
         return session.forked_from
     written = ResumedFile.objects.filter(team=session.team, external_id=session.external_id, origin__isnull=False)
     return written.values_list("origin__external_id", flat=True).first() or ""
+
+
+def _make_claim(session: AgentSession, picture: SessionPicture) -> Claim:
+    outputs = {call_id: row["output_tokens"] for call_id, row in picture.calls.items()}
+    started_at, forked_from = picture.session["started_at"], picture.session["forked_from"]
+    return Claim(session.team_id, session.pk, session.external_id, started_at, forked_from, outputs)
 
 
 def keep_shapes(team: Team, shapes: Iterable[ObservedShape]) -> None:

@@ -28,6 +28,11 @@ def spell_time(at: datetime) -> str:
     return (at if at.tzinfo is UTC else at.astimezone(UTC)).isoformat(" ")[:_WITHOUT_OFFSET]
 
 
+def read_time(text: str) -> datetime:
+    """From `spell_time`."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
 def _spell_times(times: tuple[datetime, ...]) -> list[str]:
     """The same of many, all in UTC, in a tenth of the time."""
     text = msgspec.json.encode(times).decode()
