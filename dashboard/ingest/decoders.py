@@ -23,6 +23,7 @@ from compaction.context.prices import price_of
 from dashboard.ingest.decoding import Decoded, decode_files, decode_piece
 from dashboard.ingest.looks import PIECE_BYTES, NextLook
 from dashboard.ingest.observed import Piece, Rules
+from dashboard.loading import loading
 
 MOST_PROCESSES = 8  # one writer cannot keep up with more
 DecodersLost = BrokenProcessPool
@@ -53,7 +54,8 @@ class Decoders:
         if processes:
             # A fork shares what is loaded already; where it is not safe, a fresh start is the default.
             context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-            price_of("claude-opus-4-5", None)  # the first question for a price loads the tables: once, before they part
+            with loading():
+                price_of("claude-opus-4-5", None)  # the first question loads the tables: once, before they part
             self._pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_settle_in)
             self._pool.submit(int)  # starts them all, now: what is opened from here on is not theirs
 

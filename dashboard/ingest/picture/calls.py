@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
-from compaction.cache.costs import find_cost_usd
 from compaction.cache.fact_calls import FactCall
+from compaction.context.prices import total_of
 from dashboard.ingest.picture.columns import LARGEST_COUNT, Row, fit, fit_count, fit_id, fit_usd
 
 
@@ -57,4 +57,4 @@ def draw_call(agent_id: str, number: int, call: FactCall) -> Row:
 
 def price_call(call: FactCall) -> Decimal | None:
     """List price; None when the model's is not known."""
-    return fit_usd(find_cost_usd(call.usage, call.model, call.started_at))
+    return fit_usd(total_of(call.usage, call.model or "", call.started_at))

@@ -69,8 +69,11 @@ def draw_picture(
     shapes: Mapping[str, Fingerprint] | None = None,
 ) -> SessionPicture:
     """`shapes`: prints by their digest here."""
-    ordered = settle_client(settle_reports(order_facts(facts)))
-    unusual = [fact for fact in ordered if fact.kind not in _USUAL or fact.type == REPORT or fact.client is not None]
+    ordered: Sequence[LineFact] = order_facts(facts)
+    unusual = _list_unusual(ordered)
+    if any(fact.type == REPORT or fact.client is not None for fact in unusual):
+        ordered = settle_client(settle_reports(ordered))
+        unusual = _list_unusual(ordered)
     named = _name_shapes(unusual, shapes or {})
     threads = [_judge(agent_id, lines, named) for agent_id, lines in split_facts(ordered).items()]
     main, status = threads[0], find_status(unusual)
@@ -81,6 +84,10 @@ def draw_picture(
     for thread in threads:
         _add_thread(picture, thread, policy)
     return picture
+
+
+def _list_unusual(facts: Iterable[LineFact]) -> list[LineFact]:
+    return [fact for fact in facts if fact.kind not in _USUAL or fact.type == REPORT or fact.client is not None]
 
 
 def _find_model_in_use(calls: Sequence[FactCall], contexts: Sequence[int]) -> ModelInUse | None:

@@ -20,6 +20,7 @@ from dashboard.ingest.import_paths import find_paths
 from dashboard.ingest.import_tally import Tally
 from dashboard.ingest.imported_files import find_unread
 from dashboard.ingest.looks import NextLook
+from dashboard.loading import loading
 from dashboard.management.database import migrate_database
 from dashboard.management.plain_command import PlainCommand, find_user
 from dashboard.models import Membership, Team, User
@@ -57,9 +58,9 @@ class Command(PlainCommand):
         if looks or finds.streams:
             out = None if options["quiet"] else sys.stderr
             with _interrupts_noted() as interrupts:
-                run: ImportRun = import_string(RUN)(
-                    team, owner, tally, interrupts, out=out, is_rereading=options["reread"]
-                )
+                with loading():
+                    make_run: type[ImportRun] = import_string(RUN)
+                run = make_run(team, owner, tally, interrupts, out=out, is_rereading=options["reread"])
                 run.read_all(looks, finds.streams)
         tally.close()
         self._tell(tally, **options)
