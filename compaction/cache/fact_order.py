@@ -22,8 +22,8 @@ def order_facts(facts: Iterable[LineFact]) -> list[LineFact]:
     for name, fact in by_id.items():
         above = places.get(fact.parent) if fact.parent else _NO_PLACE
         if above is not None and name not in places:  # nearly always: lines are written after their parents
-            at, latest = fact.at or NO_TIME, above[0]
-            places[name] = (latest if latest > at else at, above[1] + 1, at, name)
+            at = fact.at or NO_TIME
+            places[name] = (max(above[0], at), above[1] + 1, at, name)
         else:
             _place_path(fact, by_id, places)
     return [by_id[place[3]] for place in sorted(places.values())]

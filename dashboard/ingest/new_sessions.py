@@ -1,8 +1,8 @@
 """Writing many new sessions at once: one statement per table instead of some for every session.
 
-Only sessions that nobody knows, that we did not write ourselves, and whose calls nobody else has. Those that share calls
-are written one by one, the others go to `record`. Should another process write one of them meanwhile, a unique constraint
-says so and nothing of the batch is kept.
+Only sessions that nobody knows, that we did not write ourselves, and whose calls nobody else has. Those that share
+calls are written one by one, the others go to `record`. Should another process write one of them meanwhile, a unique
+constraint says so and nothing of the batch is kept.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -24,7 +24,7 @@ def fit_id(text: str | None) -> str:
 def fit_usd(amount: Decimal | None) -> Decimal | None:
     if amount is None:
         return None
-    return (amount if amount <= _LARGEST_USD else _LARGEST_USD).quantize(_USD)
+    return (min(_LARGEST_USD, amount)).quantize(_USD)
 
 
 def fit_count(number: int) -> int:

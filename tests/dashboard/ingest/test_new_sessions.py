@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from dashboard.ingest.importing import group_looks
 from dashboard.ingest.intake import Origin, make_rules, store_drawn, store_new, take_in
 from dashboard.ingest.looks import NextLook
 from dashboard.ingest.observed import ObservedSession, Piece
+from dashboard.ingest.picture.spelling import read_time, spell_rows, spell_time
 from dashboard.ingest.record import FollowUp, Recorded, Source, record
 from dashboard.ingest.rows import insert_rows
 from dashboard.models import AgentSession, ApiCall, Job, TeamPolicy, User
@@ -119,18 +121,35 @@ def test_known_session_among_new_ones_is_recorded_apart(origin: Origin, tmp_path
 
 
 @pytest.mark.parametrize("is_fork_first", [False, True])
-def test_fork_inside_a_batch_counts_its_copies_once(origin: Origin, tmp_path: Path, *, is_fork_first: bool) -> None:
+def test_fork_inside_a_batch_counts_its_copies_once(
+    origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_fork_first: bool
+) -> None:
     talks = [make_conversation(), make_fork(), make_conversation("quay")]
-    send(origin, *talks)
-    wanted = read_state()
-    forget_everything()
     if is_fork_first:
         talks.reverse()
+    told = {each.external_id: each for each in send(origin, *talks)}
+    wanted, keys = read_state(), dict(AgentSession.objects.values_list("pk", "external_id"))
+    forget_everything()
+    monkeypatch.delattr(DrawnSession, "observe_again")  # neither is drawn again
     at_once, apart = store_all(origin, draw(origin, tmp_path, *talks))
     assert (len(at_once), len(apart)) == (2, 1)
     assert read_state() == wanted
+    changed = AgentSession.objects.filter(pk__in=apart[0].also_changed).values_list("external_id", flat=True)
+    assert list(changed) == [keys[pk] for pk in told[apart[0].external_id].also_changed]
+    assert len(changed) == is_fork_first
+    assert replace(apart[0], session_pk=0, also_changed=()) == replace(
+        told[apart[0].external_id], session_pk=0, also_changed=()
+    )
     assert ApiCall.objects.filter(call_id="msg_harbour_1").count() == 2
     assert ApiCall.objects.filter(call_id="msg_harbour_1", is_counted=True).count() == 1
+
+
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=2))])
+def test_times_of_a_column_are_spelt_like_one_alone(zone: tzinfo) -> None:
+    times = [datetime(2026, 9, 20, 1, 2, 3, microsecond, zone) for microsecond in (0, 1, 123_000)]
+    assert spell_rows([(at,) for at in times]) == [(spell_time(at),) for at in times]
+    assert [read_time(spell_time(at)) for at in times] == times
+    assert spell_rows([(times[1],), (None,)]) == [(spell_time(times[1]),), (None,)]
 
 
 def test_session_written_by_another_process_meanwhile_fails_no_batch(
