@@ -22,7 +22,9 @@ DECODERS = tuple(
 CLIENT_PROGRAMS = "dashboard.client"
 PUSH = "dashboard.push"
 # The writer of sessions, and the parts it is made of.
-RECORD = tuple(f"dashboard.ingest.{name}" for name in ("record", "new_sessions", "counting", "rows", "stored_lines"))
+RECORD = tuple(
+    f"dashboard.ingest.{name}" for name in ("record", "new_sessions", "counting", "rows", "stored_lines", "turns")
+)
 
 PROXY_PASSING = tuple(f"dashboard.proxy.{name}" for name in ("forwarder", "passage", "callers", "tap", "feed", "wire"))
 PROXY_READING = tuple(

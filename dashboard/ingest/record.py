@@ -22,6 +22,7 @@ from dashboard.ingest.picture.columns import Row, fit_id
 from dashboard.ingest.rows import RowChanges, sync_rows
 from dashboard.ingest.segments import compress
 from dashboard.ingest.stored_lines import StoredLines, append_lines, read_stored_lines
+from dashboard.ingest.turns import take_turn
 from dashboard.models import (
     LEVELS,
     AgentSession,
@@ -112,25 +113,32 @@ class _Written:
 def record(source: Source, observed: ObservedSession, follow_up: FollowUp | None = None) -> Recorded:
     """Write one session's lines. Raises OperationalError when the database cannot be written, TooBusy when it is
     fought over; either way nothing of the batch was kept."""
-    for _ in range(ATTEMPTS):
-        news = _find_news(source, observed)
-        session = news.session
-        if session is not None and not news.lines and not _is_new_source(session, source):
-            return Recorded(session.pk, session.external_id, session.version)
-        draft = _work_out(source, observed, news)
-        try:
-            with transaction.atomic():
-                recorded = _write(source, observed, draft)
-                if recorded is not None and follow_up is not None:
-                    follow_up(recorded)
-                if recorded is not None:
-                    changed = (recorded.session_pk, *recorded.also_changed)
-                    SessionChange.objects.note(source.team.pk, changed)
-        except IntegrityError:
-            continue  # another process made the same session, segment or call first: look again
-        if recorded is not None:
-            return recorded
+    with take_turn():
+        for _ in range(ATTEMPTS):
+            recorded = _try_to_record(source, observed, follow_up)
+            if recorded is not None:
+                return recorded
     raise TooBusy(observed.external_id)
+
+
+def _try_to_record(source: Source, observed: ObservedSession, follow_up: FollowUp | None) -> Recorded | None:
+    """None when another process wrote the session meanwhile: look again."""
+    news = _find_news(source, observed)
+    session = news.session
+    if session is not None and not news.lines and not _is_new_source(session, source):
+        return Recorded(session.pk, session.external_id, session.version)
+    draft = _work_out(source, observed, news)
+    try:
+        with transaction.atomic():
+            recorded = _write(source, observed, draft)
+            if recorded is not None and follow_up is not None:
+                follow_up(recorded)
+            if recorded is not None:
+                changed = (recorded.session_pk, *recorded.also_changed)
+                SessionChange.objects.note(source.team.pk, changed)
+    except IntegrityError:
+        return None  # it made the same session, segment or call first
+    return recorded
 
 
 def _find_news(source: Source, observed: ObservedSession) -> _News:
