@@ -92,8 +92,9 @@ def collect_fact_calls(
     facts: Sequence[LineFact], policy: CachePolicy, *, shapes: Mapping[str, Fingerprint] | None = None
 ) -> tuple[FactCall, ...]:
     """The calls of a thread in the order of their first lines. `shapes`: prints by the client's name for a shape."""
-    drafts = _gather(facts)
-    requests = _read_requests(facts, shapes)
+    asked = [fact for fact in facts if fact.request is not None]
+    drafts = _gather(facts, _find_starters(facts, asked))
+    requests = _read_requests(asked, shapes)
     merged = {call_id: _merge(call_id, draft) for call_id, draft in drafts.items()}
     parents = _find_parents(facts, drafts, merged, policy)
     for position, call in enumerate(merged.values()):
@@ -101,10 +102,10 @@ def collect_fact_calls(
     return tuple(merged.values())
 
 
-def _gather(facts: Sequence[LineFact]) -> dict[str, _Draft]:
-    """Calls in the order of the conversation. Reports stand with the lines of their call, or for a call alone."""
+def _gather(facts: Sequence[LineFact], starters: frozenset[str]) -> dict[str, _Draft]:
+    """Calls in the order of the conversation. Reports stand with the lines of their call, or for a call alone.
+    `starters`: requests that begin a turn."""
     by_request, with_lines = _name_calls(facts)
-    starters = _find_starters(facts)
     drafts: dict[str, _Draft] = {}
     reports: list[tuple[str, LineFact]] = []
     turn, has_words = 0, False
@@ -143,9 +144,9 @@ def _gather(facts: Sequence[LineFact]) -> dict[str, _Draft]:
     return drafts
 
 
-def _find_starters(facts: Sequence[LineFact]) -> frozenset[str]:
+def _find_starters(facts: Sequence[LineFact], asked: Iterable[LineFact]) -> frozenset[str]:
     """Requests that begin a turn, where no line tells of prompts."""
-    found = frozenset(fact.request.id for fact in facts if fact.request and fact.request.starts_turn)
+    found = frozenset(fact.request.id for fact in asked if fact.request and fact.request.starts_turn)
     return frozenset() if found and any(fact.kind is _PROMPT for fact in facts) else found
 
 
@@ -323,9 +324,9 @@ def _find_nearest(
     return found
 
 
-def _read_requests(facts: Iterable[LineFact], shapes: Mapping[str, Fingerprint] | None) -> dict[str, _KnownRequest]:
+def _read_requests(asked: Iterable[LineFact], shapes: Mapping[str, Fingerprint] | None) -> dict[str, _KnownRequest]:
     """What request lines add to their calls; fingerprints only where the prints of shapes are at hand."""
-    lines = {fact.request.id: fact for fact in facts if fact.request is not None}
+    lines = {fact.request.id: fact for fact in asked if fact.request is not None}
     known: dict[str, _KnownRequest] = {}
     hashes: dict[str, tuple[str, ...] | None] = {}
     for name, fact in lines.items():

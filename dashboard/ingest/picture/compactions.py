@@ -1,6 +1,6 @@
 """Rows of compactions that a thread's facts show: before and after, trigger, drift, what was put back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from compaction.cache.fact_calls import FactCall, answers_turn
@@ -35,13 +35,16 @@ _PROMPT = LineKind.PROMPT
 _TURN_KINDS = frozenset({LineKind.PROMPT, LineKind.RESULT, LineKind.ANSWER, LineKind.TURN_END})
 
 
+def tell_compactions(facts: Iterable[LineFact]) -> bool:
+    """Whether there is anything to draw: in most threads nothing is."""
+    return any(fact.kind in _DRAWN for fact in facts)
+
+
 def draw_compactions(
     agent_id: str, facts: Sequence[LineFact], calls: Sequence[FactCall], draw_lines: DrawLines
 ) -> dict[str, Row]:
     """By the id of the boundary or report, in order."""
     rows: dict[str, Row] = {}
-    if _DRAWN.isdisjoint([fact.kind for fact in facts]):
-        return rows
     walk = _Walk(frozenset(call.call_id for call in calls))
     for position, fact in enumerate(facts):
         if fact.kind in _DRAWN and fact.compacted is not None:

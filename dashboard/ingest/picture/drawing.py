@@ -27,7 +27,7 @@ from dashboard.ingest.picture.client_told import (
 )
 from dashboard.ingest.picture.client_totals import find_client_cost, find_client_tokens
 from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id
-from dashboard.ingest.picture.compactions import draw_compactions
+from dashboard.ingest.picture.compactions import draw_compactions, tell_compactions
 from dashboard.ingest.picture.losses import draw_losses
 from dashboard.ingest.picture.unanswered import draw_unanswered
 from dashboard.session_levels import work_out_level
@@ -54,6 +54,7 @@ class SessionPicture:
 class _Thread:
     agent_id: str
     facts: Sequence[LineFact]
+    unusual: Sequence[LineFact]
     calls: tuple[FactCall, ...]
     turns: Sequence[FactCall]  # without what the client did beside the conversation, which fills no window
     contexts: Sequence[int]  # tokens after each of the turns
@@ -115,7 +116,7 @@ def _judge(agent_id: str | None, facts: Sequence[LineFact], shapes: Mapping[str,
     contexts = [call.usage.context_tokens for call in turns]
     in_use = _find_model_in_use(turns, contexts)
     verdicts = judge_thread([call.cache_call for call in calls])
-    return _Thread(fit_id(agent_id), facts, calls, turns, contexts, in_use, verdicts)
+    return _Thread(fit_id(agent_id), facts, _list_unusual(facts), calls, turns, contexts, in_use, verdicts)
 
 
 def _add_thread(picture: SessionPicture, thread: _Thread, policy: Policy) -> None:
@@ -129,14 +130,15 @@ def _add_thread(picture: SessionPicture, thread: _Thread, policy: Policy) -> Non
     def find_lines(model: str | None, version: str | None) -> Lines | None:
         return draw_lines(policy, ModelInUse(model, client_version=version)) if model else None
 
-    picture.compactions.update(draw_compactions(thread.agent_id, thread.facts, thread.calls, find_lines))
-    picture.unanswered.update(draw_unanswered(thread.agent_id, thread.facts))
+    if tell_compactions(thread.unusual):
+        picture.compactions.update(draw_compactions(thread.agent_id, thread.facts, thread.calls, find_lines))
+    picture.unanswered.update(draw_unanswered(thread.agent_id, thread.unusual))
     if thread.calls or thread.agent_id:
         picture.threads[thread.agent_id] = _draw_thread(thread)
 
 
 def _draw_thread(thread: _Thread) -> Row:
-    abouts = [fact for fact in thread.facts if fact.kind is _AGENT]
+    abouts = [fact for fact in thread.unusual if fact.kind is _AGENT]
     about = abouts[0] if abouts else None
     in_use = thread.in_use
     window = find_window(in_use) if in_use else None
