@@ -27,7 +27,7 @@ from dashboard.policies.in_force import TeamSettings
 IN_FLIGHT_BYTES = 4 * PIECE_BYTES
 IN_FLIGHT_WORKS = 32
 # One transaction holds the database for well below 100 ms.
-ROWS_AT_ONCE = 1_500
+ROWS_AT_ONCE = 1_000
 STORED_BYTES_AT_ONCE = 4 * 1024 * 1024
 LOOKS_KEPT_AT_ONCE = 200
 RETRY_AFTER_SECONDS = (0.5, 1.0, 2.0, 4.0)
