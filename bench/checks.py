@@ -1,7 +1,8 @@
 """Checks of agents at a steady rate beside people who read pages: what rate is reached, and what it does to the pages.
 
-Run: python -m bench.checks [--rate 500] [--seconds 10]. Needs two quiet cores or more: the client is one of the
-programs that share them. Everything runs as `plimsoll up` starts it, on SQLite.
+Run: python -m bench.checks [--rate 500] [--seconds 10] [--web-processes 2]. Needs two quiet cores or more: the client
+is one of the programs that share them. Everything runs as `plimsoll up` starts it, on SQLite. The readers alone take
+about half a core, so one web process has not enough left for that rate.
 """
 
 import argparse
@@ -73,8 +74,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=int, default=500)
     parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--web-processes", type=int, default=2)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="plimsoll-checks-") as scratch, started_place(Path(scratch)) as place:
+    own = {"PLIMSOLL_WEB_PROCESSES": str(options.web_processes)}
+    with (
+        tempfile.TemporaryDirectory(prefix="plimsoll-checks-") as scratch,
+        started_place(Path(scratch), **own) as place,
+    ):
         asyncio.run(run_beside_pages(place, rate=20, seconds=2))  # warm up
         _, quiet, _ = asyncio.run(run_beside_pages(place, rate=0, seconds=options.seconds))
         checks, busy, reached = asyncio.run(run_beside_pages(place, rate=options.rate, seconds=options.seconds))

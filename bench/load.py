@@ -200,12 +200,12 @@ def open_client(connections: int = 0) -> aiohttp.ClientSession:
 
 
 @contextmanager
-def started_place(folder: Path) -> Iterator[Place]:
+def started_place(folder: Path, **settings: str) -> Iterator[Place]:
     port = free_port()
     kept = {name: value for name, value in os.environ.items() if name not in DROPPED}
     own = {"PLIMSOLL_DATA": str(folder / "data"), "PLIMSOLL_PORT": str(port), "PLIMSOLL_FOLLOW": "off"}
     environment = kept | own | {"PYTHONPATH": str(CHECKOUT), "DJANGO_SETTINGS_MODULE": "dashboard.settings"}
-    environment |= {"PLIMSOLL_LOG_LEVEL": "WARNING"}
+    environment |= {"PLIMSOLL_LOG_LEVEL": "WARNING", **settings}
     command = [sys.executable, "-m", "dashboard.cli"]
     subprocess.run([*command, "migrate", "-v", "0"], env=environment, cwd=folder, check=True)
     made = subprocess.run(
