@@ -293,6 +293,10 @@ def start_all(stack: ExitStack, scratch: Path, *, with_litellm: bool) -> list[Co
     port = free_port()
     upstream = f"http://127.0.0.1:{port}"
     stack.enter_context(started([sys.executable, "-c", UPSTREAM, str(port)], port, scratch / "upstream.log"))
+    return start_contenders(stack, scratch, upstream, with_litellm=with_litellm)
+
+
+def start_contenders(stack: ExitStack, scratch: Path, upstream: str, *, with_litellm: bool) -> list[Contender]:
     contenders = [Contender("direct", upstream)]
     port = free_port()
     command = [sys.executable, "-c", BARE, str(port), upstream]
