@@ -4,7 +4,7 @@ The fullest copy counts (a fork may hold half an answer), then that of the sessi
 that was not forked: a fork that repeats its origin from the first line on began when that did.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -71,12 +71,12 @@ def find_counted(team_pk: int, call_ids: Iterable[str]) -> set[str]:
 _COUNTED = "SELECT call_id FROM {table} WHERE team_id = %s AND is_counted AND call_id IN ({places})"
 
 
-def hand_over(team_pk: int, call_ids: Iterable[str]) -> set[int]:
-    """These calls are gone where they counted: the best copy that is left counts from now on. Returns whose totals
-    changed."""
+def hand_over(team_pk: int, call_ids: Collection[str]) -> set[int]:
+    """These calls are gone: of those that counted there, the best copy that is left counts from now on. Returns whose
+    totals changed."""
     heirs: dict[str, tuple[_Weight, int]] = {}
-    for batch in _cut(call_ids):
-        copies = ApiCall.objects.filter(team_id=team_pk, call_id__in=batch)
+    for batch in _cut(set(call_ids) - find_counted(team_pk, call_ids)):
+        copies = ApiCall.objects.filter(team_id=team_pk, is_counted=False, call_id__in=batch)
         for call_id, session_pk, *copy in copies.values_list(*_COPY):
             heir = (_weigh(*copy), session_pk)
             heirs[call_id] = min(heirs.get(call_id, heir), heir)

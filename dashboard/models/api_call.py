@@ -51,6 +51,8 @@ class ApiCall(models.Model):
         indexes = [
             # The timeline, in order.
             models.Index(fields=["session", "agent_id", "number"], name="call_of_thread"),
+            # Which copy counts when the one that did is deleted. Few calls have copies, so it costs others nothing.
+            models.Index(fields=["team", "call_id"], condition=models.Q(is_counted=False), name="call_copies"),
         ]
 
     def __str__(self) -> str:

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from dashboard.ingest.counting import hand_over
 from dashboard.jobs.perform import perform_due
 from dashboard.models import (
     AgentSession,
@@ -83,6 +84,37 @@ def test_dollars_of_shared_calls_go_to_the_session_that_is_left() -> None:
     left = AgentSession.objects.get()
     assert left.spent_usd == spent > 0
     assert not ApiCall.objects.filter(is_counted=False).exists()
+
+
+def test_calls_that_count_elsewhere_stay_there_when_a_copy_goes() -> None:
+    origin = make_origin()
+    for number in range(3):
+        talk = make_talk("one", at=YESTERDAY)
+        talk.session_id = f"00000000-0000-4000-8000-00000000000{number}"
+        send(origin, talk)
+    counts = AgentSession.objects.get(calls__is_counted=True, calls__number=1)
+    call_ids = list(counts.calls.values_list("call_id", flat=True))
+    assert hand_over(origin.team.pk, call_ids) == set()
+    assert set(ApiCall.objects.filter(is_counted=True).values_list("session", flat=True)) == {counts.pk}
+    counts.calls.all().delete()
+    (heir,) = hand_over(origin.team.pk, call_ids)
+    assert ApiCall.objects.filter(is_counted=True, session=heir).count() == len(call_ids)
+
+
+def test_copies_are_found_without_reading_every_call_of_the_team() -> None:
+    with CaptureQueriesContext(connection) as asked:
+        hand_over(1, ["msg_1"])
+    plan = " ".join(str(row) for each in asked for row in explain(each["sql"]))
+    assert "call_copies" in plan or connection.vendor != "sqlite"
+
+
+def explain(sql: str) -> list[tuple[object, ...]]:
+    if connection.vendor != "sqlite":  # PostgreSQL reads a table of no rows from its beginning, whatever index it has
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+        steps: list[tuple[object, ...]] = cursor.fetchall()
+    return steps
 
 
 def test_it_does_not_come_back_by_itself_until_it_is_allowed() -> None:
