@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from django.conf import settings as django_settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from pytest_django import Settings
 
 from dashboard.asgi import build_application
@@ -70,6 +70,7 @@ def browser() -> Iterator[Browser]:
         # Playwright's own loop runs in this thread, so Django takes every query of a test for an async one.
         os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
         browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_OPTIONS)
+        expect.set_options(timeout=20_000)  # for slow machines, as below
         yield browser
         browser.close()
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]

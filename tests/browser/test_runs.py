@@ -177,6 +177,8 @@ def test_everything_is_done_by_keyboard(page: Page, alice: User, session: AgentS
     expect(page.get_by_role("dialog")).to_contain_text("Compact this session")
     page.keyboard.press("?")
     page.keyboard.press("c")
+    page.wait_for_url("**/compact/")
+    page.wait_for_load_state()  # with its scripts: the preview follows what is chosen from then on
     page.get_by_label("Full").focus()
     for _ in range(4):
         page.keyboard.press("ArrowDown")
