@@ -11,6 +11,7 @@ from dashboard.accounts import invitations
 from dashboard.accounts.sign_in_links import create_link
 from dashboard.models import ApiKey, Job, JobState, Membership, Role, Scope, User
 from tests.browser.conftest import Axe, PageErrors, SignIn
+from tests.browser.keys import press
 from tests.builders import make_key, make_team, make_user
 
 PAGES = (
@@ -90,7 +91,7 @@ def test_member_is_removed_only_after_a_question(page: Page, owner: User, sign_i
     page.get_by_text("Remove mia").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("their keys in it are revoked")
-    page.keyboard.press("Escape")
+    press(page, "Escape")
     assert Membership.objects.filter(user__username="mia").exists()
     page.get_by_text("Remove mia").click()
     dialog.get_by_role("button", name="Remove").click()

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dashboard.charts import escape_markup
+from tests.browser.keys import press
 from tests.browser.test_look import wait_for_charts
 
 
@@ -14,12 +15,12 @@ def test_tick_of_a_gauge_tells_its_formula_to_the_keyboard(styleguide: Page) -> 
     header.get_by_role("button", name=re.compile("^warning and error")).focus()
     tip = header.get_by_role("tooltip")
     expect(tip).to_contain_text("warning = auto - 20,000 = 147,000")
-    styleguide.keyboard.press("Tab")
+    press(styleguide, "Tab")
     expect(header.get_by_role("button", name=re.compile("^auto-compact"))).to_be_focused()
     expect(tip).to_have_count(1)
     expect(tip).to_contain_text("auto = available - 13,000 = 167,000")
     expect(tip).to_contain_text("window 200,000 from the client's table for claude-opus-4-5")
-    styleguide.keyboard.press("Escape")
+    press(styleguide, "Escape")
     expect(tip).to_have_count(0)
 
 

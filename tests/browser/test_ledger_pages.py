@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from dashboard.models import AgentSession, ApiCall, Membership, SessionHour, Team
 from tests.browser.conftest import Axe, SignIn
+from tests.browser.keys import press
 from tests.builders import make_session, make_team, make_user
 from tests.session_rows import make_breaks
 
@@ -55,9 +56,8 @@ def wait_for_charts(page: Page) -> None:
 
 def test_ledger_is_narrowed_and_its_export_has_the_same_totals(signed_in: Page) -> None:
     signed_in.goto("/")
-    signed_in.wait_for_load_state()
-    signed_in.keyboard.press("g")
-    signed_in.keyboard.press("b")
+    press(signed_in, "g")
+    press(signed_in, "b")
     expect(signed_in).to_have_url("/breaks/")
     wait_for_charts(signed_in)
     signed_in.get_by_label("Project").select_option("web")
@@ -65,7 +65,7 @@ def test_ledger_is_narrowed_and_its_export_has_the_same_totals(signed_in: Page) 
     expect(signed_in.get_by_role("link", name=re.compile(r"^Breaks\s*60"))).to_be_visible()
     wait_for_charts(signed_in)
     with signed_in.expect_download() as started:
-        signed_in.keyboard.press("e")
+        press(signed_in, "e")
     with started.value.path().open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert started.value.suggested_filename.startswith("plimsoll-cache-breaks-")
@@ -115,7 +115,7 @@ def test_pages_are_accessible_and_fit_a_phone(signed_in: Page, axe: Axe, path: s
     signed_in.goto(path.format(one.pk, two.pk))
     wait_for_charts(signed_in)
     assert axe(signed_in) == []
-    signed_in.keyboard.press("t")
+    press(signed_in, "t")
     wait_for_charts(signed_in)
     assert axe(signed_in) == []
     signed_in.set_viewport_size({"width": 360, "height": 740})

@@ -5,6 +5,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from dashboard.models import User
 from tests.browser.conftest import Axe, PageErrors, SignIn
+from tests.browser.keys import press
 
 CHARTS = 6
 SHOWN_BACKGROUND = "getComputedStyle(document.body).backgroundColor"
@@ -21,7 +22,7 @@ def theme_cookie(context: BrowserContext) -> str | None:
 
 def test_theme_key_flips_at_once_and_is_remembered_by_the_server(styleguide: Page) -> None:
     assert styleguide.evaluate(SHOWN_BACKGROUND) == LIGHT
-    styleguide.keyboard.press("t")
+    press(styleguide, "t")
     assert styleguide.evaluate(SHOWN_BACKGROUND) == DARK
     assert theme_cookie(styleguide.context) == "dark"
     # No flash: the first byte of the next page already says it, before any script runs.
@@ -44,7 +45,7 @@ def test_theme_menu_goes_back_to_the_system(styleguide: Page) -> None:
 
 
 def test_overlay_lists_the_keys_that_work_here(styleguide: Page) -> None:
-    styleguide.keyboard.press("?")
+    press(styleguide, "?")
     overlay = styleguide.get_by_role("dialog", name="Keyboard")
     expect(overlay).to_be_visible()
     listed = [" ".join(keys.split()) for keys in overlay.locator("dt").all_inner_texts()]
@@ -65,25 +66,25 @@ def test_overlay_lists_the_keys_that_work_here(styleguide: Page) -> None:
         "t",
         "?",
     ]
-    styleguide.keyboard.press("?")
+    press(styleguide, "?")
     expect(overlay).to_be_hidden()
 
 
 def test_every_listed_key_works(styleguide: Page) -> None:
-    styleguide.keyboard.press("j")
-    styleguide.keyboard.press("j")
-    styleguide.keyboard.press("k")
+    press(styleguide, "j")
+    press(styleguide, "j")
+    press(styleguide, "k")
     expect(styleguide.locator("tr.is-current")).to_have_count(1)
     expect(styleguide.get_by_role("link", name="Fix flaky login tests")).to_be_focused()
-    styleguide.keyboard.press("Enter")
+    press(styleguide, "Enter")
     expect(styleguide).to_have_url("/styleguide/#tables")
-    styleguide.keyboard.press("/")
+    press(styleguide, "/")
     expect(styleguide.get_by_label("Search sessions")).to_be_focused()
     styleguide.keyboard.type("t?jg")
     expect(styleguide.get_by_label("Search sessions")).to_have_value("t?jg")
-    styleguide.keyboard.press("Tab")
-    styleguide.keyboard.press("g")
-    styleguide.keyboard.press("o")
+    press(styleguide, "Tab")
+    press(styleguide, "g")
+    press(styleguide, "o")
     expect(styleguide).to_have_url("/")
 
 
@@ -93,7 +94,7 @@ def test_confirmation_asks_in_a_dialog_and_gives_the_focus_back(styleguide: Page
     dialog = styleguide.get_by_role("dialog", name="Remove alice from Harbour?")
     expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     expect(dialog.locator("input[name=csrfmiddlewaretoken]")).to_have_count(1)
-    styleguide.keyboard.press("Escape")
+    press(styleguide, "Escape")
     expect(dialog).to_have_count(0)
     expect(opener).to_be_focused()
     expect(styleguide.locator("details.confirm > .ask form")).to_have_count(1)
@@ -104,7 +105,7 @@ def test_tooltip_answers_to_the_keyboard(styleguide: Page) -> None:
     word.focus()
     tooltip = styleguide.get_by_role("tooltip").filter(has_text="API list prices")
     expect(tooltip).to_be_visible()
-    styleguide.keyboard.press("Escape")
+    press(styleguide, "Escape")
     expect(tooltip).to_be_hidden()
 
 
@@ -121,7 +122,7 @@ def test_charts_draw_under_the_content_policy(styleguide: Page) -> None:
     expect(styleguide.locator(".scatterlayer .trace")).not_to_have_count(0)
     expect(styleguide.locator(".barlayer .trace")).not_to_have_count(0)
     expect(styleguide.locator(".treemaplayer .slice")).not_to_have_count(0)
-    styleguide.keyboard.press("t")
+    press(styleguide, "t")
     wait_for_charts(styleguide)
     assert styleguide.evaluate("window.violations") == []
     assert styleguide.evaluate("document.querySelectorAll('style').length") == 0
@@ -131,7 +132,7 @@ def test_charts_follow_the_theme(styleguide: Page) -> None:
     wait_for_charts(styleguide)
     area = styleguide.locator(".scatterlayer .js-fill").nth(2)
     expect(area).to_have_css("fill", "rgb(15, 47, 84)")
-    styleguide.keyboard.press("t")
+    press(styleguide, "t")
     expect(area).to_have_css("fill", "rgb(195, 226, 251)")
 
 
@@ -144,10 +145,10 @@ def test_pages_without_charts_do_not_load_plotly(page: Page, owner: User, sign_i
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_style_guide_has_no_serious_accessibility_finding(styleguide: Page, axe: Axe, theme: str) -> None:
     if theme == "dark":
-        styleguide.keyboard.press("t")
+        press(styleguide, "t")
     wait_for_charts(styleguide)
     assert axe(styleguide) == []
-    styleguide.keyboard.press("?")
+    press(styleguide, "?")
     assert axe(styleguide) == []
 
 

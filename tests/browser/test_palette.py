@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from dashboard.models import AgentSession, User
 from tests.browser.conftest import Axe, PageErrors, SignIn
+from tests.browser.keys import press
 from tests.builders import make_team, make_user
 from tests.recorded_talk import record_talk, write_recorded_talk
 
@@ -32,7 +33,7 @@ def signed_in(page: Page, owner: User, session: AgentSession, sign_in: SignIn) -
 
 def test_palette_is_worked_by_keyboard(signed_in: Page, session: AgentSession, axe: Axe) -> None:
     signed_in.goto("/glossary/")
-    signed_in.keyboard.press("Control+k")
+    press(signed_in, "Control+k")
     field = signed_in.get_by_role("combobox")
     expect(field).to_be_focused()
     expect(signed_in.get_by_role("option", name=NAME)).to_be_visible()
@@ -40,30 +41,29 @@ def test_palette_is_worked_by_keyboard(signed_in: Page, session: AgentSession, a
     signed_in.keyboard.type("harb")
     expect(signed_in.get_by_role("option")).to_have_count(1)
     expect(field).to_have_attribute("aria-activedescendant", "palette-option-0")
-    signed_in.keyboard.press("Enter")
+    press(signed_in, "Enter")
     expect(signed_in).to_have_url(re.compile(rf"/sessions/{session.pk}/$"))
-    signed_in.wait_for_load_state()
-    signed_in.keyboard.press("Control+k")
+    press(signed_in, "Control+k")
     signed_in.keyboard.type("compact this")
     expect(signed_in.get_by_role("option", selected=True)).to_contain_text("Compact this session")
-    signed_in.keyboard.press("Escape")
+    press(signed_in, "Escape")
     expect(field).to_be_hidden()
-    signed_in.keyboard.press("Control+k")
+    press(signed_in, "Control+k")
     signed_in.keyboard.type("light and dark")
-    signed_in.keyboard.press("Enter")
+    press(signed_in, "Enter")
     expect(signed_in.locator("html")).to_have_attribute("data-theme", "dark")
-    signed_in.keyboard.press("Meta+k")
+    press(signed_in, "Meta+k")
     signed_in.keyboard.type("page")
     expect(signed_in.get_by_text("Nothing found.")).to_be_visible()
     for _ in "page":
-        signed_in.keyboard.press("Backspace")
+        press(signed_in, "Backspace")
     signed_in.keyboard.type("tab:")
-    signed_in.keyboard.press("ArrowDown")
+    press(signed_in, "ArrowDown")
     expect(signed_in.get_by_role("option", selected=True)).to_contain_text("Tab: Compactions")
-    signed_in.keyboard.press("ArrowUp")
-    signed_in.keyboard.press("ArrowUp")
+    press(signed_in, "ArrowUp")
+    press(signed_in, "ArrowUp")
     expect(signed_in.get_by_role("option", selected=True)).to_contain_text("Tab: Settings in force")
-    signed_in.keyboard.press("Enter")
+    press(signed_in, "Enter")
     expect(signed_in).to_have_url(re.compile("/settings/$"))
 
 
@@ -78,7 +78,7 @@ def test_palette_says_when_sessions_cannot_be_asked_for(signed_in: Page, page_er
 
 def test_keymap_names_the_palette(signed_in: Page) -> None:
     signed_in.goto("/")
-    signed_in.keyboard.press("?")
+    press(signed_in, "?")
     expect(signed_in.locator("#keymap")).to_contain_text("Find a session, a page or an action")
 
 
@@ -100,7 +100,6 @@ def test_pages_print_without_what_only_works_on_a_screen(signed_in: Page, sessio
         signed_in.goto(url)
         expect(signed_in.get_by_role("heading", level=1)).to_be_visible()
         for part in (".top", ".tabs", ".foot", ".exports", "form", ".actions"):
-            assert signed_in.locator(part).locator("visible=true").count() == 0, (url, part)
-        assert signed_in.evaluate("getComputedStyle(document.body).color") == "rgb(18, 33, 47)", url
-        moving = signed_in.evaluate("document.getAnimations().filter((each) => each.playState === 'running').length")
-        assert moving == 0, url
+            expect(signed_in.locator(part).locator("visible=true"), f"{part} of {url}").to_have_count(0)
+        expect(signed_in.locator("body"), url).to_have_css("color", "rgb(18, 33, 47)")
+        signed_in.wait_for_function("document.getAnimations().every((each) => each.playState !== 'running')")

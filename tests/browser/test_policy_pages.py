@@ -11,6 +11,7 @@ from dashboard.models import Beat, User
 from dashboard.policies.changes import change_policy
 from dashboard.policies.in_force import find_policy
 from tests.browser.conftest import Axe, PageErrors, SignIn
+from tests.browser.keys import press
 from tests.builders import make_session, make_team, make_user
 
 THRESHOLDS, STORAGE = "/teams/harbour/thresholds/", "/teams/harbour/storage/"
@@ -64,14 +65,14 @@ def test_model_gets_values_of_its_own_by_keyboard(page: Page, anna: User, sign_i
     sign_in(page, anna)
     page.goto(THRESHOLDS)
     page.locator("summary", has_text="Add a model").focus()
-    page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
+    press(page, "Enter")
+    press(page, "Tab")
     page.keyboard.type("claude-haiku-4-5")
-    page.keyboard.press("Tab")
+    press(page, "Tab")
     page.keyboard.type("30,000")
     expect(page.get_by_role("heading", name="claude-haiku-4-5, window of 200k")).to_be_visible()
     page.get_by_role("button", name="Save").focus()
-    page.keyboard.press("Enter")
+    press(page, "Enter")
     expect(page.get_by_text("claude-haiku-4-5: warning distance")).to_be_visible()
 
 

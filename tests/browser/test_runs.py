@@ -16,6 +16,7 @@ from dashboard.models import AgentSession, Beat, CompactionRun, RunKind, RunRevi
 from dashboard.runs.choices import RunChoices
 from dashboard.runs.start import start_run
 from tests.browser.conftest import Axe, PageErrors, SignIn
+from tests.browser.keys import press
 from tests.builders import make_team, make_user
 from tests.dashboard.runs.world import record_session, run_now, write_talk
 
@@ -72,7 +73,7 @@ def test_person_compacts_a_session_and_reads_the_result(
 ) -> None:
     sign_in(page, alice)
     page.goto(f"/sessions/{session.pk}/")
-    page.keyboard.press("c")
+    press(page, "c")
     expect(page.get_by_role("heading", level=1)).to_have_text("Compact")
     expect(page.get_by_text("Press Preview")).to_be_hidden()
     page.get_by_label("Instructions").fill("Keep the basins.")
@@ -139,7 +140,7 @@ def test_summary_is_edited_and_revisions_are_chosen_and_compared(
     one, two = run_now(session), run_now(session, RunChoices(kind=RunKind.FULL, instructions="Be short."))
     sign_in(page, alice)
     page.goto(f"/runs/{two.pk}/")
-    page.keyboard.press("e")
+    press(page, "e")
     area = page.get_by_label("Text of the new revision")
     area.fill(area.input_value().replace("Current Work", "Current Work: painting the buoys"))
     page.get_by_role("button", name="Save as a new revision").click()
@@ -173,25 +174,24 @@ def test_second_of_two_editors_keeps_the_words(
 def test_everything_is_done_by_keyboard(page: Page, alice: User, session: AgentSession, sign_in: SignIn) -> None:
     sign_in(page, alice)
     page.goto(f"/sessions/{session.pk}/")
-    page.keyboard.press("?")
+    press(page, "?")
     expect(page.get_by_role("dialog")).to_contain_text("Compact this session")
-    page.keyboard.press("?")
-    page.keyboard.press("c")
+    press(page, "?")
+    press(page, "c")
     page.wait_for_url("**/compact/")
     page.wait_for_load_state()  # with its scripts: the preview follows what is chosen from then on
     page.get_by_label("Full").focus()
     for _ in range(4):
-        page.keyboard.press("ArrowDown")
+        press(page, "ArrowDown")
     expect(page.get_by_label("Micro, after a pause")).to_be_checked()
     expect(page.get_by_label("Instructions")).to_be_hidden()
     expect(page.get_by_text("results and attachments")).to_be_visible()
     page.get_by_role("button", name="Start").focus()
-    page.keyboard.press("Enter")
+    press(page, "Enter")
     expect(page).to_have_url(RUN)
-    page.wait_for_load_state()
-    page.keyboard.press("x")
+    press(page, "x")
     expect(page.get_by_role("heading", level=1)).to_have_text("Compaction cancelled")
-    page.keyboard.press("c")
+    press(page, "c")
     expect(page.get_by_label("Micro, after a pause")).to_be_checked()
 
 

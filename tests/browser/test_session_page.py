@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from dashboard.models import AgentSession, User
 from tests.browser.conftest import Axe, SignIn
+from tests.browser.keys import press
 from tests.builders import make_session
 from tests.session_builders import add_break, add_compaction, make_calls
 
@@ -73,9 +74,9 @@ def test_click_on_a_call_shows_its_details_beside_the_chart(opened: Page, sessio
 
 
 def test_table_is_walked_by_keyboard_alone(opened: Page) -> None:
-    opened.keyboard.press("j")
-    opened.keyboard.press("j")
-    opened.keyboard.press("Enter")
+    press(opened, "j")
+    press(opened, "j")
+    press(opened, "Enter")
     details = opened.locator("#call-details")
     expect(details).to_contain_text("Call 103")
     expect(details).to_contain_text("The cache held.")
@@ -87,17 +88,15 @@ def test_table_is_walked_by_keyboard_alone(opened: Page) -> None:
 
 
 def test_keys_lead_to_tabs_and_neighbours(opened: Page, session: AgentSession) -> None:
-    opened.keyboard.press("2")
+    press(opened, "2")
     expect(opened).to_have_url(re.compile(rf"/sessions/{session.pk}/\w+/$"))
-    opened.wait_for_load_state()
-    opened.keyboard.press("1")
+    press(opened, "1")
     expect(opened).to_have_url(re.compile(rf"/sessions/{session.pk}/$"))
-    opened.wait_for_load_state()
-    opened.keyboard.press("[")
+    press(opened, "[")
     expect(opened.get_by_role("heading", level=1)).to_have_text("newer one")
-    opened.keyboard.press("]")
+    press(opened, "]")
     expect(opened.get_by_role("heading", level=1)).to_have_text("Mend the crane")
-    opened.keyboard.press("?")
+    press(opened, "?")
     overlay = opened.get_by_role("dialog")
     for words in ("Older session", "Newer session", "Tab: Timeline"):
         expect(overlay).to_contain_text(words)

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from dashboard.models import LEVELS, Membership, SessionHour, Team, User
 from tests.browser.conftest import Axe, SignIn
+from tests.browser.keys import press
 from tests.builders import make_many_sessions, make_session, make_team, make_user
 
 RISKY = "Migrate billing to Decimal"
@@ -59,22 +60,21 @@ def test_risky_session_is_two_clicks_away(signed_in: Page) -> None:
 
 def test_risky_session_is_a_few_keys_away(signed_in: Page) -> None:
     signed_in.goto("/")
-    signed_in.keyboard.press("j")
+    press(signed_in, "j")
     expect(signed_in.get_by_role("link", name=RISKY)).to_be_focused()
-    signed_in.keyboard.press("g")
-    signed_in.keyboard.press("s")
+    press(signed_in, "g")
+    press(signed_in, "s")
     expect(signed_in).to_have_url("/sessions/")
-    signed_in.wait_for_load_state()  # its keys are heard from then on
-    signed_in.keyboard.press("/")
+    press(signed_in, "/")
     expect(signed_in.get_by_label("Search")).to_be_focused()
     signed_in.keyboard.type("billing")
     expect(signed_in.locator("[data-rows] > tr")).to_have_count(1)
     expect(signed_in).to_have_url("/sessions/?text=billing")
     expect(signed_in.get_by_label("Search")).to_be_focused()
-    signed_in.keyboard.press("Escape")
+    press(signed_in, "Escape")
     expect(signed_in.get_by_label("Search")).to_have_value("billing")
-    signed_in.keyboard.press("j")
-    signed_in.keyboard.press("Enter")
+    press(signed_in, "j")
+    press(signed_in, "Enter")
     expect(signed_in.get_by_role("heading", level=1)).to_contain_text(RISKY)
 
 

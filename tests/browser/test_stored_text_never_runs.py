@@ -34,6 +34,7 @@ from dashboard.runs.choices import RunChoices
 from dashboard.runs.start import start_run
 from dashboard.views.session import TABS
 from tests.browser.conftest import PageErrors, SignIn
+from tests.browser.keys import press
 from tests.builders import make_team, make_user
 from tests.dashboard.expectations import PAGES
 from tests.hostile_texts import group_texts, list_short_texts
@@ -214,7 +215,7 @@ def test_nothing_stored_runs_on_any_page(page: Page, owner: User, sign_in: SignI
         open_and_look(page, url)
         opened += 1
     assert opened >= 10 * len(sessions)
-    page.keyboard.press("Control+k")
+    press(page, "Control+k")
     expect(page.locator("#palette [role=option]").nth(2)).to_be_attached()
     assert page.evaluate("window.hits") == []
     assert page.evaluate(LIST_ESCAPED) == []

@@ -11,6 +11,7 @@ from dashboard.runs.settings_changes import SettingsChange, change_settings, set
 from dashboard.runs.spend import reserve, settle
 from dashboard.runs.team_settings import find_key, find_settings
 from tests.browser.conftest import Axe, PageErrors, SignIn
+from tests.browser.keys import press
 from tests.builders import make_team, make_user
 
 PAGE = "/teams/harbour/summarizer/"
@@ -51,12 +52,12 @@ def test_price_of_a_model_is_added_by_keyboard(page: Page, anna: User, sign_in: 
     sign_in(page, anna)
     page.goto(PAGE)
     page.locator("summary", has_text="Add a price").focus()
-    page.keyboard.press("Enter")
+    press(page, "Enter")
     for typed in ("claude-next-6", "3", "15"):
-        page.keyboard.press("Tab")
+        press(page, "Tab")
         page.keyboard.type(typed)
     page.get_by_role("button", name="Save").focus()
-    page.keyboard.press("Enter")
+    press(page, "Enter")
     expect(page.locator("summary", has_text="claude-next-6")).to_be_visible()
     assert set(find_settings(anna.memberships.get().team).own_prices) == {"claude-mythos-5-2", "claude-next-6"}
 
