@@ -15,7 +15,7 @@ PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 @dataclass(frozen=True)
 class Usage:
-    """Memory is the largest sum of proportional set sizes: a page that forks share counts once."""
+    """Memory is the largest sum of proportional set sizes: a page that forks share counts once. 0: nobody looked."""
 
     wall_seconds: float
     cpu_seconds: float
@@ -23,8 +23,11 @@ class Usage:
     output: str
 
 
-def measure(command: Sequence[str], *, environment: Mapping[str, str], folder: Path) -> Usage:
-    """Ends the bench with the command's own words when it fails."""
+def measure(
+    command: Sequence[str], *, environment: Mapping[str, str], folder: Path, watches_memory: bool = True
+) -> Usage:
+    """Ends the bench with the command's own words when it fails. To watch memory takes time from the command: the
+    kernel walks all pages of all its processes for every look."""
     # What the command leaves behind becomes a child of this process: else nobody would be told what it spent.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began = time.perf_counter()
@@ -38,15 +41,17 @@ def measure(command: Sequence[str], *, environment: Mapping[str, str], folder: P
         start_new_session=True,
     )
     peak = [0]
-    watcher = threading.Thread(target=_watch, args=(process.pid, peak), daemon=True)
-    watcher.start()
+    watcher = threading.Thread(target=_watch, args=(process.pid, peak), daemon=True) if watches_memory else None
+    if watcher is not None:
+        watcher.start()
     assert process.stdout is not None
     output = process.stdout.read()
     _, status, spent = os.wait4(process.pid, 0)
     wall_seconds = time.perf_counter() - began
     cpu_seconds = spent.ru_utime + spent.ru_stime + _wait_for_rest(process.pid)
     process.returncode = os.waitstatus_to_exitcode(status)
-    watcher.join()
+    if watcher is not None:
+        watcher.join()
     if process.returncode:
         raise SystemExit(f"exit code {process.returncode}: {' '.join(command)}\n{output}")
     return Usage(wall_seconds, cpu_seconds, peak[0], output)

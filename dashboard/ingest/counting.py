@@ -90,12 +90,6 @@ def hand_over(team_pk: int, call_ids: Collection[str]) -> set[int]:
 
 def total_again(session_pk: int) -> None:
     """Totals of a session from its rows, after calls of it began or ceased to count."""
-    total_rows(session_pk)
-    AgentSession.objects.filter(pk=session_pk).update(version=F("version") + 1)
-
-
-def total_rows(session_pk: int) -> None:
-    """The same of a session that is being written: nobody has seen other totals of it."""
     session = AgentSession.objects.get(pk=session_pk)
     calls = _read_rows(ApiCall.objects.filter(session=session), "call_id", _CALL_COLUMNS)
     picture = SessionPicture(
@@ -108,7 +102,7 @@ def total_rows(session_pk: int) -> None:
         ),
     )
     totals, threads, hours = add_totals(picture, {name for name, row in calls.items() if not row["is_counted"]})
-    AgentSession.objects.filter(pk=session_pk).update(**totals)
+    AgentSession.objects.filter(pk=session_pk).update(**totals, version=F("version") + 1)
     for agent_id, row in threads.items():
         Thread.objects.filter(session=session, agent_id=agent_id).update(**row)
     owner: Row = {"session": session.pk, "team": session.team_id}

@@ -3,18 +3,22 @@
 Whether it is new is found out by the writer; where it is not, its lines are taken from the segments.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from compaction.cache.fact_order import merge_facts
 from compaction.cache.fingerprint import read_fingerprint
 from compaction.context.policy import Policy
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
-from dashboard.ingest.picture import add_totals, draw_picture
+from dashboard.ingest.picture import SessionPicture, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
-from dashboard.ingest.picture.spelling import spell_rows
+from dashboard.ingest.picture.spelling import read_time, spell_rows
 from dashboard.ingest.segments import Segment, cut_lines, pack_segment, read_segment_lines
+
+# How columns that totals are made of are read back; the others are what they were.
+_READINGS: Mapping[str, Callable[[str], Any]] = {"at": read_time, "cost_usd": Decimal, "lost_usd": Decimal}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,25 @@ class Table:
     def list_column(self, name: str) -> list[Any]:
         place = self.columns.index(name) if self.rows else 0
         return [row[place] for row in self.rows]
+
+    def read_back(self) -> dict[str, Row]:
+        """By key, with times and dollars as they were before they were spelt."""
+        reads = [_READINGS.get(name) for name in self.columns]
+        return {
+            row[0]: {
+                name: value if read is None or value is None else read(value)
+                for name, value, read in zip(self.columns, row, reads, strict=True)
+            }
+            for row in self.rows
+        }
+
+    def change(self, values: Mapping[str, Row]) -> "Table":
+        """With other values in some columns of the rows with these keys."""
+        rows = [
+            tuple({**dict(zip(self.columns, row, strict=True)), **_spell_row(values.get(row[0], {}))}.values())
+            for row in self.rows
+        ]
+        return Table(self.columns, rows)
 
     def split(self, names: Collection[str]) -> "tuple[Table, Table]":
         """The rows with these keys, and the others."""
@@ -71,6 +94,23 @@ class DrawnSession:
     @property
     def stored_bytes(self) -> int:
         return sum(len(segment.facts) + len(segment.content or b"") for segment in self.segments)
+
+    def count_without(self, uncounted: Collection[str]) -> "DrawnSession":
+        """The same where these calls of it count elsewhere."""
+        picture = SessionPicture(
+            session={},
+            threads={name: {} for name in self.threads.keys},
+            calls=self.calls.read_back(),
+            losses=self.losses.read_back(),
+            compactions=self.compactions.read_back(),
+        )
+        session, threads, hours = add_totals(picture, uncounted)
+        return replace(
+            self,
+            session=self.session.change({self.external_id: session}),
+            threads=self.threads.change(threads),
+            hours=_spell_rows("hour_at", hours),
+        )
 
     def observe_again(self) -> ObservedSession:
         """The lines it was drawn from."""
@@ -118,6 +158,10 @@ def _pick_lines(lines: tuple[ObservedLine, ...]) -> Iterable[ObservedLine]:
         by_id[name] if by_id[name].fact is fact else next(line for line in lines if line.fact is fact)
         for name, fact in better.items()
     ]
+
+
+def _spell_row(row: Row) -> Row:
+    return dict(zip(row, spell_rows([row.values()])[0], strict=True)) if row else row
 
 
 def _spell_rows(key: str, rows: Mapping[Any, Row]) -> Table:

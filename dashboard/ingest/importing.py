@@ -15,8 +15,8 @@ from dashboard.ingest.decoding import Decoded
 from dashboard.ingest.drawn import DrawnSession
 from dashboard.ingest.import_progress import Progress
 from dashboard.ingest.import_tally import Tally
-from dashboard.ingest.imported_files import keep_looks
 from dashboard.ingest.intake import Origin, store, store_drawn, store_new
+from dashboard.ingest.kept_looks import keep_looks
 from dashboard.ingest.looks import PIECE_BYTES, FileLook, NextLook
 from dashboard.ingest.observed import Piece, Prepared
 from dashboard.ingest.record import TooBusy
@@ -24,10 +24,11 @@ from dashboard.ingest.transcripts import name_session
 from dashboard.policies.in_force import TeamSettings
 
 # Decoded or waiting to be: with what decoding makes of it, everything together stays below 250 MB.
-IN_FLIGHT_BYTES = 4 * PIECE_BYTES
+IN_FLIGHT_BYTES = 3 * PIECE_BYTES
 IN_FLIGHT_WORKS = 32
+SHARED_BYTES = PIECE_BYTES // 4
 # One transaction holds the database for well below 100 ms.
-ROWS_AT_ONCE = 1_000
+ROWS_AT_ONCE = 4_000
 STORED_BYTES_AT_ONCE = 4 * 1024 * 1024
 LOOKS_KEPT_AT_ONCE = 200
 RETRY_AFTER_SECONDS = (0.5, 1.0, 2.0, 4.0)
@@ -183,17 +184,34 @@ def _explain(error: Exception) -> str:
 
 
 def group_looks(looks: Iterable[NextLook]) -> list[tuple[NextLook, ...]]:
-    """The files of a session together, up to a piece's size; in the order of each session's first file."""
+    """The files of a session together, up to a piece's size, in the order of each session's first file. Small sessions
+    share a work, so that little time is spent on handing it out."""
     families: dict[str, list[NextLook]] = defaultdict(list)
     for look in looks:
         families[name_session(look.file.path)[0] or look.file.path].append(look)
-    works: list[tuple[NextLook, ...]] = []
-    for family in families.values():
-        work: list[NextLook] = []
-        for look in family:
-            if work and sum(each.waiting_bytes for each in work) + look.waiting_bytes > PIECE_BYTES:
-                works.append(tuple(work))
-                work = []
-            work.append(look)
-        works.append(tuple(work))
-    return works
+    works: list[list[NextLook]] = []
+    shared: list[NextLook] = []
+    for part in (part for family in families.values() for part in _cut_family(family)):
+        # What goes on with a known session would keep the others from being drawn where they are decoded.
+        if any(look.known.offset for look in part) or _measure(part) > SHARED_BYTES:
+            works.append(part)
+        elif shared and _measure(shared) + _measure(part) <= SHARED_BYTES:
+            shared += part
+        else:
+            works.append(part)
+            shared = part
+    return [tuple(work) for work in works]
+
+
+def _cut_family(family: Iterable[NextLook]) -> Iterator[list[NextLook]]:
+    part: list[NextLook] = []
+    for look in family:
+        if part and _measure(part) + look.waiting_bytes > PIECE_BYTES:
+            yield part
+            part = []
+        part.append(look)
+    yield part
+
+
+def _measure(looks: Iterable[NextLook]) -> int:
+    return sum(look.waiting_bytes for look in looks)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.transcript_folders import FoundFile
 
-# Half of what others cut: memory is this much, times what decoding makes of it, times the processes.
-PIECE_BYTES = 4 * 1024 * 1024
+# Sessions with larger files are drawn by the one who writes. Memory is this much, times what decoding makes of it,
+# times the processes.
+PIECE_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from django.db import DatabaseError, OperationalError, transaction
 from django.db.models import Model
 from django.utils import timezone
 
-from dashboard.ingest.counting import Claim, decide_counting, find_counted, total_again, total_rows
+from dashboard.ingest.counting import Claim, decide_counting, find_counted, total_again
 from dashboard.ingest.drawn import DrawnSession, Table
 from dashboard.ingest.picture.columns import Row
 from dashboard.ingest.picture.spelling import read_time, spell_json, spell_time
@@ -67,8 +67,7 @@ def record_sharing(source: Source, drawn: DrawnSession, follow_up: FollowUp | No
     try:
         with transaction.atomic():
             counted = decide_counting(_make_claim(source.team, drawn))
-            (recorded,) = _write(source, [drawn], counted.uncounted)
-            total_rows(recorded.session_pk)
+            (recorded,) = _write(source, [drawn.count_without(counted.uncounted)], counted.uncounted)
             for session_pk in sorted(counted.beaten):
                 total_again(session_pk)
             recorded = replace(recorded, also_changed=tuple(sorted(counted.beaten)))

@@ -58,14 +58,27 @@ def insert_rows(model: type[Model], columns: Sequence[str], rows: Sequence[Seque
 
 def _upsert(rows: QuerySet[Any], key: str, values: list[Row], updated: Iterable[str]) -> None:
     meta = rows.model._meta
-    fields = [meta.get_field(name) for name in values[0]]
+    columns = [meta.get_field(name).column for name in values[0]]
+    unique = ("session_id", meta.get_field(key).column)
+    upsert_rows(rows.model, columns, spell_rows(row.values() for row in values), unique=unique, updated=updated)
+
+
+def upsert_rows(
+    model: type[Model],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    unique: Sequence[str],
+    updated: Iterable[str],
+) -> None:
+    """Rows of which some may be there: of those the columns in `updated` change. Values as for `insert_rows`."""
     quote = connection.ops.quote_name
-    listed = ", ".join(quote(field.column) for field in fields)
-    places = ", ".join(["%s"] * len(fields))
+    listed, found_by = ", ".join(map(quote, columns)), ", ".join(map(quote, unique))
+    places = ", ".join(["%s"] * len(columns))
     changes = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in updated)
     statement = (
-        f"INSERT INTO {quote(meta.db_table)} ({listed}) VALUES ({places}) "  # noqa: S608 (names of our own columns)
-        f"ON CONFLICT ({quote('session_id')}, {quote(meta.get_field(key).column)}) DO UPDATE SET {changes}"
+        f"INSERT INTO {quote(model._meta.db_table)} ({listed}) VALUES ({places}) "  # noqa: S608 (names of our own columns)
+        f"ON CONFLICT ({found_by}) DO UPDATE SET {changes}"
     )
     with connection.cursor() as cursor:
-        cursor.executemany(statement, spell_rows(row.values() for row in values))
+        cursor.executemany(statement, rows)

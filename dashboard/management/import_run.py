@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from dashboard.ingest.decoders import Decoders, DecodersLost, count_processes, spare_collector
+from dashboard.ingest.decoders import Decoders, DecodersLost, count_processes, prepare_process
 from dashboard.ingest.import_paths import STANDARD_INPUT
 from dashboard.ingest.import_progress import Progress
 from dashboard.ingest.import_tally import Tally
@@ -47,7 +47,7 @@ class ImportRun:
         progress = Progress(self.out, file_count, 0 if streams else work_bytes)
         processes = count_processes(sys.maxsize if streams else work_bytes)
         if processes:
-            spare_collector()
+            prepare_process()
             release_database()  # a fork must not inherit connections, nor PostgreSQL's pool its threads
         rules = make_rules(self.team, policy)
         if self.is_rereading:

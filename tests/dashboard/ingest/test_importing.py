@@ -28,7 +28,7 @@ from dashboard.ingest.file_tail import Place
 from dashboard.ingest.import_paths import find_paths
 from dashboard.ingest.import_progress import Progress, format_seconds
 from dashboard.ingest.import_tally import Tally
-from dashboard.ingest.importing import group_looks
+from dashboard.ingest.importing import SHARED_BYTES, group_looks
 from dashboard.ingest.looks import PIECE_BYTES, NextLook
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules, merge_prepared
 from dashboard.ingest.stream_pieces import cut_stream
@@ -251,22 +251,35 @@ def make_found(path: str, size_bytes: int) -> NextLook:
     return NextLook(FoundFile("/r", path, 1, size_bytes, 0), Place())
 
 
+def name_works(looks: list[NextLook]) -> list[list[str]]:
+    return [[look.file.relative.rpartition("/")[2] for look in work] for work in group_looks(looks)]
+
+
 def test_files_of_a_session_are_written_together_up_to_a_piece() -> None:
     looks = [
-        make_found(f"p/{SESSION}.jsonl", 100),
-        make_found(f"p/{OTHER}.jsonl", 100),
+        make_found(f"p/{SESSION}.jsonl", SHARED_BYTES),
+        make_found(f"p/{OTHER}.jsonl", SHARED_BYTES + 1),
         make_found(f"p/{SESSION}/subagents/agent-a.jsonl", 200),
         make_found(f"p/{SESSION}/subagents/agent-b.jsonl", PIECE_BYTES),
-        make_found("notes.jsonl", 5),
-        make_found("agent-x.jsonl", 5),
     ]
-    names = [[look.file.relative.rpartition("/")[2] for look in work] for work in group_looks(looks)]
-    assert names == [
-        [f"{SESSION}.jsonl", "agent-a.jsonl"],
-        ["agent-b.jsonl"],
-        [f"{OTHER}.jsonl"],
-        ["notes.jsonl"],
-        ["agent-x.jsonl"],
+    assert name_works(looks) == [[f"{SESSION}.jsonl", "agent-a.jsonl"], ["agent-b.jsonl"], [f"{OTHER}.jsonl"]]
+
+
+def test_small_sessions_share_a_work_unless_they_go_on_with_a_known_one() -> None:
+    known = make_found("known.jsonl", 100)
+    looks = [
+        make_found(f"p/{SESSION}.jsonl", 100),
+        make_found("large.jsonl", SHARED_BYTES + 1),
+        NextLook(known.file, Place(offset=10)),
+        make_found("notes.jsonl", 5),
+        make_found("agent-x.jsonl", SHARED_BYTES - 105),
+        make_found("next.jsonl", 1),
+    ]
+    assert name_works(looks) == [
+        [f"{SESSION}.jsonl", "notes.jsonl", "agent-x.jsonl"],
+        ["large.jsonl"],
+        ["known.jsonl"],
+        ["next.jsonl"],
     ]
 
 
