@@ -29,7 +29,17 @@ RECORD = tuple(
 PROXY_PASSING = tuple(f"dashboard.proxy.{name}" for name in ("forwarder", "passage", "callers", "tap", "feed", "wire"))
 PROXY_READING = tuple(
     f"dashboard.proxy.{name}"
-    for name in ("conversations", "inbox", "message_prints", "prompts", "reports", "responses", "threads", "wire")
+    for name in (
+        "conversations",
+        "inbox",
+        "message_prints",
+        "prompts",
+        "reports",
+        "responses",
+        "side_calls",
+        "threads",
+        "wire",
+    )
 )
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compaction.cache.fingerprint import Digest, Fingerprint, take_fingerprint
-from compaction.cache.request import BILLING_LINE, Fields, PromptRequest, read_request, write_canonical
+from compaction.cache.request import Fields, PromptRequest, read_request, write_canonical
 from compaction.transcripts.reader import load_json
-from compaction.transcripts.values import get_count, get_fields, get_items, get_text
+from compaction.transcripts.values import get_fields, get_text
 from dashboard.proxy.message_prints import MessagePrints, SpeltRequest
 from dashboard.proxy.responses import NotReadable, unpack
+from dashboard.proxy.side_calls import ToolUsers, is_probe, read_billing_line
 from dashboard.proxy.wire import Exchange
 
 _SESSION_IN_USER_ID = re.compile(r"_session_([0-9a-fA-F-]{36})$")
@@ -20,16 +21,18 @@ _LONGEST_NAME = 200
 
 
 class Purpose(StrEnum):
-    """What a call is for. Of the last two the word is what `query_source` says: they stand beside the conversation."""
+    """What a call is for. Of the last three the word is what `query_source` says: they stand beside the
+    conversation."""
 
     MAIN = "main"
     SUB_AGENT = "sub-agent"
     COMPACTION = "compact"
     PROBE = "probe"
+    SIDE = "side"  # a title, a page summed up, a search
 
     @property
     def query_source(self) -> str | None:
-        return self.value if self in (Purpose.COMPACTION, Purpose.PROBE) else None
+        return None if self in (Purpose.MAIN, Purpose.SUB_AGENT) else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,10 @@ class Prompt:
     starts_turn: bool
 
 
-def read_prompt(exchange: Exchange, digest: Digest, *, key: bytes, messages: MessagePrints) -> Prompt:
-    """Raises NotReadable. `messages` makes the next request of a conversation cheap."""
+def read_prompt(
+    exchange: Exchange, digest: Digest, *, key: bytes, messages: MessagePrints, tool_users: ToolUsers
+) -> Prompt:
+    """Raises NotReadable. `messages` makes the next request of a conversation cheap, `tool_users` tells side calls."""
     headers = exchange.request_headers
     data = unpack(exchange.request_body, headers.get("content-encoding", ""))
     betas = headers.get("anthropic-beta", "")
@@ -58,14 +63,18 @@ def read_prompt(exchange: Exchange, digest: Digest, *, key: bytes, messages: Mes
         raise NotReadable("request not readable") from error
     body, request = spelt.body, spelt.request
     user_id = get_text(get_fields(body, "metadata"), "user_id") or ""
-    session_id = headers.get("x-claude-code-session-id") or find_session(user_id)
+    session_id = (headers.get("x-claude-code-session-id") or find_session(user_id) or "")[:_LONGEST_NAME] or None
     purpose = find_purpose(body, request, headers)
+    agent_id = _find_agent(headers, request, purpose, digest)
+    if session_id is not None and purpose in (Purpose.MAIN, Purpose.SUB_AGENT):
+        thread = (exchange.team_pk, session_id, agent_id or "")
+        purpose = Purpose.SIDE if tool_users.is_beside(thread, body) else purpose
     version = _CLIENT_VERSION.match(headers.get("user-agent", ""))
     return Prompt(
         purpose=purpose,
-        session_id=session_id[:_LONGEST_NAME] if session_id else None,
+        session_id=session_id,
         user_id=user_id,
-        agent_id=_find_agent(headers, request, purpose, digest),
+        agent_id=agent_id,
         client_version=version[1] if version else None,
         request=request,
         prints=spelt.prints,
@@ -95,11 +104,11 @@ def find_session(user_id: str) -> str | None:
 
 
 def find_purpose(body: Fields, request: PromptRequest, headers: Mapping[str, str]) -> Purpose:
-    if not request.tools and get_count(body, "max_tokens") == 1:
+    if is_probe(body):
         return Purpose.PROBE
     if get_fields(body, "compaction") or _asks_for_summary(request):
         return Purpose.COMPACTION
-    is_agent = "x-claude-code-agent-id" in headers or "cc_is_subagent=true" in _read_billing_line(body)
+    is_agent = "x-claude-code-agent-id" in headers or "cc_is_subagent=true" in read_billing_line(body)
     return Purpose.SUB_AGENT if is_agent else Purpose.MAIN
 
 
@@ -117,12 +126,6 @@ def _asks_for_summary(request: PromptRequest) -> bool:
     text = get_text(last.blocks[-1], "text") or ""
     is_marked = any(marker.path[:2] == ("messages", len(request.messages) - 1) for marker in request.markers)
     return not is_marked and "<analysis>" in text and "<summary>" in text
-
-
-def _read_billing_line(body: Fields) -> str:
-    first = next(iter(get_items(body, "system")), None)
-    text = get_text(first, "text") if isinstance(first, Mapping) else None
-    return text if text is not None and text.startswith(BILLING_LINE) else ""
 
 
 def _find_agent(

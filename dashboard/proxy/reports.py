@@ -15,6 +15,7 @@ from dashboard.proxy.conversations import Conversations
 from dashboard.proxy.message_prints import MessagePrints
 from dashboard.proxy.prompts import Prompt, Purpose, read_prompt
 from dashboard.proxy.responses import NotReadable, Reply, read_reply, unpack
+from dashboard.proxy.side_calls import ToolUsers
 from dashboard.proxy.threads import KnownThread, KnownThreads, count_shared
 from dashboard.proxy.wire import Ending, Exchange
 from dashboard.proxy.written_lines import write_lines
@@ -86,11 +87,12 @@ class Reporter:
     conversations: Conversations = field(default_factory=Conversations)
     threads: KnownThreads = field(default_factory=KnownThreads)
     messages: MessagePrints = field(default_factory=MessagePrints)
+    tool_users: ToolUsers = field(default_factory=ToolUsers)
 
     def read(self, exchange: Exchange, rules: Rules) -> Report | None:
         """None where there is nothing to tell. Raises NotReadable with a reason."""
         digest: Digest = partial(digest_text, rules.digest_key)
-        prompt = read_prompt(exchange, digest, key=rules.digest_key, messages=self.messages)
+        prompt = read_prompt(exchange, digest, key=rules.digest_key, messages=self.messages, tool_users=self.tool_users)
         reply = _read_answer(exchange)
         call = _Call(exchange, prompt, reply, rules)
         if reply.usage is None:
@@ -245,6 +247,8 @@ def _find_ttl(markers: tuple[Marker, ...]) -> str | None:
 
 def _find_cleared(call: _Call, known: KnownThread) -> Compacted | None:
     """What the server cleared beyond last time: it clears anew with every call, as the client sends all again."""
+    if call.prompt.purpose.query_source is not None:
+        return None
     tokens = _count_cleared(call.reply)
     news = tokens - known.cleared_tokens
     known.cleared_tokens = tokens

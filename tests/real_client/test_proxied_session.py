@@ -66,7 +66,7 @@ class Proxied:
         self.api.script.extend(answers)
         is_known = self.client.projects.exists()
         which = ("--resume" if is_known else "--session-id", self.session_id)
-        allowed = ("--allowedTools", "Read,Bash,Agent")
+        allowed = ("--allowedTools", "Read,Bash,Agent,WebSearch")
         header = {"ANTHROPIC_CUSTOM_HEADERS": f"X-Plimsoll-Key: {KEY}"}
         # Tools of MCP servers stand in the prefix only where they are not searched for.
         self.client.say(self, words, *which, "--model", model, *allowed, *options, **header, ENABLE_TOOL_SEARCH="false")
@@ -122,6 +122,8 @@ def hold_session(held: Proxied) -> None:
     slow, quick = (*with_maps, "--effort", "high"), (*with_maps, "--effort", "low")
     read_notes, read_depth = (use("Read", file_path=str(work / name)) for name in ("notes.txt", "depth.txt"))
     held.ask("Read", read_notes, use("Bash", command="ls", description="List files"), say("Both done."))
+    found = say("12 m")  # to the call that the client makes beside its conversation, with the API's own search
+    held.ask("Search", use("WebSearch", query="harbour depth"), found, say("Twelve."))
     agent = use("Agent", description="Find the depth", prompt="Read depth.txt", subagent_type="general-purpose")
     held.ask("Send an agent", agent, read_depth, say("Twelve metres."), say("Twelve, it says."))
     held.ask("A server comes", say("I see it."), options=(*with_maps, "--effort", "medium"))
@@ -176,6 +178,7 @@ def test_breaks_are_explained_by_the_requests_that_passed(proxied: Proxied, team
     assert calls.count() + others.count() == len(proxied.proxy.exchanges)
     assert calls.exclude(agent_id="").count() == 2
     assert calls.filter(query_source="compact").count() == 1
+    assert calls.filter(query_source="side").count() == 1
     assert list_losses(session) == LOSSES
     assert not Drop.objects.exists()
 

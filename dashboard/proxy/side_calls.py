@@ -1,0 +1,52 @@
+"""Calls that a client makes beside its conversation without saying so: probes, titles, a page summed up, a search. No
+Django here."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+
+from compaction.cache.request import BILLING_LINE
+from compaction.transcripts.values import get_count, get_items, get_text
+from dashboard.proxy.threads import MOST_THREADS, ThreadName
+
+# Run by the API itself. Tools with a type that the client runs (bash, text_editor, memory) are its own like any other.
+SERVER_TOOLS = ("web_search", "web_fetch", "code_execution", "tool_search_tool", "mcp_toolset", "advisor")
+
+STEP_FIELDS = ("thinking", "context_management")  # seen with 2.1.325, with every model and without thinking too
+
+
+def is_probe(body: Mapping[str, object]) -> bool:
+    return not get_items(body, "tools") and get_count(body, "max_tokens") == 1
+
+
+def read_billing_line(body: Mapping[str, object]) -> str:
+    """What Claude Code writes first into every system prompt; empty for other clients."""
+    first = next(iter(get_items(body, "system")), None)
+    text = get_text(first, "text") if isinstance(first, Mapping) else None
+    return text if text is not None and text.startswith(BILLING_LINE) else ""
+
+
+def list_own_tools(tools: Iterable[object]) -> list[str]:
+    """The names of the tools that the client runs."""
+    own = (tool for tool in tools if isinstance(tool, Mapping))
+    return [get_text(tool, "name") or "" for tool in own if not (get_text(tool, "type") or "").startswith(SERVER_TOOLS)]
+
+
+class ToolUsers:
+    """The threads that were seen with tools of their own. What such a thread asks without them is no step of its
+    conversation; an agent that never had any tools simply talks. Claude Code asks for a title before anything else,
+    so its side calls are known by what they lack: each step of its conversation has the fields below, tools or not."""
+
+    def __init__(self, *, most_threads: int = MOST_THREADS) -> None:
+        self._most = most_threads
+        self._threads: OrderedDict[ThreadName, None] = OrderedDict()
+
+    def is_beside(self, thread: ThreadName, body: Mapping[str, object]) -> bool:
+        """Whether this request of the thread stands beside its conversation. Its messages are not looked at."""
+        if not list_own_tools(get_items(body, "tools")):
+            is_bare = bool(read_billing_line(body)) and body.keys().isdisjoint(STEP_FIELDS)
+            return is_bare or thread in self._threads
+        self._threads[thread] = None
+        self._threads.move_to_end(thread)
+        if len(self._threads) > self._most:
+            self._threads.popitem(last=False)
+        return False
