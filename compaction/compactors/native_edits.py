@@ -69,17 +69,28 @@ def build_context_management(
     return {"edits": edits} if edits else None
 
 
+def build_result_clearing(
+    tool_names: Sequence[str], *, kept_uses: int, settings: NativeSettings = DEFAULT_NATIVE_SETTINGS
+) -> dict[str, object]:
+    """Clearing of results alone, for a request whose history nobody measured. An agent that has none of the known
+    tools has its own, and all of their results may go."""
+    names = set(tool_names)
+    readers = settings.read_tools & names
+    return _clear_uses(kept_uses, names - readers if readers else set(), settings)
+
+
 def _clear_thinking(idle_seconds: float | None, settings: NativeSettings) -> dict[str, object]:
     is_cold = idle_seconds is not None and idle_seconds > settings.idle_seconds
     return {"type": CLEAR_THINKING, "keep": {"type": "thinking_turns", "value": 1} if is_cold else "all"}
 
 
 def _clear_uses(kept_uses: int, excluded: set[str], settings: NativeSettings) -> dict[str, object]:
+    least = settings.least_cleared_tokens
     return {
         "type": CLEAR_TOOL_USES,
         "trigger": {"type": "input_tokens", "value": settings.trigger_tokens},
         "keep": {"type": "tool_uses", "value": kept_uses},
-        "clear_at_least": {"type": "input_tokens", "value": settings.least_cleared_tokens},
+        **({"clear_at_least": {"type": "input_tokens", "value": least}} if least else {}),
         "exclude_tools": sorted(excluded),
     }
 

@@ -11,12 +11,14 @@ MOST_KEPT_RESULTS = 100
 
 @dataclass(frozen=True, slots=True)
 class ProxyAdditions:
-    """`asks_diagnosis`: why the cache was missed. `clears_results`: old tool results, where a prompt is larger."""
+    """`asks_diagnosis`: why the cache was missed. `clears_results`: old tool results, where a prompt is larger, and
+    only where so much goes at once that it is worth the rewrite."""
 
     asks_diagnosis: bool = False
     clears_results: bool = False
     clear_above_tokens: int = 100_000
     kept_results: int = 3
+    least_cleared_tokens: int = 60_000  # as the engine reckons: down to 40,000 at once
 
     @property
     def is_any(self) -> bool:
@@ -26,7 +28,8 @@ class ProxyAdditions:
     def clearing_words(self) -> str:
         if not self.clears_results:
             return "off"
-        return f"above {self.clear_above_tokens:,} tokens, {self.kept_results} kept"
+        least = f", at least {self.least_cleared_tokens:,} at once" if self.least_cleared_tokens else ""
+        return f"above {self.clear_above_tokens:,} tokens, {self.kept_results} kept{least}"
 
     def to_fields(self) -> dict[str, object]:
         """As a policy row keeps them; nothing where nothing was decided."""
@@ -37,8 +40,11 @@ NO_ADDITIONS = ProxyAdditions()
 
 
 def read_additions(fields: Mapping[str, object]) -> ProxyAdditions:
-    """From `to_fields`; names that are not known any more say nothing."""
-    known = {name: fields[name] for name in ProxyAdditions.__slots__ if name in fields}
+    """From `to_fields`; names that are not known any more say nothing. What was decided before there was a least
+    amount was decided without one."""
+    if not fields:
+        return NO_ADDITIONS
+    known = {"least_cleared_tokens": 0} | {name: fields[name] for name in ProxyAdditions.__slots__ if name in fields}
     return ProxyAdditions(**known)  # type: ignore[arg-type]
 
 
@@ -50,4 +56,6 @@ def check_additions(additions: ProxyAdditions) -> ProxyAdditions:
         )
     if not 1 <= additions.kept_results <= MOST_KEPT_RESULTS:
         raise BadPolicy("kept_results", f"From 1 to {MOST_KEPT_RESULTS} results.")
+    if not 0 <= additions.least_cleared_tokens < additions.clear_above_tokens:
+        raise BadPolicy("least_cleared_tokens", "From 0 to less than the size above which is cleared.")
     return additions

@@ -1,31 +1,35 @@
 """What is added to a request where its team wants that: a question why the cache was missed, clearing of old tool
 results. A request that says something about either itself is left as it is. No Django here."""
 
-import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
 
-from compaction.transcripts.values import get_items, get_text
+from compaction.cache.request import read_request
+from compaction.compactors.native_edits import NativeSettings, build_result_clearing
+from compaction.transcripts.values import get_fields, get_items, get_text
 from dashboard.policies.proxy_additions import ProxyAdditions
+from dashboard.proxy.conversations import mark_answer, mark_message
 from dashboard.proxy.prompts import find_session
-from dashboard.proxy.responses import NotReadable, unpack
+from dashboard.proxy.responses import NotReadable, read_reply, unpack
+from dashboard.proxy.side_calls import ToolUsers, is_probe, list_own_tools
+from dashboard.proxy.threads import ThreadName
+from dashboard.proxy.wire import Exchange
 
 HEADER = b"x-plimsoll-added"
 DIAGNOSIS, CLEARING = "cache-diagnosis", "clear-tool-uses"
 BETAS = {DIAGNOSIS: "cache-diagnosis-2026-04-07", CLEARING: "context-management-2025-06-27"}
 MOST_REMEMBERED = 5_000
 LONGEST_NAME = 200
-# Of a request, its instruction to sum up stands at the end; of an answer, its message id at the beginning.
-_END_BYTES, _HEAD_BYTES = 16 * 1024, 16 * 1024
-_MESSAGE_ID = re.compile(rb'"id"\s*:\s*"(msg_[A-Za-z0-9_-]{1,100})"')
+_END_BYTES = 16 * 1024  # of the messages: an instruction to sum up stands at their end
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _ENCODE = msgspec.json.Encoder().encode
+_TELLING = ("tools", "system", "max_tokens", "metadata", "thinking", "context_management")
 
 RawHeaders = list[tuple[bytes, bytes]]
-ThreadName = tuple[int, str, str]  # team, session, sub-agent
 Fields = dict[str, msgspec.Raw]
 
 
@@ -39,12 +43,19 @@ class Enlarged:
     thread: ThreadName | None
 
 
+@dataclass(frozen=True, slots=True)
+class _LastAnswer:
+    message_id: str
+    mark: bytes  # what it said, as the next request repeats it
+
+
 class Enlarger:
     """Of one web process: it knows the last message of each thread that it saw."""
 
     def __init__(self, *, most_remembered: int = MOST_REMEMBERED) -> None:
         self._most = most_remembered
-        self._last: OrderedDict[ThreadName, str] = OrderedDict()
+        self._last: OrderedDict[ThreadName, _LastAnswer] = OrderedDict()
+        self._tool_users = ToolUsers(most_threads=most_remembered)
 
     def enlarge(self, body: bytes, headers: RawHeaders, wanted: ProxyAdditions, *, team_pk: int) -> Enlarged | None:
         """None where nothing is added: a body that is encoded, not readable, or speaks for itself. The fields that
@@ -54,8 +65,15 @@ class Enlarger:
             return None
         try:
             fields = _FIELDS.decode(body)
-            thread = find_thread(fields, told, team_pk) if wanted.asks_diagnosis else None
-            added = self._list_additions(fields, wanted, thread)
+            read = {name: msgspec.json.decode(fields[name]) for name in _TELLING if name in fields}
+            if is_probe(read) or _asks_for_summary(fields):
+                return None
+            thread = self._find_thread(read, told, team_pk) if wanted.asks_diagnosis else None
+            added: dict[str, tuple[str, object]] = {}
+            if thread is not None and "diagnostics" not in fields:
+                added[DIAGNOSIS] = ("diagnostics", {"previous_message_id": self._find_previous(thread, fields)})
+            if wanted.clears_results and (managed := _add_clearing(read, wanted)):
+                added[CLEARING] = ("context_management", managed)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         if not added:
@@ -64,47 +82,45 @@ class Enlarger:
         spelt = b",".join(_ENCODE(name) + b":" + bytes(raw) for name, raw in fields.items())
         return Enlarged(b"{" + spelt + b"}", _add_betas(headers, added), tuple(added), thread)
 
-    def _list_additions(
-        self, fields: Fields, wanted: ProxyAdditions, thread: ThreadName | None
-    ) -> dict[str, tuple[str, object]]:
-        added: dict[str, tuple[str, object]] = {}
-        if thread is not None and "diagnostics" not in fields:
-            # Of the first call that is seen of a thread there is nothing to compare with.
-            added[DIAGNOSIS] = ("diagnostics", {"previous_message_id": self._last.get(thread)})
-        if wanted.clears_results and "tools" in fields and not _asks_for_summary(fields):
-            managed = _decode(fields, "context_management")
-            edits = get_items(managed, "edits")
-            if not any(_is_clearing(edit) for edit in edits):
-                added[CLEARING] = ("context_management", {**managed, "edits": [*edits, _make_edit(wanted)]})
-        return added
+    def _find_thread(
+        self, read: Mapping[str, object], headers: Mapping[bytes, bytes], team_pk: int
+    ) -> ThreadName | None:
+        """None for clients that do not name their session, and for calls beside the conversation."""
+        in_header = headers.get(b"x-claude-code-session-id", b"").decode("latin-1")
+        session_id = in_header or find_session(get_text(get_fields(read, "metadata"), "user_id") or "")
+        if not session_id:
+            return None
+        agent_id = headers.get(b"x-claude-code-agent-id", b"").decode("latin-1")
+        thread = (team_pk, session_id[:LONGEST_NAME], agent_id[:LONGEST_NAME])
+        return None if self._tool_users.is_beside(thread, read) else thread
 
-    def remember(self, thread: ThreadName, answer: bytes, encoding: str) -> None:
-        """`answer`: as it came, or how it begins."""
+    def _find_previous(self, thread: ThreadName, fields: Fields) -> str | None:
+        """The message that the request goes on from. None where that is not the one seen last: the first of a thread,
+        a conversation that was taken back, an answer that another web process passed on."""
+        last = self._last.get(thread)
+        return last.message_id if last is not None and last.mark == _mark_last_answer(fields) else None
+
+    def remember(self, thread: ThreadName, exchange: Exchange) -> None:
+        """The next request of the thread is compared with this one, if it goes on from its answer."""
+        headers = exchange.response_headers
         try:
-            head = unpack(answer[:_HEAD_BYTES], encoding)
+            data = unpack(exchange.response_body, headers.get("content-encoding", ""))
+            reply = read_reply(data, headers.get("content-type", ""))
         except NotReadable:
             return
-        found = _MESSAGE_ID.search(head)
-        if found is not None:
-            self._last[thread] = found[1].decode()
+        if reply.is_whole and reply.message_id is not None:
+            self._last[thread] = _LastAnswer(reply.message_id, mark_answer(reply.content))
             self._last.move_to_end(thread)
             if len(self._last) > self._most:
                 self._last.popitem(last=False)
 
 
-def find_thread(fields: Fields, headers: Mapping[bytes, bytes], team_pk: int) -> ThreadName | None:
-    """None for clients that do not name their session, and for calls beside the conversation."""
-    if "tools" not in fields or _asks_for_summary(fields):
-        return None
-    in_header = headers.get(b"x-claude-code-session-id", b"").decode("latin-1")
-    session_id = in_header or find_session(get_text(_decode(fields, "metadata"), "user_id") or "")
-    agent_id = headers.get(b"x-claude-code-agent-id", b"").decode("latin-1")
-    return (team_pk, session_id[:LONGEST_NAME], agent_id[:LONGEST_NAME]) if session_id else None
-
-
-def _decode(fields: Fields, name: str) -> dict[str, object]:
-    value = msgspec.json.decode(fields[name]) if name in fields else None
-    return value if isinstance(value, dict) else {}
+def _mark_last_answer(fields: Fields) -> bytes | None:
+    for raw in reversed(_ITEMS.decode(fields["messages"]) if "messages" in fields else []):
+        message = read_request({"messages": [msgspec.json.decode(raw)]}).messages[0]
+        if message.role == "assistant":
+            return mark_message(message)
+    return None
 
 
 def _asks_for_summary(fields: Fields) -> bool:
@@ -113,16 +129,22 @@ def _asks_for_summary(fields: Fields) -> bool:
     return "compaction" in fields or (b"<analysis>" in end and b"<summary>" in end)
 
 
+def _add_clearing(read: Mapping[str, object], wanted: ProxyAdditions) -> dict[str, object] | None:
+    """What the client asks for, and clearing behind it; None where it asks for that itself or has no tools."""
+    names = list_own_tools(get_items(read, "tools"))
+    managed = get_fields(read, "context_management")
+    edits = get_items(managed, "edits")
+    if not names or any(_is_clearing(edit) for edit in edits):
+        return None
+    settings = NativeSettings(
+        trigger_tokens=wanted.clear_above_tokens, target_tokens=wanted.clear_above_tokens - wanted.least_cleared_tokens
+    )
+    edit = build_result_clearing(names, kept_uses=wanted.kept_results, settings=settings)
+    return {**managed, "edits": [*edits, edit]}
+
+
 def _is_clearing(edit: object) -> bool:
     return isinstance(edit, Mapping) and (get_text(edit, "type") or "").startswith("clear_tool_uses")
-
-
-def _make_edit(wanted: ProxyAdditions) -> dict[str, object]:
-    return {
-        "type": "clear_tool_uses_20250919",
-        "trigger": {"type": "input_tokens", "value": wanted.clear_above_tokens},
-        "keep": {"type": "tool_uses", "value": wanted.kept_results},
-    }
 
 
 def _add_betas(headers: RawHeaders, added: Mapping[str, object]) -> RawHeaders:

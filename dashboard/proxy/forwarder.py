@@ -194,8 +194,7 @@ class Forwarder:
             tap.added = enlarged.added
         exchange = tap.close(passage.ending)
         if enlarged is not None and enlarged.thread is not None and exchange is not None and exchange.status == 200:
-            encoding = exchange.response_headers.get("content-encoding", "")
-            self._enlarger.remember(enlarged.thread, exchange.response_body, encoding)
+            self._enlarger.remember(enlarged.thread, exchange)
         if exchange is None:
             self._open_feed().count_lost(tap.caller.team_pk, tap.overflow)
         else:

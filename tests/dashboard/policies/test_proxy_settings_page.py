@@ -12,7 +12,14 @@ from tests.visitors import read, sign_in
 
 pytestmark = pytest.mark.django_db
 PROXY = "/teams/harbour/proxy/"
-BOTH = {"asks_diagnosis": "on", "clears_results": "on", "clear_above_tokens": "80,000", "kept_results": "5"}
+BOTH = {
+    "asks_diagnosis": "on",
+    "clears_results": "on",
+    "clear_above_tokens": "80,000",
+    "kept_results": "5",
+    "least_cleared_tokens": "30,000",
+}
+WORDS = "above 80,000 tokens, 5 kept, at least 30,000 at once"
 
 
 @pytest.fixture
@@ -34,24 +41,38 @@ def test_nothing_is_added_until_an_admin_decides_so(team: Team, anna: Client) ->
 def test_saving_is_audited_told_in_the_history_and_can_be_undone(team: Team, anna: Client) -> None:
     _, text = make_key(team, make_user("ben"), Scope.PROXY)
     assert anna.post(PROXY, {**BOTH, "base_version": "0", "note": "to find out"}).status_code == 302
-    wanted = ProxyAdditions(asks_diagnosis=True, clears_results=True, clear_above_tokens=80_000, kept_results=5)
+    wanted = ProxyAdditions(
+        asks_diagnosis=True,
+        clears_results=True,
+        clear_above_tokens=80_000,
+        kept_results=5,
+        least_cleared_tokens=30_000,
+    )
     assert find_policy(team).proxy_additions == wanted
     caller = look_up_key(text)
     assert isinstance(caller, Caller)
     assert caller.additions == wanted
     page = read(anna, PROXY)
-    for words in ("requests are changed", "to find out", "above 80,000 tokens, 5 kept", 'value="80,000"'):
+    for words in ("requests are changed", "to find out", WORDS, 'value="80,000"', 'value="30,000"'):
         assert words in page
     assert not Job.objects.exists()  # no line moved
     changes = AuditEvent.objects.get(action="policy changed").details["changes"]
     assert changes == [
         "cache diagnosis: not asked for → asked for",
-        "clearing of tool results: off → above 80,000 tokens, 5 kept",
+        f"clearing of tool results: off → {WORDS}",
     ]
     undone = anna.post("/teams/harbour/policy/1/undo/")
     assert (undone.status_code, undone["Location"]) == (302, PROXY)
     assert find_policy(team).proxy_additions == NO_ADDITIONS
     assert "above 80,000" not in read(anna, "/teams/harbour/storage/")
+
+
+def test_what_was_decided_before_there_was_a_least_amount_stays_without_one(team: Team) -> None:
+    before = {"asks_diagnosis": False, "clears_results": True, "clear_above_tokens": 50_000, "kept_results": 3}
+    TeamPolicy.objects.create(team=team, version=1, proxy_additions=before)
+    additions = find_policy(team).proxy_additions
+    assert additions.least_cleared_tokens == 0
+    assert additions.clearing_words == "above 50,000 tokens, 3 kept"
 
 
 @pytest.mark.parametrize(
@@ -60,6 +81,8 @@ def test_saving_is_audited_told_in_the_history_and_can_be_undone(team: Team, ann
         ("clear_above_tokens", "12", "From 1,000 to 1,000,000 tokens."),
         ("kept_results", "0", "From 1 to 100 results."),
         ("kept_results", "many", "Enter a whole number."),
+        ("least_cleared_tokens", "80,000", "From 0 to less than the size above which is cleared."),
+        ("least_cleared_tokens", "-1", "From 0 to less than the size above which is cleared."),
     ],
 )
 def test_figures_that_make_no_sense_are_told_at_their_field(anna: Client, field: str, value: str, words: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dashboard.policies.proxy_additions import ProxyAdditions
@@ -15,10 +16,16 @@ from dashboard.proxy.additions import Enlarger
 from dashboard.proxy.callers import Caller
 from dashboard.proxy.refusals import Refusal
 from tests.dashboard.proxy.serving import CALLER, KnownCallers, Serving, serving
-from tests.dashboard.proxy.talking import make_usage, stream_answer, write_events
+from tests.dashboard.proxy.talking import Client, make_usage, pack, stream_answer, write_events, zip_answer
 from tests.fakes.raw_upstream import Connection, RawUpstream
 
-BOTH = ProxyAdditions(asks_diagnosis=True, clears_results=True, clear_above_tokens=50_000, kept_results=5)
+BOTH = ProxyAdditions(
+    asks_diagnosis=True,
+    clears_results=True,
+    clear_above_tokens=50_000,
+    kept_results=5,
+    least_cleared_tokens=20_000,
+)
 MESSAGES = "/proxy/v1/messages?beta=true"
 # Spacing and escapes of a client's own, to see that they survive.
 BODY = b'{"model": "m",  "tools":[{"name":"Read"}], "messages":[ {"role":"user","content":"\\u00e9 1.0"} ]}'
@@ -27,6 +34,8 @@ EDIT = {
     "type": "clear_tool_uses_20250919",
     "trigger": {"type": "input_tokens", "value": 50_000},
     "keep": {"type": "tool_uses", "value": 5},
+    "clear_at_least": {"type": "input_tokens", "value": 20_000},
+    "exclude_tools": [],
 }
 
 
@@ -79,11 +88,66 @@ def test_both_are_added_and_named(adding: Serving, api: RawUpstream) -> None:
 
 
 def test_diagnosis_is_asked_against_the_message_before_in_the_same_thread(adding: Serving, api: RawUpstream) -> None:
-    for number, headers in enumerate((SESSION, SESSION, {**SESSION, "X-Claude-Code-Agent-Id": "a1"}, SESSION), 1):
-        adding.ask(MESSAGES, BODY, headers=headers)
+    agent = {**SESSION, "X-Claude-Code-Agent-Id": "a1"}
+    for number, (headers, answers) in enumerate(((SESSION, 0), (SESSION, 1), (agent, 0), (SESSION, 2)), 1):
+        adding.ask(MESSAGES, go_on(answers), headers=headers)
         adding.wait_for_exchange(number)
-    asked = [body_of(api, place)["diagnostics"]["previous_message_id"] for place in range(4)]
-    assert asked == [None, "msg_1", None, "msg_2"]
+    assert list_asked(api) == [None, "msg_1", None, "msg_2"]
+
+
+def go_on(answers: int, *, said: Any = "Well then.", **changes: Any) -> bytes:
+    """A request behind so many answers, the last of them saying this."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Hello"}]
+    for number in range(answers):
+        words = said if number == answers - 1 else "Well then."
+        messages += [{"role": "assistant", "content": words}, {"role": "user", "content": "Go on"}]
+    return json.dumps({**json.loads(BODY), "messages": messages, **changes}).encode()
+
+
+def list_asked(upstream: RawUpstream) -> list[str | None]:
+    bodies = [json.loads(seen.body) for seen in upstream.requests]
+    return [body["diagnostics"]["previous_message_id"] for body in bodies if "diagnostics" in body]
+
+
+def test_no_message_is_named_that_the_request_does_not_go_on_from(adding: Serving, api: RawUpstream) -> None:
+    """It was answered by another web process, or the conversation was taken back."""
+    thinking = [{"type": "thinking", "thinking": "Hm"}, {"type": "text", "text": "Well then. "}]
+    bodies = [go_on(0), go_on(1, said="What another process passed on."), go_on(0), go_on(1, said=thinking)]
+    for number, body in enumerate(bodies, 1):
+        adding.ask(MESSAGES, body, headers=SESSION)
+        adding.wait_for_exchange(number)
+    assert list_asked(api) == [None, None, None, "msg_3"]
+
+
+def test_an_answer_that_was_cut_is_not_the_one_before(adding: Serving, upstream: RawUpstream, api: RawUpstream) -> None:
+    adding.ask(MESSAGES, go_on(0), headers=SESSION)
+    adding.wait_for_exchange()
+    events = write_events(stream_answer("msg_cut", make_usage())[:5])
+    upstream.script = lambda connection: connection.stream([events])
+    adding.ask(MESSAGES, go_on(1), headers=SESSION)
+    adding.wait_for_exchange(2)
+    adding.ask(MESSAGES, go_on(1), headers=SESSION)
+    assert list_asked(api) == [None, "msg_1", "msg_1"]
+
+
+def test_calls_beside_the_conversation_are_not_asked_for_and_an_agent_without_tools_is(
+    adding: Serving, api: RawUpstream
+) -> None:
+    search = [{"type": "web_search_20250305", "name": "web_search"}]
+    for number, tools in enumerate(([], [{"name": "Read"}], [], search, [{"name": "Read"}]), 1):
+        adding.ask(MESSAGES, go_on(0, tools=tools), headers=SESSION)
+        adding.wait_for_exchange(number)
+    assert ["diagnostics" in body_of(api, place) for place in range(5)] == [True, True, False, False, True]
+    assert ["context_management" in body_of(api, place) for place in range(5)] == [False, True, False, False, True]
+
+
+def test_results_that_are_small_by_nature_are_left(adding: Serving, api: RawUpstream) -> None:
+    names = ("Write", "Read", "mcp__maps__find", "Bash")
+    adding.ask(MESSAGES, go_on(0, tools=[{"name": name} for name in names]), headers=SESSION)
+    own = [{"name": "find_ship"}, {"type": "web_search_20250305", "name": "web_search"}]
+    adding.ask(MESSAGES, go_on(0, tools=own), headers=SESSION)
+    excluded = [body_of(api, place)["context_management"]["edits"][0]["exclude_tools"] for place in range(2)]
+    assert excluded == [["Write", "mcp__maps__find"], []]
 
 
 def test_a_client_that_names_no_session_is_not_asked_for(adding: Serving, api: RawUpstream) -> None:
@@ -170,10 +234,11 @@ def test_too_large_a_body_is_refused_there_too(adding: Serving, upstream: RawUps
 
 def test_memory_of_threads_is_bounded_and_reads_encoded_answers() -> None:
     enlarger = Enlarger(most_remembered=10)
-    answer = gzip.compress(write_events(stream_answer("msg_z", make_usage())))
+    plain = Client().call("Hello", "msg_z")
+    packed = msgspec.structs.replace(plain, **pack(plain, "gzip", zip_answer(plain.response_body)))
     for number in range(30):
-        enlarger.remember((1, f"s{number}", ""), answer, "gzip")
+        enlarger.remember((1, f"s{number}", ""), packed)
     assert len(enlarger._last) == 10
-    assert set(enlarger._last.values()) == {"msg_z"}
-    enlarger.remember((1, "s", ""), b"\x00", "gzip")
+    assert {last.message_id for last in enlarger._last.values()} == {"msg_z"}
+    enlarger.remember((1, "s", ""), msgspec.structs.replace(packed, response_body=b"\x00"))
     assert (1, "s", "") not in enlarger._last
