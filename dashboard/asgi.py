@@ -35,6 +35,7 @@ def build_application() -> Forwarder:
             calls_per_minute=settings.PROXY_CALLS_PER_MINUTE,
             calls_at_once=settings.PROXY_CALLS_AT_ONCE,
             silence_seconds=settings.PROXY_SILENCE_SECONDS,
+            answer_seconds=settings.PROXY_ANSWER_SECONDS,
         ),
         recorder_path=find_socket_path(settings.DATA),
     )

@@ -75,6 +75,8 @@ PROXY_CALLS_PER_MINUTE = read_int("PLIMSOLL_PROXY_CALLS_PER_MINUTE", 6000, low=0
 PROXY_CALLS_AT_ONCE = read_int("PLIMSOLL_PROXY_CALLS_AT_ONCE", 512, low=1, high=65536)
 # Clients give up a stream that is silent for 300 s; the API sends pings while a model thinks.
 PROXY_SILENCE_SECONDS = read_int("PLIMSOLL_PROXY_SILENCE_SECONDS", 300, low=1, high=86_400)
+# An answer in one piece is silent until it is there; the SDKs wait 600 s for it.
+PROXY_ANSWER_SECONDS = read_int("PLIMSOLL_PROXY_ANSWER_SECONDS", 600, low=1, high=86_400)
 
 # --- transcripts of this machine -------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from dashboard.logs import mask_tokens
 from dashboard.proxy.additions import Enlarged, Enlarger
 from dashboard.proxy.callers import Caller, Callers
 from dashboard.proxy.feed import Feed
-from dashboard.proxy.passage import Passage
+from dashboard.proxy.passage import Passage, trace_reuse
 from dashboard.proxy.passed_headers import KEY_HEADER
 from dashboard.proxy.quotas import Quotas
 from dashboard.proxy.refusals import (
@@ -59,6 +59,7 @@ class Limits:
     calls_per_minute: int
     calls_at_once: int
     silence_seconds: float
+    answer_seconds: float  # before an answer begins: one that does not stream is silent until it is there
 
 
 @dataclass(frozen=True)
@@ -215,19 +216,20 @@ class Forwarder:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                 max_line_size=LONGEST_LINE_BYTES,
                 max_field_size=LONGEST_LINE_BYTES,
+                trace_configs=[trace_reuse()],
             )
             self._sweeper = asyncio.create_task(self._end_silences())
         return self._session
 
     async def _end_silences(self) -> None:
         """One look over all calls instead of a timer for every byte."""
-        limit_seconds = self._limits.silence_seconds
-        loop = asyncio.get_running_loop()
+        limits, loop = self._limits, asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(min(5.0, limit_seconds / 10))
-            long_ago = loop.time() - limit_seconds
-            for passage in [each for each in self._passages if each.moved_at < long_ago]:
-                passage.end_silence()
+            await asyncio.sleep(min(5.0, limits.silence_seconds / 10, limits.answer_seconds / 10))
+            for passage in list(self._passages):
+                limit_seconds = limits.answer_seconds if passage.awaits_answer else limits.silence_seconds
+                if passage.moved_at < loop.time() - limit_seconds:
+                    passage.end_silence()
 
     def _tell(self, scope: Scope, passage: Passage | None, refusal: Refusal | None, began: float) -> None:
         """A line for what went wrong; for what went well only at DEBUG: it took a quarter of the time of a call, and

@@ -3,9 +3,12 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import SimpleNamespace
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from dashboard.front_door import Receive, Scope, Send
@@ -21,10 +24,29 @@ from dashboard.proxy.refusals import (
     too_large,
 )
 from dashboard.proxy.tap import Tap
-from dashboard.proxy.upstreams import Place
+from dashboard.proxy.upstreams import Place, find_way_out
 from dashboard.proxy.wire import Ending
 
 _KNOWN_STATUS = range(100, 600)
+CLOSED_IDLE_SECONDS = 5.0  # such an end comes back as fast as the network is
+
+
+@dataclass
+class ConnectionUse:
+    """Whether a request went over a connection that had been used before."""
+
+    is_reused: bool = False
+
+
+def trace_reuse() -> aiohttp.TraceConfig:
+    """For the session that requests are made with."""
+
+    async def note(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:
+        context.trace_request_ctx.is_reused = True
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_reuseconn.append(note)
+    return trace
 
 
 @lru_cache(maxsize=512)
@@ -57,7 +79,7 @@ class Passage:
         self._watch: asyncio.Task[None] | None = None
         self._ending: Ending | None = None
         self._refusal: Refusal | None = None
-        self._is_body_whole = self._is_started = self._is_over = False
+        self._is_body_whole = self._is_started = self._is_stream = self._is_over = False
         self.moved_at = self._loop.time()  # when a byte last passed
         self.status = 0
         self.bytes_in = self.bytes_out = 0
@@ -65,7 +87,7 @@ class Passage:
     async def pass_on(self, session: aiohttp.ClientSession, place: Place) -> Ending:
         """Never raises, but for the end of the whole process."""
         try:
-            await self._run(session, make_url(place.upstream, place.path, self._scope["query_string"]))
+            await self._run(session, place)
             ending = self._ending or Ending.WHOLE
         except asyncio.CancelledError:
             if self._ending is None or self._task is None:
@@ -93,6 +115,12 @@ class Passage:
     def ending(self) -> Ending:
         return self._ending or Ending.STOPPED
 
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether the upstream has all it needs, and nothing came back but perhaps the head of an answer in one
+        piece."""
+        return self._is_body_whole and not self._is_stream and not self.bytes_out
+
     def end_silence(self) -> None:
         """Called from outside when nothing moved for too long."""
         self._leave(Ending.SILENT, UPSTREAM_SILENT if self._is_body_whole else CALLER_SILENT)
@@ -103,7 +131,7 @@ class Passage:
         self._ending, self._refusal = ending, refusal
         self._task.cancel()
 
-    async def _run(self, session: aiohttp.ClientSession, url: URL) -> None:
+    async def _run(self, session: aiohttp.ClientSession, place: Place) -> None:
         first = await self._receive_part()
         if first is None:
             self._ending = Ending.CLIENT_LEFT
@@ -119,17 +147,53 @@ class Passage:
             data = self._read_on(first)
         else:
             self._watch_caller()
-        headers = pass_request_headers(told)
-        response = await session.request(self._scope["method"], url, headers=headers, data=data, allow_redirects=False)
+        response = await self._ask(session, place, pass_request_headers(told), data)
         try:
             await self._answer(response)
         finally:
             response.close()
 
+    async def _ask(
+        self,
+        session: aiohttp.ClientSession,
+        place: Place,
+        headers: "CIMultiDict[str]",
+        data: bytes | AsyncIterator[bytes] | None,
+    ) -> aiohttp.ClientResponse:
+        """An upstream may close a connection that stood idle just when it is used again. Nobody has read the request
+        then, and it goes over another connection, once; aiohttp does that by itself for other methods than POST. One
+        that was closed later may have been worked on: it is not paid for twice."""
+        use = ConnectionUse()
+        ask = partial(
+            session.request,
+            self._scope["method"],
+            make_url(place.upstream, place.path, self._scope["query_string"]),
+            headers=headers,
+            data=data,
+            allow_redirects=False,
+            proxy=find_way_out(place.upstream),
+            trace_request_ctx=use,
+        )
+        began = self._loop.time()
+        try:
+            return await ask()
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            is_new = not use.is_reused or isinstance(error, aiohttp.ClientConnectorError)
+            is_late = self._loop.time() - began > CLOSED_IDLE_SECONDS
+            again = data if isinstance(data, bytes) else self._copy_body()
+            if is_new or is_late or again is None:
+                raise
+        return await ask(data=again)
+
+    def _copy_body(self) -> bytes | None:
+        """What was read of the caller and passed on, where it is whole and kept for the recorder anyway."""
+        return self._tap.copy_request() if self._tap is not None and self._is_body_whole else None
+
     async def _answer(self, response: aiohttp.ClientResponse) -> None:
         if response.status not in _KNOWN_STATUS:
             raise ValueError(response.status)
         self.moved_at, self.status = self._loop.time(), response.status
+        self._is_stream = response.content_type == "text/event-stream"
         tap, send, content = self._tap, self._send, response.content
         if tap is not None:
             tap.start_answer(response.status, response.raw_headers)

@@ -52,6 +52,10 @@ class Tap:
         if self._fits(len(data)):
             self._request.append(data)
 
+    def copy_request(self) -> bytes | None:
+        """None when the tap overflowed."""
+        return None if self.overflow else b"".join(self._request)
+
     def start_answer(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self._status = status
         self._response_headers = _pick(headers, RESPONSE_HEADERS)

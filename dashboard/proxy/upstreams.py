@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.request import getproxies_environment, proxy_bypass
 
 from dashboard.environment import BadSetting, read_text
 
@@ -64,6 +65,17 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+@lru_cache(maxsize=64)
+def find_way_out(upstream: str) -> str | None:
+    """The proxy that the operator's network has before the world, from the usual variables; None where none is needed.
+    aiohttp's own `trust_env` would read passwords from ~/.netrc too."""
+    parts = urlsplit(upstream)
+    ways = getproxies_environment()
+    if not ways or is_loopback(parts.hostname or "") or proxy_bypass(parts.netloc):
+        return None
+    return ways.get(parts.scheme) or ways.get("all")
 
 
 def find_place(raw_path: bytes, upstreams: Mapping[str, str]) -> Place:

@@ -18,7 +18,9 @@ from dashboard.proxy.forwarder import Doors, Forwarder, Limits
 from dashboard.proxy.refusals import NO_RIGHT, UNKNOWN_KEY, Refusal
 from dashboard.proxy.wire import Exchange
 
-LIMITS = Limits(body_bytes=2 * 1024 * 1024, calls_per_minute=0, calls_at_once=300, silence_seconds=60)
+LIMITS = Limits(
+    body_bytes=2 * 1024 * 1024, calls_per_minute=0, calls_at_once=300, silence_seconds=60, answer_seconds=60
+)
 KEY = "plk_" + "k" * 40
 WEAK_KEY = "plk_" + "w" * 40
 CALLER = Caller(team_pk=1, owner_pk=2, key_pk=3)

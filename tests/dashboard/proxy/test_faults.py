@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.proxy.callers import Caller
+from dashboard.proxy.refusals import Refusal
+from dashboard.proxy.upstreams import find_way_out
 from dashboard.proxy.wire import Ending
-from tests.dashboard.proxy.serving import KEY, LIMITS, Answered, Serving, serving
+from tests.dashboard.proxy.serving import CALLER, KEY, LIMITS, Answered, KnownCallers, Serving, serving
 from tests.dashboard.running import wait_until
 from tests.fakes.raw_upstream import Connection, RawUpstream, Script, Seen
 
@@ -111,7 +114,7 @@ FAULTS: dict[str, tuple[Script, int, bytes, bool]] = {
 def test_fault_gives_the_same_bytes_or_a_clean_refusal(upstream: RawUpstream, tmp_path: Path, name: str) -> None:
     script, status, told, is_cut = FAULTS[name]
     upstream.script = script
-    with serving(upstream.url, tmp_path, limits=replace(LIMITS, silence_seconds=0.3)) as proxy:
+    with serving(upstream.url, tmp_path, limits=replace(LIMITS, silence_seconds=0.3, answer_seconds=0.3)) as proxy:
         for number in range(REPEATS):
             answered = proxy.ask("/proxy/v1/messages", b"{}")
             assert answered.status == status
@@ -219,6 +222,83 @@ def test_a_body_that_stops_arriving_is_a_408(upstream: RawUpstream, tmp_path: Pa
     with serving(upstream.url, tmp_path, limits=replace(LIMITS, silence_seconds=0.3)) as proxy:
         head = f"POST /proxy/k/{KEY}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
         assert ask_raw(proxy, head.encode() + b"half").startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+def test_an_answer_in_one_piece_may_be_silent_for_longer_until_it_is_there(
+    upstream: RawUpstream, tmp_path: Path, *, is_early: bool
+) -> None:
+    def think_long(connection: Connection) -> None:
+        if is_early:
+            connection.send_head("200 OK", ("content-type", "application/json"), ("content-length", "2"))
+        time.sleep(2.0)  # five times the silence that ends a call
+        connection.send(b"{}") if is_early else connection.answer(b"{}")
+
+    upstream.script = think_long
+    limits = replace(LIMITS, silence_seconds=0.4, answer_seconds=60)
+    with serving(upstream.url, tmp_path, limits=limits) as proxy:
+        answered = proxy.ask("/proxy/v1/messages", b"{}")
+    assert (answered.status, answered.body, answered.is_cut) == (200, b"{}", False)
+
+
+def test_once_an_answer_has_begun_silence_ends_it_as_soon_as_ever(upstream: RawUpstream, tmp_path: Path) -> None:
+    upstream.script = promise_and_stall
+    with serving(upstream.url, tmp_path, limits=replace(LIMITS, silence_seconds=0.3, answer_seconds=60)) as proxy:
+        assert proxy.ask("/proxy/v1/messages", b"{}").is_cut
+        assert proxy.wait_for_exchange().ending is Ending.SILENT
+
+
+def promise_and_stall(connection: Connection) -> None:
+    connection.send_head("200 OK", ("content-type", "application/json"), ("content-length", "1000"))
+    connection.send(b'{"half":')
+    connection.wait_until_gone(10)
+
+
+def test_a_connection_closed_while_it_stood_idle_is_replaced(proxy: Serving, upstream: RawUpstream) -> None:
+    upstream.script = answer_once_a_connection()
+    for number in range(5):
+        answered = proxy.ask("/proxy/v1/messages", b'{"number":%d}' % number)
+        assert (answered.status, answered.body) == (200, b'{"number":%d}' % number)
+    assert len(upstream.requests) == 9  # all but the first were sent twice
+
+
+def test_a_connection_closed_after_a_while_may_have_been_at_work(
+    proxy: Serving, upstream: RawUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.proxy.passage.CLOSED_IDLE_SECONDS", -1.0)
+    upstream.script = answer_once_a_connection()
+    assert [proxy.ask("/proxy/v1/messages", b"{}").status for _ in range(2)] == [200, 502]
+    assert len(upstream.requests) == 2
+
+
+def answer_once_a_connection() -> Script:
+    """Says nothing to a second request, as a server does that has just given the connection up."""
+    known: list[socket.socket] = []
+
+    def answer(connection: Connection) -> None:
+        if connection.socket in known:
+            connection.close()
+        else:
+            known.append(connection.socket)
+            connection.answer(connection.seen.body)
+
+    return answer
+
+
+def test_the_way_out_of_the_network_is_taken(
+    upstream: RawUpstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", upstream.url)
+    monkeypatch.setenv("NO_PROXY", "near.example")
+    upstream.script = lambda connection: connection.answer(b"", status="403 Forbidden")
+    with serving("https://far.example", tmp_path, here=upstream.url) as proxy:
+        assert proxy.ask("/proxy/v1/messages", b"{}").status == 502
+        assert proxy.ask("/proxy/u/here/v1/messages", b"{}").status == 403
+    assert [(seen.method, seen.target) for seen in upstream.requests] == [
+        ("CONNECT", "far.example:443"),
+        ("POST", "/v1/messages"),
+    ]
+    assert find_way_out("https://near.example") is None
 
 
 def test_pings_keep_a_long_thought_alive(upstream: RawUpstream, tmp_path: Path) -> None:
