@@ -27,6 +27,7 @@ KEPT_SECONDS = 0.8
 KEPT_WITHOUT_DATABASE_SECONDS = 300.0
 PATIENCE_SECONDS = 2.0  # with a database that does not answer; a call with an unknown key is put off then
 MOST_KEPT = 4096
+LOCAL = b"local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Caller:
     owner_pk: int | None
     key_pk: int | None
     additions: ProxyAdditions = NO_ADDITIONS
+    calls_per_minute: int | None = None  # the key's own limit; None: the installation's, 0: any number
 
     @property
     def purse(self) -> tuple[int, int | None]:
@@ -61,7 +63,7 @@ class Callers:
         return await self._find(hashlib.sha256(text.encode("utf-8", "replace")).digest(), lambda: look_up_key(text))
 
     async def find_local(self) -> Answer:
-        return await self._find(b"local", look_up_local)
+        return await self._find(LOCAL, look_up_local)
 
     async def _find(self, name: bytes, look_up: Callable[[], Answer]) -> Answer:
         kept = self._known.get(name)
@@ -92,8 +94,11 @@ class Callers:
 
     def _recall(self, name: bytes) -> Answer:
         kept = self._known.get(name)
-        is_usable = kept is not None and time.monotonic() - kept[0] < KEPT_WITHOUT_DATABASE_SECONDS
-        return kept[1] if kept is not None and is_usable else KEYS_UNREADABLE
+        if kept is None:
+            return KEYS_UNREADABLE
+        # This machine's own programs have no key that could have been revoked meanwhile.
+        is_usable = name == LOCAL or time.monotonic() - kept[0] < KEPT_WITHOUT_DATABASE_SECONDS
+        return kept[1] if is_usable else KEYS_UNREADABLE
 
     def close(self) -> None:
         self._thread.submit(connection.close)
@@ -115,7 +120,13 @@ def look_up_key(text: str) -> Answer:
         return UNKNOWN_KEY
     if not access.program(key).may(Act.PROXY, key.team):
         return NO_RIGHT
-    return Caller(key.team_id, key.owner_id, key.pk, find_policy(key.team).proxy_additions)
+    return Caller(
+        key.team_id,
+        key.owner_id,
+        key.pk,
+        additions=find_policy(key.team).proxy_additions,
+        calls_per_minute=key.requests_per_minute,
+    )
 
 
 def look_up_local() -> Answer:

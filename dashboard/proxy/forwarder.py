@@ -76,7 +76,7 @@ class Forwarder:
         self._application = application
         self._doors, self._limits = doors, limits
         self._callers = Callers()
-        self._quotas = Quotas(limits.calls_per_minute)
+        self._quotas = Quotas()
         self._held = Held()
         self._enlarger = Enlarger()
         self._recorder_path = recorder_path
@@ -147,7 +147,10 @@ class Forwarder:
         if len(self._passages) >= self._limits.calls_at_once:
             return TOO_MANY_AT_ONCE
         found = await self._find_caller(scope, place, headers)
-        wait_seconds = 0 if isinstance(found, Refusal) else self._quotas.take(found.purse)
+        if isinstance(found, Refusal):
+            return found
+        limit = self._limits.calls_per_minute if found.calls_per_minute is None else found.calls_per_minute
+        wait_seconds = self._quotas.take(found.purse, limit)
         return over_quota(wait_seconds) if wait_seconds else found
 
     async def _find_caller(self, scope: Scope, place: Place, headers: Headers) -> Caller | Refusal:

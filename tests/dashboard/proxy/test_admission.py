@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from dashboard.accounts.keys import create_key, revoke_key
+from dashboard.accounts.keys import create_key, limit_key, revoke_key
 from dashboard.accounts.local import ensure_local_owner
 from dashboard.environment import BadSetting
 from dashboard.models import Membership, Role, Scope, Team, User
@@ -194,6 +194,37 @@ def test_a_known_key_goes_on_while_the_database_is_away(monkeypatch: pytest.Monk
         known.close()
 
     asyncio.run(walk())
+
+
+def test_this_machines_own_programs_go_on_however_long_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: str) -> Caller:
+        raise OperationalError("away")
+
+    async def walk() -> None:
+        known = Callers(kept_seconds=0.0)
+        monkeypatch.setattr(callers, "KEPT_WITHOUT_DATABASE_SECONDS", 0.0)
+        monkeypatch.setattr(callers, "look_up_local", fail)
+        assert await known.find_local() is KEYS_UNREADABLE
+        monkeypatch.setattr(callers, "look_up_local", lambda: Caller(1, 2, None))
+        monkeypatch.setattr(callers, "look_up_key", lambda _text: Caller(1, 2, 3))
+        assert await known.find_local() == Caller(1, 2, None)
+        assert await known.find_by_key("plk_x") == Caller(1, 2, 3)
+        monkeypatch.setattr(callers, "look_up_local", fail)
+        monkeypatch.setattr(callers, "look_up_key", fail)
+        assert await known.find_local() == Caller(1, 2, None)
+        assert await known.find_by_key("plk_x") is KEYS_UNREADABLE
+        known.close()
+
+    asyncio.run(walk())
+
+
+@pytest.mark.django_db
+def test_a_key_brings_its_own_limit() -> None:
+    membership, text = make_key(Scope.PROXY)
+    limit_key(membership.team.keys.get(), requests_per_minute=7, mib_per_minute=None, by=membership.user)
+    found = look_up_key(text)
+    assert isinstance(found, Caller)
+    assert found.calls_per_minute == 7
 
 
 @pytest.mark.django_db

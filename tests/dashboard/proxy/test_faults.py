@@ -324,6 +324,23 @@ def test_quota_is_a_429_with_the_time_to_wait(upstream: RawUpstream, tmp_path: P
     assert len(upstream.requests) == 3
 
 
+def test_a_limit_of_the_key_itself_goes_before_that_of_the_installation(upstream: RawUpstream, tmp_path: Path) -> None:
+    for own, expected in ((2, [200, 200, 429]), (0, [200, 200, 200])):
+        with serving(upstream.url, tmp_path, limits=replace(LIMITS, calls_per_minute=1)) as proxy:
+            proxy.forwarder._callers = LimitedCallers(own)
+            assert [proxy.ask("/proxy/v1/messages", b"{}").status for _ in range(3)] == expected
+
+
+class LimitedCallers(KnownCallers):
+    def __init__(self, per_minute: int) -> None:
+        super().__init__()
+        self._per_minute = per_minute
+
+    async def find_by_key(self, text: str) -> Caller | Refusal:
+        assert text
+        return replace(CALLER, calls_per_minute=self._per_minute)
+
+
 def test_too_many_calls_at_once_are_put_off(upstream: RawUpstream, tmp_path: Path) -> None:
     upstream.script = stall_before_answer
     with serving(upstream.url, tmp_path, limits=replace(LIMITS, calls_at_once=1)) as proxy:
