@@ -38,12 +38,22 @@ class Conversations:
         self._remember(scope, (*marks, answer_mark), session_id, answer)
         return session_id
 
-    def _find_known(self, scope: str, messages: Sequence[PromptMessage], marks: Sequence[bytes]) -> str | None:
+    def recall(self, scope: str, messages: Sequence[PromptMessage]) -> str | None:
+        """The conversation of a request that nobody answered: the client will ask again, so nothing is remembered.
+        None where there is no answer in it yet that could tell it from others."""
+        marks = [mark_message(message) for message in messages]
+        known = self._find_known(scope, messages, marks, is_continued=False)
+        has_answer = any(message.role == "assistant" for message in messages)
+        return known or (self._name(scope, messages, marks, b"") if has_answer else None)
+
+    def _find_known(
+        self, scope: str, messages: Sequence[PromptMessage], marks: Sequence[bytes], *, is_continued: bool = True
+    ) -> str | None:
         chain = chain_marks(scope, marks)
         for place in range(len(messages) - 1, -1, -1):
             if messages[place].role == "assistant" and (owners := self._tips.get(chain[place])):
                 # Several say the same up to here: each is continued once, the oldest first.
-                return owners.pop(0) if len(owners) > 1 else owners[0]
+                return owners.pop(0) if len(owners) > 1 and is_continued else owners[0]
         for message in reversed(messages):
             if message.role == "assistant" and is_distinctive(message.blocks):
                 known = self._answers.get(_join(scope.encode(), mark_message(message)))

@@ -1,6 +1,7 @@
 """From a call that passed to facts of its session: the request, the answer, a failure. No Django here."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -21,6 +22,7 @@ from dashboard.proxy.wire import Ending, Exchange
 from dashboard.proxy.written_lines import write_lines
 
 SOURCE = "proxy"
+FAILED_AT_FIRST = "failed before its conversation was known"
 _LONGEST_TITLE = 120
 
 
@@ -95,12 +97,13 @@ class Reporter:
         prompt = read_prompt(exchange, digest, key=rules.digest_key, messages=self.messages, tool_users=self.tool_users)
         reply = _read_answer(exchange)
         call = _Call(exchange, prompt, reply, rules)
+        scope = f"{rules.digest_key.hex()} {exchange.key_pk} {prompt.user_id}"
         if reply.usage is None:
-            return _tell_unanswered(call)
+            named = prompt.session_id or self.conversations.recall(scope, prompt.request.messages)
+            return _tell_unanswered(call, named)
         session_id = prompt.session_id
         written: tuple[ObservedLine, ...] = ()
         if session_id is None:
-            scope = f"{rules.digest_key.hex()} {exchange.key_pk} {prompt.user_id}"
             session_id = self.conversations.find(scope, prompt.request.messages, reply.content)
         known = self.threads.find((exchange.team_pk, session_id, prompt.agent_id or ""))
         if prompt.session_id is None and prompt.purpose is Purpose.MAIN:
@@ -128,13 +131,16 @@ def _read_answer(exchange: Exchange) -> Reply:
         return Reply()  # a page of a gateway in place of an error, or half of an answer
 
 
-def _tell_unanswered(call: _Call) -> Report | None:
-    """A call that no model answered. Nobody's session is made for it where the client names none."""
-    exchange, session_id = call.exchange, call.prompt.session_id
-    if session_id is None:
-        return None
-    without_words = f"status {exchange.status}" if exchange.status >= 400 else exchange.ending.value
+def _tell_unanswered(call: _Call, session_id: str | None) -> Report | None:
+    """A call that no model answered. Nobody's session is made for it where the client names none and no answer tells
+    which conversation it goes on with: a failure is counted then, a number that was asked for is not."""
+    exchange = call.exchange
     is_count = call.reply.counted_tokens is not None
+    if session_id is None:
+        if is_count:
+            return None
+        raise NotReadable(FAILED_AT_FIRST)
+    without_words = f"status {exchange.status}" if exchange.status >= 400 else exchange.ending.value
     reason = None if is_count else call.reply.error_type or without_words
     unanswered = Unanswered(
         status=exchange.status or None,
@@ -142,12 +148,19 @@ def _tell_unanswered(call: _Call) -> Report | None:
         request_id=exchange.response_headers.get("request-id"),
         model=call.prompt.prints.model,
         duration_seconds=round(exchange.duration_seconds, 4),
+        attempt=_find_attempt(exchange.request_headers),
         counted_tokens=call.reply.counted_tokens,
         source=SOURCE,
     )
     prefix, kind = ("proxied-count", LineKind.COUNT) if is_count else ("proxied-failure", LineKind.FAILURE)
     fact = call.make_fact(prefix, kind, call.ended_at, name=reason, unanswered=unanswered)
     return Report(session_id, (ObservedLine(fact),))
+
+
+def _find_attempt(headers: Mapping[str, str]) -> int | None:
+    """Which retry it was, as the SDKs say it. Claude Code says 0 of every one: its transcript knows better."""
+    spelt = headers.get("x-stainless-retry-count", "")
+    return int(spelt) or None if spelt.isdecimal() and len(spelt) < 10 else None
 
 
 def _tell_call(call: _Call, known: KnownThread) -> tuple[list[LineFact], tuple[ObservedShape, ...]]:

@@ -14,7 +14,7 @@ MOST_HELD_BYTES = 192 * 1024 * 1024  # of all calls under way in one process
 REQUEST_HEADERS = frozenset(
     {
         b"x-claude-code-session-id", b"x-claude-code-agent-id", b"anthropic-version", b"anthropic-beta",
-        b"content-encoding", b"user-agent",
+        b"content-encoding", b"user-agent", b"x-stainless-retry-count",
     }
 )  # fmt: skip
 RESPONSE_HEADERS = frozenset({b"content-type", b"content-encoding", b"request-id"})
