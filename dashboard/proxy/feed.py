@@ -7,6 +7,7 @@ nothing that fits. What does not fit is counted, and the count is told as soon a
 import asyncio
 import contextlib
 import logging
+import secrets
 from collections import Counter, deque
 from pathlib import Path
 
@@ -32,6 +33,7 @@ class Feed:
         self._waiting_bytes = 0
         self._unsent: deque[int] = deque()
         self._number = 0
+        self._id = secrets.token_hex(8)  # a loss that is told again is the same loss
         self._lost: Counter[tuple[int, str]] = Counter()
         self._news, self._emptied = asyncio.Event(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -117,7 +119,7 @@ class Feed:
     def _tell_lost(self) -> None:
         lost, self._lost = self._lost, Counter()
         for (team_pk, reason), count in lost.items():
-            self._put(Lost(team_pk, reason, count))
+            self._put(Lost(f"{self._id}-{self._number + 1}", team_pk, reason, count))
 
     async def close(self) -> None:
         """Gives the recorder a moment to write down what is under way."""

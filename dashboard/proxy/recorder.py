@@ -9,11 +9,12 @@ import signal
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
+from django.db import IntegrityError, InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from dashboard.accounts.keys import note_use
@@ -62,6 +63,7 @@ class _Pending:
     lines: list[ObservedLine] = field(default_factory=list)
     shapes: list[ObservedShape] = field(default_factory=list)
     requests: dict[str, WholeRequest] = field(default_factory=dict)  # the last of each thread
+    calls: list[str] = field(default_factory=list)  # by the ids of their exchanges
     deliveries: list[Delivery] = field(default_factory=list)
 
 
@@ -74,7 +76,8 @@ class Desk:
         self._pending: dict[tuple[int, str], _Pending] = {}
         self._teams: dict[int, _KnownTeam | None] = {}
         self._used_keys: dict[int, float] = {}
-        self._recent: deque[str] = deque(maxlen=MOST_RECENT)
+        self._unwritten: dict[str, _Pending] = {}  # calls by the ids of their exchanges
+        self._recent: deque[str] = deque(maxlen=MOST_RECENT)  # ids of what is done with
         self._recent_set: set[str] = set()
         self._unread: deque[Delivery] = deque()
 
@@ -96,6 +99,9 @@ class Desk:
         for name, pending in list(self._pending.items()):
             self._write_session(pending)
             del self._pending[name]
+            for call in pending.calls:
+                del self._unwritten[call]
+                self._remember(call)
             for delivery in pending.deliveries:
                 delivery.confirm()
         self._note_keys()
@@ -105,15 +111,13 @@ class Desk:
     def _read(self, delivery: Delivery) -> None:
         message = delivery.message
         known = self._find_team(message.team_pk)
-        if known is None:  # deleted since
+        if known is None or message.id in self._recent_set:  # deleted since; told again as our answer was missed
             delivery.confirm()
+        elif pending := self._unwritten.get(message.id):  # told again before it was written: answered when it is
+            pending.deliveries.append(delivery)
         elif isinstance(message, Lost):
-            count_drops(Origin(known.team, None, SOURCE), {message.reason: message.count}, detail="")
-            delivery.confirm()
-        elif message.id in self._recent_set:  # told again by a web process that missed our answer
-            delivery.confirm()
+            self._give_up(delivery, known, message.reason, message.count)
         else:
-            self._remember(message.id)
             self._read_exchange(delivery, message, known)
 
     def _read_exchange(self, delivery: Delivery, exchange: Exchange, known: _KnownTeam) -> None:
@@ -126,9 +130,7 @@ class Desk:
             log.error("a call could not be read", exc_info=error)
             report, reason = None, f"not read: {type(error).__name__}"
         if report is None:
-            if reason:
-                count_drops(Origin(known.team, None, SOURCE), {reason: 1}, detail="")
-            delivery.confirm()
+            self._give_up(delivery, known, reason, 1 if reason else 0)
             return
         name = (exchange.team_pk, report.session_id)
         pending = self._pending.setdefault(name, _Pending(exchange.team_pk, exchange.owner_pk, report.session_id))
@@ -136,9 +138,32 @@ class Desk:
         pending.shapes.extend(report.shapes)
         if report.request is not None:
             pending.requests[report.request.agent_id] = report.request
+        pending.calls.append(exchange.id)
         pending.deliveries.append(delivery)
+        self._unwritten[exchange.id] = pending
         if exchange.key_pk is not None:
             self._used_keys[exchange.key_pk] = time.monotonic()
+
+    def _give_up(self, delivery: Delivery, known: _KnownTeam, reason: str, count: int) -> None:
+        """Nothing to write but a number, if any. Remembered behind it: what cannot be counted now is read again."""
+        if count:
+            self._count_drops(known, {reason: count})
+        self._remember(delivery.message.id)
+        delivery.confirm()
+
+    def _count_drops(self, known: _KnownTeam, drops: Mapping[str, int]) -> None:
+        try:
+            count_drops(Origin(known.team, None, SOURCE), drops, detail="")
+        except IntegrityError:
+            if not self._is_gone(known.team.pk):
+                raise
+
+    def _is_gone(self, team_pk: int) -> bool:
+        """Whether the team was deleted since it was looked up."""
+        is_gone = not Team.objects.filter(pk=team_pk).exists()
+        if is_gone:
+            self._teams.pop(team_pk, None)
+        return is_gone
 
     def _find_team(self, team_pk: int) -> _KnownTeam | None:
         known = self._teams.get(team_pk)
@@ -170,14 +195,18 @@ class Desk:
         origin = Origin(known.team, owner, SOURCE)
         try:
             taken = store(origin, prepared, known.policy)
-            for request in pending.requests.values():
-                keep_request(taken.sessions[0].session_pk, request, known.rules)
+            if not taken.sessions:  # deleted: `store` has counted its lines
+                self._reporter.threads.forget(pending.team_pk, pending.session_id)
+            for recorded in taken.sessions:
+                for request in pending.requests.values():
+                    keep_request(recorded.session_pk, request, known.rules)
         except (OperationalError, InterfaceError, TooBusy):
             raise
         except Exception as error:
-            log.error("a session could not be written", exc_info=error)
             self._reporter.threads.forget(pending.team_pk, pending.session_id)
-            count_drops(origin, {f"not written: {type(error).__name__}": len(pending.deliveries)}, detail="")
+            if not self._is_gone(pending.team_pk):
+                log.error("a session could not be written", exc_info=error)
+                self._count_drops(known, {f"not written: {type(error).__name__}": len(pending.calls)})
 
     def _note_keys(self) -> None:
         used, self._used_keys = self._used_keys, {}

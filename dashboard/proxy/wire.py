@@ -50,6 +50,7 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, tag=True):
 class Lost(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Calls that passed but could not be kept."""
 
+    id: str
     team_pk: int
     reason: str
     count: int

@@ -124,7 +124,7 @@ def test_without_a_recorder_nothing_waits_and_the_loss_is_told_later(path: Path)
         inbox = Inbox(path)
         taken = await take(inbox, kept + 1)
         lost = [delivery.message for delivery in taken if isinstance(delivery.message, Lost)]
-        assert lost == [Lost(1, QUEUE_FULL, 1000 - kept)]
+        assert [(each.team_pk, each.reason, each.count) for each in lost] == [(1, QUEUE_FULL, 1000 - kept)]
         await feed.close()
         await asyncio.sleep(0.01)
         inbox.close()

@@ -16,6 +16,8 @@ from dashboard.models import (
     ApiCall,
     ApiKey,
     CacheBreak,
+    DeletedSession,
+    DeletionReason,
     Drop,
     EntrySegment,
     ObservedCompaction,
@@ -309,12 +311,61 @@ def test_partial_call_is_recorded_as_such(team: Team) -> None:
 
 def test_unreadable_calls_and_losses_are_counted(team: Team) -> None:
     broken = talk_for(team).send(b"", "msg_1", request_body=b"{")
-    table = Table().write(
-        broken, Lost(team.pk, "recorder too slow or away", 7), Lost(team.pk, "recorder too slow or away", 5)
-    )
-    counted = {drop.reason: drop.count for drop in Drop.objects.filter(team=team, source="proxy")}
-    assert counted == {"request not readable": 1, "recorder too slow or away": 12}
+    losses = [Lost(f"loss-{count}", team.pk, "recorder too slow or away", count) for count in (7, 5)]
+    table = Table().write(broken, *losses)
+    counted = {"request not readable": 1, "recorder too slow or away": 12}
+    assert count_all_drops(team) == counted
     assert len(table.confirmed) == 3
+    table.write(broken, *losses)  # told again by a web process that missed the answers
+    assert count_all_drops(team) == counted
+    assert len(table.confirmed) == 6
+
+
+def count_all_drops(team: Team) -> dict[str, int]:
+    return {drop.reason: drop.count for drop in Drop.objects.filter(team=team, source="proxy")}
+
+
+def test_a_drop_that_could_not_be_counted_is_counted_at_the_next_try(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OperationalError("database is locked")
+
+    broken = talk_for(team).send(b"", "msg_1", request_body=b"{")
+    table = Table()
+    with monkeypatch.context() as patch:
+        patch.setattr(recorder, "count_drops", refuse)
+        with pytest.raises(OperationalError):
+            table.put(broken, Lost("loss", team.pk, "recorder too slow or away", 3))
+    assert table.confirmed == []
+    table.put()
+    assert count_all_drops(team) == {"request not readable": 1, "recorder too slow or away": 3}
+    assert len(table.confirmed) == 2
+
+
+def test_a_call_told_again_is_confirmed_when_it_is_written_not_before(team: Team) -> None:
+    first = talk_for(team).call("One", "msg_1")
+    table = Table().put(first).put(first)
+    assert table.confirmed == []
+    table.desk.write()
+    assert table.confirmed == [first, first]
+    assert AgentSession.objects.get().call_count == 1
+    table.put(first)
+    assert len(table.confirmed) == 3
+    assert table.desk.pending_count == 0
+
+
+def test_calls_of_a_deleted_session_are_counted_as_that(team: Team) -> None:
+    TeamPolicy.objects.create(team=team, version=1, stores_content=True)
+    client = talk_for(team)
+    first = client.call("One", "msg_1")
+    DeletedSession.objects.create(team=team, external_id=SESSION, reason=DeletionReason.PERSON)
+    table = Table().write(first)
+    assert count_all_drops(team).keys() == {"session was deleted"}
+    assert table.confirmed == [first]
+    DeletedSession.objects.all().delete()
+    table.write(client.call("Two", "msg_2"))
+    assert AgentSession.objects.get().call_count == 1
 
 
 def test_nothing_is_confirmed_while_the_database_cannot_be_written(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,6 +406,19 @@ def test_a_team_that_is_gone_is_no_reason_to_stand_still(team: Team) -> None:
     exchange = talk_for(team).call("One", "msg_1")
     table = Table().write(msgspec.structs.replace(exchange, team_pk=team.pk + 1000))
     assert len(table.confirmed) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_team_deleted_a_moment_ago_does_not_end_the_recorder() -> None:
+    team = make_team("Harbour", owner="ann", member="ben")
+    client, table = talk_for(team), Table()
+    table.put(client.call("One", "msg_1"))
+    broken = client.send(b"", "msg_2", request_body=b"{")
+    Team.objects.get(pk=team.pk).delete()
+    table.write(broken, Lost("loss", team.pk, "recorder too slow or away", 3))
+    assert len(table.confirmed) == 3
+    assert not Drop.objects.exists()
+    assert not AgentSession.objects.exists()
 
 
 def test_use_of_a_key_is_noted(team: Team) -> None:
