@@ -60,6 +60,14 @@ def test_sync_stream(settings_of_client: dict[str, Any]) -> None:
     assert (final.stop_reason, final.usage.output_tokens) == ("end_turn", 40)
 
 
+def test_beta_stream(settings_of_client: dict[str, Any], upstream: RawUpstream) -> None:
+    beta = {"betas": ["context-management-2025-06-27"], **QUESTION}
+    with anthropic.Anthropic(**settings_of_client) as client, client.beta.messages.stream(**beta) as stream:
+        assert "".join(stream.text_stream) == "Ahoy there"
+        assert stream.get_final_message().usage.cache_read_input_tokens == 5
+    assert upstream.requests[0].header("anthropic-beta") == "context-management-2025-06-27"
+
+
 def test_async_client_and_stream(settings_of_client: dict[str, Any]) -> None:
     async def walk() -> tuple[str, str]:
         async with anthropic.AsyncAnthropic(**settings_of_client) as client:
