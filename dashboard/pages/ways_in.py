@@ -1,19 +1,22 @@
 """The ways in: what to type for each of them on this very server, what it can show, and whether something came."""
 
+import shlex
 from dataclasses import dataclass
-from datetime import datetime
 
 from dashboard import access
 from dashboard.access import Actor
+from dashboard.client.client_wishes import find_program
 from dashboard.models import Team
 
 NO_KEY = "YOUR_KEY"
+INSTALL = "uv tool install ."  # no package index has Plimsoll: it comes from a checkout
 LOOKED_AT = 500  # sessions, the newest: whether a way works shows in what came last
 
 
 @dataclass(frozen=True)
 class Way:
-    """`sources` are the names under which sessions remember that they came this way."""
+    """`sources` are the names under which sessions remember that they came this way. `install`: what puts the program
+    of the snippet on another machine, once, in a checkout of Plimsoll."""
 
     name: str
     title: str
@@ -23,56 +26,68 @@ class Way:
     shows: str
     lacks: str
     needs_key: bool = True
+    install: str = ""
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """Whether something came by a way; the last time something happened in a session that did."""
+    """When it came is not known: a session remembers its ways, and the time of what came last by any of them."""
 
     way: str
-    last_at: datetime | None
+    has_come: bool
 
 
 def list_ways(url: str, key: str, *, is_local: bool) -> list[Way]:
-    """With the address of this server and the key in every snippet."""
+    """With the address of this server and the key in every snippet; on one's own machine with the program's path."""
     key = key or NO_KEY
-    ways = [_push(url, key), _otlp(url, key), _hooks(url, key), _proxy(url, key, is_local=is_local), _api(url, key)]
-    return [_FOLLOW, *ways] if is_local else ways
+    program, install = name_program(is_local=is_local), "" if is_local else INSTALL
+    ways = [
+        _push(url, key, program, install),
+        _otlp(url, key),
+        _hooks(url, key, program, install),
+        _proxy(url, key, is_local=is_local),
+        _api(url, key),
+    ]
+    return [_follow(program), *ways] if is_local else ways
+
+
+def name_program(*, is_local: bool) -> str:
+    """As a terminal takes it. `make run` installs into its own folder, where no terminal looks by itself."""
+    return shlex.join(find_program()) if is_local else "plimsoll"
 
 
 def find_arrivals(actor: Actor, team: Team, ways: list[Way]) -> list[Arrival]:
     """One query over the newest sessions."""
     newest = access.sessions(actor).filter(team=team).order_by("-last_at", "-id")
-    last: dict[str, datetime] = {}
-    for sources, last_at in newest.values_list("sources", "last_at")[:LOOKED_AT]:
-        for source in sources:
-            last.setdefault(source, last_at)
-    return [Arrival(way.name, max((last[each] for each in way.sources if each in last), default=None)) for way in ways]
+    seen = {source for sources in newest.values_list("sources", flat=True)[:LOOKED_AT] for source in sources}
+    return [Arrival(way.name, not seen.isdisjoint(way.sources)) for way in ways]
 
 
-_FOLLOW = Way(
-    name="follow",
-    title="Follow this machine",
-    words="Nothing to do: while Plimsoll runs here, it follows the transcripts of Claude Code. An older history comes "
-    "in with one command.",
-    snippet="plimsoll import ~/.claude",
-    sources=("follow", "import", "upload"),
-    shows="context, calls, breaks, compactions and their losses, text",
-    lacks="requests of older clients: some breaks stay unexplained",
-    needs_key=False,
-)
+def _follow(program: str) -> Way:
+    return Way(
+        name="follow",
+        title="Follow this machine",
+        words="Nothing to do: while Plimsoll runs here, it follows the transcripts of Claude Code. An older history "
+        "comes in with one command.",
+        snippet=f"{program} import ~/.claude",
+        sources=("follow", "import", "upload"),
+        shows="context, calls, breaks, compactions and their losses, text",
+        lacks="requests of older clients: some breaks stay unexplained",
+        needs_key=False,
+    )
 
 
-def _push(url: str, key: str) -> Way:
+def _push(url: str, key: str, program: str, install: str) -> Way:
     return Way(
         name="push",
         title="Push from a laptop",
         words="Sends transcripts as they grow, secrets taken out before anything leaves. With --metrics-only no word "
         "of a conversation leaves the machine.",
-        snippet=f"export PLIMSOLL_KEY={key}\nplimsoll watch --server {url}",
+        snippet=f"export PLIMSOLL_KEY={key}\n{program} watch --server {url}",
         sources=("push",),
         shows="the same as following; text only where the team stores it",
         lacks="requests of older clients",
+        install=install,
     )
 
 
@@ -96,16 +111,17 @@ def _otlp(url: str, key: str) -> Way:
     )
 
 
-def _hooks(url: str, key: str) -> Way:
+def _hooks(url: str, key: str, program: str, install: str) -> Way:
     return Way(
         name="hooks",
         title="Hooks and status line",
         words="One command shows what it would add to your own settings of Claude Code; with --write it adds it, and "
         "with --undo it takes it out again.",
-        snippet=f"plimsoll connect claude-code --url {url} --key {key} --write",
+        snippet=f"{program} connect claude-code --url {url} --key {key} --write",
         sources=("hooks", "statusline"),
         shows="the client's own window and context, ends of sessions, begins of compactions",
         lacks="single calls: it adds to the other ways",
+        install=install,
     )
 
 
@@ -128,10 +144,11 @@ def _api(url: str, key: str) -> Way:
     return Way(
         name="api",
         title="JSON API",
-        words="For programs and other agents: lines of a transcript, any number, again and again.",
+        words="For programs: lines of a transcript, any number, again and again. An agent that writes no transcripts "
+        "tells its calls, messages and compactions to /api/v1/ingest/items instead.",
         snippet=f"curl {url}/api/v1/ingest/transcripts \\\n  -H 'Authorization: Bearer {key}' \\\n"
         "  -H 'Content-Type: application/x-ndjson' --data-binary @session.jsonl",
         sources=("api",),
-        shows="whatever the lines hold",
-        lacks="what they do not hold",
+        shows="whatever the lines hold; with /api/v1/ingest/items agents of any kind",
+        lacks="what nobody tells it",
     )

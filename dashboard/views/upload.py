@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from django.conf import settings
 from django.db import OperationalError
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -16,6 +17,7 @@ from dashboard.ingest.uploads import NothingReadable, Upload, UploadResult, take
 from dashboard.models import Team
 from dashboard.page_context import current_team
 from dashboard.page_request import PageRequest
+from dashboard.pages.ways_in import name_program
 from dashboard.views.team_page import signed_in
 
 MOST_FILES = 500
@@ -37,7 +39,11 @@ def upload(request: PageRequest) -> HttpResponse:
     access.require_anywhere(request.actor, Act.INGEST)
     teams = access.teams(request.actor, Act.INGEST)
     current = current_team(request, request.actor)
-    context: dict[str, object] = {"teams": teams, "team": current if current in teams else teams[0]}
+    context: dict[str, object] = {
+        "teams": teams,
+        "team": current if current in teams else teams[0],
+        "program": name_program(is_local=settings.LOCAL_MODE),
+    }
     status = HTTPStatus.OK
     if request.method == "POST":
         origin = make_origin(request)

@@ -1,6 +1,7 @@
 """The sessions page, the overview and their endpoints: page and fragment, people, days, numbers of queries."""
 
 import json
+import shlex
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -15,6 +16,7 @@ from pytest_django import Settings
 
 from dashboard import access
 from dashboard.api.sessions import SessionOut
+from dashboard.client.client_wishes import find_program
 from dashboard.models import AgentSession, CacheBreak, Membership, ObservedCompaction, Scope, SessionHour, Team
 from dashboard.pages.fleet import count_fleet
 from dashboard.person_zone import find_zone
@@ -185,7 +187,7 @@ def test_overview_shows_the_latest_when_nothing_is_recent(team: Team) -> None:
 def test_empty_overview_tells_the_ways_in(team: Team, settings: Settings) -> None:
     settings.LOCAL_MODE = True
     page = read(enter("alice"), "/")
-    assert "plimsoll import ~/.claude" in page
+    assert f"{shlex.join(find_program())} import ~/.claude" in page
     assert "Follow this machine" in page
     assert 'href="/upload/"' in page
     settings.LOCAL_MODE = False

@@ -1,14 +1,17 @@
 """Ways in: snippets for this very server, a key only when it is asked for, and whether something came."""
 
 import re
+import shlex
+import subprocess
 
 import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from dashboard.client.client_wishes import find_program
 from dashboard.live import room
 from dashboard.models import ApiKey, AuditAction, AuditEvent, Team
-from dashboard.pages.ways_in import NO_KEY, list_ways
+from dashboard.pages.ways_in import INSTALL, NO_KEY, list_ways
 from tests.builders import make_session, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -75,9 +78,35 @@ def test_every_way_says_when_something_came_by_it(team: Team) -> None:
     make_session(make_team("Marina", owner="charlie"), "theirs", sources=["proxy"])
     make_session(team, "one", sources=["otlp", "push"])
     page = client.get("/live/ways/harbour").content.decode()
-    received = re.findall(r'id="way-(\w+)"[^>]*><span class="badge lv-ok">', page)
-    assert received == ["push", "otlp"]
+    received = re.findall(r'id="way-(\w+)"[^>]*><span class="badge lv-ok">received</span>\s*</span>', page)
+    assert received == ["push", "otlp"]  # when is not said: it is known of the session alone
     assert enter("charlie").get("/live/ways/harbour").status_code == 404
+
+
+def test_snippets_work_as_they_are_copied() -> None:
+    """On one's own machine with the program that is there; elsewhere with what installs it first."""
+    local = {way.name: way for way in list_ways("http://127.0.0.1:8000", "plk_x", is_local=True)}
+    program = shlex.join(find_program())
+    for name, command in (("follow", "import"), ("push", "watch"), ("hooks", "connect")):
+        line = local[name].snippet.splitlines()[-1]
+        assert line.startswith(f"{program} {command} "), name
+        assert not local[name].install
+        done = subprocess.run([*shlex.split(program), command, "--help"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    remote = {way.name: way for way in list_ways("https://plimsoll.example", "plk_x", is_local=False)}
+    for name, way in remote.items():
+        assert ("plimsoll " in way.snippet) == bool(way.install) == (name in ("push", "hooks"))
+
+
+def test_server_tells_how_the_program_gets_on_a_laptop(team: Team) -> None:
+    page = enter("mia").get("/connect/").content.decode()
+    assert page.count(INSTALL) == 2
+    assert "in a checkout of Plimsoll on that machine" in page
+
+
+def test_json_api_names_the_way_for_agents_without_transcripts(team: Team) -> None:
+    page = enter("mia").get("/connect/").content.decode()
+    assert page.count("/api/v1/ingest/items") == 2  # beside its snippet, and in the table
 
 
 def test_own_machine_follows_without_a_key() -> None:
