@@ -82,6 +82,15 @@ def current_team(request: HttpRequest, actor: Actor) -> Team | None:
     return remembered.team if remembered else next(iter(access.teams(actor)), None)
 
 
+def find_real_team(request: HttpRequest, actor: Actor) -> Team | None:
+    """Where something of the person's own goes: the team looked at last or, where that is the demo's, the first that
+    is not. The demo's only for who belongs to no other."""
+    current = current_team(request, actor)
+    if current is None or not current.is_demo:
+        return current
+    return next((team for team in access.teams(actor) if not team.is_demo), current)
+
+
 def remember_team(request: HttpRequest, team: Team) -> None:
     if request.session.get(_TEAM_IN_SESSION) != team.slug:
         request.session[_TEAM_IN_SESSION] = team.slug

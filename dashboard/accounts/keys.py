@@ -23,7 +23,9 @@ _FOUND = KeptQuery(lambda: ApiKey.objects.filter(prefix=Open("prefix")).values_l
 def create_key(
     team: Team, owner: User, *, name: str, scopes: Sequence[Scope], expires_at: datetime | None, by: User | None
 ) -> tuple[ApiKey, str]:
-    """The key's row, and the key itself: the only time it can be shown."""
+    """The key's row, and the key itself: the only time it can be shown. Raises Refused."""
+    if team.is_demo:
+        raise Refused("The demo takes no keys: what came with them would be removed with it.")
     if not scopes:
         raise Refused("A key needs at least one scope.")
     if Scope.CONTENT in scopes and Scope.READ not in scopes:

@@ -1,6 +1,7 @@
 """Ways in: snippets for this server, with a key that is made when somebody asks for it and shown once."""
 
 from django.conf import settings
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
@@ -13,7 +14,7 @@ from dashboard.demo.fleet import FLEET
 from dashboard.demo.notice import may_make_demo
 from dashboard.live.page_state import note_page_state
 from dashboard.models import Scope, Team
-from dashboard.page_context import current_team
+from dashboard.page_context import find_real_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.ways_in import find_arrivals, list_ways
 from dashboard.views.team_page import signed_in
@@ -24,7 +25,7 @@ KEY_SCOPES = (Scope.INGEST, Scope.PROXY)
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def connect(request: PageRequest) -> HttpResponse:
-    team = current_team(request, request.actor)
+    team = find_real_team(request, request.actor)
     if team is None:
         raise Http404("You belong to no team.")
     live = note_page_state([team])
@@ -39,7 +40,7 @@ def describe_ways(request: PageRequest, team: Team, key_text: str = "") -> dict[
     return {
         "ways": [(way, arrivals[way.name]) for way in ways],
         "has_key": bool(key_text),
-        "may_make_key": Scope.INGEST in access.scopes_to_give(request.actor, team),
+        "may_make_key": not team.is_demo and Scope.INGEST in access.scopes_to_give(request.actor, team),
         "may_send": request.actor.may(Act.INGEST, team),
         "may_make_demo": may_make_demo(request.actor),
         "demo_size": len(FLEET),
@@ -49,6 +50,8 @@ def describe_ways(request: PageRequest, team: Team, key_text: str = "") -> dict[
 def _make_key(request: PageRequest, team: Team) -> str:
     """Refused with 403 to whom may not send. Written down in the audit log like every key."""
     access.require_team(request.actor, team.slug, Act.KEEP_KEYS)
+    if team.is_demo:
+        raise PermissionDenied("The demo takes no keys.")
     owner = signed_in(request)
     given = [scope for scope in access.scopes_to_give(request.actor, team) if scope in KEY_SCOPES]
     _, text = create_key(team, owner, name="ways in", scopes=given, expires_at=None, by=owner)

@@ -12,6 +12,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts import keys as accounts
+from dashboard.accounts.refusals import Refused
+from dashboard.models import ApiKey, Team, User
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.forms import KeyForm, KeyLimitsForm
@@ -29,16 +31,11 @@ def keys(request: PageRequest, slug: str) -> HttpResponse:
     form = KeyForm(request.POST or None, scopes=scopes)
     made = None
     if request.method == "POST" and form.is_valid():
-        now, owner, valid_for = timezone.now(), signed_in(request), form.valid_for()
-        made = accounts.create_key(
-            team,
-            owner,
-            name=form.cleaned_data["name"],
-            scopes=form.cleaned_data["scopes"],
-            expires_at=now + valid_for if valid_for else None,
-            by=owner,
-        )
-        form = KeyForm(scopes=scopes)
+        try:
+            made = _make_key(team, form, by=signed_in(request))
+            form = KeyForm(scopes=scopes)
+        except Refused as refusal:
+            form.add_error(None, str(refusal))
     context = {
         "team": team,
         "form": form,
@@ -50,6 +47,12 @@ def keys(request: PageRequest, slug: str) -> HttpResponse:
     return render(
         request, "keys/page.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY if form.is_bound else HTTPStatus.OK
     )
+
+
+def _make_key(team: Team, form: KeyForm, *, by: User) -> tuple[ApiKey, str]:
+    valid_for, told = form.valid_for(), form.cleaned_data
+    expires_at = timezone.now() + valid_for if valid_for else None
+    return accounts.create_key(team, by, name=told["name"], scopes=told["scopes"], expires_at=expires_at, by=by)
 
 
 @require_POST

@@ -69,7 +69,7 @@ def first_steps(actor: Actor, team: Team) -> list[Step]:
             is_done=user is not None and user.has_usable_password(),
         )
     ]
-    if actor.may(Act.KEEP_KEYS, team):
+    if actor.may(Act.KEEP_KEYS, team) and not team.is_demo:
         keys = access.keys(actor, team.slug).filter(revoked_at=None)
         why = "Programs sign in with a key; it can be revoked at any time."
         steps.append(Step("Make an API key", why, reverse("keys", args=[team.slug]), is_done=keys.exists()))

@@ -15,7 +15,7 @@ from dashboard.ingest.intake import Origin
 from dashboard.ingest.record import TooBusy
 from dashboard.ingest.uploads import NothingReadable, Upload, UploadResult, take_in_upload
 from dashboard.models import Team
-from dashboard.page_context import current_team
+from dashboard.page_context import find_real_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.ways_in import name_program
 from dashboard.views.team_page import signed_in
@@ -38,7 +38,7 @@ class FileResult:
 def upload(request: PageRequest) -> HttpResponse:
     access.require_anywhere(request.actor, Act.INGEST)
     teams = access.teams(request.actor, Act.INGEST)
-    current = current_team(request, request.actor)
+    current = find_real_team(request, request.actor)
     context: dict[str, object] = {
         "teams": teams,
         "team": current if current in teams else teams[0],

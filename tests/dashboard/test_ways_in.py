@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from dashboard.client.client_wishes import find_program
 from dashboard.live import room
-from dashboard.models import ApiKey, AuditAction, AuditEvent, Team
+from dashboard.models import ApiKey, AuditAction, AuditEvent, Membership, Team
 from dashboard.pages.ways_in import INSTALL, NO_KEY, list_ways
 from tests.builders import make_session, make_team, make_user
 
@@ -107,6 +107,34 @@ def test_server_tells_how_the_program_gets_on_a_laptop(team: Team) -> None:
 def test_json_api_names_the_way_for_agents_without_transcripts(team: Team) -> None:
     page = enter("mia").get("/connect/").content.decode()
     assert page.count("/api/v1/ingest/items") == 2  # beside its snippet, and in the table
+
+
+def test_key_made_while_the_demo_is_looked_at_is_for_the_real_team(team: Team) -> None:
+    client = enter("olga")
+    client.post("/demo/")
+    demo = Team.objects.filter(is_demo=True)[0]
+    assert client.get("/").context["team"] == demo
+    assert client.get("/connect/").context["team"] == team
+    assert client.get("/upload/").context["team"] == team
+    client.post("/connect/")
+    assert ApiKey.objects.get().team == team
+
+
+def test_demo_takes_no_keys(team: Team) -> None:
+    client = enter("olga")
+    client.post("/demo/")
+    slug = Team.objects.filter(is_demo=True)[0].slug
+    assert "The demo takes no keys" in client.get(f"/teams/{slug}/keys/").content.decode()
+    asked = {"name": "laptop", "scopes": ["ingest"], "expires": "90"}
+    refused = client.post(f"/teams/{slug}/keys/", asked)
+    assert refused.status_code == 422
+    assert "The demo takes no keys" in refused.content.decode()
+    told = {"name": "laptop", "scopes": ["ingest"]}
+    assert client.post(f"/api/v1/teams/{slug}/keys", told, content_type="application/json").status_code == 409
+    Membership.objects.filter(team=team, user=make_user("olga")).delete()
+    assert "Make a key" not in client.get("/connect/").content.decode()
+    assert client.post("/connect/").status_code == 403
+    assert not ApiKey.objects.exists()
 
 
 def test_own_machine_follows_without_a_key() -> None:
