@@ -49,6 +49,14 @@ class DrawnRow:
 class Offer:
     """Sessions that came since a page was drawn, and others that were busy since then and do not stand on it."""
 
+@dataclass(frozen=True)
+class DrawnSession:
+    """`belonging` is what the drawing went by when it decided about content."""
+
+    belonging: Belonging
+    html: str
+
+
     new_count: int
     busy_count: int
 
@@ -82,7 +90,7 @@ def read_belonging(session_pk: int) -> Belonging | None:
         return Belonging(*found) if found else None
 
 
-def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None) -> str:
+def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None) -> DrawnSession:
     """Raises Http404 for a session the actor does not see."""
     with drawing(zone):
         session = get_object_or_404(access.sessions(actor).select_related("team"), pk=session_pk)
@@ -96,7 +104,8 @@ def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None)
             "indicator": draw_indicator("gauge", standing.lines, standing.reading) if standing.lines else None,
             "shown_count": count_shown(session, tab),
         }
-        return render_to_string("live/session.html", context)
+        html = render_to_string("live/session.html", context)
+        return DrawnSession(Belonging(session.team_id, session.owner_id), html)
 
 
 def draw_overview(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from asgiref.sync import sync_to_async
@@ -16,9 +17,13 @@ from dashboard.live.viewers import Viewer
 MOST_REMEMBERED = 20_000
 
 
+class OwnerChanged(Exception):
+    """While a session was drawn, it turned out to be somebody else's than was remembered."""
+
+
 @dataclass
 class Sight:
-    """Whose a session is decides what of it somebody sees; a team never changes, an owner is found once."""
+    """Whose a session is decides what of it somebody sees; a team never changes, an owner is found once, maybe late."""
 
     board: Board
     parts: Parts
@@ -48,11 +53,26 @@ class Sight:
             belonging = await sync_to_async(read_belonging, thread_sensitive=True)(session_pk)
             if belonging is not None:
                 self._remember(session_pk, belonging)
-        key = self._key(("header", tab), viewer, session_pk, zone)
-        if key is None:
-            raise Http404("No such session.")
+        while True:
+            key = self._key(("header", tab), viewer, session_pk, zone)
+            if key is None:
+                raise Http404("No such session.")
+            draw = partial(self._draw_session, viewer, session_pk, tab, zone, expected=self._belongings[session_pk])
+            try:
+                return await self.parts.find(key, draw)
+            except OwnerChanged:
+                continue  # everybody who waited for that drawing is somebody else to the session now
+
+    async def _draw_session(
+        self, viewer: Viewer, session_pk: int, tab: str, zone: ZoneInfo | None, *, expected: Belonging
+    ) -> str:
+        """Kept and shared only under the right that it was drawn with."""
         draw = sync_to_async(draw_session, thread_sensitive=True)
-        return await self.parts.find(key, lambda: draw(viewer.actor, session_pk, tab, zone))
+        drawn = await draw(viewer.actor, session_pk, tab, zone)
+        if drawn.belonging != expected:
+            self._remember(session_pk, drawn.belonging)
+            raise OwnerChanged
+        return drawn.html
 
     def _key(
         self, what: tuple[str, ...], viewer: Viewer, session_pk: int, zone: ZoneInfo | None

@@ -341,6 +341,34 @@ def test_session_parts_carry_counts_and_title_by_right(team: Team) -> None:
     assert sign_in("mia").get(f"/live/sessions/{session.pk}?tab=nothing").status_code == 404
 
 
+def test_header_drawn_for_an_owner_who_was_found_late_is_for_the_owner_alone(team: Team) -> None:
+    session = make_session(team, "external", title="Fix login", owner=None)
+    asked = f"/live/sessions/{session.pk}?tab=timeline"
+    assert "Fix login" not in sign_in("vera").get(asked).content.decode()
+    # Its lines come with a person's key now; this process has not heard of the change yet.
+    AgentSession.objects.filter(pk=session.pk).update(owner=make_user("mia"))
+    room.parts.forget()
+    assert "Fix login" in sign_in("mia").get(asked).content.decode()
+    assert "Fix login" not in sign_in("vera").get(asked).content.decode()
+    assert "Fix login" in sign_in("mia").get(asked).content.decode()
+
+
+def test_who_waits_for_a_drawing_of_another_sees_what_they_may(team: Team) -> None:
+    session = make_session(team, "external", title="Fix login", owner=None)
+    mia, vera = (Viewer(make_user(name), person(make_user(name))) for name in ("mia", "vera"))
+
+    async def ask_together() -> list[str]:
+        asked = (room.sight.find_session(viewer, session.pk, "timeline", None) for viewer in (mia, vera))
+        return list(await asyncio.gather(*asked))
+
+    async_to_sync(room.sight.find_session)(vera, session.pk, "timeline", None)
+    AgentSession.objects.filter(pk=session.pk).update(owner=make_user("mia"))
+    room.parts.forget()
+    own, others = async_to_sync(ask_together)()
+    assert "Fix login" in own
+    assert "Fix login" not in others
+
+
 def test_overview_parts_are_the_team_s(team: Team) -> None:
     make_session(team, "one", last_at=timezone.now())
     words = sign_in("vera").get("/live/overview/harbour").content.decode()
