@@ -6,6 +6,7 @@ from enum import Enum, auto
 
 from dashboard.demo.codebase import BOOKING, BOOKS, TIDES, Project
 from dashboard.demo.talks import LONG_OPUS, OLD_SONNET, OLDER_SONNET, OPUS, SONNET
+from dashboard.models import RunKind
 
 TEAMS = ("Demo Booking", "Demo Harbour")
 # The second team is warned earlier than clients warn.
@@ -39,6 +40,8 @@ class Planned:
     reasons: tuple[str, ...] = ()  # of the client, for the last call's miss
     is_open: bool = False  # it is still going on
     has_telemetry: bool = False  # beside its transcript
+    own_run: RunKind | None = None  # a compaction of our own that its developer asks for
+    has_notes: bool = False  # its developer asks for notes
 
 
 _GROW = ("read much",)
@@ -46,12 +49,12 @@ _EXPLORE = ("Find every caller of the fare API.", "Look for tests that never fai
 
 FLEET = (
     # today, and live
-    Planned("tariff", DESK, INES, BOOKING, 0.005, ("work", *_GROW * 3, "coffee", "work"), is_open=True),
+    Planned("tariff", DESK, INES, BOOKING, 0.005, ("work", *_GROW * 3, "coffee", "work"), is_open=True, has_notes=True),
     Planned("flicker", DESK, TOMAS, TIDES, 0.02, (*_GROW * 4, "work"), is_open=True, agents=_EXPLORE[1:]),
     Planned("night-board", HARBOUR, YUKI, TIDES, 0.03, ("read everything", "work"), model=LONG_OPUS, is_open=True),
     Planned("party-of-ten", DESK, INES, BOOKING, 1.4, ("work", "auto", "work", *_GROW * 3), agents=_EXPLORE),
-    Planned("blocked-desk", DESK, YUKI, BOOKS, 2.2, (*_GROW * 3, "to the brim")),
-    Planned("day-close", HARBOUR, YUKI, BOOKS, 3.1, ("lunch", *_GROW * 4), ttl="1h"),
+    Planned("blocked-desk", DESK, YUKI, BOOKS, 2.2, (*_GROW * 3, "to the brim"), own_run=RunKind.FULL),
+    Planned("day-close", HARBOUR, YUKI, BOOKS, 3.1, ("lunch", *_GROW * 4), ttl="1h", own_run=RunKind.MICRO_SIZE),
     Planned("deck-plan", HARBOUR, INES, TIDES, 3.6, ("work", "to the warning")),
     Planned("seat-map", DESK, TOMAS, BOOKING, 4.6, ("server", "system", "effort"), Way.PROXY, SONNET),
     Planned("refund-twice", DESK, TOMAS, BOOKING, 6.0, (*_GROW * 3, "micro", "failed", "work"), has_telemetry=True),

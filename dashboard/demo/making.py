@@ -1,4 +1,4 @@
-"""Making the demo's sessions: each comes in by the way a real one would take."""
+"""Making the demo's sessions: each comes in by the way a real one would take, and some are worked on afterwards."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -9,8 +9,9 @@ from django.utils.dateparse import parse_datetime
 
 from compaction.transcripts.agents import AgentMeta
 from dashboard.demo.codebase import shorten_wish
-from dashboard.demo.fleet import FLEET, Planned, Way, find_wish
+from dashboard.demo.fleet import FLEET, TEAMS, Planned, Way, find_wish
 from dashboard.demo.ordering import order_demo
+from dashboard.demo.own_work import ask_for_first_notes, ask_for_run
 from dashboard.demo.proxied import Client, pass_through
 from dashboard.demo.stories import Script, tell, tell_agent
 from dashboard.demo.talks import LONG_OPUS, SONNET, Talk, name_id
@@ -24,7 +25,7 @@ from dashboard.ingest.observed import Piece
 from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export
 from dashboard.ingest.otlp.telling import SOURCE as TELEMETRY
 from dashboard.jobs.run import JobFailed, JobRun
-from dashboard.models import Job, JobState, Team, User
+from dashboard.models import AgentSession, Job, JobState, Team, User
 from dashboard.policies.in_force import find_policy
 from dashboard.proxy.inbox import Delivery
 from dashboard.proxy.recorder import Desk
@@ -58,7 +59,11 @@ def fill_demo(*, now: datetime, report: Report = lambda _done: None) -> None:
     developers = sorted(people.values(), key=lambda user: user.pk)
     for done, planned in enumerate(FLEET):
         report(done)
-        _make_session(planned, teams[planned.team], developers[planned.developer], now=now)
+        if Team.objects.filter(is_demo=True).count() < len(TEAMS):
+            return  # it was removed meanwhile
+        team, owner = teams[planned.team], developers[planned.developer]
+        _make_session(planned, team, owner, now=now)
+        _ask_for_work(planned, team, owner, now=now)
     report(len(FLEET))
 
 
@@ -78,6 +83,16 @@ def _make_session(planned: Planned, team: Team, owner: User, *, now: datetime) -
             take_in_hooks(team, owner, write_start_hook(talk.session_id, planned.project.folder, talk.happened[0].at))
         case Way.TRANSCRIPT:
             _send_lines(planned, team, owner, end_at=end_at)
+
+
+def _ask_for_work(planned: Planned, team: Team, owner: User, *, now: datetime) -> None:
+    if planned.own_run is None and not planned.has_notes:
+        return
+    session = AgentSession.objects.select_related("team").get(team=team, external_id=name_id(planned.name))
+    if planned.own_run is not None:
+        ask_for_run(session, planned.own_run, owner, now=now)
+    if planned.has_notes:
+        ask_for_first_notes(session, owner, now=now)
 
 
 def _tell(planned: Planned, end_at: datetime) -> Talk:

@@ -1,6 +1,7 @@
 """Conversations whose requests are known: a client that changes its ways, answered by the fake API.
 
-Its calls pass through the proxy; how an agent of another kind would tell of them lives in told_items.
+Its exchanges go to the proxy's recorder as the forwarder hands them over, without passing the forwarder: that stamps
+a call with the time at which it passes, and these are days old. An agent of another kind tells of them in told_items.
 """
 
 import copy

@@ -10,8 +10,8 @@ from dashboard.retention.deletion import remove_rows
 
 
 def remove_demo(*, now: datetime) -> int:
-    """How many sessions that were. Safe to call again where a process died meanwhile; a job that still makes the demo
-    finds no team to write for."""
+    """How many sessions that were. Safe to call again where a process died meanwhile, and while a job still makes the
+    demo: what it writes meanwhile goes with the teams, afterwards it finds none to write for."""
     teams = list(Team.objects.filter(is_demo=True))
     for job in Job.objects.filter(team__in=teams).exclude(state__in=JobState.finished()):
         cancel_job(job, now=now)
@@ -20,6 +20,8 @@ def remove_demo(*, now: datetime) -> int:
         remove_rows(pk)
     team_pks = [team.pk for team in teams]
     with transaction.atomic():
+        # Whoever is writing for them ends first, and whoever comes later fails: no row is added while these go.
+        list(Team.objects.select_for_update().filter(pk__in=team_pks))
         for team in teams:
             team.delete()
         User.objects.filter(is_demo=True).delete()

@@ -8,6 +8,7 @@ from pytest_django import DjangoDbBlocker
 
 from dashboard.demo.making import make_at_once
 from dashboard.demo.removal import remove_demo
+from dashboard.jobs.perform import perform_due
 from dashboard.models import Team
 from tests.builders import make_team, make_user
 
@@ -18,6 +19,7 @@ def demo(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[
     with django_db_blocker.unblock():
         team = make_team("Real", owner="olga", member="mia")
         make_at_once(make_user("olga"), now=timezone.now())
+        perform_due()  # what was asked for about some of its sessions
         yield team
         remove_demo(now=timezone.now())
         team.delete()

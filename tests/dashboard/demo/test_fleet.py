@@ -5,8 +5,24 @@ from django.test import Client
 from django.utils import timezone
 
 from compaction.cache.causes import Cause
+from dashboard.automation.wishes import NotesWriter
 from dashboard.demo.fleet import FLEET, find_wish
-from dashboard.models import LEVELS, AgentSession, CacheBreak, Drop, LossKind, ObservedCompaction, Team, Thread, User
+from dashboard.models import (
+    LEVELS,
+    AgentSession,
+    CacheBreak,
+    CompactionRun,
+    Drop,
+    LossKind,
+    ObservedCompaction,
+    RunKind,
+    RunState,
+    SessionNote,
+    SummarizerName,
+    Team,
+    Thread,
+    User,
+)
 from tests.builders import make_user
 
 pytestmark = pytest.mark.django_db
@@ -36,6 +52,25 @@ def test_every_kind_of_compaction_is_there() -> None:
     assert set(full.values_list("drift", flat=True)) == {"", "early", "late"}
     assert set(full.values_list("is_mid_task", flat=True)) == {True, False}
     assert max(full.values_list("chain_number", flat=True)) >= 3
+
+
+@pytest.mark.usefixtures("demo")
+def test_compactions_and_notes_of_our_own_are_there() -> None:
+    """Asked for by those whose sessions they are, and done: none needs a model."""
+    runs = {run.kind: run for run in CompactionRun.objects.select_related("session")}
+    assert set(runs) == {RunKind.FULL, RunKind.MICRO_SIZE}
+    for run in runs.values():
+        assert (run.state, run.failure_code) == (RunState.DONE, "")
+        assert run.after_tokens is not None
+        assert run.after_tokens < (run.before_tokens or 0)
+        assert run.started_by == run.session.owner
+        assert not run.summarizer or not SummarizerName(run.summarizer).is_paid
+    note = SessionNote.objects.get()
+    assert note.writer == NotesWriter.EXTRACTIVE
+    assert note.text
+    client = enter("olga")
+    assert client.get(f"/runs/{runs[RunKind.FULL].pk}/").status_code == 200
+    assert "Current State" in client.get(f"/sessions/{note.session_id}/notes/").content.decode()
 
 
 @pytest.mark.usefixtures("demo")

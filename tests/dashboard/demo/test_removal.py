@@ -1,5 +1,6 @@
 """Demo in, demo out: every table is as it was before, whoever else has rows in it."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -8,23 +9,16 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.demo import making
-from dashboard.demo.fleet import FLEET
+from dashboard.demo.fleet import FLEET, Planned
 from dashboard.demo.ordering import order_demo
 from dashboard.demo.removal import remove_demo
 from dashboard.jobs.perform import perform_due
-from dashboard.models import AgentSession, ApiCall, ChangedHour, Job, Team, User
+from dashboard.models import AgentSession, ApiCall, ChangedHour, CompactionRun, Job, RunState, SessionNote, Team, User
 from tests.builders import make_team, make_user
 from tests.dashboard.ingest.database_state import read_state
 from tests.dashboard.retention.talks import NOW, furnish, make_origin, make_talk
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _short_fleet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session of each way in: the whole fleet takes seconds, and brings no other tables."""
-    names = {"tariff", "party-of-ten", "seat-map", "refund-twice", "queue", "own-agent"}
-    monkeypatch.setattr(making, "FLEET", tuple(planned for planned in FLEET if planned.name in names))
 
 
 def read_rows() -> dict[str, list[Any]]:
@@ -42,9 +36,11 @@ def test_no_row_is_left_and_real_ones_are_as_they_were() -> None:
     before, state = read_rows(), read_state()
     now = timezone.now()
     order_demo(make_user("olga"), now=now)
-    making.fill_demo(now=now)
+    perform_due()  # the sessions, then what was asked for about them
     made = AgentSession.objects.filter(team__is_demo=True)
-    assert made.count() == 6
+    assert made.count() == len(FLEET)
+    assert CompactionRun.objects.filter(team__is_demo=True, state=RunState.DONE).count() == 2
+    assert SessionNote.objects.filter(team__is_demo=True).count() == 1
     assert ChangedHour.objects.filter(team_id__in=Team.objects.filter(is_demo=True)).exists()
     assert User.objects.filter(is_demo=True).count() == 3
     remove_demo(now=timezone.now())
@@ -53,9 +49,31 @@ def test_no_row_is_left_and_real_ones_are_as_they_were() -> None:
     assert {name for name in before if before[name] != after[name]} == set()
 
 
+def test_removing_it_while_it_is_made_leaves_no_row(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_team("Real", owner="olga")
+    before = read_rows()
+    make_session, made = making._make_session, []
+
+    def make_and_remove(planned: Planned, team: Team, owner: User, *, now: datetime) -> None:
+        """The button is pressed in another process, behind the second session."""
+        make_session(planned, team, owner, now=now)
+        made.append(planned.name)
+        if len(made) == 2:
+            assert remove_demo(now=timezone.now()) == 2
+
+    monkeypatch.setattr(making, "_make_session", make_and_remove)
+    order_demo(make_user("olga"), now=timezone.now())
+    perform_due()
+    assert len(made) == 2
+    assert read_rows() == before
+    perform_due()
+    assert read_rows() == before
+
+
 def test_job_that_is_begun_again_makes_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     make_team("Real", owner="olga")
-    monkeypatch.setattr(making, "FLEET", FLEET[:1])
+    worked_on = [planned for planned in FLEET if planned.own_run or planned.has_notes]
+    monkeypatch.setattr(making, "FLEET", worked_on)
     now = timezone.now()
     order_demo(make_user("olga"), now=now)
     making.fill_demo(now=now)
@@ -64,6 +82,7 @@ def test_job_that_is_begun_again_makes_nothing_twice(monkeypatch: pytest.MonkeyP
     perform_due()
     assert {session["external_id"] for session in read_state()["sessions"]} == names
     assert ApiCall.objects.count() == calls > 0
+    assert (CompactionRun.objects.count(), SessionNote.objects.count()) == (2, 1)
     assert Team.objects.filter(is_demo=True).count() == 2
 
 
