@@ -78,7 +78,9 @@ class LedgerOut(Schema):
     before: LossSumOut = Field(description="As many days right before; where today is among these, as much of them.")
     evidence: list[EvidenceOut]
     days: list[LossDayOut]
-    groups: list[LossGroupOut] = Field(description="Most avoidable dollars first; days newest first.")
+    groups: list[LossGroupOut] = Field(
+        description="Most avoidable dollars first, last those that only the period before had; days newest first."
+    )
 
 
 @router.get("/breaks/ledger", response={200: LedgerOut, 403: Problem, 404: Problem, 422: Problem})

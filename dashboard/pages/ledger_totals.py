@@ -178,10 +178,13 @@ def _sum_before(actor: Actor, filters: LedgerFilters) -> LossSum:
 
 
 def _read_groups(actor: Actor, filters: LedgerFilters) -> tuple[LossSum, tuple[LossGroup, ...]]:
+    """With what the period before lost. Groups that have no break any more are among them, so that both columns add
+    up; they lead nowhere."""
     cells = _sum_cells(_find_both(actor, filters), is_now=F("is_now"), key=F(_COLUMNS[filters.by]), grade=F("grade"))
     now = [(keys, sum_) for keys, sum_ in cells if keys["is_now"]]
     past = [(keys, sum_) for keys, sum_ in cells if not keys["is_now"]]
-    before, by_key = _add_by(past, "key"), _split_by(now, "key")
+    before = _add_by(past, "key")
+    by_key: dict[Any, list[_Cell]] = {key: [] for key in before} | _split_by(now, "key")
     groups = (
         LossGroup(
             key=key,
@@ -189,7 +192,7 @@ def _read_groups(actor: Actor, filters: LedgerFilters) -> tuple[LossSum, tuple[L
             total=_add(sum_ for _, sum_ in own),
             before=before.get(key, LossSum()),
             evidence=_mix_evidence(own),
-            query=narrowed.query if (narrowed := filters.narrow_to(key)) else "",
+            query=narrowed.query if own and (narrowed := filters.narrow_to(key)) else "",
         )
         for key, own in by_key.items()
     )

@@ -154,14 +154,15 @@ def _draw_days(found: Ledger) -> Chart:
 
 def _draw_groups(found: Ledger) -> Chart | None:
     """Days have a figure of their own."""
-    if found.filters.by is GroupName.DAY or not found.groups:
+    groups = [group for group in found.groups if group.total.breaks]
+    if found.filters.by is GroupName.DAY or not groups:
         return None
     shown = [
         GroupLoss(group.name, group.total.breaks, group.total.lost_usd, group.total.avoidable_usd)
-        for group in found.groups[:MOST_BARS]
+        for group in groups[:MOST_BARS]
     ]
-    left_out = len(found.groups) - len(shown)
-    note = f"The {len(shown)} dearest of {len(found.groups):,}; the table below has the others." if left_out else ""
+    left_out = len(groups) - len(shown)
+    note = f"The {len(shown)} dearest of {len(groups):,}; the table below has the others." if left_out else ""
     return draw_loss_by_group("ledger-groups", shown, by=found.filters.by.value, note=note)
 
 

@@ -90,6 +90,30 @@ def test_groups_come_with_what_could_have_been_kept_first(team: Team, by: GroupN
             assert read_ledger(access.person(make_user("alice")), narrowed).total == group.total
 
 
+def test_column_of_the_period_before_adds_up(team: Team) -> None:
+    fill(team)
+    gone = make_session(team, "gone", project="gone", developer="ina", model="claude-haiku-4-5")
+    break_at(gone, timedelta(days=35), "7.00", cause="system_changed", is_avoidable=True)
+    for by in ("cause", "project", "developer", "model"):
+        found = look(team, by=by)
+        assert sum((group.before.lost_usd for group in found.groups if group.before), Decimal(0)) == Decimal(12)
+        assert found.before.lost_usd == Decimal(12)
+        assert (found.groups[-1].total.breaks, found.groups[-1].query) == (0, "")
+
+
+def test_days_without_a_break_are_held_against_the_days_before(team: Team) -> None:
+    session = make_session(team, "s", project="web")
+    make_breaks(session, 1, at=timezone.now() - timedelta(days=10), lost_usd=Decimal("3.00"))
+    page = read(sign_in("vera"), "/breaks/?by=project&days=7")
+    assert "No cache break in these days" in page
+    assert "−100% against the 7 days before, better" in page  # noqa: RUF001
+    row = page.partition('<td class="names">web</td>')[2].partition("</tr>")[0]
+    assert "$3.00" in row
+    assert "−100% better" in row  # noqa: RUF001
+    assert "$3.00" in page.partition("<tfoot>")[2]
+    assert "Every break" not in page
+
+
 def _parse(query: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in query.split("&"))
 
