@@ -29,13 +29,14 @@ _CALL_COLUMNS = (
     "is_counted", "lost_cache", "cause", "lost_usd",
 )  # fmt: skip
 _COMPACTION_COLUMNS = (
-    "id", "session", "thread", "kind", "at", "trigger", "before_tokens", "after_tokens", "freed_tokens",
-    "summary_tokens", "after_call", "chain_number", "is_mid_task", "line_tokens", "drift", "restored", "cleared",
-    "kept", "took_seconds", "loss_score", "failure",
+    "id", "session_id", "external_id", "session", "thread", "kind", "at", "trigger", "before_tokens", "after_tokens",
+    "freed_tokens", "summary_tokens", "after_call", "chain_number", "is_mid_task", "line_tokens", "drift", "restored",
+    "cleared", "kept", "took_seconds", "loss_score", "failure",
 )  # fmt: skip
 _RUN_COLUMNS = (
-    "id", "session", "thread", "kind", "state", "created_at", "finished_at", "started_by", "summariser", "model",
-    "before_tokens", "after_tokens", "freed_tokens", "took_seconds", "cost_usd", "loss_score", "revisions", "failure",
+    "id", "session_id", "external_id", "session", "thread", "kind", "state", "created_at", "finished_at", "started_by",
+    "summariser", "model", "before_tokens", "after_tokens", "freed_tokens", "took_seconds", "cost_usd", "loss_score",
+    "revisions", "failure",
 )  # fmt: skip
 
 
@@ -104,10 +105,11 @@ def export_compactions(actor: Actor, session: AgentSession) -> ExportTable:
             page = list_compactions(actor, wanted, before=before, size=BATCH)
             for row in page.rows:
                 yield (
-                    row.id, row.session_name, row.thread, row.kind, row.at, row.trigger, row.before_tokens,
-                    row.after_tokens, row.saved_tokens, row.summary_tokens, row.call_number, row.chain_number,
-                    row.is_mid_task, row.line_tokens, row.drift, row.restored_count, row.cleared_count,
-                    row.kept_count, row.duration_seconds, row.loss_score, row.failure,
+                    row.id, row.session_id, session.external_id, row.session_name, row.thread, row.kind, row.at,
+                    row.trigger, row.before_tokens, row.after_tokens, row.saved_tokens, row.summary_tokens,
+                    row.call_number, row.chain_number, row.is_mid_task, row.line_tokens, row.drift,
+                    row.restored_count, row.cleared_count, row.kept_count, row.duration_seconds, row.loss_score,
+                    row.failure,
                 )  # fmt: skip
             before = page.next
             if before is None:
@@ -125,10 +127,10 @@ def export_runs(actor: Actor, session: AgentSession) -> ExportTable:
             page = list_session_runs(actor, session, before=before)
             for row in page.rows:
                 yield (
-                    row.id, row.session_name, row.thread, row.kind_words, row.state.value, row.created_at,
-                    row.finished_at, row.started_by, row.summarizer, row.model, row.before_tokens, row.after_tokens,
-                    row.saved_tokens, row.duration_seconds, row.spent_usd, row.loss_score, row.revision_count,
-                    row.failure_sentence,
+                    row.id, row.session_id, session.external_id, row.session_name, row.thread, row.kind_words,
+                    row.state.value, row.created_at, row.finished_at, row.started_by, row.summarizer, row.model,
+                    row.before_tokens, row.after_tokens, row.saved_tokens, row.duration_seconds, row.spent_usd,
+                    row.loss_score, row.revision_count, row.failure_sentence,
                 )  # fmt: skip
             before = page.older_than
             if before is None:

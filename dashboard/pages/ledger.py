@@ -51,6 +51,7 @@ class LossRow:
 
     id: int
     session_id: int
+    external_id: str
     session_name: str
     project: str
     developer: str
@@ -157,6 +158,7 @@ def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
     return LossRow(
         id=loss.pk,
         session_id=loss.session_id,
+        external_id=loss.session.external_id,
         session_name=session_name,
         project=loss.session.project,
         developer=loss.session.developer,

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from django.http import HttpResponse
+from django.http import HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -11,6 +11,7 @@ from dashboard import access
 from dashboard.access import Act
 from dashboard.charts import Chart
 from dashboard.charts.comparison import Curve, draw_two_curves
+from dashboard.exports.findings import export_comparison
 from dashboard.models import AgentSession
 from dashboard.page_context import current_team
 from dashboard.page_request import PageRequest
@@ -19,13 +20,14 @@ from dashboard.pages.gauges import list_sessions, name_session
 from dashboard.pages.periods import read_periods
 from dashboard.pages.session_choices import list_choices
 from dashboard.pages.session_filters import LONGEST_VALUE, SessionFilters
+from dashboard.views.exports import read_format, send_export
 from dashboard.words import say_tokens, say_usd
 
 OFFERED = 20
 
 
 @require_safe
-def compare(request: PageRequest) -> HttpResponse:
+def compare(request: PageRequest) -> HttpResponseBase:
     first, second = (_find_session(request, name) for name in ("first", "second"))
     if first and second:
         return _show_sessions(request, first, second)
@@ -34,8 +36,10 @@ def compare(request: PageRequest) -> HttpResponse:
     return _show_periods(request)
 
 
-def _show_sessions(request: PageRequest, first: AgentSession, second: AgentSession) -> HttpResponse:
+def _show_sessions(request: PageRequest, first: AgentSession, second: AgentSession) -> HttpResponseBase:
     found = compare_sessions(request.actor, first, second)
+    if wanted := read_format(request):
+        return send_export(request, export_comparison(found), wanted)
     context = {
         "mode": "sessions",
         "found": found,
@@ -47,7 +51,7 @@ def _show_sessions(request: PageRequest, first: AgentSession, second: AgentSessi
     return render(request, "compare/page.html", context)
 
 
-def _offer_sessions(request: PageRequest, session: AgentSession | None) -> HttpResponse:
+def _offer_sessions(request: PageRequest, session: AgentSession | None) -> HttpResponseBase:
     """The second one is still to be chosen: of the same project first, or by a search."""
     if session is None:
         return _show_periods(request)
@@ -65,7 +69,7 @@ def _offer_sessions(request: PageRequest, session: AgentSession | None) -> HttpR
     return render(request, "compare/page.html", context)
 
 
-def _show_periods(request: PageRequest) -> HttpResponse:
+def _show_periods(request: PageRequest) -> HttpResponseBase:
     slug = request.GET.get("team", "")
     team = access.require_team(request.actor, slug, Act.SEE) if slug else current_team(request, request.actor)
     if team is None:
@@ -77,6 +81,8 @@ def _show_periods(request: PageRequest) -> HttpResponse:
     before, period, is_before = read_periods(request.GET.dict(), zone=zone, now=now)
     scope = Scope(team, project, developer)
     found = compare_periods(request.actor, scope, before, period, is_before=is_before)
+    if wanted := read_format(request):
+        return send_export(request, export_comparison(found), wanted)
     teams = access.teams(request.actor)
     context = {
         "mode": "periods",

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -12,6 +12,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard import access
 from dashboard.access import Act
+from dashboard.exports.findings import export_lost
 from dashboard.models import CompactionRun, RunState
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
@@ -26,6 +27,7 @@ from dashboard.runs.choices import RunRefused
 from dashboard.runs.endings import close_stranded, list_stranded
 from dashboard.runs.revisions import revise_summary
 from dashboard.runs.start import cancel_run as cancel
+from dashboard.views.exports import read_format, send_export
 from dashboard.views.new_run import read_number
 from dashboard.views.team_page import signed_in
 
@@ -33,9 +35,12 @@ _MEANINGS = [(fate, FATE_MEANINGS[fate]) for fate in (Fate.KEPT, Fate.SUMMARISED
 
 
 @require_safe
-def run(request: PageRequest, run_id: int) -> HttpResponse:
+def run(request: PageRequest, run_id: int) -> HttpResponseBase:
     _close_if_stranded(request, run_id)
-    return _show(request, _find_run(request, run_id))
+    found = _find_run(request, run_id)
+    if wanted := read_format(request):
+        return send_export(request, export_lost(_read(request, found).losses), wanted)
+    return _show(request, found)
 
 
 @require_safe
@@ -117,15 +122,19 @@ def _find_run(request: PageRequest, run_id: int) -> CompactionRun:
     return get_object_or_404(read_runs(visible).defer(None), pk=run_id)
 
 
-def _show(request: PageRequest, found: CompactionRun, refused: dict[str, str] | None = None) -> HttpResponse:
-    remember_team(request, found.team)
-    page: RunPage = read_run(
+def _read(request: PageRequest, found: CompactionRun) -> RunPage:
+    return read_run(
         request.actor,
         found,
         now=timezone.now(),
         revision_number=read_number(request.GET.get("revision", "")),
         first_message=read_number(request.GET.get("from", "")) or 1,
     )
+
+
+def _show(request: PageRequest, found: CompactionRun, refused: dict[str, str] | None = None) -> HttpResponse:
+    remember_team(request, found.team)
+    page = _read(request, found)
     context: dict[str, object] = {
         "found": page,
         "row": page.row,

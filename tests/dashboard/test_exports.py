@@ -19,12 +19,28 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dashboard import access
 from dashboard.accounts import audit
 from dashboard.exports.formats import PIECE_ROWS, Format, guard_text, spell_cell, write_csv, write_json
 from dashboard.exports.tables import ExportTable
-from dashboard.models import AgentSession, ApiCall, AuditAction, CacheBreak, Drop, Job, JobState, Membership, Team
+from dashboard.jobs.perform import perform_due
+from dashboard.models import (
+    AgentSession,
+    ApiCall,
+    AuditAction,
+    CacheBreak,
+    Drop,
+    Job,
+    JobState,
+    Membership,
+    ObservedCompaction,
+    Team,
+)
+from dashboard.runs.choices import RunChoices
+from dashboard.runs.start import start_run
 from dashboard.views.exports import send_export
 from tests.builders import make_many_sessions, make_session, make_team, make_user
+from tests.recorded_talk import RecordedTalk, record_talk, write_recorded_talk
 from tests.session_rows import make_breaks, make_compactions, make_run
 from tests.visitors import ask, read, sign_in
 
@@ -268,6 +284,65 @@ def test_queries_grow_with_batches_not_with_rows(team: Team) -> None:
     assert CacheBreak.objects.count() == 490
 
 
+def test_lists_name_their_session_by_its_ids(team: Team) -> None:
+    session = make_session(team, "s-external", title="Fix login", owner=make_user("anna"))
+    make_breaks(session, 1, at=timezone.now())
+    make_compactions(session, 1)
+    make_run(session)
+    for name, told in (("vera", "s-external"), ("anna", "Fix login")):
+        client, address = sign_in(name), f"/sessions/{session.pk}"
+        lists = ("/breaks/", f"{address}/breaks/", f"{address}/compactions/", f"{address}/compactions/?part=runs")
+        for url in lists:
+            (row,) = open_csv(client, url)
+            named = (row["session_id"], row["external_id"], row["session"])
+            assert named == (str(session.pk), "s-external", told), url
+
+
+def test_comparison_is_exported_as_it_stands(team: Team) -> None:
+    first = make_session(team, "one", title="=1+1", owner=make_user("anna"), break_count=2, call_count=4)
+    second = make_session(team, "two", break_count=1, call_count=4)
+    url = f"/compare/?first={first.pk}&second={second.pk}"
+    rows = {row["figure"]: row for row in open_csv(sign_in("vera"), url)}
+    breaks = rows["breaks"]
+    assert (breaks["first"], breaks["first_figure"], breaks["second_figure"]) == ("one", "2", "1")
+    assert (breaks["difference"], breaks["change"], breaks["verdict"]) == ("-1", "-0.5", "better")
+    assert {row["first"] for row in open_csv(sign_in("anna"), url)} == {"'=1+1"}
+    periods = open_json(sign_in("vera"), "/compare/?team=harbour")["rows"]
+    assert {"spent_usd", "sessions"} <= {row["figure"] for row in periods}
+    make_team("Marina", owner="charlie")
+    assert sign_in("charlie").get(f"{url}&export=csv").status_code == 404
+
+
+def test_context_and_losses_are_exported_by_right(team: Team) -> None:
+    reading = RecordedTalk("reading")
+    reading.ask("Draw the harbour chart.")
+    for number in (1, 2):
+        reading.read_file(f"toolu_{number}", "/home/ann/chart.py", at_call=f"reading-{number}", read=0, written=9_000)
+    read_twice = record_talk(team, make_user("anna"), reading)
+    session = record_talk(team, make_user("anna"), write_recorded_talk())
+    owner, viewer = sign_in("anna"), sign_in("vera")
+    address = f"/sessions/{read_twice.pk}/context/"
+    parts = open_csv(viewer, address)
+    assert parts
+    assert open_csv(owner, address) == parts
+    for part in ("files", "twice", "largest"):
+        url = f"{address}?part={part}"
+        files = [row["file"] for row in open_csv(owner, url)]
+        assert any(files), part
+        assert not any(row["file"] for row in open_csv(viewer, url)), part
+    compaction = ObservedCompaction.objects.filter(session=session, kind="full").order_by("pk")[0]
+    lost = open_json(owner, f"/compactions/{compaction.pk}/")
+    assert "Never touch the lighthouse module." in {row["quote"] for row in lost["rows"]}
+    assert lost["totals"]["lost"] >= len(lost["rows"])
+    withheld = open_json(viewer, f"/compactions/{compaction.pk}/")
+    assert (withheld["rows"], withheld["totals"]) == ([], lost["totals"])
+    run = start_run(access.person(make_user("anna")), session, RunChoices(), source="page", now=timezone.now())
+    perform_due()
+    assert open_json(owner, f"/runs/{run.pk}/")["list"] == "lost"
+    for page in (address, f"/compactions/{compaction.pk}/"):
+        assert read(owner, page).count('data-key="e"') == 1, page
+
+
 def test_every_list_offers_its_export(team: Team) -> None:
     session = make_session(team, "s")
     make_breaks(session, 1, at=timezone.now())
@@ -279,6 +354,7 @@ def test_every_list_offers_its_export(team: Team) -> None:
     for url in (
         "/sessions/?project=", "/breaks/?by=model", f"/sessions/{session.pk}/breaks/?before=x",
         f"/sessions/{session.pk}/compactions/", "/teams/harbour/audit/", "/jobs/?state=dead", "/health/",
+        "/compare/?team=harbour",
     ):  # fmt: skip
         page = read(owner, url)
         assert page.count('data-key="e"') == 1, url
