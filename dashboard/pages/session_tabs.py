@@ -45,6 +45,7 @@ def count_shown(session: AgentSession, tab: str) -> int:
         "compactions": session.compaction_count + session.micro_count,
         "breaks": session.break_count + session.rebuild_count,
         "context": session.call_count,
-        "transcript": session.entry_count,
+        # Not its lines: most of those that come alone are the client's own book-keeping, which no tab shows.
+        "transcript": session.call_count + session.turn_count + session.compaction_count,
     }
     return counts.get(tab, 0)

@@ -5,7 +5,7 @@
   const FIRST_RETRY_MS = 1000;
   const LONGEST_RETRY_MS = 60000;
   const SILENCE_MS = 40000; // the server says something every 15 s
-  const NOUNS = { timeline: "call", context: "call", compactions: "compaction", breaks: "cache break", transcript: "line" };
+  const NOUNS = { timeline: "call", context: "call", compactions: "compaction", breaks: "cache break" };
 
   let place = null; // what the page remembers of the moment it was drawn
   let known = new Map(); // changes known so far, by team
@@ -14,6 +14,7 @@
   let retryMs = FIRST_RETRY_MS;
   let retryTimer = 0;
   let askTimer = 0;
+  let asking = {}; // another object as soon as there is a stream again: what was asked before asks no further
 
   const about = (ms) => ms * (0.8 + 0.4 * Math.random());
   const shownIds = () => [...document.querySelectorAll("[data-session]")].map((each) => each.dataset.session);
@@ -31,7 +32,12 @@
     source?.close();
     source = null;
     clearTimeout(retryTimer);
+    stopAsking();
+  }
+
+  function stopAsking() {
     clearTimeout(askTimer);
+    asking = {};
   }
 
   function listen() {
@@ -41,7 +47,7 @@
     const opened = source = new EventSource(`/live/stream?${query()}`);
     opened.addEventListener("open", () => {
       heardAt = Date.now();
-      clearTimeout(askTimer);
+      stopAsking();
       document.documentElement.dataset.heard = "stream";
     });
     opened.addEventListener("still", () => {
@@ -67,8 +73,11 @@
 
   async function ask() {
     if (!place || document.hidden) return;
+    const own = asking;
     const answer = await get(`/live/changes?${query()}`);
-    if (answer?.ok) take(await answer.json());
+    const news = answer?.ok ? await answer.json() : null;
+    if (own !== asking) return; // the stream tells it
+    if (news) take(news);
     if (answer?.type === "opaqueredirect") return hush(); // signed out
     askTimer = setTimeout(ask, about(ASK_EVERY_MS));
   }
@@ -180,19 +189,32 @@
     const offer = document.querySelector("[data-live-offer]");
     const more = Number(document.getElementById("session-count").dataset.count)
       - Number(document.getElementById("tab-content").dataset.shown);
-    const noun = NOUNS[offer.dataset.liveNoun];
-    if (!noun || more <= 0) return offer.replaceChildren();
+    const words = sayMore(more, NOUNS[offer.dataset.liveNoun]);
+    if (!words || more <= 0) return offer.replaceChildren();
     const link = document.createElement("a");
-    link.href = location.href;
-    link.textContent = `${more.toLocaleString("en")} new ${noun}${more === 1 ? "" : "s"}, show`;
+    link.href = newestUrl();
+    link.textContent = `${words}, show`;
     link.addEventListener("click", showCalls);
     offer.replaceChildren(link);
   }
 
+  // A tab that is paged says where its newest page is. How many lines of a transcript are new is not counted.
+  const newestPage = () => document.querySelector("#tab-content [data-newest-url]");
+  const newestUrl = () => newestPage()?.dataset.newestUrl ?? location.pathname + location.search;
+
+  function sayMore(more, noun) {
+    if (noun) return `${more.toLocaleString("en")} new ${noun}${more === 1 ? "" : "s"}`;
+    return newestPage() ? "New lines" : "";
+  }
+
   async function showCalls(event) {
     event.preventDefault();
-    const url = location.pathname + location.search;
+    const url = newestUrl();
     await htmx.ajax("GET", url, { target: "#tab-content", swap: "outerHTML" });
+    if (newestPage()) {
+      history.replaceState(history.state, "", url);
+      document.getElementById("transcript-end")?.scrollIntoView({ block: "end" });
+    }
     offerCalls();
   }
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from django.db import connection
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from dashboard.ingest.folder_watch import FolderWatch
 from dashboard.ingest.follow import Follower
 from dashboard.ingest.follow_delivery import IntakeDelivery
 from dashboard.ingest.intake import Origin
 from dashboard.live import room
-from dashboard.models import AgentSession, Membership, Scope, SessionChange, Team, User
+from dashboard.models import AgentSession, Membership, Scope, SessionChange, Team, TeamPolicy, User
 from tests.browser.conftest import Axe, PageErrors, SignIn
 from tests.builders import make_key, make_many_sessions, make_team, make_user
 from tests.dashboard.ingest.conversation import Conversation
@@ -38,11 +38,11 @@ class Writer:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.calls = 0
 
-    def answer(self, count: int = 1) -> None:
+    def answer(self, count: int = 1, *, to: str = "And now?") -> None:
         said = len(self.talk.lines)
         for _ in range(count):
             self.calls += 1
-            self.talk.ask("And now?")
+            self.talk.ask(to)
             self.talk.answer(f"msg_{self.talk.session_id}_{self.calls}", read=10_000 * self.calls, written=10_000)
         with self.path.open("ab") as file:
             file.write(b"".join(self.talk.lines[said:]))
@@ -133,6 +133,27 @@ def test_session_is_followed_while_lines_and_telemetry_arrive(
 
 def test_rows_change_where_they_stand_and_new_sessions_are_offered(
     page: Page, alice: User, team: Team, followed: Path
+def test_new_lines_of_a_transcript_are_shown_where_they_stand(
+    page: Page, alice: User, team: Team, followed: Path
+) -> None:
+    TeamPolicy.objects.create(team=team, version=1, stores_content=True)
+    writer = Writer(followed, "harbour")
+    writer.answer(40)  # more than a page of it
+    session = find_session(writer)
+    page.goto(f"/sessions/{session.pk}/transcript/")
+    wait_for_stream(page)
+    for words in ("Is it high water now?", "And at noon?"):
+        writer.answer(to=words)
+        line = page.locator(".transcript .entry").filter(has_text=words)
+        offer = page.get_by_role("link", name="New lines, show", exact=True)
+        expect(offer).to_be_visible()
+        expect(line).to_have_count(0)
+        offer.click()
+        expect(line).to_be_in_viewport()
+        expect(offer).to_have_count(0)
+        expect(page).to_have_url(re.compile(r"/transcript/\?last=$"))
+
+
 ) -> None:
     make_many_sessions(team, 3, title=lambda number: f"Quiet {number}")
     writer = Writer(followed, "busy")
@@ -210,3 +231,28 @@ def hide(page: Page, *, is_hidden: bool) -> None:
         }""",
         is_hidden,
     )
+def test_page_that_has_its_stream_again_asks_no_further(
+    page: Page, page_errors: PageErrors, alice: User, team: Team
+) -> None:
+    make_many_sessions(team, 1)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page_errors.expect("503")
+    page.clock.install()
+    page.route("**/live/changes?*", hold)
+    page.route("**/live/stream?*", lambda route: route.continue_() if held else route.fulfill(status=503))
+    with page.expect_request("**/live/changes?*"):
+        page.goto("/sessions/")
+    wait_for_stream(page)
+    with page.expect_response("**/live/changes?*"):
+        held[0].continue_()
+    settle = "fetch('/health/live').then((answer) => answer.text())"
+    page.evaluate(settle)  # by now the answer is read
+    page.clock.fast_forward(15_000)  # longer than it waits before it asks again, shorter than it takes for silence
+    page.evaluate(settle)
+    assert len(held) == 1
+
+

@@ -341,6 +341,17 @@ def test_session_parts_carry_counts_and_title_by_right(team: Team) -> None:
     assert sign_in("mia").get(f"/live/sessions/{session.pk}?tab=nothing").status_code == 404
 
 
+def test_transcript_offers_what_it_would_show_not_lines_that_no_tab_shows(team: Team) -> None:
+    session = make_session(team, "one", call_count=7, turn_count=2, compaction_count=1)
+    client, asked = sign_in("vera"), f"/live/sessions/{session.pk}?tab=transcript"
+    counts = []
+    for column in ("entry_count", "problem_count", "call_count", "turn_count"):
+        change(session, **{column: 40})
+        look(room.board, team)
+        counts.append(client.get(asked).content.decode().partition('data-count="')[2].partition('"')[0])
+    assert counts == ["10", "10", "43", "81"]
+
+
 def test_header_drawn_for_an_owner_who_was_found_late_is_for_the_owner_alone(team: Team) -> None:
     session = make_session(team, "external", title="Fix login", owner=None)
     asked = f"/live/sessions/{session.pk}?tab=timeline"
