@@ -22,6 +22,7 @@ from dashboard.views.jobs import cancel_job, jobs, retry_job
 from dashboard.views.keys import keys, limit_key, revoke_key
 from dashboard.views.ledger import ledger
 from dashboard.views.live import (
+    live_breaks,
     live_changes,
     live_offer,
     live_overview,
@@ -133,6 +134,7 @@ urlpatterns = [
     path("live/sessions/<int:session_id>", live_session, name="live_session"),
     path("live/overview/<slug:slug>", live_overview, name="live_overview"),
     path("live/ways/<slug:slug>", live_ways, name="live_ways"),
+    path("live/breaks/<slug:slug>", live_breaks, name="live_breaks"),
     path("v1/logs", otlp_logs, name="otlp_logs"),
     path("v1/metrics", otlp_metrics, name="otlp_metrics"),
     path("v1/traces", otlp_traces, name="otlp_traces"),

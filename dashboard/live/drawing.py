@@ -1,13 +1,15 @@
 """Parts of pages drawn anew: rows of sessions, the header of one, the tiles of a team. Queries in, HTML out."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import close_old_connections, connection
+from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
 from django.utils import timezone
@@ -18,6 +20,8 @@ from dashboard.charts.context import draw_indicator
 from dashboard.models import AgentSession, Team
 from dashboard.pages.fleet import look_at_fleet
 from dashboard.pages.gauges import draw_rows
+from dashboard.pages.ledger import find_losses
+from dashboard.pages.ledger_filters import LedgerFilters
 from dashboard.pages.listed_session import read_listed
 from dashboard.pages.session_filters import SessionFilters, SortName
 from dashboard.pages.session_page import read_header
@@ -46,10 +50,6 @@ class DrawnRow:
 
 
 @dataclass(frozen=True)
-class Offer:
-    """Sessions that came since a page was drawn, and others that were busy since then and do not stand on it."""
-
-@dataclass(frozen=True)
 class DrawnSession:
     """`belonging` is what the drawing went by when it decided about content."""
 
@@ -57,8 +57,26 @@ class DrawnSession:
     html: str
 
 
+@dataclass(frozen=True)
+class Offer:
+    """Sessions that came since a page was drawn, and others that were busy since then and do not stand on it; counted
+    up to one more than is said. `gone`: sessions on the page that are deleted, or not the person's to see any more."""
+
     new_count: int
     busy_count: int
+    gone: Sequence[int] = ()
+
+    @property
+    def new_words(self) -> str:
+        return say_some(self.new_count)
+
+    @property
+    def busy_words(self) -> str:
+        return say_some(self.busy_count)
+
+
+def say_some(count: int) -> str:
+    return f"more than {MOST_OFFERED}" if count > MOST_OFFERED else str(count)
 
 
 @contextmanager
@@ -127,13 +145,25 @@ def count_offer(
     """Sessions with a greater key than the newest are new. Of a list that shows the busiest first, those are counted
     too that were busy since it was drawn."""
     with drawing(None):
+        left = set(access.sessions(actor).filter(pk__in=shown).values_list("pk", flat=True))
         visible = access.sessions(actor).filter(filters.match_columns(timezone.now()))
         if filters.team:
             visible = visible.filter(team__slug=filters.team)
-        new_count = visible.filter(pk__gt=newest_pk)[:MOST_OFFERED].count()
+        new_count = _count_some(visible.filter(pk__gt=newest_pk))
         busy_count = 0
         if filters.sort is SortName.ACTIVE:
             since_at = datetime.fromtimestamp(since_seconds, tz=UTC)
             busy = visible.filter(pk__lte=newest_pk, last_at__gt=since_at).exclude(pk__in=shown)
-            busy_count = busy[:MOST_OFFERED].count()
-        return Offer(new_count, busy_count)
+            busy_count = _count_some(busy)
+        return Offer(new_count, busy_count, [pk for pk in shown if pk not in left])
+
+
+def count_new_breaks(actor: Actor, team: Team, query: Mapping[str, str], newest_pk: int, zone: ZoneInfo | None) -> int:
+    """Breaks that a ledger with this address would have in addition if it were drawn now."""
+    with drawing(zone):
+        filters = LedgerFilters.read(query, team, zone=timezone.get_current_timezone(), now=timezone.now())
+        return _count_some(find_losses(actor, filters.wanted).filter(pk__gt=newest_pk))
+
+
+def _count_some(rows: QuerySet[Any]) -> int:
+    return rows.order_by()[: MOST_OFFERED + 1].count()

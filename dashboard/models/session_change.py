@@ -36,12 +36,18 @@ class SessionChanges(models.Manager["SessionChange"]):
         if not session_pks:
             return
         with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute(_COUNT.format(table=ChangeCounter._meta.db_table), [team_pk])
-                (number,) = cursor.fetchone()
+            number = self.note_removal(team_pk)
             rows = [SessionChange(session_id=pk, team_id=team_pk, number=number) for pk in sorted(set(session_pks))]
             self.bulk_create(rows, update_conflicts=True, unique_fields=["session"], update_fields=["number"])
+
+    def note_removal(self, team_pk: int) -> int:
+        """Counted without saying of which session: one that is gone has no row. Pages that show the newest sessions
+        of the team ask then which of theirs are left. The number of the change."""
+        with connection.cursor() as cursor:
+            cursor.execute(_COUNT.format(table=ChangeCounter._meta.db_table), [team_pk])
+            (number,) = cursor.fetchone()
         transaction.on_commit(lambda: sessions_changed.send(sender=SessionChange, team_pk=team_pk), robust=True)
+        return int(number)
 
 
 class SessionChange(models.Model):

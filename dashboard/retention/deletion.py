@@ -19,6 +19,7 @@ from dashboard.models import (
     FollowedFile,
     PromptShape,
     RunState,
+    SessionChange,
     ShapeUse,
     Team,
     User,
@@ -118,6 +119,7 @@ def _remove_some(session_pk: int) -> bool:
     shapes = list(ShapeUse.objects.filter(session=session).values_list("shape", flat=True))
     session.delete()  # with what is left of it
     PromptShape.objects.filter(pk__in=shapes, uses=None).delete()
+    SessionChange.objects.note_removal(session.team_id)
     return True
 
 

@@ -17,6 +17,7 @@ from dashboard.charts import Chart
 from dashboard.charts.money import draw_loss_by_group, draw_loss_per_day
 from dashboard.exports.losses import export_groups, export_losses
 from dashboard.exports.tables import ExportTable
+from dashboard.live.page_state import note_ledger_state
 from dashboard.models import ListName, Team
 from dashboard.page_context import current_team, remember_team
 from dashboard.page_request import PageRequest
@@ -61,6 +62,7 @@ def ledger(request: PageRequest) -> HttpResponseBase:
     if team is None:
         return render(request, "breaks/ledger.html", {"ledger": None})
     remember_team(request, team)
+    live = note_ledger_state(team)
     zone = timezone.get_current_timezone()
     filters = LedgerFilters.read(request.GET.dict(), team, zone=zone, now=timezone.now())
     found = read_ledger(request.actor, filters)
@@ -69,6 +71,7 @@ def ledger(request: PageRequest) -> HttpResponseBase:
     before = read_place(request.GET.get("before", ""))
     context: dict[str, object] = {
         "ledger": found,
+        "live": live,
         "filters": filters,
         "tiles": list_tiles(found),
         "days_chart": _draw_days(found),

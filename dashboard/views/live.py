@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from http import HTTPStatus
 from typing import Any, Concatenate, ParamSpec
+from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from asgiref.sync import sync_to_async
@@ -20,7 +21,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_safe
 
 from dashboard import access
-from dashboard.live.drawing import count_offer, draw_overview, draw_ways
+from dashboard.live.drawing import count_new_breaks, count_offer, draw_overview, draw_ways, say_some
 from dashboard.live.room import board, parts, sight, streams, viewers
 from dashboard.live.viewers import Viewer
 from dashboard.live.wanted import Wanted, read_ids
@@ -135,6 +136,21 @@ async def live_offer(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     is_overview = request.GET.get("page") == "overview"
     url = reverse("overview") if is_overview else list_url(filters)
     return HttpResponse(render_to_string("live/offer.html", {"offer": offer, "url": url}))
+
+
+@require_safe
+@for_viewers
+async def live_breaks(request: HttpRequest, viewer: Viewer, slug: str) -> HttpResponse:
+    """How many breaks would join the ledger of the page if it were drawn now; empty when none would."""
+    team = access.require_team(viewer.actor, slug, access.Act.SEE)
+    newest_pk, *_ = [*read_ids(request.GET.get("newest", "")), 0]
+    query = {
+        name: value for name, value in request.GET.dict().items() if name not in ("newest", "drawn_at", "sessions")
+    }
+    count = sync_to_async(count_new_breaks, thread_sensitive=True)
+    found = await count(viewer.actor, team, query, newest_pk, read_zone(request))
+    context = {"count": found, "words": say_some(found), "url": f"{reverse('ledger')}?{urlencode(query)}"}
+    return HttpResponse(render_to_string("live/breaks.html", context))
 
 
 def read_session_key(request: HttpRequest) -> str:

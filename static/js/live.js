@@ -226,12 +226,23 @@
     url.searchParams.set("sessions", shownIds().join(","));
     const answer = await get(url);
     if (!answer?.ok) return false;
-    const words = (await answer.text()).trim();
+    const drawn = document.createElement("template");
+    drawn.innerHTML = await answer.text();
+    takeAway(drawn.content.querySelector("[data-gone]"));
+    const words = drawn.innerHTML.trim();
     if (offer?.isConnected && offer.innerHTML !== words) {
       offer.innerHTML = words;
       htmx.process(offer);
     }
     return true;
+  }
+
+  // Sessions that were deleted since the page was drawn.
+  function takeAway(gone) {
+    for (const id of gone?.dataset.gone.split(",") ?? []) {
+      for (const row of document.querySelectorAll(`tr[data-session="${id}"]`)) row.remove();
+    }
+    gone?.remove();
   }
 
   const parts = {

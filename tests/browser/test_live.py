@@ -18,11 +18,13 @@ from dashboard.ingest.follow_delivery import IntakeDelivery
 from dashboard.ingest.intake import Origin
 from dashboard.live import room
 from dashboard.models import AgentSession, Membership, Scope, SessionChange, Team, TeamPolicy, User
+from dashboard.retention.deletion import delete_session
 from tests.browser.conftest import Axe, PageErrors, SignIn
-from tests.builders import make_key, make_many_sessions, make_team, make_user
+from tests.builders import make_key, make_many_sessions, make_session, make_team, make_user
 from tests.dashboard.ingest.conversation import Conversation
 from tests.dashboard.ingest.otlp.exports import call, logs
 from tests.dashboard.running import wait_until
+from tests.session_rows import make_breaks
 
 PROMISED_MS = 1000  # from a line in the file to the page; bench/live.py holds it to that on a machine of its own
 BUSY = 3
@@ -131,8 +133,6 @@ def test_session_is_followed_while_lines_and_telemetry_arrive(
     expect(page.locator("[data-live-offer] a")).to_have_count(0)
 
 
-def test_rows_change_where_they_stand_and_new_sessions_are_offered(
-    page: Page, alice: User, team: Team, followed: Path
 def test_new_lines_of_a_transcript_are_shown_where_they_stand(
     page: Page, alice: User, team: Team, followed: Path
 ) -> None:
@@ -154,6 +154,8 @@ def test_new_lines_of_a_transcript_are_shown_where_they_stand(
         expect(page).to_have_url(re.compile(r"/transcript/\?last=$"))
 
 
+def test_rows_change_where_they_stand_and_new_sessions_are_offered(
+    page: Page, alice: User, team: Team, followed: Path
 ) -> None:
     make_many_sessions(team, 3, title=lambda number: f"Quiet {number}")
     writer = Writer(followed, "busy")
@@ -171,6 +173,29 @@ def test_new_lines_of_a_transcript_are_shown_where_they_stand(
     Writer(followed, "another").answer()
     page.get_by_role("link", name="1 new session, show").click()
     expect(page.locator("[data-rows] > tr")).to_have_count(5)
+    expect(page.locator("[data-live-offer] a")).to_have_count(0)
+
+
+def test_deleted_session_leaves_the_list(page: Page, alice: User, team: Team) -> None:
+    gone, left = make_many_sessions(team, 2)
+    page.goto("/sessions/")
+    wait_for_stream(page)
+    delete_session(gone, by=alice, now=timezone.now())
+    expect(page.locator(f'tr[data-session="{gone.pk}"]')).to_have_count(0)
+    expect(page.locator(f'tr[data-session="{left.pk}"]')).to_have_count(1)
+
+
+def test_ledger_offers_breaks_that_come(page: Page, alice: User, team: Team) -> None:
+    (session,) = make_many_sessions(team, 1)
+    make_breaks(session, 1, at=timezone.now())
+    page.goto("/breaks/?by=model")
+    wait_for_stream(page)
+    other = make_session(team, "other")
+    make_breaks(other, 2, at=timezone.now())
+    SessionChange.objects.note(team.pk, [other.pk])
+    page.get_by_role("link", name="2 new cache breaks, show").click()
+    expect(page).to_have_url(re.compile(r"/breaks/\?by=model$"))
+    expect(page.locator("#breaks tbody > tr")).to_have_count(3)
     expect(page.locator("[data-live-offer] a")).to_have_count(0)
 
 
@@ -206,31 +231,6 @@ def test_page_asks_when_the_stream_is_refused_and_a_hidden_tab_hears_nothing(
     expect(row).to_contain_text("Loudest")
 
 
-def test_stream_ends_when_the_person_leaves_the_team(page: Page, team: Team, sign_in: SignIn) -> None:
-    make_many_sessions(team, 1)
-    vera = make_user("vera")
-    sign_in(page, vera)
-    page.goto("/sessions/")
-    wait_for_stream(page)
-    wait_until(lambda: len(room.streams) == 1, seconds=5, what="the stream")
-    Membership.objects.filter(user=vera).delete()
-    wait_until(lambda: len(room.streams) == 0, seconds=5, what="the end of the stream")
-
-
-def change(session: AgentSession, title: str) -> None:
-    AgentSession.objects.filter(pk=session.pk).update(title=title)
-    SessionChange.objects.note(session.team_id, [session.pk])
-
-
-def hide(page: Page, *, is_hidden: bool) -> None:
-    """As a browser does when another tab is chosen."""
-    page.evaluate(
-        """(isHidden) => {
-          Object.defineProperty(document, "hidden", { value: isHidden, configurable: true });
-          document.dispatchEvent(new Event("visibilitychange"));
-        }""",
-        is_hidden,
-    )
 def test_page_that_has_its_stream_again_asks_no_further(
     page: Page, page_errors: PageErrors, alice: User, team: Team
 ) -> None:
@@ -256,3 +256,28 @@ def test_page_that_has_its_stream_again_asks_no_further(
     assert len(held) == 1
 
 
+def test_stream_ends_when_the_person_leaves_the_team(page: Page, team: Team, sign_in: SignIn) -> None:
+    make_many_sessions(team, 1)
+    vera = make_user("vera")
+    sign_in(page, vera)
+    page.goto("/sessions/")
+    wait_for_stream(page)
+    wait_until(lambda: len(room.streams) == 1, seconds=5, what="the stream")
+    Membership.objects.filter(user=vera).delete()
+    wait_until(lambda: len(room.streams) == 0, seconds=5, what="the end of the stream")
+
+
+def change(session: AgentSession, title: str) -> None:
+    AgentSession.objects.filter(pk=session.pk).update(title=title)
+    SessionChange.objects.note(session.team_id, [session.pk])
+
+
+def hide(page: Page, *, is_hidden: bool) -> None:
+    """As a browser does when another tab is chosen."""
+    page.evaluate(
+        """(isHidden) => {
+          Object.defineProperty(document, "hidden", { value: isHidden, configurable: true });
+          document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        is_hidden,
+    )

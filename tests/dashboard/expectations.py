@@ -124,6 +124,7 @@ PAGES: dict[str, Row] = {
     "GET live_session": everybody(200, other=404),
     "GET live_overview": everybody(200, other=404),
     "GET live_ways": everybody(200, other=404),
+    "GET live_breaks": everybody(200, other=404),
     "GET connect": everybody(200),
     "POST connect": Row(302, 403, 200, 200, 200),
     "GET run": everybody(200, other=404),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from functools import partial
@@ -26,8 +27,10 @@ from dashboard.live.streams import Streams, spell_event
 from dashboard.live.viewers import Viewer, Viewers
 from dashboard.live.wanted import MOST_SESSIONS, Wanted, spell_since
 from dashboard.models import AgentSession, ChangeCounter, Membership, SessionChange, Team, sessions_changed
+from dashboard.retention.deletion import delete_session
 from tests.builders import make_many_sessions, make_session, make_team, make_user
 from tests.dashboard.ingest.conversation import make_conversation
+from tests.session_rows import make_breaks
 
 pytestmark = pytest.mark.django_db
 
@@ -402,8 +405,46 @@ def test_sessions_that_came_are_offered(team: Team) -> None:
     assert "1 new session, show" in narrowed
     assert 'href="/sessions/?project=web"' in narrowed
     make_team("Marina", owner="charlie")
-    assert sign_in("charlie").get(asked).content.strip() == b""
+    assert b"session" not in sign_in("charlie").get(asked).content  # for whom there never was any
     assert sign_in("charlie").get(f"{asked}&team=harbour").status_code == 404
+
+
+def test_many_new_sessions_are_not_counted_to_the_end(team: Team) -> None:
+    asked = f"/live/offer?newest={make_session(team, 'shown').pk}&sort=spend"
+    client = sign_in("vera")
+    make_many_sessions(team, 100)
+    assert ">100 new sessions, show" in client.get(asked).content.decode()
+    make_session(team, "one more")
+    assert ">more than 100 new sessions, show" in client.get(asked).content.decode()
+
+
+def test_deleted_session_leaves_the_pages_that_show_it(team: Team) -> None:
+    gone, left = make_session(team, "gone"), make_session(team, "left")
+    client = sign_in("vera")
+    asked = f"/live/offer?newest={left.pk}&sessions={gone.pk},{left.pk}&drawn_at={int(time.time()) + 60}"
+    assert "data-gone" not in client.get(asked).content.decode()
+    delete_session(gone, by=make_user("olga"), now=timezone.now())
+    told = client.get(f"/live/changes?since=harbour:0&sessions={gone.pk},{left.pk}&wide=yes").json()
+    assert told["teams"] == {"harbour": 1}
+    assert f'data-gone="{gone.pk}"' in client.get(asked).content.decode()
+
+
+def test_ledger_offers_breaks_that_came(team: Team) -> None:
+    session = make_session(team, "one", project="web")
+    make_breaks(session, 2, at=timezone.now())
+    client = sign_in("vera")
+    page = client.get("/breaks/?project=web").content.decode()
+    newest = page.partition('data-newest="')[2].partition('"')[0]
+    asked = f"/live/breaks/harbour?project=web&newest={newest}"
+    assert asked.partition("&newest")[0] in page
+    assert client.get(asked).content.strip() == b""
+    make_breaks(make_session(team, "two", project="api"), 4, at=timezone.now())
+    assert client.get(asked).content.strip() == b""
+    make_breaks(make_session(team, "three", project="web"), 3, at=timezone.now())
+    told = client.get(asked).content.decode()
+    assert '<a href="/breaks/?project=web">3 new cache breaks, show</a>' in told
+    make_team("Marina", owner="charlie")
+    assert sign_in("charlie").get(asked).status_code == 404
 
 
 def test_pages_say_what_they_were_drawn_with(team: Team) -> None:
