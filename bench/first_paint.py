@@ -22,8 +22,12 @@ from tests.services import free_port
 
 READY_SECONDS = 300
 LINK = re.compile(r"http://\S+/sign-in/link/pls_[\w-]+/")
-PAGES = ("/", "/sessions/", "/breaks/", "/compare/", "/connect/", "/glossary/", "/teams/demo-harbour/thresholds/")
-TABS = ("", "compactions/", "breaks/", "context/", "transcript/", "settings/")
+PAGES = (
+    *("/", "/sessions/", "/breaks/", "/compare/", "/connect/", "/glossary/", "/teams/demo-harbour/thresholds/"),
+    *("/jobs/", "/health/"),
+)
+TABS = ("", "compactions/", "breaks/", "context/", "transcript/", "notes/", "settings/")
+FINDINGS = ("/breaks/", "/compactions/", "/runs/")  # one page of each kind, wherever the demo has it
 MEASURE = """() => {
     const parts = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
     const paint = performance.getEntriesByName("first-contentful-paint")[0];
@@ -99,8 +103,23 @@ def measure_demo(browser: Browser, base: str, log: Path, began: float) -> Browse
 
 def list_paths(page: Page) -> list[str]:
     page.goto("/sessions/")
-    sessions = page.locator("td.two > a").evaluate_all("(all) => all.map((one) => one.getAttribute('href'))")
-    return [*PAGES, *(f"{sessions[len(sessions) // 3]}{tab}" for tab in TABS)]
+    sessions = _list_links(page, "/sessions/")
+    tabs = [f"{sessions[len(sessions) // 3]}{tab}" for tab in TABS]
+    return [*PAGES, *tabs, *(_find_finding(page, sessions, kind) for kind in FINDINGS)]
+
+
+def _find_finding(page: Page, sessions: list[str], kind: str) -> str:
+    tab = "breaks/" if kind == "/breaks/" else "compactions/"
+    for session in sessions:
+        page.goto(f"{session}{tab}")
+        if found := _list_links(page, kind):
+            return found[0]
+    sys.exit(f"The demo has nothing under {kind}.")
+
+
+def _list_links(page: Page, kind: str) -> list[str]:
+    links = page.locator("td a").evaluate_all("(all) => all.map((one) => one.getAttribute('href'))")
+    return [link for link in links if re.fullmatch(rf"{kind}\d+/", link)]
 
 
 def main() -> None:

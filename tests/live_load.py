@@ -4,9 +4,10 @@ import asyncio
 import http.client
 import json
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from urllib.parse import urlsplit
 
 from tests.dashboard.ingest.conversation import Conversation
@@ -152,11 +153,13 @@ class Fetcher:
 
 @dataclass
 class Audience:
-    """Pages that are open at once on one session; each fetches the header when it hears of a change."""
+    """Pages that are open at once on one session; each fetches the header when it hears of a change. They are of one
+    person, or of as many as there are in `people`."""
 
     web: Web
     session_pk: int
     since: str
+    people: Sequence[Web] = ()
     pages: list[OpenPage] = field(default_factory=list)
     heard: int = 0
     fetched_ms: list[float] = field(default_factory=list)
@@ -165,9 +168,11 @@ class Audience:
     @asynccontextmanager
     async def seated(self, count: int) -> AsyncIterator["Audience"]:
         query = f"since={self.since}&sessions={self.session_pk}"
-        for _ in range(count):
-            self.pages.append(await open_page(self.web, query))
-        watching = [asyncio.ensure_future(self._watch(page)) for page in self.pages]
+        viewers = list(islice(cycle(self.people or (self.web,)), count))
+        for viewer in viewers:
+            self.pages.append(await open_page(viewer, query))
+        seats = zip(self.pages, viewers, strict=True)
+        watching = [asyncio.ensure_future(self._watch(page, viewer)) for page, viewer in seats]
         try:
             yield self
         finally:
@@ -177,8 +182,8 @@ class Audience:
                 task.cancel()
             await asyncio.gather(*watching, return_exceptions=True)
 
-    async def _watch(self, page: OpenPage) -> None:
-        fetcher = Fetcher(self.web)
+    async def _watch(self, page: OpenPage, viewer: Web) -> None:
+        fetcher = Fetcher(viewer)
         try:
             async for name, _ in page.hear():
                 if name == "changed":
