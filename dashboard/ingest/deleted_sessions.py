@@ -13,7 +13,8 @@ from django.db import connection
 from dashboard.ingest.drawn import DrawnSession
 from dashboard.ingest.observed import ObservedSession, Prepared
 from dashboard.ingest.picture.columns import fit_id
-from dashboard.models import DeletedSession, DeletionReason, Team
+from dashboard.ingest.record import TooBusy
+from dashboard.models import AgentSession, DeletedSession, DeletionReason, Team
 
 DELETED = "session was deleted"
 _AT_ONCE = 500
@@ -65,9 +66,13 @@ def find_deleted(team: Team, names: Sequence[str]) -> Mapping[str, DeletedSessio
 
 
 def _goes_on(stone: DeletedSession, observed: ObservedSession) -> bool:
-    """Whether it was deleted for its age alone and has newer lines; then the stone is taken away."""
+    """Whether it was deleted for its age alone and has newer lines; then the stone is taken away. Raises TooBusy while
+    its rows are still being removed: what joined them would go with them."""
     if stone.reason != DeletionReason.RETENTION or (_find_newest(observed) or stone.deleted_at) <= stone.deleted_at:
         return False
+    left = AgentSession.objects.filter(team=stone.team_id, external_id=stone.external_id, last_at__lt=stone.deleted_at)
+    if left.exists():
+        raise TooBusy(stone.external_id)
     stone.delete()
     return True
 

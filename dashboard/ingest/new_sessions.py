@@ -25,6 +25,7 @@ from dashboard.models import (
     AgentSession,
     ApiCall,
     CacheBreak,
+    DeletedSession,
     EntrySegment,
     ObservedCompaction,
     ResumedFile,
@@ -95,6 +96,8 @@ def _follow_up(source: Source, recorded: Sequence[Recorded], follow_up: FollowUp
 
 def _find_known(team: Team, names: Sequence[str]) -> set[str]:
     known = set(AgentSession.objects.filter(team=team, external_id__in=names).values_list("external_id", flat=True))
+    # Deleted since it was last asked: `record` has it asked anew.
+    known.update(DeletedSession.objects.filter(team=team, external_id__in=names).values_list("external_id", flat=True))
     # Sessions that go on from a compaction of ours have an origin to be found.
     known.update(ResumedFile.objects.filter(team=team, external_id__in=names).values_list("external_id", flat=True))
     return known

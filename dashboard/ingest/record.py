@@ -28,6 +28,7 @@ from dashboard.models import (
     AgentSession,
     ApiCall,
     CacheBreak,
+    DeletedSession,
     ObservedCompaction,
     PromptShape,
     ResumedFile,
@@ -218,13 +219,17 @@ def _names(changes: RowChanges) -> tuple[str, ...]:
 
 
 def _hold_session(source: Source, observed: ObservedSession, draft: _Draft) -> AgentSession | None:
-    """The session's row, locked and still as it was read; a new one is written with its figures."""
-    if draft.session is None:
-        return AgentSession(team=source.team, external_id=fit_id(observed.external_id))
-    held = AgentSession.objects.select_for_update().filter(pk=draft.session.pk).first()
-    if held is None:
-        raise TooBusy(draft.session.external_id)  # deleted meanwhile: whether it may come again is asked anew
-    return held if held.version == draft.session.version else None
+    """The session's row, locked and still as it was read; a new one is written with its figures.
+
+    Raises TooBusy when it was deleted meanwhile, or is being deleted piece by piece: whether it may come again is
+    asked anew. Whoever deletes locks the row before saying so, hence this looks after locking it."""
+    name = fit_id(observed.external_id)
+    held: AgentSession | None = AgentSession(team=source.team, external_id=name)
+    if draft.session is not None:
+        held = AgentSession.objects.select_for_update().filter(pk=draft.session.pk).first()
+    if held is None or DeletedSession.objects.filter(team=source.team, external_id=name).exists():
+        raise TooBusy(name)
+    return held if draft.session is None or held.version == draft.session.version else None
 
 
 def _find_origin(session: AgentSession) -> str:

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from dashboard.accounts import audit
 from dashboard.accounts.refusals import Refused
@@ -46,19 +47,35 @@ _SURE_AFTER = timedelta(minutes=1)
 
 def delete_session(session: AgentSession, *, by: User | None, now: datetime) -> None:
     """All of it. Should this process die meanwhile, a job does the rest."""
-    _begin(session, DeletionReason.PERSON, by.username if by else audit.FROM_THE_TERMINAL, now=now, by=by)
+    _begin_for(session, by, now=now)
     remove_rows(session.pk)
 
 
-def delete_expired(session: AgentSession, *, now: datetime) -> None:
-    """By the team's retention, whose job comes again: it may come back when it goes on."""
-    _begin(session, DeletionReason.RETENTION, "", now=now)
+def delete_expired(session: AgentSession, since: datetime, *, now: datetime) -> bool:
+    """By the team's retention, whose job comes again: it may come back when it goes on. False when it went on since
+    it was looked for, or is gone."""
+    if not _begin_expired(session.pk, since, now=now):
+        return False
     remove_rows(session.pk)
+    return True
+
+
+def finish_begun(run: JobRun) -> int:
+    """What a process left half removed that died, whatever the team decided since; how many sessions. What is younger
+    than its stone is no remainder."""
+    same = {"team": OuterRef("team"), "external_id": OuterRef("external_id")}
+    begun = DeletedSession.objects.filter(**same, deleted_at__gt=OuterRef("last_at"))
+    pks = list(AgentSession.objects.filter(Exists(begun)).values_list("pk", flat=True))
+    for pk in pks:
+        remove_rows(pk, run)
+    return len(pks)
 
 
 def allow_again(team: Team, external_id: str, *, by: User) -> None:
     """Whatever sends it next brings it back; of its files it is forgotten that they were read."""
     with transaction.atomic():
+        if AgentSession.objects.filter(team=team, external_id=external_id).exists():
+            raise Refused("This session is still being deleted. Try again in a minute.")
         if not DeletedSession.objects.filter(team=team, external_id=external_id).delete()[0]:
             raise Refused("This session is not among the deleted ones any more.")
         FollowedFile.objects.filter(team=team, path__contains=external_id).delete()
@@ -71,7 +88,34 @@ def finish_deletion(job: JobRun) -> None:
 
 
 @transaction.atomic
-def _begin(session: AgentSession, reason: DeletionReason, name: str, *, now: datetime, by: User | None = None) -> None:
+def _begin_for(session: AgentSession, by: User | None, *, now: datetime) -> None:
+    held = AgentSession.objects.select_for_update().filter(pk=session.pk).first()
+    if held is None:
+        return
+    _begin(held, DeletionReason.PERSON, by.username if by else audit.FROM_THE_TERMINAL, now=now)
+    # The title is content, so the log names the session by its id.
+    audit.note(
+        held.team,
+        AuditAction.SESSION_DELETED,
+        by=by,
+        subject=held.external_id,
+        developer=held.developer,
+        calls=held.call_count,
+    )
+    key = f"{FINISH}:{held.pk}:{now.timestamp():.0f}"
+    post_job(FINISH, key=key, team=held.team, payload={"session": held.pk}, due_at=now + _SURE_AFTER)
+
+
+@transaction.atomic
+def _begin_expired(session_pk: int, since: datetime, *, now: datetime) -> bool:
+    held = AgentSession.objects.select_for_update().filter(pk=session_pk, last_at__lt=since).first()
+    if held is not None:
+        _begin(held, DeletionReason.RETENTION, "", now=now)
+    return held is not None
+
+
+def _begin(session: AgentSession, reason: DeletionReason, name: str, *, now: datetime) -> None:
+    """Its row is locked, so whoever records into it is done, or sees the stone."""
     DeletedSession.objects.update_or_create(
         team=session.team,
         external_id=session.external_id,
@@ -81,18 +125,6 @@ def _begin(session: AgentSession, reason: DeletionReason, name: str, *, now: dat
         if run.job is not None:
             cancel_job(run.job, now=now)
         close_run(run.pk, RunState.CANCELLED, now=now)
-    if reason is DeletionReason.PERSON:
-        # The title is content, so the log names the session by its id.
-        audit.note(
-            session.team,
-            AuditAction.SESSION_DELETED,
-            by=by,
-            subject=session.external_id,
-            developer=session.developer,
-            calls=session.call_count,
-        )
-        key = f"{FINISH}:{session.pk}:{now.timestamp():.0f}"
-        post_job(FINISH, key=key, team=session.team, payload={"session": session.pk}, due_at=now + _SURE_AFTER)
 
 
 def remove_rows(session_pk: int, job: JobRun | None = None) -> None:
@@ -105,7 +137,7 @@ def remove_rows(session_pk: int, job: JobRun | None = None) -> None:
 
 
 def _remove_some(session_pk: int) -> bool:
-    """True when nothing is left. The row is locked first, as by whoever records: what is written meanwhile goes too."""
+    """True when nothing is left. The row is locked first, as by whoever records."""
     session = AgentSession.objects.select_for_update().filter(pk=session_pk).first()
     if session is None:
         return True

@@ -10,7 +10,7 @@ from django.utils import timezone
 from dashboard.jobs.run import JobRun
 from dashboard.models import AgentSession, Team, TeamPolicy
 from dashboard.policies.in_force import TeamSettings, find_policy
-from dashboard.retention.deletion import delete_expired
+from dashboard.retention.deletion import delete_expired, finish_begun
 from dashboard.retention.forgetting import find_wordy_sessions, forget_runs, forget_session, forget_shapes
 
 # So long a decision can be taken back before anything is lost by it.
@@ -20,6 +20,8 @@ _PAGE = 200
 
 def apply_retention(run: JobRun) -> None:
     now, done = timezone.now(), Counter[str]()
+    if begun_count := finish_begun(run):
+        done["sessions deleted"] += begun_count
     deciding = TeamPolicy.objects.exclude(content_days=None, metrics_days=None)
     for team in Team.objects.filter(pk__in=deciding.values("team")).order_by("pk"):
         policy = find_policy(team)
@@ -46,8 +48,7 @@ def _apply(run: JobRun, team: Team, policy: TeamSettings, done: "Counter[str]", 
 
     if since := policy.metrics_since(now):
         for session in _walk(find_expired_sessions(team, since)):
-            delete_expired(session, now=now)
-            step("sessions deleted", 1)
+            step("sessions deleted", delete_expired(session, since, now=now))
     if since := policy.content_since(now):
         for session in _walk(find_wordy_sessions(team, since)):
             step("sessions forgotten", forget_session(session, since, now=now))

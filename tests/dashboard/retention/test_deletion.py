@@ -10,7 +10,16 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from dashboard.accounts.refusals import Refused
+from dashboard.ingest import intake
 from dashboard.ingest.counting import hand_over
+from dashboard.ingest.deleted_sessions import leave_deleted
+from dashboard.ingest.drawn import draw_session
+from dashboard.ingest.intake import make_rules
+from dashboard.ingest.new_sessions import record_new, record_sharing
+from dashboard.ingest.observed import Piece, Prepared
+from dashboard.ingest.record import Source, TooBusy, record
+from dashboard.ingest.transcripts import prepare
 from dashboard.jobs.perform import perform_due
 from dashboard.models import (
     AgentSession,
@@ -26,8 +35,10 @@ from dashboard.models import (
     PromptShape,
     ResumedFile,
     RunState,
+    Team,
     User,
 )
+from dashboard.policies.in_force import find_policy
 from dashboard.retention import deletion
 from dashboard.retention.deletion import allow_again, delete_session
 from dashboard.retention.plan import FATES, Fate
@@ -134,6 +145,60 @@ def test_it_does_not_come_back_by_itself_until_it_is_allowed() -> None:
     assert list(AuditEvent.objects.order_by("id").values_list("action", "subject", "actor_name")) == [
         (action, talk.session_id, "olga") for action in told
     ]
+
+
+def test_it_is_not_allowed_again_while_it_is_still_being_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    origin, talk = make_origin(), make_talk(at=YESTERDAY)
+    send(origin, talk)
+    monkeypatch.setattr(deletion, "remove_rows", lambda _pk: None)
+    delete_session(AgentSession.objects.get(), by=None, now=timezone.now())
+    with pytest.raises(Refused, match="still being deleted"):
+        allow_again(origin.team, talk.session_id, by=User.objects.get(username="olga"))
+    assert DeletedSession.objects.exists()
+
+
+def test_nothing_is_recorded_into_a_session_that_is_being_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was not deleted when the batch was let in, and is half removed when the batch is written."""
+    origin, talk = make_origin(), make_talk(at=YESTERDAY)
+    send(origin, talk)
+    session = AgentSession.objects.get()
+
+    def ask_before_it_is_deleted(team: Team, prepared: Prepared) -> Prepared:
+        kept = leave_deleted(team, prepared)
+        delete_session(session, by=None, now=timezone.now())
+        return kept
+
+    monkeypatch.setattr(deletion, "remove_rows", deletion._remove_some)
+    monkeypatch.setattr(deletion, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(intake, "leave_deleted", ask_before_it_is_deleted)
+    before = session.entry_count
+    talk.ask("Still here?")
+    with pytest.raises(TooBusy):
+        send(origin, talk)
+    session.refresh_from_db()
+    assert session.entry_count == before
+    monkeypatch.undo()
+    send(origin, talk)
+    assert Drop.objects.get(reason="session was deleted").count == len(talk.lines)
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_a_session_that_was_removed_since_it_was_asked_for_is_not_made_again(*, is_alone: bool) -> None:
+    origin, talk = make_origin(), make_talk(at=YESTERDAY)
+    DeletedSession.objects.create(team=origin.team, external_id=talk.session_id, reason="person")
+    policy = find_policy(origin.team)
+    prepared = prepare(Piece(talk.data, "test", talk.session_id), make_rules(origin.team, policy))
+    source = Source(origin.team, None, "follow", policy.lines_policy)
+    (observed,) = prepared.sessions
+    if is_alone:
+        with pytest.raises(TooBusy):
+            record(source, observed)
+    else:
+        drawn = draw_session(observed, policy.lines_policy)
+        assert drawn is not None
+        assert record_new(source, [drawn]) == ([], [drawn])
+        assert record_sharing(source, drawn) is None
+    assert not AgentSession.objects.exists()
 
 
 def test_open_runs_are_cancelled_and_their_money_is_given_back() -> None:

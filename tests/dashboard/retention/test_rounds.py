@@ -1,12 +1,13 @@
 """Retention: words go when their time is over, sessions when theirs is, and neither comes back by being read again."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
+from dashboard.ingest.record import TooBusy
 from dashboard.jobs.perform import perform_due
 from dashboard.models import (
     AgentSession,
@@ -21,9 +22,10 @@ from dashboard.models import (
     User,
 )
 from dashboard.pages.session_download import _list_lines
-from dashboard.retention import forgetting
+from dashboard.retention import deletion, forgetting, rounds
 from dashboard.runs.basis import read_basis
 from dashboard.runs.choices import RunRefused
+from tests.dashboard.ingest.conversation import Conversation
 from tests.dashboard.retention.talks import NOW, WORD, find_word, furnish, make_origin, make_talk, send
 
 pytestmark = pytest.mark.django_db
@@ -161,6 +163,71 @@ def test_whole_sessions_go_and_come_back_only_when_they_go_on() -> None:
     send(origin, talk)
     assert AgentSession.objects.count() == 2
     assert not DeletedSession.objects.exists()
+
+
+def go_on(talk: Conversation) -> Conversation:
+    talk.now = NOW + timedelta(hours=1)
+    talk.ask("Once more.")
+    talk.answer("m9", read=30_000)
+    return talk
+
+
+def test_a_session_that_goes_on_while_others_are_deleted_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    origin, second = make_origin(metrics_days=30), make_talk("second", at=LONG_AGO)
+    send(origin, make_talk("first", at=LONG_AGO))
+    send(origin, second)
+    delete = deletion.delete_expired
+
+    def delete_while_the_second_goes_on(session: AgentSession, since: datetime, *, now: datetime) -> bool:
+        if session.external_id != second.session_id:
+            send(origin, go_on(second))
+        return delete(session, since, now=now)
+
+    monkeypatch.setattr(rounds, "delete_expired", delete_while_the_second_goes_on)
+    assert apply() == {"sessions deleted": 1}
+    left = AgentSession.objects.get()
+    assert (left.external_id, left.call_count) == (second.session_id, 3)
+    assert not DeletedSession.objects.filter(external_id=second.session_id).exists()
+
+
+def test_what_goes_on_while_its_rows_are_removed_is_taken_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    origin, talk = make_origin(metrics_days=30), make_talk(at=LONG_AGO)
+    send(origin, talk)
+    refused: list[str] = []
+    remove_some = deletion._remove_some
+
+    def remove_while_it_goes_on(session_pk: int) -> bool:
+        is_done = remove_some(session_pk)
+        if not refused:
+            assert not is_done
+            with pytest.raises(TooBusy) as caught:
+                send(origin, go_on(talk))
+            refused.append(str(caught.value))
+        return is_done
+
+    monkeypatch.setattr(deletion, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(deletion, "_remove_some", remove_while_it_goes_on)
+    assert apply() == {"sessions deleted": 1}
+    assert refused == [talk.session_id]
+    assert not AgentSession.objects.exists()
+    send(origin, talk)
+    assert AgentSession.objects.get().call_count == 3
+    assert apply("again") == {}
+    assert AgentSession.objects.get().call_count == 3
+
+
+def test_what_a_killed_round_began_is_finished_whatever_was_decided_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    origin, talk = make_origin(metrics_days=30), make_talk(at=LONG_AGO)
+    send(origin, talk)
+    monkeypatch.setattr(deletion, "remove_rows", lambda _pk: None)
+    apply()
+    monkeypatch.undo()
+    TeamPolicy.objects.update(metrics_days=None)
+    assert AgentSession.objects.exists()
+    assert apply("again") == {"sessions deleted": 1}
+    assert not AgentSession.objects.exists()
+    send(origin, go_on(talk))
+    assert AgentSession.objects.get().call_count == 3
 
 
 def test_a_new_decision_is_not_applied_within_its_first_hour() -> None:
