@@ -14,6 +14,7 @@ from email.utils import formatdate
 from functools import lru_cache
 from typing import Any
 
+from dashboard.ingest.otlp.statuses import write_status
 from dashboard.logs import current_request_id, mask_tokens
 
 Message = MutableMapping[str, Any]
@@ -30,6 +31,9 @@ BODY_LIMITS: Mapping[str, int] = {
     "/api/v1/ingest/lines": 64 * MIB,
     "/api/v1/ingest/items": 32 * MIB,
     "/upload/": 65 * MIB,
+    # As much as is unpacked of a compressed one: exporters do not send again what is too large.
+    "/v1/": 20 * MIB,
+    "/ingest/otlp/": 20 * MIB,
 }
 BODY_STALL_SECONDS = 30.0
 ALWAYS_ANSWERED = frozenset({"/health/live"})
@@ -38,6 +42,7 @@ SENDING_PATHS = ("/v1/", "/ingest/", "/api/v1/ingest/")
 # Open for as long as somebody looks at a page; they have a limit of their own.
 NOT_COUNTED = frozenset({"/live/stream"})
 MACHINE_PATHS = ("/api/", "/v1/", "/ingest/")
+OTLP_PATHS = ("/v1/", "/ingest/otlp/")
 PATH_SHOWN = 300
 
 log = logging.getLogger(__name__)
@@ -77,10 +82,9 @@ class Exchange:
         if self.status:
             self.refused = True
             return
-        machine = self.scope["path"].startswith(MACHINE_PATHS)
-        body = json.dumps({"detail": detail}).encode() if machine else f"{detail}\n".encode()
+        content_type, body = spell_refusal(self.scope, detail)
         headers = [
-            (b"content-type", b"application/json" if machine else b"text/plain; charset=utf-8"),
+            (b"content-type", content_type),
             (b"content-length", str(len(body)).encode()),
             (b"cache-control", b"no-store"),
         ]
@@ -205,6 +209,18 @@ def spell_date(seconds: int) -> bytes:
 
 def too_large(limit_bytes: int) -> str:
     return f"The request body is larger than {limit_bytes / MIB:g} MiB."
+
+
+def spell_refusal(scope: Scope, detail: str) -> tuple[bytes, bytes]:
+    """Content type and body, in the way of whoever asked."""
+    if scope["path"].startswith(OTLP_PATHS):
+        sent = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+        in_protobuf = b"protobuf" in sent.lower()
+        content_type = b"application/x-protobuf" if in_protobuf else b"application/json"
+        return content_type, write_status(detail, in_protobuf=in_protobuf)
+    if scope["path"].startswith(MACHINE_PATHS):
+        return b"application/json", json.dumps({"detail": detail}).encode()
+    return b"text/plain; charset=utf-8", f"{detail}\n".encode()
 
 
 def declared_length(scope: Scope) -> int:

@@ -20,7 +20,7 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 def holds_too_much(raw: bytes) -> bool:
     """A long text is usual and cheap to read; a million small values and a number of a million digits are neither."""
     return (len(raw) >= ENDLESS_BYTES and holds_endless_number(raw)) or (
-        len(raw) >= LONG_BYTES and _holds_many_values(raw)
+        len(raw) >= LONG_BYTES and holds_many_values(raw, MOST_VALUES)
     )
 
 
@@ -31,13 +31,14 @@ def holds_endless_number(data: bytes) -> bool:
     return any(_RUN.search(data, start, end) for start, end in _find_gaps(data) if end - start >= MOST_DIGITS)
 
 
-def _holds_many_values(raw: bytes) -> bool:
-    if _count_marks(raw, 0, len(raw)) <= MOST_VALUES:
+def holds_many_values(raw: bytes, most: int) -> bool:
+    """Whether there are more of them; commas and brackets in texts are none."""
+    if _count_marks(raw, 0, len(raw)) <= most:
         return False
     count = 0
     for start, end in _find_gaps(raw):
         count += _count_marks(raw, start, end)
-        if count > MOST_VALUES:
+        if count > most:
             return True
     return False
 

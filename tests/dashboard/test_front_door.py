@@ -133,6 +133,20 @@ def test_longest_prefix_decides_the_limit() -> None:
     run(walk())
 
 
+@pytest.mark.parametrize("path", ["/v1/logs", "/ingest/otlp/v1/logs"])
+def test_otlp_clients_are_refused_in_their_own_way(path: str) -> None:
+    async def walk() -> None:
+        told = "The request body is larger than 20 MiB."
+        length = {"Content-Length": str(20 * 1024 * 1024 + 1)}
+        spelt = await Client(path, headers=length | {"Content-Type": "application/json"}).ask(make_door())
+        assert (spelt.status, json.loads(spelt.body)) == (413, {"message": told})
+        packed = await Client(path, headers=length | {"Content-Type": "application/x-protobuf"}).ask(make_door())
+        assert (packed.status, packed.headers["content-type"]) == (413, "application/x-protobuf")
+        assert packed.body == b"\x12" + bytes([len(told)]) + told.encode()  # google.rpc.Status, its message alone
+
+    run(walk())
+
+
 def test_what_the_application_sends_after_a_refusal_is_dropped() -> None:
     async def stubborn(scope: Scope, receive: Receive, send: Send) -> None:
         while (await receive())["type"] != "http.disconnect":

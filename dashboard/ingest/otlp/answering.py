@@ -9,13 +9,13 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from dashboard.ingest.otlp.preparing import Form, Signal
+from dashboard.ingest.otlp.statuses import write_status
 
 _ANSWERS: Mapping[Signal, tuple[Any, str, str]] = {
     Signal.LOGS: (ExportLogsServiceResponse, "rejected_log_records", "rejectedLogRecords"),
     Signal.METRICS: (ExportMetricsServiceResponse, "rejected_data_points", "rejectedDataPoints"),
     Signal.TRACES: (ExportTraceServiceResponse, "rejected_spans", "rejectedSpans"),
 }
-_LENGTH_DELIMITED_2 = 0x12  # field 2 of google.rpc.Status: the message
 
 
 def write_success(signal: Signal, form: Form, *, rejected: int = 0, sentence: str = "") -> bytes:
@@ -33,16 +33,4 @@ def write_success(signal: Signal, form: Form, *, rejected: int = 0, sentence: st
 
 
 def write_refusal(form: Form, sentence: str) -> bytes:
-    """A google.rpc.Status with nothing but its message: HTTP has the code."""
-    if form is Form.JSON:
-        return json.dumps({"message": sentence}).encode()
-    text = sentence.encode()
-    return bytes((_LENGTH_DELIMITED_2, *_write_varint(len(text)))) + text
-
-
-def _write_varint(number: int) -> list[int]:
-    written = []
-    while number > 0x7F:
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    return [*written, number]
+    return write_status(sentence, in_protobuf=form is Form.PROTOBUF)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from compaction.transcripts.reader import load_json
 from compaction.transcripts.values import get_fields, get_items, get_text
-from dashboard.ingest.hostile_json import MOST_DIGITS, holds_endless_number
+from dashboard.ingest.hostile_json import LONG_BYTES, MOST_DIGITS, holds_endless_number, holds_many_values
 from dashboard.ingest.otlp.values import (
     DEEPEST_VALUE,
     Attributes,
@@ -24,11 +24,13 @@ from dashboard.ingest.otlp.values import (
     fit_text,
 )
 
+MOST_VALUES = 400_000  # some thousand events of twenty attributes, each of which is four of them
 NOT_JSON = "The body is not an OTLP export in JSON."
 _Fields = Mapping[str, object]
 _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2})*")
 _WHOLE_NUMBER = re.compile(r"-?\d{1,20}")
 _LEAST, _MOST = -(2**63), 2**64 - 1
+_OTHER_KINDS = ("gauge", "histogram", "exponentialHistogram", "summary")
 _DELTA = (1, "AGGREGATION_TEMPORALITY_DELTA")
 
 
@@ -46,6 +48,7 @@ def read_logs(data: bytes) -> Export[LogRecord]:
 def read_metrics(data: bytes) -> Export[Point]:
     export: Export[Point] = Export()
     for resource, _, metric in _walk(data, "resourceMetrics", "scopeMetrics", "metrics"):
+        export.other_count += sum(len(get_items(get_fields(metric, kind), "dataPoints")) for kind in _OTHER_KINDS)
         total = get_fields(metric, "sum")
         is_delta = total.get("aggregationTemporality") in _DELTA
         for point in _list_objects(total, "dataPoints"):
@@ -89,6 +92,8 @@ def _walk(data: bytes, resources: str, scopes: str, items: str) -> Iterator[tupl
 def _load(data: bytes) -> _Fields:
     if holds_endless_number(data):
         raise Undecodable(f"{NOT_JSON} A number in it has more than {MOST_DIGITS:,} digits.")
+    if len(data) >= LONG_BYTES and holds_many_values(data, MOST_VALUES):
+        raise Undecodable(f"The export holds more than {MOST_VALUES:,} values: send it in several parts.")
     try:
         root = load_json(data)
     except (ValueError, RecursionError) as error:

@@ -70,12 +70,14 @@ def _sort(export: Export[Item], read: Callable[[Item], Told | Dropped]) -> Prepa
         drawer.facts.update((fact.id, fact) for fact in told.facts)
         drawer.shapes.update((shape.digest, shape) for shape in told.shapes)
         redaction_count += told.redaction_count
+    if export.other_count:
+        drops[Dropped.UNKNOWN.value] += export.other_count
     if export.left_out:
         drops[TOO_MANY] += export.left_out
     prepared = Prepared(
         name=SOURCE,
         sessions=tuple(_observe(name, drawer) for name, drawer in drawers.items()),
-        line_count=len(export.items),
+        line_count=len(export.items) + export.other_count,
         drops=dict(drops),
         redactions={"prompt": redaction_count} if redaction_count else {},
     )

@@ -22,6 +22,7 @@ from dashboard.ingest.otlp.values import (
     fit_text,
 )
 
+_OTHER_KINDS = ("gauge", "histogram", "exponential_histogram", "summary")
 _SHORT = 1000
 NOT_PROTOBUF = "The body is not an OTLP export in protobuf."
 
@@ -45,6 +46,7 @@ def read_metrics(data: bytes) -> Export[Point]:
         resource = _read_attributes(of_resource.resource.attributes)
         for of_scope in of_resource.scope_metrics:
             for metric in of_scope.metrics:
+                export.other_count += sum(len(getattr(metric, kind).data_points) for kind in _OTHER_KINDS)
                 is_delta = metric.sum.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_DELTA
                 for point in metric.sum.data_points:
                     value = point.as_int if point.WhichOneof("value") == "as_int" else point.as_double

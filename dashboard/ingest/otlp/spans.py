@@ -17,6 +17,7 @@ _CLAUDE_CODE = "claude_code."
 _LLM_REQUEST = "claude_code.llm_request"
 # Operations that are one call of a model; others (agents, workflows) add up the calls below them.
 _CALLS = frozenset({None, "chat", "text_completion", "generate_content", "message", "messages"})
+_LONGEST_SECONDS = 86_400.0  # of one call; what claims more says nothing of when it ended
 _READ = (
     "gen_ai.usage.cache_read.input_tokens",
     "gen_ai.usage.cache_read_input_tokens",
@@ -116,8 +117,8 @@ def read_semantic_usage(told: Attributes) -> Usage | None:
 
 def _tell(span: Span, about: About, answer: Answer, times: _Times) -> Told:
     started_at, ended_at = times
-    if started_at is not None and ended_at is None and answer.duration_seconds:
-        ended_at = started_at + timedelta(seconds=answer.duration_seconds)
+    if started_at is not None and ended_at is None and 0 < (answer.duration_seconds or 0) < _LONGEST_SECONDS:
+        ended_at = started_at + timedelta(seconds=answer.duration_seconds or 0)
     # Named so that it stands behind the log event of the same call, which knows more.
     key = f"span:{span.trace_id}-{span.span_id}" if span.span_id else f"span:{answer.call_id}"
     return Told(about.session_id, (about.make_fact(LineKind.ANSWER, key, ended_at or started_at, answer=answer),))

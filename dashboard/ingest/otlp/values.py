@@ -59,10 +59,11 @@ class Span:
 
 @dataclass(slots=True)
 class Export(Generic[Item]):
-    """The items of one export; those beyond MOST_ITEMS are left out and counted."""
+    """The items of one export; those beyond MOST_ITEMS are left out and counted, those of other kinds counted alone."""
 
     items: list[Item] = field(default_factory=list)
     left_out: int = 0
+    other_count: int = 0
 
     def add(self, item: Item) -> None:
         if len(self.items) < MOST_ITEMS:

@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dashboard.ingest.hostile_json import LONG_BYTES
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp import json_form, protobuf_form
 from dashboard.ingest.otlp.answering import write_refusal, write_success
+from dashboard.ingest.otlp.json_form import MOST_VALUES
 from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export
 from dashboard.ingest.otlp.values import CUT_MARK, LONGEST_TEXT, MOST_ITEMS, Undecodable
+from tests.dashboard.ingest.conversation import START
 from tests.dashboard.ingest.otlp.exports import (
     RESOURCE,
     Json,
@@ -64,6 +67,35 @@ def test_points_are_the_same_from_json_and_protobuf() -> None:
     assert from_json == protobuf_form.read_metrics(to_protobuf(export))
     assert [each.value for each in from_json.items] == [0.5, 0.25]
     assert all(each.is_delta for each in from_json.items)
+
+
+@pytest.mark.parametrize("kind", ["gauge", "histogram", "exponentialHistogram", "summary"])
+def test_points_of_other_kinds_are_counted_and_not_refused(kind: str) -> None:
+    export = metrics("claude_code.token.usage", point(10, 5))
+    (metric,) = export["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]
+    times = {"startTimeUnixNano": "1", "timeUnixNano": "2"}
+    other = {"name": "http.client.duration", kind: {"dataPoints": [times, times]}}
+    export["resourceMetrics"][0]["scopeMetrics"][0]["metrics"] = [metric, other]
+    for form, body in ((Form.JSON, encode(export)), (Form.PROTOBUF, to_protobuf(export))):
+        found = prepare_export(body, Signal.METRICS, form, RULES)
+        assert (found.rejected, dict(found.prepared.drops)) == (0, {"event not known": 2})
+        assert (len(found.prepared.sessions), found.prepared.line_count) == (1, 3)
+
+
+def test_export_of_endless_small_values_is_refused_before_it_is_read() -> None:
+    many = b'{"resourceLogs":[' + b"1," * (MOST_VALUES + 1) + b"1]}"
+    padded = many + b" " * (LONG_BYTES - len(many))
+    with pytest.raises(Undecodable, match="several parts"):
+        prepare_export(padded, Signal.LOGS, Form.JSON, RULES)
+    told = encode(logs(call("req_1", 0, words="," * 2 * MOST_VALUES, more="[" * LONG_BYTES)))
+    assert len(prepare_export(told, Signal.LOGS, Form.JSON, RULES).prepared.sessions) == 1
+
+
+def test_span_that_claims_to_last_for_ages_is_taken() -> None:
+    told: Json = {"session.id": "s", "input_tokens": 3, "output_tokens": 5, "duration_ms": 2**53 - 1}
+    endless = span("claude_code.llm_request", 0, 0, **told) | {"endTimeUnixNano": "0"}
+    (session,) = prepare_export(encode(traces(endless)), Signal.TRACES, Form.JSON, RULES).prepared.sessions
+    assert session.lines[0].fact.at == START
 
 
 def test_spans_are_the_same_from_json_and_protobuf() -> None:

@@ -18,10 +18,12 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from dashboard.ingest.bodies import MIB
+from dashboard.ingest.endpoints.otlp import INFLATED_BYTES
 from dashboard.models import AgentSession, ApiCall, Scope, User
 from tests.builders import make_key, make_team
 from tests.dashboard.ingest.conversation import MODEL
-from tests.dashboard.ingest.otlp.exports import SESSION, Json, call, logs
+from tests.dashboard.ingest.otlp.exports import SESSION, Json, call, logs, to_protobuf
 
 RESOURCE = Resource({"service.name": "claude-code", "service.version": "2.1.325"})
 CALL: Json = {
@@ -106,3 +108,16 @@ def test_body_in_chunks_is_taken(server_url: str, headers: dict[str, str]) -> No
     assert (response.status, response.read()) == (200, b"{}")
     connection.close()
     assert ApiCall.objects.count() == 1
+
+
+def test_export_of_many_megabytes_is_taken_uncompressed(server_url: str, headers: dict[str, str]) -> None:
+    """As Claude Code sends it; what is refused as too large no exporter sends again."""
+    calls = [call(f"req_{number}", number, padding="x" * 1_000_000) for number in range(18)]
+    body = to_protobuf(logs(*calls))
+    assert 5 * MIB < len(body) < INFLATED_BYTES
+    connection = http.client.HTTPConnection(urlsplit(server_url).netloc, timeout=120)
+    connection.request("POST", "/v1/logs", body, headers | {"Content-Type": "application/x-protobuf"})
+    response = connection.getresponse()
+    assert (response.status, response.read()) == (200, b"")
+    connection.close()
+    assert ApiCall.objects.count() == 18
