@@ -10,6 +10,7 @@ from dashboard.client.hook_forwarder import EVENTS
 from dashboard.environment import is_loopback
 
 HOOK_TIMEOUT_SECONDS = 5
+STATUS_EVERY_SECONDS = 10
 
 
 def find_program() -> list[str]:
@@ -23,7 +24,12 @@ def list_wishes(url: str, key: str) -> Wanted:
     hook = {"type": "command", "command": shlex.join([*program, "hook"]), "timeout": HOOK_TIMEOUT_SECONDS}
     return Wanted(
         hooks={event: {"hooks": [hook]} for event in EVENTS},
-        status_line={"type": "command", "command": shlex.join([*program, "statusline"])},
+        status_line={
+            "type": "command",
+            "command": shlex.join([*program, "statusline"]),
+            # The client asks anew when something happens; a cache goes cold while nothing does.
+            "refreshInterval": STATUS_EVERY_SECONDS,
+        },
         variables={
             "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
             "OTEL_METRICS_EXPORTER": "otlp",
