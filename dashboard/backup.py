@@ -1,6 +1,7 @@
 """Writing the database to one file while it is in use, and putting such a file back."""
 
 import os
+import secrets
 import shutil
 import sqlite3
 import subprocess
@@ -11,11 +12,13 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from django.conf import settings
+from django.db import connection
 from django.db.backends.postgresql.client import DatabaseClient
 
 from dashboard.data_folder import hold_data_folder
 
 SIDE_FILES = ("-wal", "-shm")
+_LARGEST_NUMBER = 2**31 - 1  # that SQLite keeps for its users in a file's header
 
 
 class BackupFailed(Exception):
@@ -45,15 +48,16 @@ def restore_backup(file: Path) -> Path | None:
         raise BackupFailed(f"There is no file {file}.")
     if not _is_sqlite():
         arguments, _ = _postgresql_command("pg_restore")
-        connection = " ".join(arguments[1:-1])
+        where = " ".join(arguments[1:-1])
         raise BackupFailed(
             "PostgreSQL restores with its own tool, while Plimsoll is stopped: "
-            f"pg_restore --clean --if-exists --single-transaction {connection} -d {arguments[-1]} {file}"
+            f"pg_restore --clean --if-exists --single-transaction {where} -d {arguments[-1]} {file}"
         )
     database = _sqlite_path()
     with hold_data_folder(settings.DATA), _scratch_file(database.parent) as fresh:
         _copy_sqlite(file, fresh)
         _require_plimsoll(fresh, file)
+        _mark_restoration(fresh)
         _sync(fresh)
         kept = _set_aside(database) if database.exists() else None
         fresh.replace(database)
@@ -103,6 +107,21 @@ def _require_plimsoll(copy: Path, named: Path) -> None:
         tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not {"django_migrations", "dashboard_team"} <= tables:
         raise BackupFailed(f"{named} is a database, but not one of Plimsoll.")
+
+
+def _mark_restoration(copy: Path) -> None:
+    """What machines sent since the backup was made is missing: by another number they notice, and send it again."""
+    with closing(sqlite3.connect(copy)) as database:
+        database.execute(f"PRAGMA user_version = {secrets.randbelow(_LARGEST_NUMBER) + 1}")
+
+
+def find_restoration() -> int:
+    """Which restored backup this database is; 0 for none, and for what other tools put back."""
+    if not _is_sqlite():
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA user_version")
+        return int(cursor.fetchone()[0])
 
 
 def _set_aside(database: Path) -> Path:

@@ -10,6 +10,7 @@ from dashboard.api.ingest import Name
 from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import Problem
+from dashboard.backup import find_restoration
 from dashboard.ingest.bodies import BodyRefused, unpack_body
 from dashboard.ingest.intake import Origin, make_rules, store_together
 from dashboard.ingest.pushed_lines import FORMAT, JSON, MSGPACK, PushUnreadable, read_push, settle_push
@@ -19,6 +20,10 @@ from dashboard.policies.in_force import find_policy
 router = Router(tags=["ingest"])
 
 SOURCE = "push"
+STORE = (
+    "Another value: another database, which has none of what was sent before; where only what follows a slash is "
+    "another, a backup of the same, which has what was sent before it was made."
+)
 _BATCH = {
     "requestBody": {
         "required": True,
@@ -43,7 +48,7 @@ class PushRules(Schema):
     format: int = FORMAT
     team: str
     developer: str = Field(description="Whose sessions they become: the key's person.")
-    store: str = Field(description="Another value: another database, which has none of what was sent before.")
+    store: str = Field(description=STORE)
     version: int = Field(description="Of the team's policy. When an answer tells another, ask again.")
     keeps_content: bool = Field(description="Whether the team stores content. If not, none need leave the machine.")
     content_since: datetime | None = Field(description="Older words are not kept, and need not leave either.")
@@ -57,6 +62,7 @@ class PushTaken(Schema):
     lines: int
     new_lines: int
     version: int
+    store: str = Field(description="When it is another than the rules told, ask again.")
 
 
 @router.get("/ingest/lines", response={200: PushRules, 403: Problem, 404: Problem, 422: Problem, 503: Problem})
@@ -78,7 +84,8 @@ def read_push_rules(request: ApiRequest, place: Query[PushPlace]) -> PushRules |
 
 
 def _name_store(team: Team) -> str:
-    return f"{team.pk}-{team.created_at.isoformat()}"
+    restoration = find_restoration()
+    return f"{team.pk}-{team.created_at.isoformat()}" + (f"/{restoration}" if restoration else "")
 
 
 @router.post(
@@ -106,7 +113,9 @@ def send_lines(request: ApiRequest, place: Query[PushPlace]) -> PushTaken | Stat
         return Status(422, {"detail": str(refusal)})
     policy = find_policy(origin.team)
     taken = store_together(origin, settle_push(push, make_rules(origin.team, policy)), policy)
-    return PushTaken(lines=taken.line_count, new_lines=taken.new_line_count, version=policy.version)
+    return PushTaken(
+        lines=taken.line_count, new_lines=taken.new_line_count, version=policy.version, store=_name_store(origin.team)
+    )
 
 
 def _read_body(request: ApiRequest) -> bytes:

@@ -52,6 +52,12 @@ class GrowingFiles:
             return None
         return self._found[path], self._known.get(path, NOT_KNOWN)
 
+    def forget_known(self) -> None:
+        """Everything is read again, from the beginning."""
+        self._known.clear()
+        self._looked_at.clear()
+        self._walk()
+
     def note_read(self, path: str, known: KnownFile, *, has_more: bool, is_young: bool) -> None:
         """One look is over; where more is there the file stays on the list."""
         self._known[path] = known

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LARGEST_WAITING_BYTES = 64 * 1024 * 1024  # then reading waits: the transcripts themselves are kept by their client
+LARGEST_REFUSED_BYTES = 64 * 1024 * 1024  # then the oldest go: they can be read and sent again with --again
 _PLACE_COLUMNS = tuple(field.name for field in fields(Place))
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS place (path BLOB PRIMARY KEY, is_read INTEGER, {", ".join(_PLACE_COLUMNS)}) WITHOUT ROWID;
@@ -24,6 +25,13 @@ CREATE TABLE IF NOT EXISTS batch (
     id INTEGER PRIMARY KEY AUTOINCREMENT, body BLOB NOT NULL, lines INTEGER NOT NULL, refusal TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE IF NOT EXISTS target (store TEXT NOT NULL);
+"""
+_REMOVE_OLD_REFUSED = """
+DELETE FROM batch WHERE id IN (
+    SELECT id FROM (
+        SELECT id, sum(length(body)) OVER (ORDER BY id DESC) AS bytes_since FROM batch WHERE refusal <> ''
+    ) WHERE bytes_since > ?
+) RETURNING lines
 """
 
 
@@ -53,6 +61,11 @@ class Backlog:
         return self.size_bytes >= LARGEST_WAITING_BYTES
 
 
+def _name_team(store: str) -> str:
+    """What follows the slash names the backup that a team's database was put back from."""
+    return store.partition("/")[0]
+
+
 class Outbox:
     def __init__(self, path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # before SQLite makes it for everybody
@@ -67,13 +80,15 @@ class Outbox:
         self._connection.close()
 
     def aim_at(self, store: str) -> None:
-        """For another database than before everything is read again; what waits was meant for the other one."""
+        """For another database than before everything is read again. What waits was meant for the other one, and is
+        kept where that one went back to a backup: the transcripts it was read from may be gone."""
         known = self._connection.execute("SELECT store FROM target").fetchone()
         if known is not None and known[0] == store:
             return
         with self._together():
             self._connection.execute("DELETE FROM place")
-            self._connection.execute("DELETE FROM batch")
+            if known is not None and _name_team(known[0]) != _name_team(store):
+                self._connection.execute("DELETE FROM batch")
             self._connection.execute("DELETE FROM target")
             self._connection.execute("INSERT INTO target VALUES (?)", (store,))
 
@@ -109,18 +124,23 @@ class Outbox:
             self.remove(waiting)
             self._connection.executemany("INSERT INTO batch (body, lines) VALUES (?, ?)", parts)
 
-    def set_aside(self, waiting: Waiting, reason: str) -> None:
-        """Refused for good, and kept: a newer server, or a newer program here, may know what to do with it."""
-        self._connection.execute("UPDATE batch SET refusal = ? WHERE id = ?", (reason, waiting.number))
+    def set_aside(self, waiting: Waiting, reason: str) -> int:
+        """Refused for good, and kept: a newer server, or a newer program here, may know what to do with it. The lines
+        of older ones that had to go for it."""
+        with self._together():
+            self._connection.execute("UPDATE batch SET refusal = ? WHERE id = ?", (reason, waiting.number))
+            gone = self._connection.execute(_REMOVE_OLD_REFUSED, (LARGEST_REFUSED_BYTES,)).fetchall()
+        return sum(line_count for (line_count,) in gone)
 
     def try_again(self) -> None:
         """What was refused once, once more."""
         self._connection.execute("UPDATE batch SET refusal = ''")
 
     def measure(self) -> Backlog:
-        counts = "count(*), coalesce(sum(length(body)), 0), coalesce(sum(refusal <> ''), 0)"
-        count, size_bytes, refused = self._connection.execute(f"SELECT {counts} FROM batch").fetchone()  # noqa: S608
-        return Backlog(count - refused, size_bytes, refused)
+        """`size_bytes` of what waits: what was refused must not keep anything else from being read."""
+        counts = "coalesce(sum(refusal = ''), 0), coalesce(sum(length(body) * (refusal = '')), 0), count(*)"
+        count, size_bytes, both = self._connection.execute(f"SELECT {counts} FROM batch").fetchone()  # noqa: S608
+        return Backlog(count, size_bytes, both - count)
 
     @contextmanager
     def _together(self) -> "Iterator[None]":

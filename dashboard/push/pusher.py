@@ -104,7 +104,7 @@ class Pusher:
 
     def _send(self, waiting: Waiting) -> None:
         try:
-            version = self._server.send(waiting.body)
+            receipt = self._server.send(waiting.body)
         except Away as error:
             self._put_off(error)
             return
@@ -113,7 +113,7 @@ class Pusher:
             return
         except BatchRefused as error:
             self._tell(f"The server refused {waiting.line_count:,} lines: {error} They are kept; the rest goes on.")
-            self._outbox.set_aside(waiting, str(error))
+            self._set_aside(waiting, str(error))
             return
         self._outbox.remove(waiting)
         if self._failure_count:
@@ -122,21 +122,32 @@ class Pusher:
         self.tally.sent_lines += waiting.line_count
         self.tally.sent_bytes += len(waiting.body)
         self.tally.batches += 1
-        if version != self._told.version:
+        if not receipt.is_of(self._told):
             self._learn_rules()
 
     def _learn_rules(self) -> None:
-        """The team decided something else about what is kept."""
+        """The team decided something else about what is kept, or its database went back to a backup."""
         try:
-            self._told = self._server.ask_rules()
+            told = self._server.ask_rules()
         except Away:
             return  # the next answer says again that they are old
+        if told.store != self._told.store:
+            self._tell(f"{self._server.url} has another database than before: everything is sent to it once more.")
+            self._outbox.aim_at(told.store)
+            self._files.forget_known()
+        self._told = told
+
+    def _set_aside(self, waiting: Waiting, reason: str) -> None:
+        if gone_count := self._outbox.set_aside(waiting, reason):
+            self._tell(
+                f"Too much was refused to keep it all: {gone_count:,} lines are kept no more. --again reads them."
+            )
 
     def _cut(self, waiting: Waiting) -> None:
         parts = cut_push(read_push(gzip.decompress(waiting.body)))
         if not parts:
             self._tell("The server takes no line as large as one that waits. It is kept; the rest goes on.")
-            self._outbox.set_aside(waiting, "too large")
+            self._set_aside(waiting, "too large")
             return
         self._outbox.replace(waiting, [(_pack(part), part.line_count) for part in parts])
 

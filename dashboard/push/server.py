@@ -49,6 +49,17 @@ class TeamRules:
     rules: Rules
 
 
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A batch was taken, by these rules, into this database; older servers do not name it."""
+
+    version: int
+    store: str | None
+
+    def is_of(self, told: TeamRules) -> bool:
+        return self.version == told.version and self.store in (None, told.store)
+
+
 class Server:
     def __init__(
         self,
@@ -83,8 +94,8 @@ class Server:
         told = _read_rules(response, self.url)
         return replace(told, rules=replace(told.rules, keeps_content=False)) if self._is_metrics_only else told
 
-    def send(self, body: bytes) -> int:
-        """The version of the team's rules; everything is committed. Raises Away, WrongSetup, TooLarge, BatchRefused."""
+    def send(self, body: bytes) -> Receipt:
+        """Everything is committed. Raises Away, WrongSetup, TooLarge, BatchRefused."""
         headers = {"Content-Type": MSGPACK, "Content-Encoding": "gzip"}
         response = self._ask("POST", content=body, headers=headers)
         if response.status_code == 413:
@@ -92,10 +103,11 @@ class Server:
         if response.status_code in (400, 415, 422):
             raise BatchRefused(_read_sentence(response) or f"HTTP {response.status_code}")
         self._check(response)
-        version = _read_json(response).get("version")
+        told = _read_json(response)
+        version, store = told.get("version"), told.get("store")
         if not isinstance(version, int):
             raise Away("the answer is not Plimsoll's")  # a page of something in between, which acknowledges nothing
-        return version
+        return Receipt(version, store if isinstance(store, str) else None)
 
     def _ask(self, method: str, **options: Any) -> httpx2.Response:
         try:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from django.db import connection
 
+from dashboard.backup import find_restoration
 from dashboard.data_folder import hold_data_folder
 from tests.dashboard.running import run_plimsoll, wait_until
 from tests.services import find_postgresql, started_postgresql
@@ -91,6 +93,33 @@ def test_backup_under_a_writer_is_one_moment_and_restores_to_it(home: Path) -> N
     assert stat.S_IMODE(database(home).stat().st_mode) == 0o600
     assert not list((home / "data").glob(".plimsoll-*"))
     assert not list(home.glob(".plimsoll-*"))
+
+
+def test_every_restoration_makes_another_database_of_the_same_rows(home: Path) -> None:
+    """Machines that sent lines since the backup notice by it, and send them again."""
+    numbers = [read_restoration(database(home))]
+    assert run_plimsoll(home, "backup", "copy").returncode == 0
+    for _ in range(2):
+        assert run_plimsoll(home, "restore", "copy").returncode == 0
+        numbers.append(read_restoration(database(home)))
+    assert numbers[0] == 0
+    assert len(set(numbers)) == 3
+    assert read_restoration(home / "copy") == 0
+
+
+@pytest.mark.django_db
+def test_restoration_is_read_from_the_database_in_use() -> None:
+    assert find_restoration() == 0
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA user_version = 4711")  # undone with the transaction of this test
+        assert find_restoration() == 4711
+
+
+def read_restoration(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as opened:
+        number: int = opened.execute("PRAGMA user_version").fetchone()[0]
+    return number
 
 
 def test_existing_file_is_replaced_only_when_told(home: Path) -> None:

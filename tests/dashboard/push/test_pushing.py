@@ -18,6 +18,8 @@ from dashboard.ingest.pushed_lines import NOT_A_LINE, read_push
 from dashboard.ingest.segments import read_segment_lines
 from dashboard.ingest.transcripts import name_session
 from dashboard.models import AgentSession, Drop, EntrySegment, Scope, Team, TeamPolicy, User
+from dashboard.push import outbox
+from dashboard.push.outbox import Backlog
 from dashboard.push.server import WrongSetup
 from tests.builders import make_key, make_team
 from tests.dashboard.ingest.conversation import Conversation, make_agent, make_conversation
@@ -291,6 +293,90 @@ def test_another_database_gets_everything(key: str, tmp_path: Path) -> None:
     machine.restart()
     machine.push()
     assert AgentSession.objects.count() == 1
+
+
+def test_server_that_went_back_to_a_backup_is_sent_what_it_lost(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, key)
+    machine.write(make_conversation("first"))
+    machine.push()
+    machine.write(make_conversation("second"))
+    machine.push()
+    AgentSession.objects.filter(external_id=make_conversation("second").session_id).delete()
+    monkeypatch.setattr("dashboard.api.pushed_lines.find_restoration", lambda: 4711)
+    machine.push()
+    assert AgentSession.objects.count() == 1  # nothing new, so nobody asked yet
+    machine.write(make_conversation("third"))
+    machine.push()
+    assert AgentSession.objects.count() == 3
+    assert len(machine.wire.bodies) == 4
+    assert "another database" in machine.told[0]
+    machine.restart()
+    machine.push()
+    assert len(machine.wire.bodies) == 4
+
+
+def test_what_waits_is_kept_for_a_server_that_went_back_to_a_backup(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, key)
+    path = machine.write(make_conversation())
+    machine.wire.refuse = _drop_connection
+    machine.push(steps=3)
+    path.unlink()
+    machine.wire.refuse = let_pass
+    monkeypatch.setattr("dashboard.api.pushed_lines.find_restoration", lambda: 4711)
+    machine.restart()
+    machine.push()
+    assert AgentSession.objects.get().call_count == 5
+
+
+def test_what_waits_is_not_sent_to_another_team(key: str, tmp_path: Path) -> None:
+    machine = Machine(tmp_path, key)
+    path = machine.write(make_conversation())
+    machine.wire.refuse = _drop_connection
+    machine.push(steps=3)
+    path.unlink()
+    machine.wire.refuse = let_pass
+    Team.objects.update(created_at="2020-01-01T00:00:00Z")
+    machine.restart()
+    machine.push()
+    assert not AgentSession.objects.exists()
+
+
+def test_refused_batches_do_not_keep_others_from_being_read(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "LARGEST_WAITING_BYTES", 1)
+    machine = Machine(tmp_path, key)
+    machine.write(make_conversation("first"))
+    machine.wire.refuse = answer_with(422, json={"detail": "The batch has format 1."})
+    machine.push()
+    machine.wire.refuse = let_pass
+    machine.write(make_conversation("second"))
+    machine.push()
+    assert AgentSession.objects.get().external_id == make_conversation("second").session_id
+    assert machine.pusher.backlog == Backlog(batch_count=0, size_bytes=0, refused_count=1)
+
+
+def test_oldest_refused_batches_go_when_they_are_too_large_together(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, key)
+    machine.wire.refuse = answer_with(422, json={"detail": "The batch has format 1."})
+    machine.write(make_conversation("first"))
+    machine.push()
+    size_bytes = sum(size for (size,) in machine.outbox._connection.execute("SELECT length(body) FROM batch"))
+    monkeypatch.setattr(outbox, "LARGEST_REFUSED_BYTES", int(size_bytes * 1.5))
+    machine.write(make_conversation("second"))
+    machine.push()
+    assert machine.pusher.backlog.refused_count == 1
+    assert f"{len(make_conversation('first').lines)} lines are kept no more" in machine.told[-1]
+    machine.wire.refuse = let_pass
+    machine.outbox.try_again()
+    machine.push()
+    assert AgentSession.objects.get().external_id == make_conversation("second").session_id
 
 
 def test_last_line_without_an_ending_is_sent_once_it_is_quiet(key: str, tmp_path: Path) -> None:
