@@ -78,6 +78,11 @@ def read_receipt(folder: str, path: Path) -> Receipt:
     return found if isinstance(found, dict) else {}
 
 
+def has_receipts(folder: str) -> bool:
+    """Whether any settings file still has something of ours."""
+    return any(Path(path).is_file() for path in read_json(name_file(folder, RECEIPTS)))
+
+
 def keep_receipt(folder: str, path: Path, receipt: Receipt | None) -> None:
     """None: forget it."""
     receipts = read_json(name_file(folder, RECEIPTS))

@@ -15,6 +15,7 @@ from dashboard.client.client_folder import CONNECTION, find_folder, make_folder,
 from dashboard.client.client_settings import Settings, UnusableSettings, merge_settings, undo_settings
 from dashboard.client.client_settings_file import (
     find_client_home,
+    has_receipts,
     keep_receipt,
     read_receipt,
     read_settings,
@@ -104,7 +105,8 @@ class Command(PlainCommand):
         if receipt.get("made_file") and not after:
             path.unlink(missing_ok=True)
         keep_receipt(folder, path, None)
-        Path(name_file(folder, CONNECTION)).unlink(missing_ok=True)
+        if not has_receipts(folder):
+            Path(name_file(folder, CONNECTION)).unlink(missing_ok=True)
 
     def _replace(self, path: Path, text: str, before: Settings, after: Settings, *, secret: str) -> None:
         if after == before and list(after) == list(before):

@@ -153,6 +153,25 @@ def test_command_writes_shows_and_undoes(home: Path) -> None:
     assert not (home / "client" / "connection.json").exists()
 
 
+def test_connection_stays_while_another_settings_file_uses_it(home: Path) -> None:
+    own = {"PLIMSOLL_CLIENT_FOLDER": str(home / "shared"), "CLAUDE_CONFIG_DIR": str(home / "work")}
+    other = home / "private" / "settings.json"
+    for more in ([], ["--settings", str(other)]):
+        done = run_plimsoll(home, "connect", "claude-code", "--write", *more, **own)
+        assert done.returncode == 0, done.stderr
+    connection = home / "shared" / "connection.json"
+    assert run_plimsoll(home, "connect", "claude-code", "--undo", **own).returncode == 0
+    assert connection.exists()
+    assert "statusLine" in json.loads(other.read_text())
+    assert run_plimsoll(home, "connect", "claude-code", "--undo", "--settings", str(other), **own).returncode == 0
+    assert not connection.exists()
+
+
+def test_status_line_is_asked_for_while_nothing_happens() -> None:
+    """Else a countdown would stand still; the client takes seconds, one at the least."""
+    assert WANTED.status_line["refreshInterval"] == 10
+
+
 def test_command_refuses_what_it_must_not_do(home: Path) -> None:
     own = {"PLIMSOLL_CLIENT_FOLDER": str(home / "client"), "CLAUDE_CONFIG_DIR": str(home / "mine")}
     project = home / "project" / ".claude" / "settings.json"

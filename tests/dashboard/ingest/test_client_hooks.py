@@ -2,7 +2,10 @@
 
 import gzip
 import json
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from django.test import Client
@@ -25,6 +28,7 @@ from tests.dashboard.ingest.database_state import read_state
 HOOKS, STATUS, TRANSCRIPTS = "/api/v1/ingest/hooks", "/api/v1/ingest/status", "/api/v1/ingest/transcripts"
 RULES = Rules(keeps_content=True, digest_key=b"k")
 SESSION = make_conversation().session_id
+DOCUMENT = Path(__file__).parents[3] / "docs" / "claude-code.md"
 
 
 @pytest.fixture
@@ -54,6 +58,31 @@ def send(client: Client, url: str, headers: dict[str, str], *objects: object) ->
     body = "\n".join(json.dumps(each) for each in objects)
     answer = client.post(url, body, content_type="application/x-ndjson", headers=headers)
     assert (answer.status_code, answer.content) == (204, b"")
+
+
+def test_hooks_over_http_as_the_documentation_sets_them(client: Client, headers: dict[str, str]) -> None:
+    """As the client sends them: the event's own JSON, the key from its environment, no name and time of ours."""
+    snippet = re.search(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert snippet is not None
+    told = json.loads(snippet[1])["hooks"]
+    assert set(told) == EVENTS - {"SessionStart"}  # which the client sends to commands alone
+    key = headers["Authorization"].removeprefix("Bearer ")
+    for event, ((entry,),) in ((event, [entry["hooks"] for entry in entries]) for event, entries in told.items()):
+        assert entry["type"] == "http"
+        assert entry["allowedEnvVars"] == ["PLIMSOLL_KEY"]
+        sent = {name: value.replace("$PLIMSOLL_KEY", key) for name, value in entry["headers"].items()}
+        body = {
+            "session_id": SESSION,
+            "hook_event_name": event,
+            "cwd": "/home/ann",
+            "prompt_id": "p",
+            "trigger": "auto",
+        }
+        path = urlsplit(entry["url"]).path
+        answer = client.post(path, body, content_type="application/json", headers=sent)
+        assert (answer.status_code, answer.content) == (204, b"")
+    assert AgentSession.objects.get().sources == ["hooks"]
+    assert not Drop.objects.exists()
 
 
 def send_talk(client: Client, headers: dict[str, str], talk: Conversation) -> None:
