@@ -77,9 +77,32 @@ class KeyQuotas:
             if is_due:
                 account.shared_at = time.monotonic()
         if is_due:
-            _share(key.pk, account, now=now)
+            self._share(key.pk, account, now=now)
         if refusal is not None:
             raise refusal
+
+    def _share(self, key_pk: int, account: Account, *, now: datetime) -> None:
+        """What is counted of the last seconds is lost with a process that dies, or when the database cannot be written:
+        figures for people, and a quota that is a little too generous. The database is not waited for with the lock."""
+        hour_at = now.replace(minute=0, second=0, microsecond=0)
+        with self._lock:
+            requests, size, refused = account.request_count, account.byte_count, account.refused_count
+            account.request_count = account.byte_count = account.refused_count = 0
+        try:
+            with transaction.atomic():
+                row, _ = KeyHour.objects.get_or_create(key_id=key_pk, hour_at=hour_at)
+                KeyHour.objects.filter(pk=row.pk).update(
+                    request_count=F("request_count") + requests,
+                    byte_count=F("byte_count") + size,
+                    refused_count=F("refused_count") + refused,
+                )
+        except (DatabaseError, InterfaceError):
+            return
+        with self._lock:
+            before = account.known if account.hour_at == hour_at else (row.request_count, row.byte_count)
+            account.requests.left -= row.request_count - before[0]
+            account.bytes.left -= row.byte_count - before[1]
+            account.hour_at, account.known = hour_at, (row.request_count + requests, row.byte_count + size)
 
     def _find(self, key_pk: int, limits: tuple[int, int]) -> Account:
         account = self._accounts.get(key_pk)
@@ -118,25 +141,3 @@ def _take(account: Account, size_bytes: int) -> QuotaExceeded | None:
     account.request_count += 1
     account.byte_count += size_bytes
     return None
-
-
-def _share(key_pk: int, account: Account, *, now: datetime) -> None:
-    """What is counted of the last seconds is lost with a process that dies, or when the database cannot be written:
-    figures for people, and a quota that is a little too generous."""
-    hour_at = now.replace(minute=0, second=0, microsecond=0)
-    requests, size, refused = account.request_count, account.byte_count, account.refused_count
-    account.request_count = account.byte_count = account.refused_count = 0
-    try:
-        with transaction.atomic():
-            row, _ = KeyHour.objects.get_or_create(key_id=key_pk, hour_at=hour_at)
-            KeyHour.objects.filter(pk=row.pk).update(
-                request_count=F("request_count") + requests,
-                byte_count=F("byte_count") + size,
-                refused_count=F("refused_count") + refused,
-            )
-    except (DatabaseError, InterfaceError):
-        return
-    before = account.known if account.hour_at == hour_at else (row.request_count, row.byte_count)
-    account.requests.left -= row.request_count - before[0]
-    account.bytes.left -= row.byte_count - before[1]
-    account.hour_at, account.known = hour_at, (row.request_count + requests, row.byte_count + size)

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from dashboard.accounts import key_quotas
-from dashboard.accounts.key_quotas import KeyQuotas, QuotaExceeded
+from dashboard.accounts.key_quotas import Account, KeyQuotas, QuotaExceeded
 from dashboard.models import ApiKey, AuditAction, AuditEvent, KeyHour, Scope, User
 from tests.builders import make_key, make_team, make_user
 
@@ -80,6 +80,28 @@ def test_processes_share_one_limit(clock: Clock, key: tuple[ApiKey, str]) -> Non
     within_one_share = 600 * 2 * 5 / 60
     assert 600 + 600 - within_one_share <= taken <= 600 + 600 + 2 * within_one_share
     assert abs(KeyHour.objects.get().request_count - taken) <= 2 * within_one_share
+
+
+def test_counters_change_under_the_lock_alone(clock: Clock, key: tuple[ApiKey, str]) -> None:
+    """What another thread counts between being read and being set to nothing would be lost."""
+    row, quotas = key[0], KeyQuotas()
+    held: list[bool] = []
+
+    class WatchedAccount(Account):
+        def __setattr__(self, name: str, value: object) -> None:
+            if "requests" in vars(self):  # after it was made
+                held.append(quotas._lock.locked())
+            super().__setattr__(name, value)
+
+    quotas.take(row, 1, now=timezone.now())
+    ordinary = quotas._accounts[row.pk]
+    quotas._accounts[row.pk] = WatchedAccount(**vars(ordinary))
+    held.clear()
+    clock.now += 6
+    quotas.take(row, 1, now=timezone.now())
+    assert held
+    assert all(held)
+    assert KeyHour.objects.get().request_count == 2
 
 
 def test_each_endpoint_refuses_in_its_own_words(clock: Clock, key: tuple[ApiKey, str], client: Client) -> None:
