@@ -45,7 +45,7 @@ lock: $(UV) ## write the lock files anew from pyproject.toml (UPGRADE=1: newest 
 	$(COMPILE) $(if $(UPGRADE),--upgrade) pyproject.toml --group build --group dev -c requirements.lock -o tests/requirements.lock
 
 clean: ## remove .venv, caches and build output
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/browser/node_modules tests/dashboard/proxy/typescript/node_modules
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/browser/node_modules tests/dashboard/proxy/typescript/node_modules tests/dashboard/ingest/otlp/javascript/node_modules
 	find dashboard tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(UV):

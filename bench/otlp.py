@@ -2,6 +2,8 @@
 
 Run: python -m bench.otlp --phoenix PROGRAM [--spans 20000] [--phoenix-spans 1000]. PROGRAM is `phoenix` of an
 environment of its own (uv pip install arize-phoenix==20.26.1); without it only Plimsoll is measured.
+Each round twice: sessions that nobody knows, whole in one export, as a collector may send them; and sessions that
+grow by a few spans with every export, as agents at work send them.
 Not equal work: Phoenix keeps whole spans and adds up traces; Plimsoll keeps calls, judges the cache and draws gauges.
 """
 
@@ -29,6 +31,8 @@ from tests.services import free_port
 CHECKOUT = Path(__file__).resolve().parents[1]
 GOAL_TIMES, FLOOR_TIMES = 100, 50
 SPANS_PER_SESSION, SESSIONS_PER_EXPORT, CONNECTIONS = 50, 10, 2
+SPANS_PER_GROWTH = 5  # of one session in one export
+NEW, GROWING = "new", "growing"
 START_SECONDS, PATIENCE_SECONDS = 240, 600
 FIRST_AT = 1_790_000_000
 DROPPED = ("PYTHONDONTWRITEBYTECODE", "DATABASE_URL", "PYTHONPATH")
@@ -47,6 +51,7 @@ print(create_key(team, owner, name="bench", scopes=[Scope.INGEST], expires_at=No
 @dataclass(frozen=True)
 class Result:
     name: str
+    sessions: str
     spans: int
     accepted_seconds: float
     queryable_seconds: float
@@ -57,8 +62,8 @@ class Result:
 
     def describe(self) -> str:
         return (
-            f"{self.name:<10}{self.spans:>8,} spans  accepted {self.spans / self.accepted_seconds:>9,.0f}/s"
-            f"  queryable {self.rate:>9,.1f}/s"
+            f"{self.name:<10}{self.sessions:<9}{self.spans:>8,} spans"
+            f"  accepted {self.spans / self.accepted_seconds:>9,.0f}/s  queryable {self.rate:>9,.1f}/s"
         )
 
 
@@ -79,17 +84,27 @@ class Peer:
 def write_exports(spans: int, run: int) -> list[bytes]:
     """Each export has the calls of a few sessions, as a collector batches them."""
     sessions = max(1, spans // SPANS_PER_SESSION)
-    return [
-        _write_export(range(first, min(first + SESSIONS_PER_EXPORT, sessions)), run)
-        for first in range(0, sessions, SESSIONS_PER_EXPORT)
-    ]
+    return [_write_export(some, range(SPANS_PER_SESSION), run) for some in _list_groups(sessions)]
 
 
-def _write_export(sessions: range, run: int) -> bytes:
+def write_growth(spans: int, run: int) -> tuple[list[bytes], list[bytes]]:
+    """Exports that begin sessions, and those by which they grow; the same spans as `write_exports`."""
+    groups = list(_list_groups(max(1, spans // SPANS_PER_SESSION)))
+    steps = [range(first, first + SPANS_PER_GROWTH) for first in range(0, SPANS_PER_SESSION, SPANS_PER_GROWTH)]
+    first, *others = [[_write_export(group, numbers, run) for group in groups] for numbers in steps]
+    return first, [export for exports in others for export in exports]
+
+
+def _list_groups(sessions: int) -> Iterator[range]:
+    for first in range(0, sessions, SESSIONS_PER_EXPORT):
+        yield range(first, min(first + SESSIONS_PER_EXPORT, sessions))
+
+
+def _write_export(sessions: range, numbers: range, run: int) -> bytes:
     export = ExportTraceServiceRequest()
     scope = export.resource_spans.add().scope_spans.add()
     for session in sessions:
-        for number in range(SPANS_PER_SESSION):
+        for number in numbers:
             span = scope.spans.add(name="chat", kind=3)
             span.trace_id = (run << 64 | session + 1).to_bytes(16, "big")
             root = (run << 40) + session * SPANS_PER_SESSION + 1
@@ -126,7 +141,19 @@ def _list_attributes(session: int, number: int, run: int) -> Iterator[tuple[str,
     yield "session.id", f"bench-{run}-{session}"
 
 
-def measure(peer: Peer, exports: Sequence[bytes], spans: int) -> Result:
+def measure_new(peer: Peer, spans: int, run: int) -> Result:
+    return measure(peer, write_exports(spans, run), spans, NEW)
+
+
+def measure_growing(peer: Peer, spans: int, run: int) -> Result:
+    """The sessions are there before: what is measured is what comes to them."""
+    begun, growth = write_growth(spans, run)
+    begun_spans = spans * SPANS_PER_GROWTH // SPANS_PER_SESSION
+    measure(peer, begun, begun_spans, GROWING)
+    return measure(peer, growth, spans - begun_spans, GROWING)
+
+
+def measure(peer: Peer, exports: Sequence[bytes], spans: int, sessions: str) -> Result:
     before, began = peer.count(), time.perf_counter()
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         list(pool.map(lambda part: _send(peer, exports[part::CONNECTIONS]), range(CONNECTIONS)))
@@ -137,7 +164,7 @@ def measure(peer: Peer, exports: Sequence[bytes], spans: int) -> Result:
         time.sleep(0.02)
     if peer.count() - before != spans:
         sys.exit(f"{peer.name}: {peer.count() - before:,} rows of {spans:,} spans")
-    return Result(peer.name, spans, accepted, time.perf_counter() - began)
+    return Result(peer.name, sessions, spans, accepted, time.perf_counter() - began)
 
 
 def _send(peer: Peer, exports: Sequence[bytes]) -> None:
@@ -211,7 +238,7 @@ def main() -> None:
     parser.add_argument("--phoenix-spans", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
-    results: dict[str, list[Result]] = {}
+    results: list[Result] = []
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         peers = [(stack.enter_context(started_plimsoll(Path(scratch) / "plimsoll")), asked.spans)]
         if asked.phoenix:
@@ -220,14 +247,23 @@ def main() -> None:
         # Interleaved: what else the machine does hits both alike.
         for run in range(1, asked.rounds + 1):
             for peer, spans in peers:
-                result = measure(peer, write_exports(spans, run), spans)
-                results.setdefault(peer.name, []).append(result)
-                print(result.describe(), flush=True)
-    rates = {name: statistics.median(result.rate for result in found) for name, found in results.items()}
+                for result in (measure_new(peer, spans, 2 * run), measure_growing(peer, spans, 2 * run + 1)):
+                    results.append(result)
+                    print(result.describe(), flush=True)
+    for sessions in (NEW, GROWING):
+        compare(sessions, [result for result in results if result.sessions == sessions])
+
+
+def compare(sessions: str, results: Sequence[Result]) -> None:
+    rates = {
+        name: statistics.median(result.rate for result in results if result.name == name)
+        for name in {result.name for result in results}
+    }
+    print(f"Plimsoll, {sessions} sessions: {rates['Plimsoll']:,.0f} spans/s queryable")
     if "Phoenix" in rates:
         times = rates["Plimsoll"] / rates["Phoenix"]
         verdict = "ok" if times >= GOAL_TIMES else "floor held" if times >= FLOOR_TIMES else "MISSED"
-        print(f"queryable, Plimsoll over Phoenix: {times:.0f}x  goal {GOAL_TIMES} [{FLOOR_TIMES}]  {verdict}")
+        print(f"  over Phoenix: {times:.0f}x  goal {GOAL_TIMES} [{FLOOR_TIMES}]  {verdict}")
 
 
 if __name__ == "__main__":
