@@ -11,10 +11,10 @@ import msgspec
 from compaction.transcripts.reader import encode_json, load_json
 from compaction.transcripts.usage import UsageHead
 from dashboard.ingest.hostile_json import MOST_DIGITS, MOST_VALUES, holds_endless_number, holds_too_much
+from dashboard.ingest.observed import EARLIEST_YEAR, LATEST_YEAR
 
 MOST_ITEMS = 1_000
 MOST_DELETED = 1_000
-_EARLIEST_YEAR, _LATEST_YEAR = 2000, 2200
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Words = Annotated[str, msgspec.Meta(max_length=300)]
@@ -175,8 +175,8 @@ def read_item(raw: RawItem) -> Item:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ItemRefused(f"{error}.") from error
     times = [getattr(item, name, None) for name in ("at", "ended_at")]
-    if any(at is not None and not _EARLIEST_YEAR <= at.year < _LATEST_YEAR for at in times):
-        raise ItemRefused(f"A time lies outside the years {_EARLIEST_YEAR} to {_LATEST_YEAR}.")
+    if any(at is not None and not EARLIEST_YEAR <= at.year < LATEST_YEAR for at in times):
+        raise ItemRefused(f"A time lies outside the years {EARLIEST_YEAR} to {LATEST_YEAR}.")
     return item
 
 

@@ -10,6 +10,9 @@ import msgspec
 from compaction.cache.facts import LineFact
 from compaction.context.policy import Policy
 
+# What lies outside is not a time but a mistake, and no sum of times may leave what a date can be.
+EARLIEST_YEAR, LATEST_YEAR = 2000, 2200
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:

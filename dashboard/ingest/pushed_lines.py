@@ -13,7 +13,15 @@ import msgspec
 
 from compaction.cache.facts import REPORT, LineFact, LineKind, change_fact, forget_words
 from compaction.transcripts.values import LARGEST_COUNT
-from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape, Prepared, Rules
+from dashboard.ingest.observed import (
+    EARLIEST_YEAR,
+    LATEST_YEAR,
+    ObservedLine,
+    ObservedSession,
+    ObservedShape,
+    Prepared,
+    Rules,
+)
 from dashboard.ingest.transcripts import clean_fact, find_redactor, let_go_old, strip_ending
 
 NOT_A_LINE = "pushed, but no line of a transcript"
@@ -187,7 +195,7 @@ def _is_sound(value: object) -> bool:
     if isinstance(value, float):
         return math.isfinite(value) and 0 <= value <= LARGEST_COUNT
     if isinstance(value, datetime):
-        return value.tzinfo is not None
+        return value.tzinfo is not None and EARLIEST_YEAR <= value.year < LATEST_YEAR
     return all(map(_is_sound, _list_parts(value)))
 
 

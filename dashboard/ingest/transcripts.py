@@ -19,6 +19,8 @@ from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.transcript import TranscriptReader
 from dashboard.ingest.hostile_json import ENDLESS_BYTES, MOST_DIGITS, MOST_VALUES, holds_endless_number, holds_too_much
 from dashboard.ingest.observed import (
+    EARLIEST_YEAR,
+    LATEST_YEAR,
     LineProblem,
     ObservedLine,
     ObservedSession,
@@ -182,6 +184,7 @@ class _Desk:
         for name, drawer in self._drawers.items():
             if not drawer.facts:
                 continue
+            drawer.facts = [_forget_odd_time(fact) for fact in drawer.facts]
             lines, counts = self._finish(drawer)
             redactions += counts
             sessions.append(ObservedSession(name, lines, tuple(drawer.shapes.values())))
@@ -286,6 +289,12 @@ def change_names(prints: Fingerprint, clean: Callable[[str], str]) -> Fingerprin
 def strip_ending(raw: bytes) -> bytes:
     """One line is one line: endings and stray breaks inside a broken line must not make two of it."""
     return raw.strip(b"\r\n").replace(b"\n", b" ")
+
+
+def _forget_odd_time(fact: LineFact) -> LineFact:
+    if fact.at is None or EARLIEST_YEAR <= fact.at.year < LATEST_YEAR:
+        return fact
+    return change_fact(fact, at=None)
 
 
 def _as_sidechain(fact: LineFact, agent_id: str) -> LineFact:

@@ -10,6 +10,7 @@ from dashboard.ingest.bodies import BodyRefused, unpack_body
 from dashboard.ingest.observed import Piece, Rules
 from dashboard.ingest.transcripts import prepare
 from dashboard.ingest.uploads import cut_at_lines
+from tests.dashboard.ingest.conversation import make_conversation
 
 RULES = Rules(keeps_content=True, digest_key=b"k" * 32)
 LINE = b'{"type":"user","uuid":"u1","sessionId":"s1"}\n'
@@ -97,6 +98,15 @@ def test_line_with_a_number_that_nobody_can_read_is_counted_and_named(number: by
     prepared = prepare(Piece(line % number + line % (b'"%b"' % (b"9" * 1_000_000)), "numbers", "s"), RULES)
     assert [(problem.line_number, problem.reason) for problem in prepared.problems] == [(1, reason)]
     assert prepared.line_count == 2
+
+
+@pytest.mark.parametrize("year", ["0001", "1999", "2200", "9999"])
+def test_time_that_is_none_is_forgotten_and_its_line_kept(year: str) -> None:
+    talk = make_conversation()
+    data = talk.data.replace(b'"timestamp":"2026', f'"timestamp":"{year}'.encode())
+    (session,) = prepare(Piece(data, "odd", "s"), RULES).sessions
+    assert len(session.lines) == len(talk.lines)
+    assert {line.fact.at for line in session.lines} == {None}
 
 
 @given(st.binary(max_size=400))

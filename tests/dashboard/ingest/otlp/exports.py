@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import math
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,7 +31,7 @@ def spell(value: object) -> Json:
         case int():
             told = {"intValue": str(value)}
         case float():
-            told = {"doubleValue": value}
+            told = {"doubleValue": spell_real(value)}
         case bytes():
             told = {"bytesValue": base64.b64encode(value).decode()}
         case list():
@@ -40,6 +41,13 @@ def spell(value: object) -> Json:
         case _:
             told = {"stringValue": str(value)}
     return told
+
+
+def spell_real(value: float) -> float | str:
+    """What JSON has no number for has a name."""
+    if math.isnan(value):
+        return "NaN"
+    return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def list_attributes(told: Json) -> list[Json]:
