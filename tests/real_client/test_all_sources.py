@@ -13,10 +13,12 @@ from uuid import uuid4
 
 import pytest
 
+from compaction.cache.facts import LineKind
+from dashboard.ingest.segments import read_segment_lines
 from tests.dashboard.running import Running, run_plimsoll, running_plimsoll, wait_until
 from tests.real_client.client import Client, make_client
 from tests.real_client.conftest import CLIENT
-from tests.real_client.scripted_api import Block, ScriptedApi
+from tests.real_client.scripted_api import ScriptedApi
 from tests.real_client.terminal import opened_terminal
 
 KEY_OF_API = "sk-ant-test-0123456789abcdefghij"
@@ -64,12 +66,12 @@ def connect_client(folder: Path, running: Running, client: Client, headers: str)
 
 
 def hold_session(client: Client, api: CountingApi) -> str:
-    """Two prompts in a terminal, the first with a tool; returns the session's id."""
+    """Two prompts in a terminal, the first with a tool, a compaction and one more; returns the session's id."""
     session_id = str(uuid4())
     (client.work / "depth.txt").write_text("Twelve metres.\n" * 200)
     use = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": str(client.work / "depth.txt")}}
-    answers: list[list[Block]] = [[use], [{"type": "text", "text": "Twelve."}], [{"type": "text", "text": "Aye."}]]
-    api.script.extend(answers)
+    words = ("Twelve.", "Aye.", "<analysis>-</analysis><summary>It is twelve metres deep.</summary>", "Going on.")
+    api.script.extend([[use], *([{"type": "text", "text": each}] for each in words)])
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(client.home),
@@ -80,16 +82,25 @@ def hold_session(client: Client, api: CountingApi) -> str:
         "DISABLE_AUTOUPDATER": "1",
         "OTEL_METRIC_EXPORT_INTERVAL": "1000",
         "OTEL_LOGS_EXPORT_INTERVAL": "1000",
+        "OTEL_TRACES_EXPORTER": "otlp",
+        "OTEL_TRACES_EXPORT_INTERVAL": "1000",
+        "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA": "1",
         "PLIMSOLL_CLIENT_FOLDER": str(client.home / "plimsoll"),
     }
     command = [CLIENT, "--session-id", session_id, "--model", "claude-opus-5-5"]
     with opened_terminal(command, client.work, environment) as terminal:
         terminal.watch(seconds=8.0)
         terminal.type("How deep is it?")
-        terminal.wait_until(lambda: len(api.script) == 1, what="the first answer")
+        terminal.wait_until(lambda: len(api.script) == 3, what="the first answer")
         terminal.watch(seconds=5.0)
         terminal.type("Go on")
-        terminal.wait_until(lambda: not api.script, what="the second answer")
+        terminal.wait_until(lambda: len(api.script) == 2, what="the second answer")
+        terminal.watch(seconds=5.0)
+        terminal.type("/compact")
+        terminal.wait_until(lambda: len(api.script) == 1, what="the compaction")
+        terminal.watch(seconds=6.0)
+        terminal.type("And on")
+        terminal.wait_until(lambda: not api.script, what="the answer after it")
         terminal.watch(seconds=6.0)  # status line and telemetry come behind
         terminal.type("/exit")
         terminal.wait_until(terminal.has_ended, what="the end", seconds=30)
@@ -128,6 +139,11 @@ def test_all_sources_join_into_one_session_with_the_totals_of_the_api(prepared: 
             return sorted(json.loads(read("SELECT sources FROM dashboard_agentsession")[0][0]))
 
         wait_until(lambda: list_sources() == SOURCES, seconds=20, what=f"all sources, {list_sources()}")
+        facts = [
+            line.fact
+            for packed, content in read("SELECT facts, content FROM dashboard_entrysegment")
+            for line in read_segment_lines(packed, content)
+        ]
         found = read("SELECT external_id, call_count FROM dashboard_agentsession")
         sums = "sum(input_tokens), sum(read_tokens), sum(write_5m_tokens + write_1h_tokens), sum(output_tokens)"
         totals = read(f"SELECT {sums} FROM dashboard_apicall")[0]
@@ -135,3 +151,11 @@ def test_all_sources_join_into_one_session_with_the_totals_of_the_api(prepared: 
         sys.stdout.write(f"{headers or 'as connect writes it'}: {list_sources()}, {found}, {totals}, API {said}\n")
         assert found == [(session_id, len(api.usages))]
         assert totals == said
+        # Boundary, event and hook of the compaction came, and are one.
+        assert [fact.type for fact in facts if fact.kind is LineKind.BOUNDARY] == ["system"]
+        for name in ("otlp:compaction:", "hook:compaction:", "otlp:span:"):
+            assert any(fact.id.startswith(name) for fact in facts), name
+        columns = "kind, trigger, before_tokens > 0, duration_seconds > 0, summary_uuid != ''"
+        compactions = read(f"SELECT {columns} FROM dashboard_observedcompaction")
+        sys.stdout.write(f"compactions: {compactions}\n")
+        assert compactions == [("full", "manual", 1, 1, 1)]
