@@ -26,6 +26,7 @@ WAYS_IN = {
     "OTLP metrics": ("/v1/metrics", JSON),
     "OTLP traces": ("/v1/traces", JSON),
     "OTLP logs, protobuf": ("/v1/logs", PROTOBUF),
+    "lines": ("/api/v1/ingest/lines", JSON),
     "items": ("/api/v1/ingest/items", JSON),
     "check": ("/api/v1/check", JSON),
     "compact": ("/api/v1/compact", JSON),
@@ -69,6 +70,11 @@ PLACES = {
         + b"]}]}]}]}",
     ),
     "OTLP logs, protobuf": (_OTHER,),
+    "lines": (
+        b'{"format":1,"sessions":[],"drops":{"a":%b}}',
+        b'{"format":1,"sessions":[{"session":"s","lines":[[["u","prompt","user",null,"2026-05-01T10:00:00Z"],%b]]}]}',
+        b'{"format":1,"sessions":[{"session":%b,"lines":[[["u","prompt","user",null,"2026-05-01T10:00:00Z"]]]}]}',
+    ),
     "items": (
         b'{"items":[{"type":"message","session":"s","id":"m","at":"2026-05-01T10:00:00Z","role":"user",'
         b'"content":[{"type":"text","text":"a","x":%b}]}]}',
@@ -152,7 +158,8 @@ def test_bombs_are_refused_or_harmless_soon_and_in_little_memory(prepared: Path)
     key = run_plimsoll(prepared, "createkey", "--name", "bomber", *scopes).stdout.strip().splitlines()[-1]
     with running_plimsoll(prepared, "web") as running:
         for way in WAYS_IN:
-            send(running, way, key, PLACES[way][-1] % b"1", "")  # what the first request loads is no bomb's doing
+            for place in PLACES[way]:
+                send(running, way, key, place % b"1", "")  # what the first request loads is no bomb's doing
         too_much = [line for way in WAYS_IN for line in _attack(running, way, key)]
         read = {path: _read(running, key, path) for path in ("", "/1", "/1/calls", "/1/context", "/1/entries?text=a")}
     assert not too_much
