@@ -63,7 +63,7 @@ def _take_in(
         return Status(refusal.status, {"detail": str(refusal)})
     except TooMany as refusal:
         return Status(413, {"detail": str(refusal)})
-    if not taken.line_count or len(taken.problems) == taken.line_count:
+    if not taken.line_count or taken.problem_count == taken.line_count:
         return Status(422, {"detail": "Not one JSON object could be read."})
     count_spool_drops(team, acting_user(request), _read_dropped(request))
     return Status(204, None)

@@ -9,7 +9,7 @@ from dashboard.access import Act
 from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import Problem
-from dashboard.ingest.bodies import BodyRefused, unpack_body
+from dashboard.ingest.bodies import TRANSCRIPT_LINES, BodyRefused, unpack_body
 from dashboard.ingest.intake import Origin
 from dashboard.ingest.uploads import NothingReadable, Upload, UploadResult, take_in_upload
 
@@ -20,7 +20,7 @@ Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 _LINES = {
     "requestBody": {
         "required": True,
-        "description": "Lines of a transcript, one JSON object each; at most 64 MiB, plain or gzip.",
+        "description": "Lines of a transcript, one JSON object each; at most 64 MiB and 100,000 lines, plain or gzip.",
         "content": {"application/x-ndjson": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
@@ -95,12 +95,10 @@ def send_transcript(request: ApiRequest, place: Query[TranscriptPlace]) -> Statu
     """Lines of a Claude Code transcript, in any order and in any pieces that end at line ends."""
     try:
         origin = Origin(find_team(request, place.team, Act.INGEST), acting_user(request), "api")
-        data = read_lines(request)
+        upload = Upload(place.name, read_lines(request), place.session, place.agent, place.line)
+        result = take_in_upload(origin, upload)
     except BodyRefused as refusal:
         return Status(refusal.status, {"detail": str(refusal)})
-    upload = Upload(place.name, data, place.session, place.agent, place.line)
-    try:
-        result = take_in_upload(origin, upload)
     except NothingReadable as refusal:
         return Status(422, {"detail": str(refusal)})
     return Status(200, spell_result(result))
@@ -110,7 +108,7 @@ def read_lines(request: ApiRequest) -> bytes:
     kind = (request.content_type or "").lower()
     if kind not in _TYPES:
         raise BodyRefused(415, "Send the lines as application/x-ndjson.")
-    data = unpack_body(request.body, request.headers.get("Content-Encoding", ""))
+    data = unpack_body(request.body, request.headers.get("Content-Encoding", ""), most_lines=TRANSCRIPT_LINES)
     if not data.strip():
         raise BodyRefused(400, "The body is empty.")
     return data

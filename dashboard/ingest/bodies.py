@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 MIB = 1024 * 1024
 TRANSCRIPT_BYTES = 64 * MIB  # of a body, as sent and as unpacked
+TRANSCRIPT_LINES = 100_000  # lines of transcripts have a kilobyte and more; each costs as much when it is read
 _STEP = 1 * MIB
 _STRONGEST_GZIP = 1032  # bytes out of one, at most
 _UNSEEN_BYTES = 24 * MIB  # kept without having looked how many follow
@@ -18,13 +19,15 @@ class BodyRefused(Exception):
         self.status = status
 
 
-def unpack_body(data: bytes, encoding: str, *, limit_bytes: int = TRANSCRIPT_BYTES) -> bytes:
+def unpack_body(
+    data: bytes, encoding: str, *, limit_bytes: int = TRANSCRIPT_BYTES, most_lines: int | None = None
+) -> bytes:
     """Identity and gzip; a bomb is stopped at the limit, not after it."""
     wanted = encoding.strip().lower()
     if wanted in ("", "identity"):
         unpacked = data
     elif wanted == "gzip":
-        unpacked = _gunzip(data, limit_bytes)
+        unpacked = _gunzip(data, limit_bytes, most_lines)
     else:
         raise BodyRefused(415, "The body's encoding is not known here: send it plain or with Content-Encoding: gzip.")
     if len(unpacked) > limit_bytes:
@@ -32,11 +35,20 @@ def unpack_body(data: bytes, encoding: str, *, limit_bytes: int = TRANSCRIPT_BYT
     return unpacked
 
 
-def _gunzip(data: bytes, limit_bytes: int) -> bytes:
+def refuse_many_lines(data: bytes, *, most: int = TRANSCRIPT_LINES) -> None:
+    """Raises BodyRefused."""
+    if data.count(b"\n") > most:
+        raise BodyRefused(413, _too_many_lines(most))
+
+
+def _gunzip(data: bytes, limit_bytes: int, most_lines: int | None) -> bytes:
     if len(data) * _STRONGEST_GZIP > _UNSEEN_BYTES < limit_bytes:
         # Inflated once to see how large it is, with nothing kept: a bomb ends here.
-        for _ in _inflate(data, limit_bytes):
-            pass
+        line_count = 0
+        for piece in _inflate(data, limit_bytes):
+            line_count += 0 if most_lines is None else piece.count(b"\n")
+            if most_lines is not None and line_count > most_lines:
+                raise BodyRefused(413, _too_many_lines(most_lines))
     return b"".join(_inflate(data, limit_bytes))
 
 
@@ -58,6 +70,10 @@ def _inflate(data: bytes, limit_bytes: int) -> Iterator[bytes]:
             yield piece
             rest = member.unconsumed_tail
         rest = member.unused_data.lstrip(b"\x00")
+
+
+def _too_many_lines(most: int) -> str:
+    return f"There are more than {most:,} lines: send them in several parts, cut at line ends."
 
 
 def _too_large(limit_bytes: int) -> str:

@@ -85,7 +85,7 @@ def _decode_transcript(look: NextLook, rules: Rules) -> tuple[Prepared, FileLook
         size_bytes=len(data) + found.too_long_bytes,
         has_more=found.has_more,
         is_cut=bool(half) and not is_whole,
-        problem_count=len(prepared.problems),
+        problem_count=prepared.problem_count,
     )
 
 

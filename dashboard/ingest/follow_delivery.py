@@ -25,7 +25,7 @@ class IntakeDelivery:
     def take_lines(self, name: str, data: bytes, *, first_line_number: int) -> int:
         session_id, agent_id = name_session(name)
         piece = Piece(data, name, session_id=session_id, agent_id=agent_id, first_line_number=first_line_number)
-        return len(take_in(self._origin, piece).problems)
+        return take_in(self._origin, piece).problem_count
 
     def take_agent_meta(self, name: str, meta: AgentMeta) -> None:
         session_id, agent_id = name_session(name)

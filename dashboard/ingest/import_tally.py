@@ -50,7 +50,7 @@ class Tally:
         self.byte_count += decoded.size_bytes
         self.line_count += taken.line_count
         self.add_sessions(taken.sessions)
-        self.problem_count += len(taken.problems)
+        self.problem_count += taken.problem_count
         self.problems += taken.problems[: PROBLEMS_SHOWN - len(self.problems)]
         self.drops.update(decoded.prepared.drops)
         self.redactions.update(decoded.prepared.redactions)

@@ -42,7 +42,8 @@ class Taken:
     sessions: tuple[Recorded, ...]
     line_count: int
     new_line_count: int
-    problems: tuple[LineProblem, ...] = ()
+    problems: tuple[LineProblem, ...] = ()  # the first of them
+    problem_count: int = 0
     drops: Mapping[str, int] | None = None
     redactions: Mapping[str, int] | None = None
 
@@ -102,6 +103,7 @@ def _store(origin: Origin, prepared: Prepared, policy: TeamSettings, done: Seque
         line_count=prepared.line_count,
         new_line_count=sum(each.new_line_count for each in recorded),
         problems=prepared.problems,
+        problem_count=prepared.problem_count,
         drops=prepared.drops,
         redactions=prepared.redactions,
     )

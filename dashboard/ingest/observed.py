@@ -12,6 +12,7 @@ from compaction.context.policy import Policy
 
 # What lies outside is not a time but a mistake, and no sum of times may leave what a date can be.
 EARLIEST_YEAR, LATEST_YEAR = 2000, 2200
+MOST_PROBLEMS = 100  # named one by one; the others are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,14 @@ class Prepared:
     name: str
     sessions: tuple[ObservedSession, ...]
     line_count: int = 0
-    problems: tuple[LineProblem, ...] = ()
+    problems: tuple[LineProblem, ...] = ()  # the first of them
     drops: Mapping[str, int] = field(default_factory=dict)  # reason -> lines
     redactions: Mapping[str, int] = field(default_factory=dict)  # form -> how often
+    more_problem_count: int = 0
+
+    @property
+    def problem_count(self) -> int:
+        return len(self.problems) + self.more_problem_count
 
 
 def merge_prepared(parts: Iterable[Prepared]) -> Prepared:
@@ -89,17 +95,26 @@ def merge_prepared(parts: Iterable[Prepared]) -> Prepared:
     problems: list[LineProblem] = []
     drops: Counter[str] = Counter()
     redactions: Counter[str] = Counter()
-    line_count, name = 0, ""
+    line_count, problem_count, name = 0, 0, ""
     for part in parts:
         for session in part.sessions:
             known = sessions.get(session.external_id)
             sessions[session.external_id] = session if known is None else _join(known, session)
-        problems += part.problems
+        problems += part.problems[: MOST_PROBLEMS - len(problems)]
+        problem_count += part.problem_count
         drops.update(part.drops)
         redactions.update(part.redactions)
         line_count += part.line_count
         name = name or part.name
-    return Prepared(name, tuple(sessions.values()), line_count, tuple(problems), dict(drops), dict(redactions))
+    return Prepared(
+        name=name,
+        sessions=tuple(sessions.values()),
+        line_count=line_count,
+        problems=tuple(problems),
+        more_problem_count=problem_count - len(problems),
+        drops=dict(drops),
+        redactions=dict(redactions),
+    )
 
 
 def _join(first: ObservedSession, second: ObservedSession) -> ObservedSession:

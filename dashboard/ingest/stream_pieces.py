@@ -5,10 +5,11 @@ from typing import BinaryIO
 
 from compaction.transcripts.lines import Line, LineSplitter
 from dashboard.ingest.decoding import tell_too_long
+from dashboard.ingest.file_tail import PIECE_LINES
 from dashboard.ingest.looks import PIECE_BYTES
 from dashboard.ingest.observed import Piece, Prepared
 
-CHUNK_BYTES = 1024 * 1024
+CHUNK_BYTES = 256 * 1024  # all lines of it are held, however short they are
 
 
 def read_chunks(stream: BinaryIO) -> Iterator[bytes]:
@@ -21,7 +22,7 @@ def cut_stream(chunks: Iterable[bytes], name: str) -> Iterator[Piece | Prepared]
     gathered: list[bytes] = []
     size_bytes, first_line_number = 0, 1
     for line in _split(chunks):
-        if gathered and (size_bytes >= PIECE_BYTES or line.is_dropped):
+        if gathered and (size_bytes >= PIECE_BYTES or len(gathered) >= PIECE_LINES or line.is_dropped):
             yield Piece(b"".join(gathered), name, first_line_number=first_line_number)
             gathered, size_bytes = [], 0
         if line.is_dropped:

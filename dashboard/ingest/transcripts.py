@@ -21,6 +21,7 @@ from dashboard.ingest.hostile_json import ENDLESS_BYTES, MOST_DIGITS, MOST_VALUE
 from dashboard.ingest.observed import (
     EARLIEST_YEAR,
     LATEST_YEAR,
+    MOST_PROBLEMS,
     LineProblem,
     ObservedLine,
     ObservedSession,
@@ -33,7 +34,8 @@ from dashboard.ingest.redaction import Redactor
 
 NO_SESSION = "line without a session"
 TOO_LONG = "line too long to keep"
-
+MANY_UNREADABLE = "unreadable line, one of very many"
+MOST_UNREADABLE = 1_000  # kept of one piece
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -138,7 +140,9 @@ class _Desk:
         self._waiting: list[tuple[LineFact, bytes]] = []  # lines that name no session, before one that does
         self._current = piece.session_id
         self._line_count = 0
-        self._problems: list[LineProblem] = []
+        self._problems: list[LineProblem] = []  # the first of them
+        self._problem_count = 0
+        self._unreadable: set[tuple[str | None, bytes]] = set()
         self._drops: Counter[str] = Counter()
 
     def put_lines(self, lines: Iterable[Line]) -> None:
@@ -193,6 +197,7 @@ class _Desk:
             sessions=tuple(sessions),
             line_count=self._line_count,
             problems=tuple(self._problems),
+            more_problem_count=self._problem_count - len(self._problems),
             drops={reason: count for reason, count in self._drops.items() if count},
             redactions=dict(redactions),
         )
@@ -201,10 +206,20 @@ class _Desk:
         if not line.is_problem:
             return
         self._line_count += 1
-        self._problems.append(LineProblem(self._piece.name, line.line_number, line.reason))
+        self._problem_count += 1
+        if len(self._problems) < MOST_PROBLEMS:
+            self._problems.append(LineProblem(self._piece.name, line.line_number, line.reason))
         if line.kind == "too_long":
             self._drops[TOO_LONG] += 1
+        elif (self._current, line.raw) not in self._unreadable:
+            self._keep_unreadable(line)
+
+    def _keep_unreadable(self, line: SkippedLine) -> None:
+        """Once, however often it comes; of very many the first: what is no transcript must not make a session large."""
+        if len(self._unreadable) >= MOST_UNREADABLE:
+            self._drops[MANY_UNREADABLE] += 1
             return
+        self._unreadable.add((self._current, line.raw))
         self._file(read_problem(line), line.raw)
 
     def _file(self, fact: LineFact, raw: bytes) -> _Drawer | None:

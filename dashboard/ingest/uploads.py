@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 
 from compaction.errors import AgentMetaUnreadable
 from compaction.transcripts.agents import read_agent_meta
+from dashboard.ingest.bodies import refuse_many_lines
 from dashboard.ingest.deleted_sessions import DELETED
+from dashboard.ingest.file_tail import PIECE_LINES, take_lines
 from dashboard.ingest.intake import Origin, Taken, take_in, take_in_agent_meta
-from dashboard.ingest.observed import LineProblem, Piece
+from dashboard.ingest.observed import MOST_PROBLEMS, LineProblem, Piece
 from dashboard.ingest.record import Recorded
 from dashboard.ingest.transcripts import name_session
 
 PIECE_BYTES = 4 * 1024 * 1024
-_SHOWN_PROBLEMS = 100
 
 
 class NothingReadable(Exception):
@@ -38,8 +39,8 @@ class UploadResult:
     def add(self, taken: Taken) -> None:
         self.line_count += taken.line_count
         self.new_line_count += taken.new_line_count
-        self.problem_count += len(taken.problems)
-        self.problems = [*self.problems, *taken.problems][:_SHOWN_PROBLEMS]
+        self.problem_count += taken.problem_count
+        self.problems += taken.problems[: MOST_PROBLEMS - len(self.problems)]
         self.drops.update(taken.drops or {})
         self.redaction_count += sum((taken.redactions or {}).values())
         for recorded in taken.sessions:
@@ -60,7 +61,8 @@ class Upload:
 
 
 def take_in_upload(origin: Origin, upload: Upload) -> UploadResult:
-    """Raises NothingReadable, or OperationalError and TooBusy when the rest can be sent again later."""
+    """Raises NothingReadable and BodyRefused, or OperationalError and TooBusy when the rest can be sent again later."""
+    refuse_many_lines(upload.data)
     result = UploadResult(upload.name)
     session_id, agent_id = name_session(upload.name)
     session_id, agent_id = upload.session_id or session_id, upload.agent_id or agent_id
@@ -81,13 +83,14 @@ def take_in_upload(origin: Origin, upload: Upload) -> UploadResult:
 
 
 def cut_at_lines(data: bytes) -> Iterator[bytes]:
-    """Pieces that end where a line ends; one longer line is one longer piece."""
+    """Pieces that end where a line ends; one longer line is one longer piece, short lines make shorter ones."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", min(start + PIECE_BYTES, len(data)))
         end = len(data) if end < 0 else end + 1
-        yield data[start:end]
-        start = end
+        piece, _ = take_lines(data[start:end], PIECE_LINES)
+        yield piece
+        start += len(piece)
 
 
 def _take_in_meta(origin: Origin, upload: Upload, session_id: str | None, agent_id: str | None) -> Taken:

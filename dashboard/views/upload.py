@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import access
 from dashboard.access import Act
+from dashboard.ingest.bodies import BodyRefused
 from dashboard.ingest.intake import Origin
 from dashboard.ingest.record import TooBusy
 from dashboard.ingest.uploads import NothingReadable, Upload, UploadResult, take_in_upload
@@ -77,6 +78,8 @@ def make_origin(request: PageRequest) -> Origin:
 def take_in_file(origin: Origin, data: bytes, name: str, *, line: int = 1) -> FileResult:
     try:
         result = take_in_upload(origin, Upload(name, data, first_line_number=line))
+    except BodyRefused as refusal:
+        return FileResult(name, refusal=str(refusal), status=refusal.status)
     except NothingReadable as refusal:
         return FileResult(name, refusal=str(refusal), status=HTTPStatus.UNPROCESSABLE_ENTITY)
     except (OperationalError, TooBusy):

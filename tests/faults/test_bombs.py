@@ -100,7 +100,18 @@ VALUES = {
     "NUL": b'"a\\u0000b"',
     "a million keys": b"{" + b",".join(b'"k%d":1' % number for number in range(1_000_000)) + b"}",
 }
-REFUSED = {"gzip of 1 GiB", "gzip in gzip", "depth 100,000", "number of a million digits", "NaN", "a million keys"}
+MANY_LINES = {  # of transcripts, the one way in that takes lines
+    "millions of short lines": (gzip.compress(b"x\n" * (31 * MIB), 1), "gzip"),
+    "millions of malformed lines": (b"".join(b"{%d\n" % number for number in range(2_000_000)), ""),
+    "as many malformed lines as are taken": (
+        b'{"type":"user","uuid":"l","sessionId":"s"}\n' + b"".join(b"{%d\n" % number for number in range(99_999)),
+        "",
+    ),
+}
+REFUSED = {
+    *("gzip of 1 GiB", "gzip in gzip", "depth 100,000", "number of a million digits", "NaN", "a million keys"),
+    *("millions of short lines", "millions of malformed lines"),
+}
 # The others break nothing: a real conversation may quote them (NUL is taken out, half a character replaced).
 
 
@@ -115,6 +126,9 @@ def inflate_to_gib() -> bytes:
 def make_bombs(way: str) -> Iterator[tuple[str, bytes, str]]:
     yield "gzip of 1 GiB", inflate_to_gib(), "gzip"
     yield "gzip in gzip", gzip.compress(gzip.compress(PLACES[way][0] % b"1")), "gzip"
+    if way == "transcripts":
+        for name, (body, encoding) in MANY_LINES.items():
+            yield name, body, encoding
     for name, value in VALUES.items():
         for place in PLACES[way]:
             yield name, place % value, ""

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.ingest.bodies import BodyRefused, unpack_body
-from dashboard.ingest.observed import Piece, Rules
-from dashboard.ingest.transcripts import prepare
+from dashboard.ingest.bodies import TRANSCRIPT_LINES, BodyRefused, unpack_body
+from dashboard.ingest.file_tail import PIECE_LINES
+from dashboard.ingest.observed import MOST_PROBLEMS, Piece, Rules, merge_prepared
+from dashboard.ingest.transcripts import MANY_UNREADABLE, MOST_UNREADABLE, prepare
 from dashboard.ingest.uploads import cut_at_lines
 from tests.dashboard.ingest.conversation import make_conversation
 
@@ -49,6 +50,35 @@ def test_a_gzip_bomb_is_stopped_at_the_limit() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 50 * 1024 * 1024
+
+
+def test_a_gzip_of_millions_of_lines_is_stopped_at_the_limit() -> None:
+    bomb = gzip.compress(b"x\n" * (30 * 1024 * 1024), compresslevel=1)
+    tracemalloc.start()
+    with pytest.raises(BodyRefused, match=r"^There are more than 100,000 lines: ") as refused:
+        unpack_body(bomb, "gzip", most_lines=TRANSCRIPT_LINES)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert refused.value.status == 413
+    assert peak < 10 * 1024 * 1024
+
+
+def test_many_unreadable_lines_are_counted_and_the_first_of_them_kept() -> None:
+    same = prepare(Piece(b"x\n" * 5_000 + LINE, "words", "s"), RULES)
+    assert (same.line_count, same.problem_count, len(same.problems), same.drops) == (5_001, 5_000, MOST_PROBLEMS, {})
+    assert [len(session.lines) for session in same.sessions] == [2]
+    others = prepare(Piece(b"".join(b"x%d\n" % number for number in range(5_000)) + LINE, "words", "s"), RULES)
+    assert (others.line_count, others.problem_count, len(others.problems)) == (5_001, 5_000, MOST_PROBLEMS)
+    assert others.drops == {MANY_UNREADABLE: 5_000 - MOST_UNREADABLE}
+    assert [len(session.lines) for session in others.sessions] == [MOST_UNREADABLE + 1]
+    merged = merge_prepared([same, others])
+    assert (merged.problem_count, len(merged.problems)) == (10_000, MOST_PROBLEMS)
+
+
+def test_unreadable_line_is_kept_in_every_session_that_has_it() -> None:
+    lines = b'{"type":"user","uuid":"a","sessionId":"s1"}\nx\n{"type":"user","uuid":"b","sessionId":"s2"}\nx\n'
+    prepared = prepare(Piece(lines, "two sessions"), RULES)
+    assert [len(session.lines) for session in prepared.sessions] == [2, 2]
 
 
 HOSTILE = {
@@ -112,7 +142,7 @@ def test_time_that_is_none_is_forgotten_and_its_line_kept(year: str) -> None:
 @given(st.binary(max_size=400))
 def test_any_bytes_are_prepared_without_an_error(data: bytes) -> None:
     prepared = prepare(Piece(data, "fuzz", "s"), RULES)
-    assert prepared.line_count >= len(prepared.problems)
+    assert prepared.line_count >= prepared.problem_count
 
 
 @given(st.binary(max_size=200))
@@ -120,3 +150,9 @@ def test_pieces_are_the_whole_and_end_at_line_ends(data: bytes) -> None:
     pieces = list(cut_at_lines(data))
     assert b"".join(pieces) == data
     assert all(piece.endswith(b"\n") for piece in pieces[:-1])
+
+
+def test_pieces_hold_so_many_lines_and_no_more() -> None:
+    pieces = list(cut_at_lines(b"x\n" * (2 * PIECE_LINES) + b"half"))
+    assert [piece.count(b"\n") for piece in pieces] == [PIECE_LINES, PIECE_LINES, 0]
+    assert b"".join(pieces).endswith(b"x\nhalf")

@@ -77,6 +77,16 @@ def _append(path: Path, data: bytes) -> None:
         file.write(data)
 
 
+def test_short_lines_come_in_pieces_of_so_many(tmp_path: Path) -> None:
+    tail = Tail(tmp_path / "session.jsonl", piece_lines=3)
+    tail.path.write_bytes(WHOLE + b"half")
+    with opened(tail.path) as descriptor:
+        look = take_look(descriptor, Place(), now_ns=0, limits=tail.limits)
+    assert (look.data, look.place.line_count, look.has_more) == (b"".join(LINES[:3]), 3, True)
+    assert tail.look() == WHOLE
+    assert tail.line_numbers == list(enumerate(LINES, 1))
+
+
 def test_cut_at_every_byte(tmp_path: Path) -> None:
     for cut in range(len(WHOLE) + 1):
         tail = Tail(tmp_path / f"{cut}.jsonl")

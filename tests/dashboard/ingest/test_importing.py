@@ -315,6 +315,13 @@ def test_stream_pieces_are_numbered_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told == [(1, b"12345\n12345\n"), (3, b"1\n12345678\n"), (5, b"9\n")]
 
 
+def test_stream_of_short_lines_is_cut_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashboard.ingest.stream_pieces.PIECE_LINES", 2)
+    pieces = list(cut_stream([b"1\n2\n3\n", b"4\n5\n"], "-"))
+    told = [(piece.first_line_number, piece.data) for piece in pieces if isinstance(piece, Piece)]
+    assert told == [(1, b"1\n2\n"), (3, b"3\n4\n"), (5, b"5\n")]
+
+
 def test_processes_decode_as_this_one_does(tmp_path: Path) -> None:
     write_family(tmp_path, 3, 1)
     works = group_looks(NextLook(file, Place()) for file in find_paths([str(tmp_path)]).files.values())

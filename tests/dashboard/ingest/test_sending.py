@@ -10,6 +10,7 @@ from django.db import OperationalError, connection
 from django.test import Client
 from pytest_django import Settings
 
+from dashboard.ingest.bodies import TRANSCRIPT_LINES
 from dashboard.models import AgentSession, ApiCall, EntrySegment, Scope, Team, TeamPolicy, User
 from tests.builders import make_key, make_team
 from tests.dashboard.ingest.conversation import make_agent, make_conversation
@@ -81,6 +82,18 @@ def test_bad_bodies_get_a_sentence_and_keep_nothing(
     assert answer.status_code == status
     assert answer.json()["detail"].endswith(".")
     assert not ApiCall.objects.exists()
+
+
+def test_far_too_many_lines_are_refused_and_none_is_kept(client: Client, team: Team, headers: dict[str, str]) -> None:
+    client.force_login(User.objects.get(username="mia"))
+    talk = make_conversation()
+    lines = talk.data + b"\n" * TRANSCRIPT_LINES
+    sent = client.post(f"{URL}?session=s", lines, content_type=NDJSON, headers=headers)
+    form = {"file": SimpleUploadedFile("s.jsonl", lines), "name": "s.jsonl", "team": team.slug}
+    part = client.post("/upload/part/", form)
+    sentence = "There are more than 100,000 lines: send them in several parts, cut at line ends."
+    assert [(answer.status_code, answer.json()["detail"]) for answer in (sent, part)] == [(413, sentence)] * 2
+    assert not AgentSession.objects.exists()
 
 
 def test_person_of_two_teams_names_one(client: Client, team: Team) -> None:
