@@ -14,6 +14,7 @@ from dashboard.ingest.drawn import DrawnSession, draw_session
 from dashboard.ingest.file_tail import Limits, Place, read_half_line, take_look
 from dashboard.ingest.looks import PIECE_BYTES, FileLook, NextLook
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules, merge_prepared
+from dashboard.ingest.quiet_lines import is_whole
 from dashboard.ingest.transcript_folders import FoundFile, NotPlain, opened_file
 from dashboard.ingest.transcripts import TOO_LONG, name_session, prepare, prepare_agent_meta
 
@@ -36,8 +37,8 @@ def decode_files(looks: tuple[NextLook, ...], rules: Rules) -> Decoded:
     prepared = merge_prepared([prepared for prepared, _ in done])
     told, drawn = tuple(look for _, look in done), list[DrawnSession]()
     # What continues, or is continued, is drawn when it is written: only then all of it is there.
-    is_whole = not any(look.known.offset for look in looks) and not any(look.has_more for look in told)
-    if rules.lines_policy is not None and is_whole:
+    is_all = not any(look.known.offset for look in looks) and not any(look.has_more for look in told)
+    if rules.lines_policy is not None and is_all:
         prepared, drawn = _draw_sessions(prepared, rules.lines_policy)
     return Decoded(prepared, told, sum(look.size_bytes for look in told), tuple(drawn))
 
@@ -71,9 +72,8 @@ def _decode_transcript(look: NextLook, rules: Rules) -> tuple[Prepared, FileLook
             half = b"" if found.has_more else read_half_line(descriptor, found.place)
     except OSError as error:
         return _refuse(look, error)
-    # Other programs leave the last ending out; what does not end like an object is still being written.
-    is_whole = half.rstrip().endswith(b"}")
-    data = found.data + half if is_whole else found.data
+    takes_half = is_whole(half)
+    data = found.data + half if takes_half else found.data
     first_line_number = found.first_line_number if found.data else found.place.line_count + 1
     if found.too_long_bytes:
         prepared = tell_too_long(file.path, found.place.line_count, found.too_long_bytes)
@@ -84,7 +84,7 @@ def _decode_transcript(look: NextLook, rules: Rules) -> tuple[Prepared, FileLook
         found.place,
         size_bytes=len(data) + found.too_long_bytes,
         has_more=found.has_more,
-        is_cut=bool(half) and not is_whole,
+        is_cut=bool(half) and not takes_half,
         problem_count=prepared.problem_count,
     )
 

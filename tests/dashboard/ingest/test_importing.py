@@ -180,8 +180,12 @@ def test_malformed_lines_are_told_by_file_and_line(tmp_path: Path, capsys: pytes
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("end", "calls", "cut"),
-    [(make_call(2).rstrip(), 2, 0), (make_call(2)[:-20], 1, 1)],
-    ids=["whole without an ending", "half written"],
+    [
+        (make_call(2).rstrip(), 2, 0),
+        (make_call(2)[:-20], 1, 1),
+        (make_call(2)[: make_call(2).rindex(b"}}") + 1], 1, 1),
+    ],
+    ids=["whole without an ending", "half written", "half written up to a brace"],
 )
 def test_last_line_without_an_ending(tmp_path: Path, end: bytes, calls: int, cut: int) -> None:
     path = tmp_path / f"{SESSION}.jsonl"
@@ -190,6 +194,7 @@ def test_last_line_without_an_ending(tmp_path: Path, end: bytes, calls: int, cut
     assert (told["calls_new"], len(told["files_cut"]), told["malformed_lines"]) == (calls, cut, 0)
     path.write_bytes(make_calls(1, 2))
     assert run_import(path)["calls_new"] == 2 - calls
+    assert AgentSession.objects.get().problem_count == 0
 
 
 @pytest.mark.django_db
