@@ -44,7 +44,17 @@ class Counted:
 
 
 def decide_counting(claim: Claim) -> Counted:
-    """Only a copy that counts now can be a rival: what lost once stays beaten by whoever counts."""
+    """Only a copy that counts now can be a rival: what lost once stays beaten by whoever counts. Inside a transaction,
+    which holds the sessions that are beaten from then on."""
+    held: set[int] = set()
+    while not (counted := _weigh_copies(claim)).beaten.keys() <= held:
+        held |= _hold_sessions(counted.beaten.keys())
+    for session_pk, call_ids in counted.beaten.items():
+        _mark(session_pk, call_ids, is_counted=False)
+    return counted
+
+
+def _weigh_copies(claim: Claim) -> Counted:
     uncounted, beaten = set(), dict[int, set[str]]()
     for call_id, rival, rival_session in _list_rivals(claim):
         mine = _weigh(claim.outputs[call_id], claim.started_at, claim.forked_from, claim.external_id)
@@ -52,9 +62,15 @@ def decide_counting(claim: Claim) -> Counted:
             beaten.setdefault(rival_session, set()).add(call_id)
         else:
             uncounted.add(call_id)
-    for session_pk, call_ids in beaten.items():
-        _mark(session_pk, call_ids, is_counted=False)
     return Counted(frozenset(uncounted), beaten)
+
+
+def _hold_sessions(pks: Iterable[int]) -> set[int]:
+    """Who writes one of them now is waited for: then its rows may say something else, so they are read once more. Else
+    totals would be added up from rows that are being replaced, and written over the right ones."""
+    wanted = set(pks)
+    list(AgentSession.objects.select_for_update().filter(pk__in=wanted).order_by("pk").values_list("pk"))
+    return wanted
 
 
 def find_counted(team_pk: int, call_ids: Iterable[str]) -> set[str]:
@@ -73,7 +89,16 @@ _COUNTED = "SELECT call_id FROM {table} WHERE team_id = %s AND is_counted AND ca
 
 def hand_over(team_pk: int, call_ids: Collection[str]) -> set[int]:
     """These calls are gone: of those that counted there, the best copy that is left counts from now on. Returns whose
-    totals changed."""
+    totals changed. Inside a transaction, which holds these sessions from then on."""
+    held: set[int] = set()
+    while not (changed := _find_heirs(team_pk, call_ids)).keys() <= held:
+        held |= _hold_sessions(changed.keys())
+    for session_pk, names in changed.items():
+        _mark(session_pk, names, is_counted=True)
+    return set(changed)
+
+
+def _find_heirs(team_pk: int, call_ids: Collection[str]) -> dict[int, set[str]]:
     heirs: dict[str, tuple[_Weight, int]] = {}
     for batch in _cut(set(call_ids) - find_counted(team_pk, call_ids)):
         copies = ApiCall.objects.filter(team_id=team_pk, is_counted=False, call_id__in=batch)
@@ -83,13 +108,11 @@ def hand_over(team_pk: int, call_ids: Collection[str]) -> set[int]:
     changed: dict[int, set[str]] = {}
     for call_id, (_, session_pk) in heirs.items():
         changed.setdefault(session_pk, set()).add(call_id)
-    for session_pk, names in changed.items():
-        _mark(session_pk, names, is_counted=True)
-    return set(changed)
+    return changed
 
 
 def total_again(session_pk: int) -> None:
-    """Totals of a session from its rows, after calls of it began or ceased to count."""
+    """Totals of a session from its rows, after calls of it began or ceased to count. It is held since then."""
     session = AgentSession.objects.get(pk=session_pk)
     calls = _read_rows(ApiCall.objects.filter(session=session), "call_id", _CALL_COLUMNS)
     picture = SessionPicture(

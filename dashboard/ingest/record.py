@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, transaction
 
 from compaction.cache.fact_order import merge_facts
 from compaction.cache.facts import LineFact
@@ -42,6 +42,7 @@ from dashboard.models import (
 )
 
 ATTEMPTS = 8
+DEADLOCK = "40P01"
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,16 @@ def _try_to_record(source: Source, observed: ObservedSession, follow_up: FollowU
                 SessionChange.objects.note(source.team.pk, changed)
     except IntegrityError:
         return None  # it made the same session, segment or call first
+    except OperationalError as error:
+        if _is_deadlock(error):
+            return None
+        raise
     return recorded
+
+
+def _is_deadlock(error: OperationalError) -> bool:
+    """Two sessions that each beat a copy of the other's are held in opposite order: PostgreSQL ends one of the two."""
+    return getattr(error.__cause__, "sqlstate", None) == DEADLOCK
 
 
 def _find_news(source: Source, observed: ObservedSession) -> _News:
