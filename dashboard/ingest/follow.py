@@ -13,7 +13,7 @@ from django.db import InterfaceError, OperationalError
 from dashboard.ingest.agenda import Agenda
 from dashboard.ingest.folder_watch import FolderWatch
 from dashboard.ingest.follow_delivery import Delivery
-from dashboard.ingest.followed_files import digest_path, load_files, note_gone, show_path
+from dashboard.ingest.followed_files import digest_path, list_numbers, load_files, note_gone, show_path
 from dashboard.ingest.followed_reading import Followed, Next, forget_search, read_on, start_following
 from dashboard.ingest.intake import Origin, count_drops
 from dashboard.ingest.quiet_lines import QUIET_SECONDS
@@ -84,6 +84,7 @@ class Follower:
         began = time.thread_time()
         self._real_roots = real_roots(self._roots)
         findings = walk_folders(self._roots)
+        self._notice_forgotten()
         for path, found in findings.files.items():
             self._notice(path, found)
         self._hot = sorted(findings.files, key=lambda path: -findings.files[path].modified_ns)[:HOT_FILES]
@@ -98,6 +99,15 @@ class Follower:
         every_seconds = WALK_EVERY_SECONDS if self._watch.is_hearing else POLL_EVERY_SECONDS
         rest_seconds = min((time.thread_time() - began) * REST_PER_WALK, LONGEST_REST_SECONDS)
         self._walk_at = time.monotonic() + (0.0 if is_new else max(every_seconds, rest_seconds))
+
+    def _notice_forgotten(self) -> None:
+        """Rows that were taken away: a session is allowed again, or content is kept from now on. Read once more, its
+        file brings back what was not kept before."""
+        numbers = list_numbers(self._origin.team)
+        self._kept = {digest: kept for digest, kept in self._kept.items() if kept.number in numbers}
+        for followed in self._files.values():
+            if followed.kept and followed.kept.number not in numbers:
+                followed.start_again()
 
     def _notice_change(self, path: str) -> None:
         """A path that the kernel told of."""

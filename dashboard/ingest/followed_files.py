@@ -46,8 +46,14 @@ def _place_of(row: FollowedFile) -> Place:
     )
 
 
-def keep_place(team: Team, path: str, place: Place, *, kept: Kept | None, problem_count: int = 0) -> Kept:
-    """Called only after everything before the place was taken in: a crash in between means reading twice."""
+def list_numbers(team: Team) -> set[int]:
+    return set(FollowedFile.objects.filter(team=team).values_list("pk", flat=True))
+
+
+def keep_place(team: Team, path: str, place: Place, *, kept: Kept | None, problem_count: int = 0) -> Kept | None:
+    """Called only after everything before the place was taken in: a crash in between means reading twice.
+
+    None: the row was taken away, so that the file is read again from its first byte."""
     columns = {
         "device": place.device,
         "inode": place.inode,
@@ -61,9 +67,10 @@ def keep_place(team: Team, path: str, place: Place, *, kept: Kept | None, proble
         "read_at": timezone.now(),
         "gone_at": None,
     }
-    if kept and FollowedFile.objects.filter(pk=kept.number).update(**columns):
-        return Kept(kept.number, kept.path, place, problem_count)
-    # The first time, or somebody deleted the row, or another follower made it.
+    if kept:
+        is_known = FollowedFile.objects.filter(pk=kept.number).update(**columns)
+        return Kept(kept.number, kept.path, place, problem_count) if is_known else None
+    # The first time, or another follower or an import made it.
     columns["path"] = show_path(path)[:LONGEST_PATH]
     row, _ = FollowedFile.objects.update_or_create(team=team, path_digest=digest_path(path), defaults=columns)
     return Kept(row.pk, row.path, place, problem_count)

@@ -57,6 +57,10 @@ class Followed:
         seen = (self.found.inode, self.found.size_bytes, self.found.modified_ns)
         return self.is_read and seen == (self.place.inode, self.place.size_bytes, self.place.modified_ns)
 
+    def start_again(self) -> None:
+        """From its first byte, as a file that nobody knows."""
+        self.place, self.kept, self.is_read = Place(), None, False
+
 
 def start_following(found: FoundFile, kept: Kept | None) -> Followed:
     if kept is None:
@@ -71,7 +75,9 @@ def read_on(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
     with opened_file(followed.found.root, followed.found.relative) as descriptor:
         look = take_look(descriptor, followed.place, now_ns=time.time_ns())
         half_line = b"" if look.has_more else read_quiet_line(descriptor, look.place)
-    _deliver(followed, look, origin, delivery)
+    if not _deliver(followed, look, origin, delivery):
+        followed.start_again()
+        return Next.MORE
     if half_line:
         # The place stays before it: with its ending, or another object behind it, it is handed on once more.
         delivery.take_lines(followed.name, half_line + b"\n", first_line_number=look.place.line_count + 1)
@@ -81,7 +87,8 @@ def read_on(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
     return Next.WHEN_QUIET if is_young(look.place.modified_ns) else Next.NOTHING
 
 
-def _deliver(followed: Followed, look: Look, origin: Origin, delivery: Delivery) -> None:
+def _deliver(followed: Followed, look: Look, origin: Origin, delivery: Delivery) -> bool:
+    """False when it was forgotten meanwhile that the file was read."""
     problem_count = followed.kept.problem_count if followed.kept and not look.is_again else 0
     if look.is_again:
         log.info("file is another one now: read from its start", extra={"file": followed.number})
@@ -95,7 +102,10 @@ def _deliver(followed: Followed, look: Look, origin: Origin, delivery: Delivery)
         followed.kept = keep_place(
             origin.team, followed.found.path, look.place, kept=followed.kept, problem_count=problem_count
         )
+        if followed.kept is None:
+            return False
     followed.place = look.place
+    return True
 
 
 def _read_meta(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
@@ -113,6 +123,9 @@ def _read_meta(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
     size = status.st_size
     place = Place(status.st_dev, status.st_ino, size, status.st_mtime_ns, offset=size)
     followed.kept = keep_place(origin.team, followed.found.path, place, kept=followed.kept)
+    if followed.kept is None:
+        followed.start_again()
+        return Next.MORE
     followed.place, followed.is_read = place, True
     return Next.WHEN_QUIET if is_young(status.st_mtime_ns) else Next.NOTHING
 

@@ -13,7 +13,7 @@ from dashboard.accounts import audit
 from dashboard.accounts.refusals import Refused
 from dashboard.ingest.redaction.own_patterns import BadPattern, compile_own
 from dashboard.jobs.post import post_job
-from dashboard.models import AuditAction, Team, TeamPolicy, User
+from dashboard.models import AuditAction, FollowedFile, Team, TeamPolicy, User
 from dashboard.policies.differences import Area, find_differences
 from dashboard.policies.in_force import TeamSettings, default_settings, find_policy, settings_of
 from dashboard.policies.proxy_additions import check_additions
@@ -95,6 +95,9 @@ def _write(team: Team, current: TeamSettings, wanted: TeamSettings, *, by: User 
         subject=f"version {version}",
         changes=[str(difference) for difference in differences],
     )
+    if wanted.stores_content and not current.stores_content:
+        # It is forgotten that files were read: the follower and the next import read them again and fill content in.
+        FollowedFile.objects.filter(team=team).delete()
     if any(difference.area is Area.LINES for difference in differences):
         _post_relevelling(team, version)
     return settings_of(row)

@@ -115,6 +115,35 @@ def test_new_lines_come_once_also_over_restarts(following: Following) -> None:
     assert (row.offset, row.size_bytes, row.line_count, row.problem_count, row.gone_at) == (25, 25, 5, 1, None)
 
 
+def test_file_of_which_the_row_was_taken_away_is_read_again(following: Following) -> None:
+    """By a policy that stores content from now on, or an admin who allows a deleted session again."""
+    following.write("a.jsonl", b"one\ntwo\n")
+    following.write("b.jsonl", b"three\n")
+    meta = b'{"agentType":"Explore"}'
+    following.write("s/subagents/agent-c.meta.json", meta)
+    following.catch_up()
+    following.delivery.metas.clear()
+    FollowedFile.objects.exclude(path__endswith="b.jsonl").delete()
+    following.catch_up()
+    assert following.delivery.data == {"a.jsonl": b"one\ntwo\n" * 2, "b.jsonl": b"three\n"}
+    assert list(following.delivery.metas) == ["s/subagents/agent-c.meta.json"]
+    assert following.row("a.jsonl").offset == 8
+
+
+def test_file_that_grew_before_its_row_was_missed_is_read_again(
+    following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following.write("a.jsonl", b"one\ntwo\n")
+    following.catch_up()
+    FollowedFile.objects.all().delete()
+    following.write("a.jsonl", b"three\n", append=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(Follower, "_notice_forgotten", lambda _: None)
+        following.catch_up()
+    assert following.delivery.data == {"a.jsonl": b"one\ntwo\nthree\none\ntwo\nthree\n"}
+    assert following.row("a.jsonl").offset == 14
+
+
 def test_file_written_to_last_comes_first(following: Following) -> None:
     for number in (3, 1, 4, 0, 2):
         following.write(f"{number}.jsonl", b"line\n")

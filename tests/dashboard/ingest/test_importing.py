@@ -17,13 +17,16 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
+from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.corpus import Truth, write_family
 from compaction.context.policy import Policy
+from dashboard.accounts.local import ensure_local_owner
 from dashboard.ingest import importing
 from dashboard.ingest.decoders import Decoders
+from dashboard.ingest.deleted_sessions import DELETED
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.import_paths import find_paths
 from dashboard.ingest.import_progress import Progress, format_seconds
@@ -33,7 +36,10 @@ from dashboard.ingest.looks import PIECE_BYTES, NextLook
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules, merge_prepared
 from dashboard.ingest.stream_pieces import cut_stream
 from dashboard.ingest.transcript_folders import FoundFile
-from dashboard.models import AgentSession, ApiCall, Thread
+from dashboard.models import AgentSession, ApiCall, Team, Thread, User
+from dashboard.policies.changes import change_policy
+from dashboard.policies.in_force import find_policy
+from dashboard.retention.deletion import allow_again, delete_session
 from tests.builders import make_team, make_user
 from tests.compaction.making import make_line, text, use
 from tests.dashboard.running import PLIMSOLL, environment_for, is_running, wait_until
@@ -148,6 +154,32 @@ def test_second_import_reads_nothing_and_rereading_changes_nothing(home: Path) -
     again = run_import(home, reread=True)
     assert (again["files_read"], again["lines_read"], again["lines_new"], again["sessions_changed"]) == (2, 5, 0, 0)
     assert read_state() == before
+
+
+@pytest.mark.django_db
+def test_content_turned_on_later_is_filled_in_by_the_next_import(home: Path) -> None:
+    owner = ensure_local_owner()
+    team = Team.objects.get(is_local=True)
+    change_policy(team, replace(find_policy(team), stores_content=False), by=owner, base_version=0)
+    run_import(home)
+    assert not AgentSession.objects.get().has_content
+    assert run_import(home)["files_unchanged"] == 2
+    change_policy(team, replace(find_policy(team), stores_content=True), by=owner, base_version=1)
+    assert run_import(home)["files_unchanged"] == 0
+    assert AgentSession.objects.get().has_content
+    assert run_import(home)["files_unchanged"] == 2
+
+
+@pytest.mark.django_db
+def test_deleted_session_that_is_allowed_again_comes_back_with_the_next_import(home: Path) -> None:
+    run_import(home)
+    owner = User.objects.get()
+    session = AgentSession.objects.get()
+    delete_session(session, by=owner, now=timezone.now())
+    told = run_import(home, reread=True)
+    assert (told["sessions_new"], told["drops"]) == (0, {DELETED: 6})
+    allow_again(session.team, SESSION, by=owner)
+    assert run_import(home)["calls_new"] == 5
 
 
 @pytest.mark.django_db
