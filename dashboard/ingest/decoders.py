@@ -49,7 +49,7 @@ class Decoders:
     """Work is handed in and waited for in any order; without processes it is done at once."""
 
     def __init__(self, rules: Rules, *, processes: int) -> None:
-        self._rules = rules
+        self.rules = rules  # what is handed in from then on is decoded by them
         self._pool: ProcessPoolExecutor | None = None
         if processes:
             # A fork shares what is loaded already; where it is not safe, a fresh start is the default.
@@ -76,9 +76,9 @@ class Decoders:
 
     def _submit(self, decode: Callable[[_Work, Rules], Decoded], work: _Work) -> Underway:
         if self._pool is not None:
-            return Underway(self._pool.submit(_decode_and_pack, decode, work, self._rules))
+            return Underway(self._pool.submit(_decode_and_pack, decode, work, self.rules))
         done: Future[bytes] = Future()
-        done.set_result(_decode_and_pack(decode, work, self._rules))
+        done.set_result(_decode_and_pack(decode, work, self.rules))
         return Underway(done)
 
 

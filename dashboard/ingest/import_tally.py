@@ -52,7 +52,7 @@ class Tally:
         self.add_sessions(taken.sessions)
         self.problem_count += taken.problem_count
         self.problems += taken.problems[: PROBLEMS_SHOWN - len(self.problems)]
-        self.drops.update(decoded.prepared.drops)
+        self.drops.update(taken.drops or {})
         self.redactions.update(decoded.prepared.redactions)
 
     def add_sessions(self, sessions: "Iterable[Recorded]") -> None:

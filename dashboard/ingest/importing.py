@@ -4,9 +4,9 @@ import contextlib
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from django.db import DatabaseError, OperationalError
 
@@ -15,13 +15,13 @@ from dashboard.ingest.decoding import Decoded
 from dashboard.ingest.drawn import DrawnSession
 from dashboard.ingest.import_progress import Progress
 from dashboard.ingest.import_tally import Tally
-from dashboard.ingest.intake import Origin, store, store_drawn, store_new
+from dashboard.ingest.intake import Origin, make_rules, store, store_drawn, store_new
 from dashboard.ingest.kept_looks import keep_looks
 from dashboard.ingest.looks import PIECE_BYTES, FileLook, NextLook
 from dashboard.ingest.observed import Piece, Prepared
 from dashboard.ingest.record import TooBusy
 from dashboard.ingest.transcripts import name_session
-from dashboard.policies.in_force import TeamSettings
+from dashboard.policies.in_force import TeamSettings, find_policy
 
 # Decoded or waiting to be: with what decoding makes of it, everything together stays below 250 MB.
 IN_FLIGHT_BYTES = 3 * PIECE_BYTES
@@ -34,6 +34,7 @@ LOOKS_KEPT_AT_ONCE = 200
 RETRY_AFTER_SECONDS = (0.5, 1.0, 2.0, 4.0)
 
 _T = TypeVar("_T")
+_Work: TypeAlias = tuple[NextLook, ...] | Piece
 
 
 class CannotStore(Exception):
@@ -50,9 +51,9 @@ class Importer:
     tally: Tally
     progress: Progress
     should_stop: Callable[[], bool]
-    _underway: "deque[tuple[Underway, int]]" = field(default_factory=deque)
+    _underway: deque[tuple[_Work, Underway, int]] = field(default_factory=deque)
     _in_flight_bytes: int = 0
-    _gathered: list[Decoded] = field(default_factory=list)  # decoded, to be written together
+    _gathered: list[tuple[_Work | None, Decoded]] = field(default_factory=list)  # to be written together
     _gathered_rows: int = 0
     _gathered_bytes: int = 0
     _ended: list[FileLook] = field(default_factory=list)
@@ -75,9 +76,9 @@ class Importer:
         """What comes through a pipe, in its order."""
         for piece in pieces:
             if isinstance(piece, Prepared):
-                self._take(Decoded(piece))
+                self._take(None, Decoded(piece))
             else:
-                self._submit(self.decoders.take(piece), len(piece.data))
+                self._submit(piece, len(piece.data))
             while self._is_full() and not self._stops():
                 self._finish_first()
             if self._stops():
@@ -100,23 +101,26 @@ class Importer:
             self._read_on(looks)
 
     def _read_on(self, looks: tuple[NextLook, ...]) -> None:
-        self._submit(self.decoders.read_on(looks), sum(look.waiting_bytes for look in looks))
+        self._submit(looks, sum(look.waiting_bytes for look in looks))
 
-    def _submit(self, underway: Underway, size_bytes: int) -> None:
-        self._underway.append((underway, size_bytes))
+    def _submit(self, work: _Work, size_bytes: int) -> None:
+        self._underway.append((work, self._decode(work), size_bytes))
         self._in_flight_bytes += size_bytes
 
+    def _decode(self, work: _Work) -> Underway:
+        return self.decoders.take(work) if isinstance(work, Piece) else self.decoders.read_on(work)
+
     def _finish_first(self) -> None:
-        underway, size_bytes = self._underway.popleft()
+        work, underway, size_bytes = self._underway.popleft()
         decoded = underway.wait()
         self._in_flight_bytes -= size_bytes
         unread = tuple(NextLook(look.file, look.place) for look in decoded.looks if look.has_more)
         if unread:
             self._read_on(unread)  # decoded meanwhile, written in its turn: lines of a file stay in order
-        self._take(decoded)
+        self._take(work, decoded)
 
-    def _take(self, decoded: Decoded) -> None:
-        self._gathered.append(decoded)
+    def _take(self, work: _Work | None, decoded: Decoded) -> None:
+        self._gathered.append((work, decoded))
         self._gathered_rows += sum(session.row_count for session in decoded.drawn)
         self._gathered_bytes += sum(session.stored_bytes for session in decoded.drawn)
         is_full = self._gathered_rows >= ROWS_AT_ONCE or self._gathered_bytes >= STORED_BYTES_AT_ONCE
@@ -125,29 +129,66 @@ class Importer:
 
     def _store_gathered(self) -> None:
         """What is drawn first, most of it in one transaction; then what continues sessions that are stored by now."""
-        gathered, self._gathered = self._gathered, []
+        self._heed_policy()
+        gathered, self._gathered = [decoded for _, decoded in self._gathered], []
         self._gathered_rows = self._gathered_bytes = 0
         drawn = [session for decoded in gathered for session in decoded.drawn]
         failed: set[str] = set()
         if drawn:
-            recorded, others = self._insist(partial(store_new, self.origin, drawn, self.policy))
-            self.tally.add_sessions(recorded)
-            failed = {session.external_id for session in others if not self._store_drawn(session)}
+            stored = self._insist(partial(store_new, self.origin, drawn, self.policy))
+            self.tally.add_sessions(stored.recorded)
+            self.tally.drops.update(stored.drops)
+            failed = {session.external_id for session in stored.others if not self._store_drawn(session)}
         for decoded in gathered:
-            self.tally.add(decoded, self._insist(partial(store, self.origin, decoded.prepared, self.policy)))
+            is_stored = self._store_rest(decoded)
             self.progress.add(size_bytes=decoded.size_bytes)
-            if failed.isdisjoint(session.external_id for session in decoded.drawn):
+            if is_stored and failed.isdisjoint(session.external_id for session in decoded.drawn):
                 for look in decoded.looks:
                     self._end_file(look)
+
+    def _heed_policy(self) -> None:
+        """What was decoded by a policy that is no longer in force is decoded anew: nothing is stored by it."""
+        policy = self._insist(partial(find_policy, self.origin.team))
+        if policy.version == self.policy.version:
+            return
+        if policy.stores_content and not self.policy.stores_content:
+            self._ended.clear()  # stored without content: the next import fills it in
+        self.policy = policy
+        is_drawing = self.decoders.rules.lines_policy is not None
+        rules = make_rules(self.origin.team, policy)
+        self.decoders.rules = rules if is_drawing else replace(rules, lines_policy=None)
+        again = [(work, decoded, None if work is None else self._decode(work)) for work, decoded in self._gathered]
+        self._underway = deque((work, self._decode(work), size_bytes) for work, _, size_bytes in self._underway)
+        self._gathered = [(work, underway.wait() if underway else decoded) for work, decoded, underway in again]
 
     def _store_drawn(self, session: DrawnSession) -> bool:
         """One that no database takes is told, and takes no other along."""
         try:
             self.tally.add_sessions([self._insist(partial(store_drawn, self.origin, session, self.policy))])
         except (DatabaseError, OverflowError) as error:
-            self.tally.failures.append(f"The session {session.external_id} cannot be stored ({str(error).strip()}).")
+            self._tell_failure(session.external_id, error)
             return False
         return True
+
+    def _store_rest(self, decoded: Decoded) -> bool:
+        """What was not drawn, session by session for the same reason; and what else there is to tell."""
+        prepared, is_stored = decoded.prepared, True
+        for observed in prepared.sessions:
+            one = Prepared(prepared.name, (observed,))
+            try:
+                taken = self._insist(partial(store, self.origin, one, self.policy))
+            except (DatabaseError, OverflowError) as error:
+                self._tell_failure(observed.external_id, error)
+                is_stored = False
+            else:
+                self.tally.add_sessions(taken.sessions)
+                self.tally.drops.update(taken.drops or {})
+        told = replace(prepared, sessions=())
+        self.tally.add(decoded, self._insist(partial(store, self.origin, told, self.policy)))
+        return is_stored
+
+    def _tell_failure(self, external_id: str, error: Exception) -> None:
+        self.tally.failures.append(f"The session {external_id} cannot be stored ({str(error).strip()}).")
 
     def _insist(self, write: Callable[[], _T]) -> _T:
         """Writes, again after a while when the database or the session is busy."""

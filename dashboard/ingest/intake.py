@@ -87,8 +87,7 @@ def store_together(origin: Origin, prepared: Prepared, policy: TeamSettings) -> 
     taken = set(known.values_list("external_id", flat=True))
     unknown = [observed for name, observed in zip(names, prepared.sessions, strict=True) if name not in taken]
     drawn = [session for observed in unknown if (session := draw_session(observed, policy.lines_policy)) is not None]
-    recorded, _ = store_new(origin, drawn, policy)
-    return _store(origin, prepared, policy, recorded)
+    return _store(origin, prepared, policy, store_new(origin, drawn, policy).recorded)
 
 
 def _store(origin: Origin, prepared: Prepared, policy: TeamSettings, done: Sequence[Recorded]) -> Taken:
@@ -109,13 +108,22 @@ def _store(origin: Origin, prepared: Prepared, policy: TeamSettings, done: Seque
     )
 
 
-def store_new(
-    origin: Origin, drawn: Sequence[DrawnSession], policy: TeamSettings
-) -> tuple[list[Recorded], list[DrawnSession]]:
-    """One transaction for all that nobody knows; what it did not write is handed back, for `store_drawn`."""
+@dataclass(frozen=True)
+class StoredNew:
+    """What one transaction wrote of drawn sessions; the others are for `store_drawn`."""
+
+    recorded: list[Recorded]
+    others: list[DrawnSession]
+    drops: Mapping[str, int]
+
+
+def store_new(origin: Origin, drawn: Sequence[DrawnSession], policy: TeamSettings) -> StoredNew:
+    """One transaction for all that nobody knows."""
     kept, deleted_count = leave_deleted_drawn(origin.team, drawn)
-    count_drops(origin, {DELETED: deleted_count} if deleted_count else {}, detail="")
-    return record_new(_make_source(origin, policy), kept, _find_follow_up(origin.team, policy))
+    recorded, others = record_new(_make_source(origin, policy), kept, _find_follow_up(origin.team, policy))
+    drops = {DELETED: deleted_count} if deleted_count else {}
+    count_drops(origin, drops, detail="")
+    return StoredNew(recorded, others, drops)
 
 
 def store_drawn(origin: Origin, drawn: DrawnSession, policy: TeamSettings) -> Recorded:

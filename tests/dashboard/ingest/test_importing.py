@@ -17,16 +17,13 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
-from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.corpus import Truth, write_family
 from compaction.context.policy import Policy
-from dashboard.accounts.local import ensure_local_owner
 from dashboard.ingest import importing
 from dashboard.ingest.decoders import Decoders
-from dashboard.ingest.deleted_sessions import DELETED
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.import_paths import find_paths
 from dashboard.ingest.import_progress import Progress, format_seconds
@@ -36,38 +33,13 @@ from dashboard.ingest.looks import PIECE_BYTES, NextLook
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules, merge_prepared
 from dashboard.ingest.stream_pieces import cut_stream
 from dashboard.ingest.transcript_folders import FoundFile
-from dashboard.models import AgentSession, ApiCall, Team, Thread, User
-from dashboard.policies.changes import change_policy
-from dashboard.policies.in_force import find_policy
-from dashboard.retention.deletion import allow_again, delete_session
+from dashboard.models import AgentSession, ApiCall, Thread
 from tests.builders import make_team, make_user
-from tests.compaction.making import make_line, text, use
+from tests.dashboard.ingest.importing import OTHER, SESSION, make_call, make_calls, run_import, write_home
 from tests.dashboard.running import PLIMSOLL, environment_for, is_running, wait_until
 
-SESSION = "11111111-2222-4333-8444-555555555555"
-OTHER = "99999999-2222-4333-8444-555555555555"
 RULES = Rules(keeps_content=False, digest_key=b"k" * 32)
 BROKEN = b'{"type":"user","mess\n'
-
-
-def make_call(number: int, *, session: str = SESSION, **fields: object) -> bytes:
-    usage = use(10, 5, cache_read_input_tokens=1000 * number)
-    message: dict[str, object] = {"id": f"msg_{session[:4]}_{number}", "model": "claude-opus-4-5", "role": "assistant"}
-    message |= {"content": [text("done")], "usage": usage, "stop_reason": "end_turn"}
-    at = f"2026-11-01T10:{number // 60:02}:{number % 60:02}.000Z"
-    uuid = f"{session[:8]}-0000-4000-8000-{number:012}"
-    return make_line("assistant", uuid=uuid, sessionId=session, timestamp=at, message=message, **fields)
-
-
-def make_calls(*numbers: int, **fields: Any) -> bytes:
-    return b"".join(make_call(number, **fields) for number in numbers)
-
-
-def run_import(*paths: object, **options: Any) -> dict[str, Any]:
-    out = io.StringIO()
-    call_command("import", *map(str, paths), json=True, stdout=out, **options)
-    told: dict[str, Any] = json.loads(out.getvalue())
-    return told
 
 
 def read_state() -> list[tuple[object, ...]]:
@@ -83,16 +55,7 @@ def read_state() -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A `.claude` home with a session, its sub-agent, and files that are no transcripts."""
-    folder = tmp_path / ".claude"
-    project = folder / "projects" / "-home-dev-app"
-    agents = project / SESSION / "subagents"
-    agents.mkdir(parents=True)
-    (folder / "history.jsonl").write_bytes(b'{"display":"hello"}\n')
-    (project / f"{SESSION}.jsonl").write_bytes(make_calls(1, 2, 3))
-    (agents / "agent-abc.jsonl").write_bytes(make_calls(4, 5, agentId="abc", isSidechain=True))
-    (agents / "agent-abc.meta.json").write_bytes(b'{"agentType":"Explore","description":"Look around"}')
-    return folder
+    return write_home(tmp_path / ".claude")
 
 
 # What it finds
@@ -154,32 +117,6 @@ def test_second_import_reads_nothing_and_rereading_changes_nothing(home: Path) -
     again = run_import(home, reread=True)
     assert (again["files_read"], again["lines_read"], again["lines_new"], again["sessions_changed"]) == (2, 5, 0, 0)
     assert read_state() == before
-
-
-@pytest.mark.django_db
-def test_content_turned_on_later_is_filled_in_by_the_next_import(home: Path) -> None:
-    owner = ensure_local_owner()
-    team = Team.objects.get(is_local=True)
-    change_policy(team, replace(find_policy(team), stores_content=False), by=owner, base_version=0)
-    run_import(home)
-    assert not AgentSession.objects.get().has_content
-    assert run_import(home)["files_unchanged"] == 2
-    change_policy(team, replace(find_policy(team), stores_content=True), by=owner, base_version=1)
-    assert run_import(home)["files_unchanged"] == 0
-    assert AgentSession.objects.get().has_content
-    assert run_import(home)["files_unchanged"] == 2
-
-
-@pytest.mark.django_db
-def test_deleted_session_that_is_allowed_again_comes_back_with_the_next_import(home: Path) -> None:
-    run_import(home)
-    owner = User.objects.get()
-    session = AgentSession.objects.get()
-    delete_session(session, by=owner, now=timezone.now())
-    told = run_import(home, reread=True)
-    assert (told["sessions_new"], told["drops"]) == (0, {DELETED: 6})
-    allow_again(session.team, SESSION, by=owner)
-    assert run_import(home)["calls_new"] == 5
 
 
 @pytest.mark.django_db

@@ -63,8 +63,8 @@ def draw(origin: Origin, folder: Path, *talks: Conversation) -> list[DrawnSessio
 def store_all(origin: Origin, drawn: list[DrawnSession]) -> tuple[list[Recorded], list[Recorded]]:
     """What was written at once, and what one by one."""
     policy = find_policy(origin.team)
-    recorded, others = store_new(origin, drawn, policy)
-    return recorded, [store_drawn(origin, session, policy) for session in others]
+    stored = store_new(origin, drawn, policy)
+    return stored.recorded, [store_drawn(origin, session, policy) for session in stored.others]
 
 
 def send(origin: Origin, *talks: Conversation) -> list[Recorded]:
