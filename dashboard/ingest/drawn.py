@@ -12,7 +12,7 @@ from compaction.cache.fact_order import merge_facts
 from compaction.cache.fingerprint import read_fingerprint
 from compaction.context.policy import Policy
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
-from dashboard.ingest.picture import SessionPicture, add_totals, draw_picture
+from dashboard.ingest.picture import PolicyAt, SessionPicture, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
 from dashboard.ingest.picture.spelling import read_time, spell_rows
 from dashboard.ingest.segments import Segment, cut_lines, pack_segment, read_segment_lines
@@ -120,7 +120,7 @@ class DrawnSession:
         return ObservedSession(self.external_id, tuple(lines), self.shapes)
 
 
-def draw_session(observed: ObservedSession, policy: Policy) -> DrawnSession | None:
+def draw_session(observed: ObservedSession, policy: Policy, policy_at: PolicyAt | None = None) -> DrawnSession | None:
     """None where it takes the database: its lines name a request's shape that came before them."""
     prints = {shape.digest: shape.prints for shape in observed.shapes}
     if any(line.fact.shape and line.fact.shape[1] not in prints for line in observed.lines):
@@ -131,6 +131,7 @@ def draw_session(observed: ObservedSession, policy: Policy) -> DrawnSession | No
         [line.fact for line in lines],
         external_id=external_id,
         policy=policy,
+        policy_at=policy_at,
         shapes={digest: read_fingerprint(told) for digest, told in prints.items()},
     )
     session, threads, hours = add_totals(picture, ())

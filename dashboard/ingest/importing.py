@@ -15,7 +15,7 @@ from dashboard.ingest.decoding import Decoded
 from dashboard.ingest.drawn import DrawnSession
 from dashboard.ingest.import_progress import Progress
 from dashboard.ingest.import_tally import Tally
-from dashboard.ingest.intake import Origin, make_rules, store, store_drawn, store_new
+from dashboard.ingest.intake import Origin, make_drawing_rules, make_rules, store, store_drawn, store_new
 from dashboard.ingest.kept_looks import keep_looks
 from dashboard.ingest.looks import PIECE_BYTES, FileLook, NextLook
 from dashboard.ingest.observed import Piece, Prepared
@@ -155,8 +155,7 @@ class Importer:
             self._ended.clear()  # stored without content: the next import fills it in
         self.policy = policy
         is_drawing = self.decoders.rules.lines_policy is not None
-        rules = make_rules(self.origin.team, policy)
-        self.decoders.rules = rules if is_drawing else replace(rules, lines_policy=None)
+        self.decoders.rules = (make_drawing_rules if is_drawing else make_rules)(self.origin.team, policy)
         again = [(work, decoded, None if work is None else self._decode(work)) for work, decoded in self._gathered]
         self._underway = deque((work, self._decode(work), size_bytes) for work, _, size_bytes in self._underway)
         self._gathered = [(work, underway.wait() if underway else decoded) for work, decoded, underway in again]

@@ -3,14 +3,16 @@
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache, partial
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from compaction.context.policy import Policy
 from compaction.transcripts.agents import AgentMeta
 from dashboard.automation.crossings import AUTO_RANK, FRESH_FOR, find_last_crossing, is_armed
 from dashboard.automation.notes_due import may_be_due, post_notes
@@ -18,12 +20,13 @@ from dashboard.ingest.deleted_sessions import DELETED, leave_deleted, leave_dele
 from dashboard.ingest.drawn import DrawnSession, draw_session
 from dashboard.ingest.new_sessions import record_new, record_sharing
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules
+from dashboard.ingest.picture import PolicyAt, pick_policy
 from dashboard.ingest.picture.columns import fit_id
 from dashboard.ingest.record import FollowUp, Recorded, Source, record
 from dashboard.ingest.transcripts import prepare, prepare_agent_meta
 from dashboard.jobs.post import BACKGROUND, post_job
 from dashboard.models import AgentSession, Drop, Team, User
-from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.policies.in_force import TeamSettings, find_policy, list_past_policies
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,13 @@ def make_rules(team: Team, policy: TeamSettings) -> Rules:
         digest_key=key,
         own_patterns=dict(policy.own_patterns),
         content_since=policy.content_since(timezone.now()),
-        lines_policy=policy.lines_policy,
     )
+
+
+def make_drawing_rules(team: Team, policy: TeamSettings) -> Rules:
+    """For whoever draws sessions before they are written."""
+    past = list_past_policies(team, policy)
+    return replace(make_rules(team, policy), lines_policy=policy.lines_policy, past_policies=past)
 
 
 def store(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
@@ -86,8 +94,9 @@ def store_together(origin: Origin, prepared: Prepared, policy: TeamSettings) -> 
     known = AgentSession.objects.filter(team=origin.team, external_id__in=names)
     taken = set(known.values_list("external_id", flat=True))
     unknown = [observed for name, observed in zip(names, prepared.sessions, strict=True) if name not in taken]
-    drawn = [session for observed in unknown if (session := draw_session(observed, policy.lines_policy)) is not None]
-    return _store(origin, prepared, policy, store_new(origin, drawn, policy).recorded)
+    policy_at = _find_policy_at(origin.team, policy)
+    drawn = [draw_session(observed, policy.lines_policy, policy_at) for observed in unknown]
+    return _store(origin, prepared, policy, store_new(origin, list(filter(None, drawn)), policy).recorded)
 
 
 def _store(origin: Origin, prepared: Prepared, policy: TeamSettings, done: Sequence[Recorded]) -> Taken:
@@ -133,7 +142,20 @@ def store_drawn(origin: Origin, drawn: DrawnSession, policy: TeamSettings) -> Re
 
 
 def _make_source(origin: Origin, policy: TeamSettings) -> Source:
-    return Source(origin.team, origin.owner, origin.source, policy.lines_policy, policy.version)
+    policy_at = _find_policy_at(origin.team, policy)
+    return Source(origin.team, origin.owner, origin.source, policy.lines_policy, policy.version, policy_at)
+
+
+def _find_policy_at(team: Team, policy: TeamSettings) -> PolicyAt:
+    """Those before are looked up for what happened under them, which little of what arrives did."""
+    list_past = cache(partial(list_past_policies, team, policy))
+
+    def find(at: datetime | None) -> Policy:
+        if at is None or policy.changed_at is None or at >= policy.changed_at:
+            return policy.lines_policy
+        return pick_policy(list_past(), policy.lines_policy, at)
+
+    return find
 
 
 def _find_follow_up(team: Team, policy: TeamSettings) -> FollowUp:

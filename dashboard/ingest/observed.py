@@ -35,6 +35,7 @@ class Rules:
     own_patterns: Mapping[str, str] = field(default_factory=dict)
     content_since: datetime | None = None  # what is older is measured and let go; None: all of it is kept
     lines_policy: Policy | None = None  # None: sessions are not drawn before they are written
+    past_policies: tuple[tuple[datetime, Policy], ...] = ()  # each with when it ended, the oldest first
 
 
 class ObservedLine(msgspec.Struct, frozen=True, gc=False):

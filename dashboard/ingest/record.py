@@ -17,7 +17,7 @@ from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.context.policy import Policy
 from dashboard.ingest.counting import Claim, Counted, decide_counting, hand_over, total_again
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
-from dashboard.ingest.picture import SessionPicture, Totals, add_totals, draw_picture
+from dashboard.ingest.picture import PolicyAt, SessionPicture, Totals, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
 from dashboard.ingest.rows import RowChanges, sync_rows
 from dashboard.ingest.segments import compress
@@ -54,6 +54,7 @@ class Source:
     name: str
     policy: Policy
     policy_version: int = 0
+    policy_at: PolicyAt | None = None  # which one was in force then; None: always this one
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,9 @@ def _work_out(source: Source, observed: ObservedSession, news: _News) -> _Draft:
     facts = news.stored.facts | {name: line.fact for name, line in news.lines.items()}
     shapes = _find_shapes(source.team, observed, facts.values())
     external_id = fit_id(observed.external_id)
-    picture = draw_picture(facts.values(), external_id=external_id, policy=source.policy, shapes=shapes)
+    picture = draw_picture(
+        facts.values(), external_id=external_id, policy=source.policy, policy_at=source.policy_at, shapes=shapes
+    )
     return _Draft(news.session, news.stored, news.lines, picture)
 
 

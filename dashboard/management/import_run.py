@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -12,7 +12,7 @@ from dashboard.ingest.import_paths import STANDARD_INPUT
 from dashboard.ingest.import_progress import Progress
 from dashboard.ingest.import_tally import Tally
 from dashboard.ingest.importing import CannotStore, Importer, group_looks
-from dashboard.ingest.intake import Origin, make_rules
+from dashboard.ingest.intake import Origin, make_drawing_rules, make_rules
 from dashboard.ingest.looks import NextLook
 from dashboard.ingest.stream_pieces import cut_stream, read_chunks
 from dashboard.management.database import prepare_bulk_writing, release_database
@@ -46,12 +46,11 @@ class ImportRun:
         file_count = sum(not look.file.is_meta for look in looks)
         progress = Progress(self.out, file_count, 0 if streams else work_bytes)
         processes = count_processes(sys.maxsize if streams else work_bytes)
+        # Read again, most sessions are known: drawing them ahead would be in vain.
+        rules = (make_rules if self.is_rereading else make_drawing_rules)(self.team, policy)
         if processes:
             prepare_process()
             release_database()  # a fork must not inherit connections, nor PostgreSQL's pool its threads
-        rules = make_rules(self.team, policy)
-        if self.is_rereading:
-            rules = replace(rules, lines_policy=None)  # most sessions are known: drawing them ahead would be in vain
         with Decoders(rules, processes=processes) as decoders:
             if processes:
                 prepare_bulk_writing()

@@ -62,6 +62,18 @@ def find_policy(team: Team) -> TeamSettings:
     return settings_of(make_object(TeamPolicy, rows[0])) if rows else default_settings(team)
 
 
+def list_past_policies(team: Team, settings: TeamSettings) -> tuple[tuple[datetime, Policy], ...]:
+    """Those whose lines were in force before, each with when it ended, the oldest first."""
+    past: list[tuple[datetime, Policy]] = []
+    before: Mapping[str, object] = {}
+    rows = TeamPolicy.objects.filter(team=team, version__lte=settings.version).order_by("version")
+    for created_at, thresholds in rows.values_list("created_at", "thresholds") if settings.version else ():
+        if thresholds != before:
+            past.append((created_at, Policy.from_team_values(before)))
+        before = thresholds
+    return tuple(past)
+
+
 def default_settings(team: Team) -> TeamSettings:
     return TeamSettings(stores_content=team.is_local)
 

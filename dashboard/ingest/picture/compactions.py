@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from compaction.cache.fact_calls import FactCall, answers_turn
 from compaction.cache.facts import Compacted, LineFact, LineKind
@@ -15,7 +16,9 @@ _COMPACTIONS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY, LineKind.MI
 _DRAWN = _COMPACTIONS | {LineKind.COMPACTION_REPORT}  # of reports only those that failed are left (fact_reports)
 _KINDS = {LineKind.MICRO: "micro", LineKind.DELETION: "micro", LineKind.COMPACTION_REPORT: "failed"}
 
-DrawLines = Callable[[str | None, str | None], Lines | None]  # model, client version -> the lines in force
+# Model, client version, when -> the lines in force then. A compaction is held against the line it happened under: a
+# later policy does not change what it was.
+DrawLines = Callable[[str | None, str | None, datetime | None], Lines | None]
 
 
 @dataclass(slots=True)
@@ -146,7 +149,7 @@ def _count_kept(told: Compacted, facts: Sequence[LineFact]) -> int:
 
 def _compare_with_line(fact: LineFact, before: FactCall | None, draw_lines: DrawLines) -> Row:
     told = fact.compacted
-    lines = draw_lines(before.model, fact.version or before.version) if before is not None else None
+    lines = draw_lines(before.model, fact.version or before.version, fact.at) if before is not None else None
     if lines is None or told is None:
         return {}
     drift = None

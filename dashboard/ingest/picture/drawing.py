@@ -29,6 +29,7 @@ from dashboard.ingest.picture.client_totals import find_client_cost, find_client
 from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id
 from dashboard.ingest.picture.compactions import draw_compactions, tell_compactions
 from dashboard.ingest.picture.losses import draw_losses
+from dashboard.ingest.picture.past_policies import PolicyAt
 from dashboard.ingest.picture.unanswered import draw_unanswered
 from dashboard.session_levels import work_out_level
 
@@ -67,9 +68,10 @@ def draw_picture(
     *,
     external_id: str,
     policy: Policy,
+    policy_at: PolicyAt | None = None,
     shapes: Mapping[str, Fingerprint] | None = None,
 ) -> SessionPicture:
-    """`shapes`: prints by their digest here."""
+    """`shapes`: prints by their digest here. `policy_at`: which policy was in force then; None: always this one."""
     ordered: Sequence[LineFact] = order_facts(facts)
     unusual = _list_unusual(ordered)
     if any(fact.type == REPORT or fact.client is not None for fact in unusual):
@@ -83,7 +85,7 @@ def draw_picture(
     gauge = _draw_gauge(shown, policy, status)
     picture = SessionPicture(_draw_session(ordered, unusual, main, external_id) | gauge)
     for thread in threads:
-        _add_thread(picture, thread, policy)
+        _add_thread(picture, thread, policy_at or (lambda _: policy))
     return picture
 
 
@@ -119,7 +121,7 @@ def _judge(agent_id: str | None, facts: Sequence[LineFact], shapes: Mapping[str,
     return _Thread(fit_id(agent_id), facts, _list_unusual(facts), calls, turns, contexts, in_use, verdicts)
 
 
-def _add_thread(picture: SessionPicture, thread: _Thread, policy: Policy) -> None:
+def _add_thread(picture: SessionPicture, thread: _Thread, policy_at: PolicyAt) -> None:
     if not thread.facts:
         return
     calls = {call.call_id: call for call in thread.calls}
@@ -127,8 +129,8 @@ def _add_thread(picture: SessionPicture, thread: _Thread, policy: Policy) -> Non
     picture.calls.update({call_id: row for call_id, row in rows.items() if call_id not in picture.calls})
     picture.losses.update(draw_losses(thread.agent_id, calls, thread.verdicts))
 
-    def find_lines(model: str | None, version: str | None) -> Lines | None:
-        return draw_lines(policy, ModelInUse(model, client_version=version)) if model else None
+    def find_lines(model: str | None, version: str | None, at: datetime | None) -> Lines | None:
+        return draw_lines(policy_at(at), ModelInUse(model, client_version=version)) if model else None
 
     if tell_compactions(thread.unusual):
         picture.compactions.update(draw_compactions(thread.agent_id, thread.facts, thread.calls, find_lines))

@@ -18,7 +18,7 @@ from dashboard.ingest.drawn import DrawnSession
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.import_paths import find_paths
 from dashboard.ingest.importing import group_looks
-from dashboard.ingest.intake import Origin, make_rules, store_drawn, store_new, take_in
+from dashboard.ingest.intake import Origin, make_drawing_rules, store_drawn, store_new, take_in
 from dashboard.ingest.looks import NextLook
 from dashboard.ingest.observed import ObservedSession, Piece
 from dashboard.ingest.picture.spelling import read_time, spell_rows, spell_time
@@ -53,7 +53,7 @@ def draw(origin: Origin, folder: Path, *talks: Conversation) -> list[DrawnSessio
     """As the decoding processes hand them over, in the order of the talks."""
     write_files(folder, talks)
     looks = group_looks(NextLook(file, Place()) for file in find_paths([str(folder)]).files.values())
-    with Decoders(make_rules(origin.team, find_policy(origin.team)), processes=0) as decoders:
+    with Decoders(make_drawing_rules(origin.team, find_policy(origin.team)), processes=0) as decoders:
         done = [decoders.read_on(work).wait() for work in looks]
     assert not any(decoded.prepared.sessions for decoded in done)
     order = [talk.session_id for talk in talks]
@@ -104,6 +104,19 @@ def test_batch_writes_and_tells_what_one_by_one_does(origin: Origin, tmp_path: P
     assert not others
     assert replace(recorded[0], session_pk=told[0].session_pk) == told[0]
     assert {each.session_pk for each in recorded} == set(AgentSession.objects.values_list("pk", flat=True))
+
+
+def test_batch_holds_compactions_against_the_line_they_happened_under(origin: Origin, tmp_path: Path) -> None:
+    talk = make_conversation()
+    moved = {"auto_margin_tokens": 60_000}
+    TeamPolicy.objects.create(team=origin.team, version=2, thresholds=moved, created_at=talk.now + timedelta(seconds=1))
+    TeamPolicy.objects.filter(version=1).update(created_at=talk.now - timedelta(days=1))
+    send(origin, talk)
+    wanted = read_state()
+    assert [row["line_tokens"] for row in wanted["ObservedCompaction"]] == [167_000]
+    forget_everything()
+    store_all(origin, draw(origin, tmp_path, talk))
+    assert read_state() == wanted
 
 
 def test_known_session_among_new_ones_is_recorded_apart(origin: Origin, tmp_path: Path) -> None:

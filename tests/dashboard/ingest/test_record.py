@@ -189,6 +189,24 @@ def test_findings_name_lines_crossed_new_breaks_and_compactions(origin: Origin) 
     assert AgentSession.objects.get().level == "ok"
 
 
+def test_compaction_is_held_against_the_line_it_happened_under(origin: Origin) -> None:
+    """A later policy moves levels and what is to come, not what was, however often the session is worked out anew."""
+    talk = Conversation()
+    talk.ask()
+    talk.answer("msg_1", written=100_000)
+    talk.compact(167_000)
+    rows = ObservedCompaction.objects.order_by("at").values_list("line_tokens", "drift")
+    send(origin, talk)
+    assert list(rows.all()) == [(167_000, "")]
+    moved = {"auto_margin_tokens": 60_000}
+    TeamPolicy.objects.create(team=origin.team, version=2, thresholds=moved, created_at=talk.wait(60).now)
+    talk.ask()
+    talk.answer("msg_2", written=100_000)
+    talk.compact(167_000)
+    send(origin, talk)
+    assert list(rows.all()) == [(167_000, ""), (120_000, "late")]
+
+
 def test_metrics_only_team_stores_no_word_of_content(origin: Origin) -> None:
     team = make_team("Quay", owner="olga")
     quiet = Origin(team, None, "import")
