@@ -187,6 +187,11 @@ def change_answer(answer: Answer, **values: object) -> Answer:
     return msgspec.structs.replace(answer, **values)
 
 
+def change_unanswered(told: Unanswered, **values: object) -> Unanswered:
+    """A copy with other values."""
+    return msgspec.structs.replace(told, **values)
+
+
 def forget_words(fact: LineFact) -> LineFact:
     """The fact as it is where no content is stored."""
     return change_fact(fact, words=None, has_content=False, is_redacted=False)

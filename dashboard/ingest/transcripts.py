@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import lru_cache, partial
 
 from compaction.cache.fact_reading import print_shape, read_fact, read_plain_fact, read_problem
-from compaction.cache.facts import LineFact, LineKind, change_fact, forget_words
+from compaction.cache.facts import LineFact, LineKind, change_fact, change_unanswered, forget_words
 from compaction.cache.fingerprint import Digest, Fingerprint
 from compaction.transcripts.agents import AgentMeta, find_agent_id
 from compaction.transcripts.entries import Entry
@@ -76,7 +76,9 @@ def prepare(piece: Piece, rules: Rules) -> Prepared:
 
 def prepare_agent_meta(session_id: str, agent_id: str, meta: AgentMeta, rules: Rules) -> Prepared:
     """What a sub-agent's meta file says, as one fact of its session."""
+    clean = find_redactor(tuple(rules.own_patterns.items())).clean
     words = meta.description if rules.keeps_content else None
+    agent_id = clean(agent_id)
     fact = LineFact(
         id=f"agent-meta:{agent_id}",
         kind=LineKind.AGENT,
@@ -84,9 +86,9 @@ def prepare_agent_meta(session_id: str, agent_id: str, meta: AgentMeta, rules: R
         agent_id=agent_id,
         is_sidechain=True,
         name=meta.agent_type,
-        words=find_redactor(tuple(rules.own_patterns.items())).clean(words) if words else None,
+        words=words,
     )
-    return Prepared(agent_id, (ObservedSession(session_id, (ObservedLine(fact),)),))
+    return Prepared(agent_id, (ObservedSession(session_id, (ObservedLine(clean_fact(fact, clean)),)),))
 
 
 @dataclass(slots=True)
@@ -319,13 +321,19 @@ def _as_sidechain(fact: LineFact, agent_id: str) -> LineFact:
 def _are_clean(facts: Sequence[LineFact], clean: Callable[[str], str]) -> bool:
     """Whether redaction leaves the few texts of facts alone; most lines repeat those of the line before."""
     texts = {fact.cwd for fact in facts} | {fact.branch for fact in facts} | {fact.words for fact in facts}
+    texts |= {fact.name for fact in facts} | {fact.version for fact in facts} | {fact.agent_id for fact in facts}
+    texts |= {fact.unanswered.reason for fact in facts if fact.unanswered is not None}
     return all(text is None or clean(text) == text for text in texts)
 
 
 def clean_fact(fact: LineFact, clean: Callable[[str], str]) -> LineFact:
     """The few texts of a fact go through redaction too."""
-    cwd, branch, words = fact.cwd and clean(fact.cwd), fact.branch and clean(fact.branch), fact.words
-    words = words and clean(words)
-    if cwd == fact.cwd and branch == fact.branch and words == fact.words:
-        return fact
-    return change_fact(fact, cwd=cwd, branch=branch, words=words)
+    texts = {name: text for name in _TEXTS if (text := getattr(fact, name))}
+    changes: dict[str, object] = {name: cleaned for name, text in texts.items() if (cleaned := clean(text)) != text}
+    told = fact.unanswered
+    if told is not None and told.reason and (reason := clean(told.reason)) != told.reason:
+        changes["unanswered"] = change_unanswered(told, reason=reason)
+    return change_fact(fact, **changes) if changes else fact
+
+
+_TEXTS = ("cwd", "branch", "words", "name", "version", "agent_id")

@@ -66,7 +66,10 @@ def upload_part(request: PageRequest) -> HttpResponse:
     name = request.POST.get("name", "file")[:1000]
     found = take_in_file(origin, file.read(), name, line=int(line) if line.isdecimal() else 1)
     if found.result is None:
-        return JsonResponse({"detail": found.refusal}, status=found.status)
+        response = JsonResponse({"detail": found.refusal}, status=found.status)
+        if found.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            response["Retry-After"] = str(settings.RETRY_AFTER_SECONDS)
+        return response
     return JsonResponse(spell_part(found.result))
 
 

@@ -1,13 +1,18 @@
-/* Sends chosen files in parts that end at line ends: any size, with progress, one result row per file. */
+/* Sends chosen files in parts that end at line ends: any size, with progress, one result row per file. What the server
+   or the network does not take now is sent again, ever more rarely, until it is taken or the person stops it. */
 "use strict";
 
 (() => {
   const form = document.querySelector("form[data-upload]");
   if (!form) return;
   const PART_BYTES = 4 * 1024 * 1024;
+  const LONGEST_WAIT_SECONDS = 30;
+  const STOPPED = "Stopped; what was taken in so far is kept";
+  const BUSY = new Set([429, 502, 503, 504]);
   const results = document.querySelector("[data-upload-results]");
   const rows = document.querySelector("[data-upload-rows]");
   const summary = document.querySelector("[data-upload-summary]");
+  const stop = form.querySelector("[data-upload-stop]");
   const inputs = [...form.querySelectorAll("input[type=file]")];
   const csrf = form.querySelector("[name=csrfmiddlewaretoken]").value;
   for (const hidden of form.querySelectorAll("[data-needs-script]")) hidden.hidden = false;
@@ -46,21 +51,48 @@
     return count;
   }
 
-  async function sendPart(name, line, blob) {
+  /* Waits, unless the person stops it. */
+  function rest(seconds, signal) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, seconds * 1000);
+      signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
+    });
+  }
+
+  /* The answer, or null where there is none: the network is away. */
+  async function post(body, signal) {
+    try {
+      return await fetch(form.dataset.upload, { method: "POST", body, headers: { "X-CSRFToken": csrf }, signal });
+    } catch {
+      signal.throwIfAborted();
+      return null;
+    }
+  }
+
+  /* What the server told of it. `say` tells why it is not taken yet. */
+  async function sendPart(body, signal, say) {
+    for (let wait = 1; ; wait = Math.min(wait * 2, LONGEST_WAIT_SECONDS)) {
+      const answer = await post(body, signal);
+      if (answer && !BUSY.has(answer.status)) {
+        const told = await answer.json().catch(() => ({}));
+        if (!answer.ok) throw new Error(told.detail || `The server answered ${answer.status}.`);
+        return told;
+      }
+      const asked = Number(answer?.headers.get("Retry-After")) || 0;
+      const seconds = Math.max(wait, Math.min(asked, LONGEST_WAIT_SECONDS));
+      say(`${answer ? "The server is busy" : "The server cannot be reached"}: trying again in ${seconds} s`);
+      await rest(seconds, signal);
+      signal.throwIfAborted();
+    }
+  }
+
+  function fillPart(name, line, blob) {
     const body = new FormData();
     body.set("team", form.elements.team.value);
     body.set("name", name);
     body.set("line", String(line));
     body.set("file", blob, "part");
-    for (let wait = 1000; ; wait = Math.min(wait * 2, 30000)) {
-      const answer = await fetch(form.dataset.upload, { method: "POST", body, headers: { "X-CSRFToken": csrf } });
-      if (answer.status !== 503) {
-        const told = await answer.json().catch(() => ({ detail: `The server answered ${answer.status}.` }));
-        if (!answer.ok) throw new Error(told.detail || `The server answered ${answer.status}.`);
-        return told;
-      }
-      await new Promise((resolve) => { setTimeout(resolve, wait); });
-    }
+    return body;
   }
 
   function tell(row, totals, words, isError) {
@@ -80,7 +112,7 @@
     return totals.new_lines ? "Taken in" : "Nothing new";
   }
 
-  async function sendFile(file, row, progress) {
+  async function sendFile(file, row, signal, progress) {
     const name = file.webkitRelativePath || file.name;
     const totals = { lines: 0, new_lines: 0, calls: 0, breaks: 0, problem_count: 0, problems: [] };
     try {
@@ -88,7 +120,8 @@
       for (let start = 0; start < file.size; ) {
         tell(row, totals, `${Math.floor((100 * start) / file.size)}%`, false);
         const part = await cutPart(file, start);
-        const told = await sendPart(name, line, part);
+        const say = (words) => tell(row, totals, words, false);
+        const told = await sendPart(fillPart(name, line, part), signal, say);
         for (const key of ["lines", "new_lines", "calls", "breaks", "problem_count"]) totals[key] += told[key];
         totals.problems.push(...told.problems);
         line += await countLines(part);
@@ -97,7 +130,7 @@
       }
       tell(row, totals, file.size ? describe(totals) : "The file holds no lines.", !file.size);
     } catch (error) {
-      tell(row, totals, error.message || "The connection was lost.", true);
+      tell(row, totals, signal.aborted ? STOPPED : error.message, true);
       return false;
     }
     return true;
@@ -112,8 +145,12 @@
       summary.textContent = chosen.length ? "None of these is a .jsonl file." : "No file was chosen.";
       return;
     }
-    const button = form.querySelector("button");
+    const button = form.querySelector("button:not([type=button])");
+    const stopping = new AbortController();
+    const end = () => stopping.abort();
+    stop.addEventListener("click", end);
     button.disabled = true;
+    stop.hidden = false;
     rows.replaceChildren();
     const waiting = files.map((file) => [file, addRow(file.webkitRelativePath || file.name)]);
     const total = files.reduce((sum, file) => sum + file.size, 0);
@@ -126,11 +163,15 @@
     };
     show();
     for (const [file, row] of waiting) {
-      const isTaken = await sendFile(file, row, (bytes) => { sent += bytes; show(); });
+      if (stopping.signal.aborted) row.cells[5].textContent = "Not sent";
+      const isTaken = !stopping.signal.aborted
+        && await sendFile(file, row, stopping.signal, (bytes) => { sent += bytes; show(); });
       failed += isTaken ? 0 : 1;
       done += 1;
       show();
     }
+    stop.removeEventListener("click", end);
+    stop.hidden = true;
     button.disabled = false;
   });
 })();

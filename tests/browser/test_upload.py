@@ -51,3 +51,38 @@ def test_folder_brings_sub_agents_to_their_session(opened: Page, tmp_path: Path)
     session = AgentSession.objects.get()
     assert session.call_count == 6
     assert session.threads.get(agent_id=agent.agent_id).agent_type == "Explore"
+
+
+def test_part_that_is_not_taken_is_sent_again_and_the_row_says_so(
+    opened: Page, tmp_path: Path, page_errors: PageErrors
+) -> None:
+    page_errors.expect("503")
+    page_errors.expect("ERR_FAILED")
+    troubles = [lambda route: route.abort(), lambda route: route.fulfill(status=503, headers={"Retry-After": "1"})]
+    opened.route("**/upload/part/", lambda route: troubles.pop()(route) if troubles else route.continue_())
+    talk = make_conversation()
+    (tmp_path / f"{talk.session_id}.jsonl").write_bytes(talk.data)
+    opened.locator("#upload-files").set_input_files(str(tmp_path / f"{talk.session_id}.jsonl"))
+    opened.get_by_role("button", name="Upload").click()
+    row = opened.locator("[data-upload-rows] tr")
+    expect(row).to_contain_text("The server is busy: trying again in 1 s")
+    expect(row).to_contain_text("The server cannot be reached: trying again in 2 s")
+    expect(row).to_contain_text("1 line could not be read")
+    assert AgentSession.objects.get().call_count == 5
+    expect(opened.get_by_role("button", name="Stop")).to_be_hidden()
+
+
+def test_upload_that_nobody_takes_can_be_stopped(opened: Page, tmp_path: Path, page_errors: PageErrors) -> None:
+    page_errors.expect("503")
+    opened.route("**/upload/part/", lambda route: route.fulfill(status=503, headers={"Retry-After": "30"}))
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.jsonl").write_bytes(make_conversation(name).data)
+    opened.locator("#upload-files").set_input_files([str(path) for path in sorted(tmp_path.iterdir())])
+    opened.get_by_role("button", name="Upload").click()
+    rows = opened.locator("[data-upload-rows] tr")
+    expect(rows.first).to_contain_text("The server is busy: trying again in 30 s")
+    opened.get_by_role("button", name="Stop").click()
+    expect(rows.first).to_contain_text("Stopped; what was taken in so far is kept")
+    expect(rows.last).to_contain_text("Not sent")
+    expect(opened.get_by_role("button", name="Upload")).to_be_enabled()
+    assert not AgentSession.objects.exists()

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 import pytest
 from django.apps import apps
 
-from dashboard.ingest.intake import Origin, make_rules, store, take_in
+from compaction.transcripts.agents import AgentMeta
+from dashboard.ingest.intake import Origin, make_rules, store, take_in, take_in_agent_meta
 from dashboard.ingest.observed import Piece
 from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export
 from dashboard.ingest.segments import expand
-from dashboard.models import AgentSession, EntrySegment, PromptShape, TeamPolicy
+from dashboard.models import AgentSession, EntrySegment, PromptShape, Team, TeamPolicy, UnansweredCall
 from dashboard.policies.in_force import find_policy
 from tests.builders import make_team
 from tests.dashboard.ingest.conversation import Conversation
 from tests.dashboard.ingest.otlp.exports import SESSION, event, logs
 from tests.dashboard.ingest.planted_secrets import PLANTED
+from tests.visitors import sign_in
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +33,15 @@ def _plant(texts: list[str]) -> Conversation:
         talk.note("summary", summary=f"With {text}")
         talk.write("attachment", attachment={"type": "file", "filename": text, "content": text})
         talk.note("api-request-shape", shapeHash=f"h{number}", shape={"system": [text], "tools": [{"name": text}]})
+        _plant_names(talk, text)
     return talk
+
+
+def _plant_names(talk: Conversation, text: str) -> None:
+    """Where a client writes words of its own, and others may write what they like."""
+    talk.write("attachment", version=text, attachment={"type": text, "content": "x"})
+    talk.write("system", subtype="api_error", error={"status": 500, "error": {"error": {"type": text}}})
+    talk.write("user", isSidechain=True, agentId=text, message={"role": "user", "content": "x"})
 
 
 def _read_everything() -> Iterator[str]:
@@ -59,6 +69,33 @@ def test_no_planted_secret_is_in_the_database_or_the_log(caplog: pytest.LogCaptu
     assert left == []
     assert AgentSession.objects.get().call_count == len(PLANTED)
     assert not EntrySegment.objects.filter(content=None).exists(), "content is stored here"
+    assert UnansweredCall.objects.exists()
+    assert [planted.form for planted in PLANTED if planted.secret in _read_exports(team)] == []
+
+
+def _read_exports(team: Team) -> str:
+    """Every list of the session as a file."""
+    owner, session = sign_in("alice"), AgentSession.objects.get()
+    lists = ("/sessions/", "/breaks/", f"/sessions/{session.pk}/breaks/", f"/sessions/{session.pk}/compactions/")
+    answers = [
+        owner.get(url, {"export": form}) for url in (*lists, f"/teams/{team.slug}/audit/") for form in ("csv", "json")
+    ]
+    assert {answer.status_code for answer in answers} == {200}
+    told = b"".join(b"".join(answer) for answer in answers).decode()
+    assert session.external_id in told
+    return told
+
+
+def test_no_secret_planted_in_a_sub_agents_description_is_in_the_database() -> None:
+    team = make_team("Harbour", owner="alice")
+    TeamPolicy.objects.create(team=team, version=1, stores_content=True)
+    for number, planted in enumerate(PLANTED):
+        meta = AgentMeta(agent_type=planted.text, description=f"With {planted.text}")
+        take_in_agent_meta(Origin(team, None, "api"), "harbour", f"a{number}", meta)
+        take_in_agent_meta(Origin(team, None, "api"), "harbour", planted.text, AgentMeta(agent_type="Explore"))
+    told = "\n".join(_read_everything())
+    assert "harbour" in told
+    assert [planted.form for planted in PLANTED if planted.secret in told] == []
 
 
 def test_no_secret_planted_in_telemetry_is_in_the_database_or_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -133,6 +133,17 @@ def test_full_disk_is_told_as_503_and_keeps_nothing_half(
     assert AgentSession.objects.get().call_count == 5
 
 
+def test_part_that_cannot_be_kept_says_when_to_send_it_again(
+    client: Client, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.force_login(User.objects.get(username="mia"))
+    monkeypatch.setattr("dashboard.views.upload.take_in_upload", _no_room)
+    part = {"file": SimpleUploadedFile("part", make_conversation().data), "name": "x.jsonl", "team": team.slug}
+    answer = client.post("/upload/part/", part)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert answer.json()["detail"].endswith("send the file again.")
+
+
 def _no_room(*_: object) -> None:
     raise OperationalError("could not extend file: No space left on device")
 
