@@ -1,5 +1,6 @@
 """How soon a new line of a followed transcript is stored, what a first start takes, what following costs while nothing
-happens: told by the kernel, and by looking often. `python -m bench.follow`, some minutes.
+happens: told by the kernel, and by looking often. What a line costs that is added to a long session.
+`python -m bench.follow`, some minutes.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -34,8 +36,12 @@ class Place:
     def root(self) -> Path:
         return self.folder / "projects"
 
+    @property
+    def database(self) -> Path:
+        return self.folder / "data" / "plimsoll.sqlite3"
+
     def bytes_read(self) -> int:
-        with closing(sqlite3.connect(self.folder / "data" / "plimsoll.sqlite3", timeout=20)) as connection:
+        with closing(sqlite3.connect(self.database, timeout=20)) as connection:
             return int(connection.execute('SELECT total("offset") FROM dashboard_followedfile').fetchone()[0])
 
 
@@ -97,15 +103,12 @@ def cpu_seconds(process: "subprocess.Popen[bytes]") -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def measure_latency(place: Place, count: int, known_bytes: int) -> list[float]:
+def measure_latency(place: Place, path: Path, numbers: range, known_bytes: int) -> list[float]:
     """Milliseconds from the end of a write to the place kept behind it, which follows the session's rows."""
-    session = "ffffffff-0000-4000-8000-000000000000"
-    path = place.root / "-live" / f"{session}.jsonl"
-    path.parent.mkdir(exist_ok=True)
     chance = random.Random(7)
     took = []
-    for number in range(count):
-        line = make_line(session, number)
+    for number in numbers:
+        line = make_line(path.stem, number)
         with path.open("ab") as file:
             file.write(line)
         known_bytes += len(line)
@@ -124,7 +127,9 @@ def measure(file_count: int, *, is_polling: bool, line_count: int, idle_seconds:
         with started_follower(place) as follower:
             wait_for(lambda: place.bytes_read() == total)
             first = time.monotonic() - began
-            took = measure_latency(place, line_count, total)
+            path = place.root / "-live" / "ffffffff-0000-4000-8000-000000000000.jsonl"
+            path.parent.mkdir(exist_ok=True)
+            took = measure_latency(place, path, range(line_count), total)
             time.sleep(SETTLE_SECONDS)
             before = cpu_seconds(follower)
             time.sleep(idle_seconds)
@@ -136,15 +141,60 @@ def measure(file_count: int, *, is_polling: bool, line_count: int, idle_seconds:
     )
 
 
+def measure_long(call_count: int, *, line_count: int) -> None:
+    """A line that is added to a long session: how soon it is stored, and how long other writers are kept out."""
+    session = "eeeeeeee-0000-4000-8000-000000000000"
+    with tempfile.TemporaryDirectory(prefix="plimsoll-bench-") as scratch:
+        place = make_place(Path(scratch), is_polling=False)
+        path = place.root / "-long" / f"{session}.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"".join(make_line(session, number) for number in range(call_count)))
+        with started_follower(place):
+            wait_for(lambda: place.bytes_read() == path.stat().st_size)
+            with watched_lock(place) as held:
+                took = measure_latency(place, path, range(call_count, call_count + line_count), path.stat().st_size)
+    figures = f"median {statistics.median(took):5.0f} ms, worst {max(took):5.0f} ms"
+    print(f"session of {call_count:>6,} calls  new line {figures}  others kept out for at most {max(held):.0f} ms")
+
+
+@contextmanager
+def watched_lock(place: Place) -> Iterator[list[float]]:
+    """Milliseconds for which nobody else could begin to write, one after the other."""
+    held, stopping = [0.0], threading.Event()
+
+    def watch() -> None:
+        with closing(sqlite3.connect(place.database, timeout=0, isolation_level=None)) as connection:
+            free_at = time.monotonic()
+            while not stopping.wait(0.001):
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                    connection.execute("ROLLBACK")
+                except sqlite3.OperationalError:
+                    continue
+                held.append((time.monotonic() - free_at) * 1000)
+                free_at = time.monotonic()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield held
+    finally:
+        stopping.set()
+        thread.join()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, nargs="+", default=[100, 2000])
+    parser.add_argument("--calls", type=int, nargs="+", default=[5_000, 20_000], help="of one long session")
     parser.add_argument("--lines", type=int, default=30)
     parser.add_argument("--idle-seconds", type=float, default=30.0)
     options = parser.parse_args()
     for file_count in options.files:
         for is_polling in (False, True):
             measure(file_count, is_polling=is_polling, line_count=options.lines, idle_seconds=options.idle_seconds)
+    for call_count in options.calls:
+        measure_long(call_count, line_count=options.lines)
 
 
 if __name__ == "__main__":

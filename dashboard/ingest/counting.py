@@ -32,7 +32,7 @@ class Claim:
     external_id: str
     started_at: datetime | None
     forked_from: str
-    outputs: Mapping[str, int]  # call id -> output tokens
+    outputs: Mapping[str, int]  # call id -> output tokens, of calls that do not count here yet
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,15 @@ def decide_counting(claim: Claim) -> Counted:
     """Only a copy that counts now can be a rival: what lost once stays beaten by whoever counts. Inside a transaction,
     which holds the sessions that are beaten from then on."""
     held: set[int] = set()
-    while not (counted := _weigh_copies(claim)).beaten.keys() <= held:
+    while not (counted := weigh_copies(claim)).beaten.keys() <= held:
         held |= _hold_sessions(counted.beaten.keys())
     for session_pk, call_ids in counted.beaten.items():
         _mark(session_pk, call_ids, is_counted=False)
     return counted
 
 
-def _weigh_copies(claim: Claim) -> Counted:
+def weigh_copies(claim: Claim) -> Counted:
+    """As things stand; only who holds the sessions can act on it."""
     uncounted, beaten = set(), dict[int, set[str]]()
     for call_id, rival, rival_session in _list_rivals(claim):
         mine = _weigh(claim.outputs[call_id], claim.started_at, claim.forked_from, claim.external_id)

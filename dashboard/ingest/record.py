@@ -15,11 +15,20 @@ from compaction.cache.fact_order import merge_facts
 from compaction.cache.facts import LineFact
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.context.policy import Policy
-from dashboard.ingest.counting import Claim, Counted, decide_counting, hand_over, total_again
+from dashboard.ingest.counting import Claim, Counted, decide_counting, hand_over, total_again, weigh_copies
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import PolicyAt, SessionPicture, Totals, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
-from dashboard.ingest.rows import RowChanges, sync_rows
+from dashboard.ingest.rows import (
+    HeldRows,
+    RowChanges,
+    RowPlan,
+    carry_out,
+    list_columns,
+    plan_rows,
+    read_held,
+    sync_rows,
+)
 from dashboard.ingest.segments import compress
 from dashboard.ingest.stored_lines import StoredLines, append_lines, read_stored_lines
 from dashboard.ingest.turns import take_turn
@@ -101,6 +110,27 @@ class _Draft:
     stored: StoredLines
     news: dict[str, ObservedLine]
     picture: SessionPicture
+    held: "_Held"
+    claim: Claim
+    plan: "_Plan"
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The many rows of the session as they were read: another version of it has others."""
+
+    calls: HeldRows
+    losses: HeldRows
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What follows from which copies of calls count. In a long session it takes longer than a transaction may."""
+
+    uncounted: frozenset[str]
+    totals: Totals
+    calls: RowPlan
+    losses: RowPlan
 
 
 @dataclass
@@ -168,7 +198,30 @@ def _work_out(source: Source, observed: ObservedSession, news: _News) -> _Draft:
     picture = draw_picture(
         facts.values(), external_id=external_id, policy=source.policy, policy_at=source.policy_at, shapes=shapes
     )
-    return _Draft(news.session, news.stored, news.lines, picture)
+    picture.session["forked_from"] = picture.session["forked_from"] or _find_origin(
+        source.team, external_id, news.session
+    )
+    held = _read_held(news.session, picture)
+    claim = _make_claim(source.team, external_id, news.session, picture, held)
+    plan = _make_plan(picture, held, weigh_copies(claim).uncounted)
+    return _Draft(news.session, news.stored, news.lines, picture, held, claim, plan)
+
+
+def _read_held(session: AgentSession | None, picture: SessionPicture) -> _Held:
+    if session is None:
+        return _Held({}, {})
+    calls, losses = ApiCall.objects.filter(session=session), CacheBreak.objects.filter(session=session)
+    return _Held(
+        read_held(calls, "call_id", [*list_columns(picture.calls), "is_counted"]),
+        read_held(losses, "call_id", [*list_columns(picture.losses), "is_counted"]),
+    )
+
+
+def _make_plan(picture: SessionPicture, held: _Held, uncounted: frozenset[str]) -> _Plan:
+    calls = {name: row | {"is_counted": name not in uncounted} for name, row in picture.calls.items()}
+    losses = {name: row | {"is_counted": name not in uncounted} for name, row in picture.losses.items()}
+    totals = add_totals(picture, uncounted)
+    return _Plan(uncounted, totals, plan_rows(held.calls, calls), plan_rows(held.losses, losses))
 
 
 def _find_line(observed: ObservedSession, arrived: Mapping[str, ObservedLine], fact: LineFact) -> ObservedLine:
@@ -200,13 +253,13 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
         return None
     before_rank = session.level_rank
     keep_shapes(source.team, observed.shapes)
-    draft.picture.session["forked_from"] = draft.picture.session["forked_from"] or _find_origin(session)
-    counted = decide_counting(_make_claim(session, draft.picture))
-    totals = add_totals(draft.picture, counted.uncounted)
-    _write_session(session, source, draft, totals[0])
+    counted, plan = decide_counting(draft.claim), draft.plan
+    if counted.uncounted != plan.uncounted:  # another session was written meanwhile
+        plan = _make_plan(draft.picture, draft.held, counted.uncounted)
+    _write_session(session, source, draft, plan.totals[0])
     append_lines(session, draft.stored, draft.news)
     note_shape_uses([(session.pk, line.fact.shape[1]) for line in draft.news.values() if line.fact.shape], source.team)
-    written = _write_rows(session, draft.picture, counted, totals)
+    written = _write_rows(session, draft.picture, plan, counted)
     for session_pk in sorted(written.also_changed):
         total_again(session_pk)
     return Recorded(
@@ -245,18 +298,22 @@ def _hold_session(source: Source, observed: ObservedSession, draft: _Draft) -> A
     return held if draft.session is None or held.version == draft.session.version else None
 
 
-def _find_origin(session: AgentSession) -> str:
+def _find_origin(team: Team, external_id: str, session: AgentSession | None) -> str:
     """Of a session that goes on from a compaction of ours: its lines name it alone. Looked up when it is new."""
-    if session.version:
+    if session is not None:
         return session.forked_from
-    written = ResumedFile.objects.filter(team=session.team, external_id=session.external_id, origin__isnull=False)
+    written = ResumedFile.objects.filter(team=team, external_id=external_id, origin__isnull=False)
     return written.values_list("origin__external_id", flat=True).first() or ""
 
 
-def _make_claim(session: AgentSession, picture: SessionPicture) -> Claim:
-    outputs = {call_id: row["output_tokens"] for call_id, row in picture.calls.items()}
+def _make_claim(
+    team: Team, external_id: str, session: AgentSession | None, picture: SessionPicture, held: _Held
+) -> Claim:
+    """Where a call counts already, no other copy does: there is nothing to claim."""
+    counting = {call_id for call_id, row in held.calls.items() if row[-1]}
+    outputs = {call_id: row["output_tokens"] for call_id, row in picture.calls.items() if call_id not in counting}
     started_at, forked_from = picture.session["started_at"], picture.session["forked_from"]
-    return Claim(session.team_id, session.pk, session.external_id, started_at, forked_from, outputs)
+    return Claim(team.pk, session.pk if session else None, external_id, started_at, forked_from, outputs)
 
 
 def keep_shapes(team: Team, shapes: Iterable[ObservedShape]) -> None:
@@ -290,20 +347,19 @@ def note_shape_uses(used: Sequence[tuple[int, str]], team: Team) -> None:
     ShapeUse.objects.bulk_create(rows, ignore_conflicts=True)
 
 
-def _write_rows(session: AgentSession, picture: SessionPicture, counted: Counted, totals: Totals) -> _Written:
+def _write_rows(session: AgentSession, picture: SessionPicture, plan: _Plan, counted: Counted) -> _Written:
     owner: Row = {"session": session.pk, "team": session.team_id}
     is_new = session.version == 1
     also_changed = set(counted.beaten)
-    calls = {name: row | {"is_counted": name not in counted.uncounted} for name, row in picture.calls.items()}
-    losses = {name: row | {"is_counted": name not in counted.uncounted} for name, row in picture.losses.items()}
-    _, thread_totals, hours = totals
+    _, thread_totals, hours = plan.totals
     threads = {name: row | thread_totals[name] for name, row in picture.threads.items()}
-    changed_calls = sync_rows(ApiCall.objects.filter(session=session), "call_id", calls, fixed=owner, is_new=is_new)
-    if changed_calls.gone:
-        also_changed |= hand_over(session.team_id, [str(name) for name in changed_calls.gone]) - {session.pk}
+    carry_out(plan.calls, ApiCall.objects.filter(session=session), "call_id", owner)
+    if gone := plan.calls.changes.gone:
+        also_changed |= hand_over(session.team_id, [str(name) for name in gone]) - {session.pk}
+    carry_out(plan.losses, CacheBreak.objects.filter(session=session), "call_id", owner)
     written = _Written(
-        calls=changed_calls,
-        breaks=sync_rows(CacheBreak.objects.filter(session=session), "call_id", losses, fixed=owner, is_new=is_new),
+        calls=plan.calls.changes,
+        breaks=plan.losses.changes,
         compactions=sync_rows(
             ObservedCompaction.objects.filter(session=session),
             "entry_uuid",

@@ -23,22 +23,55 @@ class RowChanges:
     gone: list[Hashable]
 
 
+HeldRows = dict[Any, tuple[Any, ...]]  # natural key -> primary key and columns
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """What there is to do to rows of one kind: worked out before a transaction, carried out in it."""
+
+    changes: RowChanges
+    wanted: Mapping[Any, Row]  # those that are new or changed
+    gone: list[Any]  # primary keys
+
+
 def sync_rows(rows: QuerySet[Any], key: str, wanted: Mapping[Any, Row], *, fixed: Row, is_new: bool) -> RowChanges:
     """`rows`: all of this kind that the session has. `wanted`: columns by natural key, unique within the session.
 
     `fixed`: columns set on insert alone, the session's among them. `is_new`: the session has no rows yet.
     """
-    columns = list(next(iter(wanted.values()), {}))
-    held = {} if is_new else {row[0]: row[1:] for row in rows.values_list(key, "pk", *columns)}
+    held = {} if is_new else read_held(rows, key, list_columns(wanted))
+    plan = plan_rows(held, wanted)
+    carry_out(plan, rows, key, fixed)
+    return plan.changes
+
+
+def list_columns(wanted: Mapping[Any, Row]) -> list[str]:
+    return list(next(iter(wanted.values()), {}))
+
+
+def read_held(rows: QuerySet[Any], key: str, columns: Iterable[str]) -> HeldRows:
+    return {row[0]: row[1:] for row in rows.values_list(key, "pk", *columns)}
+
+
+def plan_rows(held: HeldRows, wanted: Mapping[Any, Row]) -> RowPlan:
     new = [name for name in wanted if name not in held]
     changed = [name for name in wanted if name in held and held[name][1:] != tuple(wanted[name].values())]
     gone = [name for name in held if name not in wanted]
-    if gone:
+    return RowPlan(
+        RowChanges(new, changed, gone),
+        {name: wanted[name] for name in (*changed, *new)},
+        [held[name][0] for name in gone],
+    )
+
+
+def carry_out(plan: RowPlan, rows: QuerySet[Any], key: str, fixed: Row) -> None:
+    if plan.gone:
         # First: what is gone may hold a value that a new row needs.
-        rows.filter(pk__in=[held[name][0] for name in gone]).delete()
-    if new or changed:
-        _upsert(rows, key, [{**fixed, key: name, **wanted[name]} for name in (*changed, *new)], columns)
-    return RowChanges(new, changed, gone)
+        rows.filter(pk__in=plan.gone).delete()
+    if plan.wanted:
+        values = [{**fixed, key: name, **row} for name, row in plan.wanted.items()]
+        _upsert(rows, key, values, list_columns(plan.wanted))
 
 
 def insert_rows(model: type[Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import Sum
 
 from dashboard.ingest import record as recording
-from dashboard.ingest.counting import Claim, Counted, decide_counting
+from dashboard.ingest.counting import Claim, Counted, decide_counting, weigh_copies
 from dashboard.ingest.intake import Origin, make_rules, take_in
 from dashboard.ingest.observed import ObservedSession, Piece
 from dashboard.ingest.record import Recorded, Source, record
@@ -88,6 +88,28 @@ def test_beaten_session_that_grows_meanwhile_keeps_what_it_got(origin: Origin) -
         growing.result(WAIT_SECONDS)
     calls = dict(ApiCall.objects.filter(is_counted=True).values_list("call_id", "session__external_id"))
     assert calls == {"msg_shared": first.session_id, "msg_more": fork.session_id}
+    assert_totals_are_those_of_the_rows()
+
+
+def test_fuller_copy_that_is_written_before_this_one_counts(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was worked out before the transaction is worked out again in it."""
+    first, fork = Conversation("first"), Conversation("fork")
+    for talk, output in ((first, 80), (fork, 20)):
+        talk.ask()
+        talk.answer("msg_shared", written=10_000, output=output, lines=1)
+        talk.answer(f"msg_{output}", read=10_000, lines=1)
+    source = Source(origin.team, None, "import", find_policy(origin.team).lines_policy)
+
+    def weigh_and_be_overtaken(claim: Claim) -> Counted:
+        found = weigh_copies(claim)
+        monkeypatch.undo()
+        record(source, observe(origin, first))
+        return found
+
+    monkeypatch.setattr(recording, "weigh_copies", weigh_and_be_overtaken)
+    record(source, observe(origin, fork))
+    assert ApiCall.objects.get(call_id="msg_shared", is_counted=True).session.external_id == first.session_id
+    assert list(AgentSession.objects.order_by("external_id").values_list("call_count", flat=True)) in ([1, 2], [2, 1])
     assert_totals_are_those_of_the_rows()
 
 
