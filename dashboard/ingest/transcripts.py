@@ -249,7 +249,7 @@ class _Desk:
             return
         content, counts = None, Counter[str]()
         if self._rules.keeps_content and not self._is_too_old(drawer.facts[-1].at):
-            content, counts = self._redaction.redact_one(entry.raw or b"")
+            content, counts = self._redaction.redact_one(strip_ending(entry.raw or b""))
         prints = change_names(printed[1], self._redaction.clean).to_fields()
         drawer.shapes[printed[0]] = ObservedShape(printed[0], prints, content, bool(counts))
 

@@ -22,6 +22,7 @@ WEBS = 3
 SENDERS = 3
 PAUSE_SECONDS = 0.05  # leaves the processor to the web processes that start again
 WRITERS, READERS, SECONDS = 8, 2, 20 if IS_LONG else 4
+MOST_SECONDS = 1.0  # 99 of 100 rounds
 
 
 @dataclass
@@ -124,6 +125,8 @@ def test_many_writers_and_readers_meet_no_lock(installation: Installation) -> No
     ]
     told = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
     assert not [error for each in told for error in each["errors"]]
+    if IS_LONG:  # short runs stand beside other tests
+        assert max(each["p99_seconds"] for each in told) <= MOST_SECONDS
     written = sum(each["rounds"] for each in told[:WRITERS])
     assert written > WRITERS
     assert installation.database.rows("SELECT COUNT(*) FROM dashboard_agentsession") == [(written,)]

@@ -11,10 +11,12 @@ from dashboard.models import (
     ObservedCompaction,
     PromptShape,
     SessionHour,
+    ShapeUse,
     Thread,
+    UnansweredCall,
 )
 
-_BY_SESSION = (ApiCall, CacheBreak, ObservedCompaction, SessionHour, Thread)
+_BY_SESSION = (ApiCall, CacheBreak, ObservedCompaction, SessionHour, Thread, UnansweredCall)
 _WRITES_ONLY = {"id", "version", "session_id", "audited_at", "seen_at"}
 
 
@@ -33,6 +35,7 @@ def read_state() -> dict[str, list[Any]]:
             )
         ]
     state["shapes"] = _rows(PromptShape.objects.values())
+    state["uses"] = sorted(ShapeUse.objects.values_list("session__external_id", "shape__digest"))
     state["lines"] = sorted(
         (segment.session.external_id, line.fact.id, line.content or b"")
         for segment in EntrySegment.objects.select_related("session")

@@ -17,6 +17,7 @@ class CountedCall:
     write_5m_tokens: int = 0
     write_1h_tokens: int = 0
     reported_output_tokens: int = 0
+    model: str = ""
     stop_reason: str | None = None
     open_characters: int = 0  # written on lines without a stop reason
 
@@ -85,6 +86,7 @@ def count_entries(session: CountedSession, entries: Iterable[dict[str, Any]]) ->
 
 def count_answer(call: CountedCall, message: dict[str, Any]) -> None:
     usage = message["usage"]
+    call.model = message["model"]
     written = usage.get("cache_creation_input_tokens", 0)
     split = usage.get("cache_creation") or {}
     call.input_tokens = usage["input_tokens"]

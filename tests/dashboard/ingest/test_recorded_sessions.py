@@ -1,6 +1,11 @@
 """Everything recorded beside the checkout, taken in and held against a count made with nothing but `json`."""
 
+import json
+from decimal import Decimal
+from io import StringIO
+
 import pytest
+from django.core.management import call_command
 
 from compaction.cache.breaks import Outcome, judge_thread
 from compaction.cache.thread_calls import read_session_calls
@@ -10,7 +15,7 @@ from dashboard.ingest.uploads import Upload, take_in_upload
 from dashboard.models import AgentSession, ApiCall, CacheBreak, EntrySegment, ObservedCompaction, TeamPolicy, Thread
 from tests.builders import make_team
 from tests.dashboard.ingest.database_state import read_state
-from tests.dashboard.ingest.independent_count import count_folder
+from tests.dashboard.ingest.independent_count import CountedCall, count_folder
 from tests.plugin import RECORDED_DATA
 
 pytestmark = [pytest.mark.django_db, pytest.mark.recorded_data]
@@ -45,6 +50,48 @@ def test_totals_equal_an_independent_count_and_a_second_time_changes_nothing(ori
     before = read_state()
     _take_in_all(origin)
     assert read_state() == before
+
+
+def test_import_of_the_folder_gives_the_same_count_and_its_dollars(
+    origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the command itself. Dollars are those of each call's tokens at the list price of its model."""
+    monkeypatch.setattr("dashboard.management.import_run.count_processes", lambda _: 0)
+    out = StringIO()
+    call_command("import", str(RECORDED_DATA), team=origin.team.slug, json=True, stdout=out)
+    told = json.loads(out.getvalue())
+    counted = count_folder(RECORDED_DATA)
+    calls = {call_id: call for session in counted.values() for call_id, call in session.calls.items()}
+    assert (told["sessions_new"], told["calls_new"]) == (len(counted), len(calls))
+    assert told["malformed_lines"] == sum(len(session.malformed_lines) for session in counted.values())
+    assert told["spent_usd"] == pytest.approx(float(sum(map(_price, calls.values()))), abs=1e-6)
+    for session in AgentSession.objects.all():
+        truth = counted[session.external_id]
+        assert {name: getattr(session, name) for name in TOKENS} == {name: truth.total(name) for name in TOKENS}
+        assert session.spent_usd == sum(map(_price, truth.calls.values()))
+    state = read_state()
+    call_command("import", str(RECORDED_DATA), team=origin.team.slug, reread=True, quiet=True)
+    assert read_state() == state
+
+
+# Dollars for a million tokens, as the vendor's list has them: input, read, written for five minutes and for an hour,
+# output. A model that is not on it has no price.
+OPUS, SONNET, HAIKU = ("5", "0.5", "6.25", "10", "25"), ("3", "0.3", "3.75", "6", "15"), ("1", "0.1", "1.25", "2", "5")
+PRICES = {
+    "claude-opus-4-5-20251101": OPUS,
+    "claude-opus-4-6": OPUS,
+    "claude-opus-4-7": OPUS,
+    "claude-opus-5-5": ("4", "0.2", "5", "8", "20"),
+    "claude-sonnet-4-20250514": SONNET,
+    "claude-sonnet-4-5-20250929": SONNET,
+    "claude-haiku-4-5-20251001": HAIKU,
+    "claude-haiku-4-5": HAIKU,
+}
+
+
+def _price(call: CountedCall) -> Decimal:
+    each = zip(TOKENS, PRICES.get(call.model, ("0",) * len(TOKENS)), strict=True)
+    return sum((Decimal(getattr(call, name)) * Decimal(price) / 1_000_000 for name, price in each), Decimal(0))
 
 
 def test_breaks_equal_those_of_each_file_read_alone(origin: Origin) -> None:
