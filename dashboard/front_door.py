@@ -34,6 +34,10 @@ BODY_LIMITS: Mapping[str, int] = {
     # As much as is unpacked of a compressed one: exporters do not send again what is too large.
     "/v1/": 20 * MIB,
     "/ingest/otlp/": 20 * MIB,
+    # A whole conversation: a window of a million tokens is 4 MiB of English and more than twice that of Chinese.
+    "/api/v1/check": 32 * MIB,
+    "/api/v1/compact": 32 * MIB,
+    "/api/v1/prompt/": 32 * MIB,
 }
 BODY_STALL_SECONDS = 30.0
 ALWAYS_ANSWERED = frozenset({"/health/live"})
@@ -142,7 +146,7 @@ class FrontDoor:
         self.application = application
         self.headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         self.max_in_flight = max_in_flight
-        self.body_limits = sorted(body_limits.items(), key=lambda entry: len(entry[0]), reverse=True)
+        self.body_limits = body_limits
         self.stall_seconds = stall_seconds
         self.max_sending = max_sending
         self.in_flight = self.sending = 0
@@ -182,7 +186,7 @@ class FrontDoor:
 
     async def _decide(self, exchange: Exchange, receive: Receive) -> None:
         path = exchange.scope["path"]
-        limit_bytes = self._body_limit(path)
+        limit_bytes = find_body_limit(path, self.body_limits)
         if self._is_full(path):
             await exchange.refuse(503, "Too many requests at once. Try again shortly.", retry_after_seconds=1)
         elif declared_length(exchange.scope) > limit_bytes:
@@ -198,8 +202,11 @@ class FrontDoor:
             self.sending > self.max_sending and path.startswith(SENDING_PATHS)
         )
 
-    def _body_limit(self, path: str) -> int:
-        return next((limit for prefix, limit in self.body_limits if path.startswith(prefix)), BODY_LIMIT_BYTES)
+
+def find_body_limit(path: str, limits: Mapping[str, int] = BODY_LIMITS) -> int:
+    """Of a body as it is sent, and of what it unpacks to where an address has no limit of its own for that."""
+    named = [prefix for prefix in limits if path.startswith(prefix)]
+    return limits[max(named, key=len)] if named else BODY_LIMIT_BYTES
 
 
 @lru_cache(maxsize=2)

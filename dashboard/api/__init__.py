@@ -1,17 +1,13 @@
 """The JSON API, `/api/v1`: one file per resource."""
 
-from typing import cast
-
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
-from ninja.parser import Parser
-from ninja.types import DictStrAny
+from ninja.errors import HttpError
 
 from compaction.errors import BadPolicy
-from compaction.transcripts.reader import load_json
 from dashboard.accounts.key_quotas import QuotaExceeded
 from dashboard.accounts.refusals import Refused
 from dashboard.api import (
@@ -45,18 +41,11 @@ from dashboard.api import (
     webhooks,
 )
 from dashboard.api.auth import KeyAuth, SessionAuth
+from dashboard.api.bodies import BodyParser, find_refusal
 from dashboard.api.request import BadQuestion
 from dashboard.ingest.record import TooBusy
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.settings_changes import BadChoice
-
-
-class BodyParser(Parser):
-    """Bodies are read as lines of transcripts are: halves of characters forgiven, NaN and endless numbers refused."""
-
-    def parse_body(self, request: HttpRequest) -> DictStrAny:
-        return cast(DictStrAny, load_json(request.body))
-
 
 api = NinjaAPI(
     title="Plimsoll",
@@ -100,6 +89,13 @@ for router in (
     micro_plan.router,
 ):
     api.add_router("", router)
+
+
+@api.exception_handler(HttpError)
+def refuse_request(request: HttpRequest, error: HttpError) -> HttpResponse:
+    refusal = find_refusal(error)
+    status = refusal.status if refusal else error.status_code
+    return api.create_response(request, {"detail": str(refusal or error)}, status=status)
 
 
 @api.exception_handler(PermissionDenied)

@@ -12,6 +12,7 @@ from compaction.transcripts.messages import read_messages
 from dashboard.accounts.refusals import Refused
 from dashboard.agents.micro_plans import CONTEXT_EDITING_BETA, MicroPlan, MicroWish, plan_for_session, plan_micro
 from dashboard.api.agent_schemas import MOST_MESSAGES, Message, Tokens
+from dashboard.api.bodies import BODY_PROBLEMS
 from dashboard.api.check import find_session
 from dashboard.api.prompt import require_some_right
 from dashboard.api.request import ApiRequest, BadQuestion
@@ -136,7 +137,10 @@ class MicroPlanOut(Schema):
     context_editing: ContextEditingOut
 
 
-@router.post("/prompt/micro-plan", response={200: MicroPlanOut, 403: Problem, 404: Problem, 409: Problem, 422: Problem})
+@router.post(
+    "/prompt/micro-plan",
+    response={200: MicroPlanOut, 403: Problem, 404: Problem, 409: Problem, 422: Problem, **BODY_PROBLEMS},
+)
 def plan_one_micro(request: ApiRequest, body: MicroPlanIn) -> dict[str, object]:
     """Which old tool results to clear before the next call. Nothing is stored, and nothing is changed here."""
     if body.session:

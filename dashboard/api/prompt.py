@@ -11,6 +11,7 @@ from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.agents.prompts import Lint, lay_out, lint_prompt, write_reminder
 from dashboard.api.agent_schemas import MOST_MESSAGES, Message
+from dashboard.api.bodies import BODY_PROBLEMS
 from dashboard.api.request import ApiRequest
 from dashboard.api.run_schemas import Line
 from dashboard.api.schemas import Input, Problem
@@ -108,14 +109,14 @@ class LayoutOut(Schema):
     messages: list[Message]
 
 
-@router.post("/prompt/lint", response={200: LintOut, 403: Problem, 422: Problem})
+@router.post("/prompt/lint", response={200: LintOut, 403: Problem, 422: Problem, **BODY_PROBLEMS})
 def lint_one_prompt(request: ApiRequest, body: LintIn) -> dict[str, object]:
     """What keeps this request from being cached well, each finding with the block it is about."""
     require_some_right(request.auth)
     return describe_lint(lint_prompt(body.request, body.earlier, betas=body.betas))
 
 
-@router.post("/prompt/reminder", response={200: ReminderOut, 403: Problem, 422: Problem})
+@router.post("/prompt/reminder", response={200: ReminderOut, 403: Problem, 422: Problem, **BODY_PROBLEMS})
 def write_one_reminder(request: ApiRequest, body: ReminderIn) -> dict[str, object]:
     """Instruction files and titled context as one message in front: it stays the same, so the cache holds behind it."""
     require_some_right(request.auth)
@@ -123,7 +124,7 @@ def write_one_reminder(request: ApiRequest, body: ReminderIn) -> dict[str, objec
     return {"message": write_reminder(files, [(each.name, each.text) for each in body.sections])}
 
 
-@router.post("/prompt/layout", response={200: LayoutOut, 403: Problem, 422: Problem})
+@router.post("/prompt/layout", response={200: LayoutOut, 403: Problem, 422: Problem, **BODY_PROBLEMS})
 def lay_out_prompt(request: ApiRequest, body: LayoutIn) -> dict[str, Any]:
     """The parts of a request with cache markers in the right places."""
     require_some_right(request.auth)

@@ -77,4 +77,4 @@ def _too_many_lines(most: int) -> str:
 
 
 def _too_large(limit_bytes: int) -> str:
-    return f"The body is larger than {limit_bytes // MIB} MiB: send it in several parts, cut at line ends."
+    return f"The body, unpacked, is larger than {limit_bytes / MIB:g} MiB: send less at once."

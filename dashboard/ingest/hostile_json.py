@@ -17,10 +17,10 @@ _RUN = re.compile(rb"\d{%d}" % MOST_DIGITS)
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
-def holds_too_much(raw: bytes) -> bool:
+def holds_too_much(raw: bytes, *, most_values: int = MOST_VALUES) -> bool:
     """A long text is usual and cheap to read; a million small values and a number of a million digits are neither."""
     return (len(raw) >= ENDLESS_BYTES and holds_endless_number(raw)) or (
-        len(raw) >= LONG_BYTES and holds_many_values(raw, MOST_VALUES)
+        len(raw) >= LONG_BYTES and holds_many_values(raw, most_values)
     )
 
 
