@@ -1,10 +1,12 @@
 """Plimsoll from an agent's own code: may I go on, and compact these messages. Only the standard library is needed.
 
 client = CompactionClient("http://127.0.0.1:8000", key)
-if client.check(model=model, usage=answer.usage.to_dict()).is_compaction_due:
-    messages = client.compact(messages, model=model).messages
+check = client.check(model=model, usage=answer.usage.to_dict())
+if check.is_compaction_due:
+    messages = client.compact(messages, model=model, kind=check.compact_kind).messages
 """
 
+import gzip
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +19,8 @@ from urllib.request import Request, urlopen
 ApiMessage = Mapping[str, Any]
 _DUE = frozenset({"micro", "session-memory", "full", "block"})
 _ENDED = frozenset({"done", "failed", "cancelled"})
+_PACKED_FROM_BYTES = 64 * 1024  # smaller bodies are not worth it
+_NOT_NOW = frozenset({408, 429})  # and everything from 500 on: another try may end well
 
 
 class PlimsollError(Exception):
@@ -24,7 +28,8 @@ class PlimsollError(Exception):
 
 
 class PlimsollRefused(PlimsollError):
-    """An answer with a sentence: wrong key, bad values, nothing to compact. Asking again would end the same way."""
+    """An answer with a sentence: wrong key, bad values, nothing to compact. Asking again would end the same way.
+    `status` is that of the answer, `code` names the reason where there is one."""
 
     def __init__(self, status: int, sentence: str, code: str = "") -> None:
         super().__init__(sentence)
@@ -32,7 +37,7 @@ class PlimsollRefused(PlimsollError):
 
 
 class PlimsollAway(PlimsollError):
-    """No answer, or "not now"; `retry_after_seconds` where the server said when."""
+    """No answer, one that makes no sense, or "not now"; `retry_after_seconds` where the server said when."""
 
     def __init__(self, sentence: str, retry_after_seconds: float | None = None) -> None:
         super().__init__(sentence)
@@ -55,6 +60,12 @@ class CheckAnswer:
     def is_compaction_due(self) -> bool:
         return self.action in _DUE
 
+    @property
+    def compact_kind(self) -> str:
+        """What to ask `compact` for: where nothing compacts by itself, a full conversation is compacted whole."""
+        is_auto_on = self.lines is None or self.lines["is_auto_on"]
+        return "full" if self.action == "block" and not is_auto_on else "auto"
+
 
 @dataclass(frozen=True)
 class CompactAnswer:
@@ -69,7 +80,8 @@ class CompactAnswer:
 
 @dataclass(frozen=True)
 class CompactionClient:
-    """`key` needs the scope compact; for runs with a model read and content too, as their result is content."""
+    """`key` needs the scope compact; for runs read and content too, as their result is content. A server that says when
+    to ask again is asked again then, for `timeout_seconds` in all."""
 
     url: str
     key: str = field(repr=False)
@@ -88,8 +100,9 @@ class CompactionClient:
         **more: object,
     ) -> CheckAnswer:
         """Of an agent by `model` and its last `usage` (or its `messages`), or of a `session` Plimsoll knows."""
-        body = {"model": model, "usage": usage, "messages": list(messages), "session": session, **more}
-        told = self._send("POST", "/api/v1/check", {name: value for name, value in body.items() if value})
+        own = {"model": model or None, "usage": usage, "messages": list(messages) or None, "session": session or None}
+        body = {name: value for name, value in {**own, **more}.items() if value is not None}
+        told = self._send("POST", "/api/v1/check", body)
         names = ("action", "level", "used_tokens", "percent_left", "sentence", "lines")
         return CheckAnswer(**{name: told[name] for name in names}, raw=told)
 
@@ -103,7 +116,7 @@ class CompactionClient:
         summarizer: str = "extractive",
         **more: object,
     ) -> CompactAnswer:
-        """The messages to go on with. With `summarizer="claude"` a run is started and waited for."""
+        """The messages to go on with. Where a run is started, as with `summarizer="claude"`, it is waited for."""
         body = {"messages": list(messages), "model": model, "kind": kind, "summarizer": summarizer, **more}
         told = self._send("POST", "/api/v1/compact", body | ({"usage": usage} if usage else {}))
         if "run" in told:
@@ -133,26 +146,42 @@ class CompactionClient:
         return CompactAnswer("compacted in full", messages, run["before_tokens"], run["after_tokens"], raw=run)
 
     def _send(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        if data is not None and len(data) >= _PACKED_FROM_BYTES:
+            data, headers["Content-Encoding"] = gzip.compress(data, compresslevel=1), "gzip"
         request = Request(self.url.rstrip("/") + path, data, headers, method=method)  # noqa: S310 (the caller's own)
+        give_up_at = time.monotonic() + self.timeout_seconds
+        while True:
+            try:
+                return self._ask(request)
+            except PlimsollAway as away:
+                wait_seconds = away.retry_after_seconds
+                if wait_seconds is None or time.monotonic() + wait_seconds > give_up_at:
+                    raise
+                self.sleep(wait_seconds)
+
+    def _ask(self, request: Request) -> dict[str, Any]:
         try:
             with urlopen(request, timeout=self.timeout_seconds) as answer:  # noqa: S310
-                told: dict[str, Any] = json.load(answer)
+                told = json.load(answer)
         except HTTPError as error:
             raise _read_refusal(error) from error
         except (OSError, HTTPException, ValueError) as error:
             raise PlimsollAway(f"Plimsoll at {self.url} did not answer: {error}.") from error
+        if not isinstance(told, dict):
+            raise PlimsollAway(f"What answers at {self.url} is not Plimsoll.")
         return told
 
 
 def _read_refusal(error: HTTPError) -> PlimsollError:
     try:
         told = json.load(error)
-    except ValueError:
-        told = {}
-    sentence = str(told.get("detail") or f"Plimsoll answered {error.code}.") if isinstance(told, dict) else ""
-    if error.code in (429, 502, 503, 504):
+    except (OSError, HTTPException, ValueError):
+        told = None  # a proxy in between, or half an answer: the status alone speaks
+    told = told if isinstance(told, dict) else {}
+    sentence = str(told.get("detail") or f"Plimsoll answered {error.code}.")
+    if error.code in _NOT_NOW or error.code >= 500:
         wait = error.headers.get("Retry-After", "")
         return PlimsollAway(sentence, float(wait) if wait.isdecimal() else None)
     return PlimsollRefused(error.code, sentence, str(told.get("code", "")))
