@@ -216,6 +216,30 @@ def test_time_is_limited_in_all_even_when_bytes_drip(receiver: RawUpstream, part
     over.set()
 
 
+def test_handshake_that_drips_is_hung_up_on(resolver: Resolver, private_allowed: PrivateNetworks) -> None:
+    """Not only is nobody kept waiting: the thread behind it ends as well."""
+    assert private_allowed
+    resolver.answers = [["127.0.0.1"]]
+    is_gone = threading.Event()
+
+    def drip(listening: socket.socket) -> None:
+        with listening.accept()[0] as plain:
+            plain.recv(65536)
+            plain.sendall(b"\x16\x03\x03\x40\x00")  # a record of 16,384 bytes begins
+            try:
+                for _ in range(16_000):
+                    plain.sendall(b"\x00")
+                    time.sleep(0.02)
+            except OSError:
+                is_gone.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=drip, args=(listening,), daemon=True).start()
+        with pytest.raises(SendFailed, match="No answer within"):
+            post(f"https://hooks.example:{listening.getsockname()[1]}/", limit_seconds=0.3)
+        assert is_gone.wait(60)
+
+
 def test_resolver_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, connects: list[Any]) -> None:
     over, left = threading.Event(), threading.Event()
 
