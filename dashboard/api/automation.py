@@ -52,7 +52,9 @@ class SuggestionOut(Schema):
     at: datetime
     used_tokens: int
     line_tokens: int
-    answer: AutomaticMode = Field(description="run: an automatic run was due and could not be started.")
+    answer: AutomaticMode = Field(
+        description="run: an automatic run was due and is about to start, could not be started, or failed."
+    )
     sentence: str
 
 
@@ -75,7 +77,7 @@ def change_automation(request: ApiRequest, slug: str, body: AutomationIn) -> obj
 
 @router.get("/suggestions", response={200: SuggestionsOut, **REFUSALS, 422: Problem})
 def list_team_suggestions(request: ApiRequest, asked: Query[SuggestionsAsked]) -> dict[str, object]:
-    """Sessions above their auto-compact line that nothing was done about, newest first."""
+    """Sessions above their auto-compact line that nothing was done about, or whose run failed, newest first."""
     team = find_team(request, asked.team, Act.SEE)
     found = list_suggestions(request.auth, team, now=timezone.now())
     names = ("at", "used_tokens", "line_tokens", "answer", "session_id")

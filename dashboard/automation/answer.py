@@ -13,16 +13,20 @@ from compaction.compactors.micro_size import clear_by_size
 from compaction.compactors.outcome import Trigger
 from compaction.errors import AutomaticRunsPaused
 from dashboard.automation.crossings import FRESH_FOR, find_last_crossing, is_armed
+from dashboard.automation.guards import is_guarded
 from dashboard.automation.wishes import Wish, find_wish
 from dashboard.hooks.notices import tell_crossing
 from dashboard.jobs.run import JobPostponed, JobRun
 from dashboard.models import AgentSession, ApiCall, AutomaticMode, CompactionRun, LineCrossing, RunKind
 from dashboard.runs.basis import Basis, read_basis
 from dashboard.runs.breakers import read_breaker
-from dashboard.runs.choices import RunChoices, RunRefused
+from dashboard.runs.choices import AUTOMATIC, RunChoices, RunRefused
 from dashboard.runs.preview import preview_run
 from dashboard.runs.session_notes import LOOK_AGAIN_SECONDS, find_notes_wait
-from dashboard.runs.start import AUTOMATIC, start_automatic_run
+from dashboard.runs.start import start_automatic_run
+
+SWITCHED_OFF = "Automatic mode was switched off before a run was started."
+OVER = "Before a run was started the context fell below the line, or the session fell silent."
 
 
 def answer_crossing(job: JobRun) -> None:
@@ -31,44 +35,68 @@ def answer_crossing(job: JobRun) -> None:
         return
     now = timezone.now()
     wish = find_wish(session.team)
-    crossing = _find_unfinished(session)
+    failed_run = int(str(job.payload.get("after_run", 0)))  # from notes, and they would not do
+    crossing = _find_unfinished(session, failed_run)
     if crossing is None:
-        if wish.mode is AutomaticMode.OFF or not is_due(session, now=now):
+        if failed_run or wish.mode is AutomaticMode.OFF or not is_due(session, now=now):
             return
         with job.writing():
             crossing = _note_crossing(session, wish.mode, now=now)
     if crossing is None or crossing.answer != AutomaticMode.RUN:
         return
-    run, refusal = _find_run(crossing), ""
-    if run is None:
-        wait_seconds = find_notes_wait(session, since=crossing.at, now=now)
-        if wait_seconds > 0:
-            raise JobPostponed(min(wait_seconds, LOOK_AGAIN_SECONDS))
-        run, refusal = _start(session, wish, now=now)  # reads the conversation, so outside every transaction
+    changes = _find_changes(session, crossing, wish, failed_run=failed_run, now=now)
     with job.finishing() as told:
-        LineCrossing.objects.filter(pk=crossing.pk).update(run=run, refusal=refusal[:500])
-        told |= {"run": run.pk if run else None, "refusal": refusal[:200]}
+        LineCrossing.objects.filter(pk=crossing.pk).update(**changes)
+        run = changes.get("run")
+        told |= {"run": run.pk if isinstance(run, CompactionRun) else None, "refusal": str(changes["refusal"])[:200]}
 
 
-def _find_unfinished(session: AgentSession) -> LineCrossing | None:
-    """One that a worker noted before it was killed: it is answered now, not noted anew."""
+def _find_changes(
+    session: AgentSession, crossing: LineCrossing, wish: Wish, *, failed_run: int, now: datetime
+) -> dict[str, object]:
+    """What becomes of a crossing that is to be answered by a run: it reads the conversation, so outside every
+    transaction. Raises JobPostponed while notes are being taken."""
+    run = _find_run(crossing, failed_run)
+    if run is not None:
+        return {"run": run, "refusal": ""}
+    if wish.mode is AutomaticMode.SUGGEST:
+        return {"run": None, "answer": wish.mode, "refusal": ""}
+    if wish.mode is AutomaticMode.OFF:
+        return {"run": None, "answer": wish.mode, "refusal": SWITCHED_OFF, "dismissed_at": now}
+    if not _is_above(session, now=now):
+        return {"run": None, "refusal": OVER}
+    wait_seconds = 0.0 if failed_run else find_notes_wait(session, since=crossing.at, now=now)
+    if wait_seconds > 0:
+        raise JobPostponed(min(wait_seconds, LOOK_AGAIN_SECONDS))
+    run, refusal = _start(session, wish, now=now, uses_notes=not failed_run)
+    return {"run": run, "refusal": refusal[:500]}
+
+
+def _find_unfinished(session: AgentSession, failed_run: int) -> LineCrossing | None:
+    """One that a worker noted before it was killed, or whose run from notes failed: it is answered now, not noted
+    anew."""
     last = find_last_crossing(session.pk)
-    is_unfinished = last is not None and last.answer == AutomaticMode.RUN and last.run_id is None and not last.refusal
-    return last if is_unfinished else None
+    if last is None or last.answer != AutomaticMode.RUN or last.refusal:
+        return None
+    return last if (last.run_id or failed_run) == failed_run else None
 
 
-def _find_run(crossing: LineCrossing) -> CompactionRun | None:
+def _find_run(crossing: LineCrossing, failed_run: int) -> CompactionRun | None:
     """The run that a killed worker started for it."""
     runs = CompactionRun.objects.filter(session=crossing.session, agent_id=crossing.agent_id, source=AUTOMATIC)
-    return runs.filter(created_at__gte=crossing.at).order_by("pk").first()
+    return runs.filter(created_at__gte=crossing.at, pk__gt=failed_run).order_by("pk").first()
 
 
 def is_due(session: AgentSession, *, now: datetime) -> bool:
-    """Above the line now, at work not long ago, and not answered since it rose."""
-    line_tokens = session.auto_line_tokens
-    if line_tokens is None or session.context_tokens < line_tokens or now - session.last_at > FRESH_FOR:
+    """Above the line now, at work not long ago, not in a call that compacts itself, and not answered since it rose."""
+    if not _is_above(session, now=now) or is_guarded(session):
         return False
     return is_armed(session.pk, find_last_crossing(session.pk))
+
+
+def _is_above(session: AgentSession, *, now: datetime) -> bool:
+    line_tokens = session.auto_line_tokens
+    return line_tokens is not None and session.context_tokens >= line_tokens and now - session.last_at <= FRESH_FOR
 
 
 def _note_crossing(session: AgentSession, mode: AutomaticMode, *, now: datetime) -> LineCrossing | None:
@@ -91,12 +119,12 @@ def _note_crossing(session: AgentSession, mode: AutomaticMode, *, now: datetime)
         return None
 
 
-def _start(session: AgentSession, wish: Wish, *, now: datetime) -> tuple[CompactionRun | None, str]:
+def _start(session: AgentSession, wish: Wish, *, uses_notes: bool, now: datetime) -> tuple[CompactionRun | None, str]:
     """The first rung that does, or why there is no run, as a sentence: it is told quietly, never raised."""
     try:
         if (breaker := read_breaker(session)).is_open:
             return None, str(AutomaticRunsPaused(breaker.failures))
-        kind = choose_kind(session, now=now)
+        kind = choose_kind(session, now=now) if uses_notes else RunKind.FULL
         choices = RunChoices(kind=kind, summarizer=wish.summarizer, trigger=Trigger.AUTO)
         return start_automatic_run(session, choices, now=now), ""
     except RunRefused as refusal:

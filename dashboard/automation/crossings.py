@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import Exists, OuterRef, Q
+
 from compaction.compactors.crossing import REARM_PERCENT
 from compaction.context.thresholds import Level
 from dashboard import access
 from dashboard.access import Actor
-from dashboard.models import AgentSession, ApiCall, AutomaticMode, LineCrossing, ObservedCompaction, Team
+from dashboard.models import AgentSession, ApiCall, AutomaticMode, LineCrossing, ObservedCompaction, RunState, Team
 from dashboard.session_levels import LEVEL_RANKS
 
 AUTO_RANK = LEVEL_RANKS[Level.AUTO_COMPACT]
@@ -31,11 +33,14 @@ def is_armed(session_pk: int, last: LineCrossing | None) -> bool:
 
 
 def list_waiting(actor: Actor, team: Team, *, now: datetime, limit: int = 5) -> list[LineCrossing]:
-    """Suggestions and quiet failures, newest first: of sessions that are still above the line and not long silent."""
-    rows = access.crossings(actor).filter(team=team, dismissed_at=None, run=None)
+    """Suggestions and quiet failures, newest first, one for a session: of those that are still above the line and not
+    long silent."""
+    rows = access.crossings(actor).filter(Q(run=None) | Q(run__state=RunState.FAILED), team=team, dismissed_at=None)
     rows = rows.filter(session__level_rank__gte=AUTO_RANK, session__last_at__gte=now - FRESH_FOR)
+    later = LineCrossing.objects.filter(session=OuterRef("session"), agent_id=OuterRef("agent_id"))
+    rows = rows.exclude(Exists(later.filter(pk__gt=OuterRef("pk"))))
     # The sessions by a query of their own: mostly nothing waits, and theirs is the widest table.
-    waiting = list(rows.order_by("-pk")[:limit].prefetch_related("session"))
+    waiting = list(rows.order_by("-pk")[:limit].select_related("run").prefetch_related("session"))
     for crossing in waiting:
         crossing.team = crossing.session.team = team
     return waiting
@@ -46,7 +51,9 @@ def find_waiting(session: AgentSession) -> LineCrossing | None:
     if session.level_rank < AUTO_RANK:
         return None
     last = find_last_crossing(session.pk)
-    return last if last is not None and last.dismissed_at is None and last.run_id is None else None
+    if last is None or last.dismissed_at is not None:
+        return None
+    return last if last.run is None or last.run.state == RunState.FAILED else None
 
 
 def dismiss(actor: Actor, crossing: LineCrossing, *, now: datetime) -> bool:
@@ -64,14 +71,15 @@ class Suggestion:
     may_run: bool
 
     @property
-    def is_failure(self) -> bool:
-        return self.crossing.answer == AutomaticMode.RUN
-
-    @property
     def sentence(self) -> str:
-        crossed = f"The auto-compact line at {self.crossing.line_tokens:,} tokens was crossed"
-        if self.is_failure:
-            return f"{crossed}, but no automatic run was started: {self.crossing.refusal}"
+        crossing = self.crossing
+        crossed = f"The auto-compact line at {crossing.line_tokens:,} tokens was crossed"
+        if crossing.run is not None:
+            return f"{crossed}, and the automatic run failed: {crossing.run.failure_sentence}"
+        if crossing.refusal:
+            return f"{crossed}, but no automatic run was started: {crossing.refusal}"
+        if crossing.answer == AutomaticMode.RUN:
+            return f"{crossed}: an automatic run is about to start."
         return f"{crossed}: a compaction now keeps the client from doing one in the middle of its work."
 
 

@@ -12,18 +12,18 @@ from django.utils import timezone
 from compaction.compactors.extraction import STALE_SECONDS, ExtractionMark, judge_extraction
 from compaction.errors import CompactionCancelled, RunError
 from dashboard.automation.crossings import FRESH_FOR
+from dashboard.automation.guards import is_guarded
 from dashboard.automation.note_versions import keep_version
 from dashboard.automation.note_writers import Written, write_notes
 from dashboard.automation.wishes import NotesWriter, find_wish
 from dashboard.jobs.run import JobRun
-from dashboard.models import AgentSession, ApiCall, JobState, NotesExtraction, SessionNote
+from dashboard.models import AgentSession, JobState, NotesExtraction, SessionNote
 from dashboard.runs.basis import Basis, read_basis
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.session_notes import find_note
 
 # After a failure nobody is asked again for so long: each try may cost money.
 PAUSE_AFTER_FAILURE = timedelta(minutes=10)
-NEVER_SOURCES = frozenset({"compact", "session_memory"})  # calls that make summaries and notes themselves
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,7 @@ def _is_wanted(session: AgentSession, *, now: datetime) -> bool:
     failed = NotesExtraction.objects.filter(
         session=session, agent_id="", job__finished_at__gt=now - PAUSE_AFTER_FAILURE
     )
-    if failed.exists():
-        return False
-    calls = ApiCall.objects.filter(session=session, agent_id="").order_by("-number")
-    return calls.values_list("query_source", flat=True).first() not in NEVER_SOURCES
+    return not failed.exists() and not is_guarded(session)
 
 
 def _begin(job: JobRun, order: _Order) -> bool:

@@ -71,7 +71,7 @@ class CompactionRun(models.Model):
     instructions = models.TextField(blank=True)
     started_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     started_by_name = models.CharField(max_length=150, blank=True)
-    source = models.CharField(max_length=10)  # page, api, cli, auto
+    source = models.CharField(max_length=10)  # page, api, cli, auto, messages
 
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.QUEUED)
     stage = models.CharField(max_length=20, default="queued")  # as compaction.ports.Stage

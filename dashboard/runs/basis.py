@@ -48,6 +48,7 @@ class Basis:
     before_tokens: int
     before_origin: str
     lines: Lines | None
+    line_tokens: int | None = None  # the auto-compact line in force
     transcript_path: str | None = None
     # Filled in by parent_requests, where a summary may be asked for behind the last request.
     parent: ParentRequest | None = None
@@ -56,11 +57,6 @@ class Basis:
     # Filled in by session_notes, where the session's notes are to be its summary.
     notes: SessionNotes | None = None
     notes_template: str = DEFAULT_TEMPLATE
-
-    @property
-    def line_tokens(self) -> int | None:
-        """The auto-compact line in force."""
-        return self.lines.auto.tokens if self.lines else None
 
     @property
     def last_entry_uuid(self) -> str:
@@ -83,6 +79,7 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
     shapes = [entry for entry in stored if isinstance(entry.payload, ApiRequestShape)]
     prefix_tokens = find_prefix_tokens(context, shapes=shapes) or 0
     size = measure_context(context)
+    lines = _draw_lines(session, model, is_main=not agent_id)
     return Basis(
         session=session,
         agent_id=agent_id,
@@ -92,7 +89,8 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
         prefix_tokens=prefix_tokens,
         before_tokens=size.tokens if size.is_measured else size.tokens + prefix_tokens,
         before_origin=MEASURED if size.is_measured else ESTIMATE,
-        lines=_draw_lines(session, model, is_main=not agent_id),
+        lines=lines,
+        line_tokens=lines.auto.tokens if lines else None,
         transcript_path=_find_path(session) if not agent_id else None,
     )
 

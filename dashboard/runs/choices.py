@@ -6,6 +6,8 @@ from compaction.compactors.outcome import Trigger
 from dashboard.models import RunKind, SummarizerName
 
 LONGEST_INSTRUCTIONS = 10_000  # characters
+AUTOMATIC = "auto"  # the source of runs that nobody asked for
+MESSAGES = "messages"  # the source of runs whose conversation an agent sent for them
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ def add_parent(basis: Basis, choices: RunChoices, settings: SummarizerChoice, *,
 
 
 def _find_parent(basis: Basis, *, now: datetime) -> _Found:
-    captured = CapturedRequest.objects.filter(session=basis.session, agent_id=basis.agent_id).first()
+    captured = CapturedRequest.objects.filter(session=basis.session.pk, agent_id=basis.agent_id).first()
     if captured is None:
         return _Found(None, ForkTerms(), NOT_CAPTURED)
     if captured.body is None:

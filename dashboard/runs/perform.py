@@ -3,6 +3,7 @@
 The engine and the model work outside every transaction; the result is written in one, together with the job's end.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -22,12 +23,13 @@ from dashboard.models import CompactionRun, RunKind, RunState, SummarizerName
 from dashboard.runs.attempt_rows import AttemptBook, close_lost_attempts
 from dashboard.runs.basis import COUNTED, ESTIMATE, Basis, read_basis
 from dashboard.runs.breakers import note_failure, note_success
-from dashboard.runs.choices import RunChoices, RunRefused
+from dashboard.runs.choices import MESSAGES, RunChoices, RunRefused
 from dashboard.runs.costs import choose_models
 from dashboard.runs.counting import count_entries
 from dashboard.runs.endings import OPEN_STATES, close_run, settle_run
 from dashboard.runs.kinds import clear_results, compact, make_request
 from dashboard.runs.monitor import RunMonitor
+from dashboard.runs.next_rung import has_next_rung, post_next_rung
 from dashboard.runs.outcome_rows import keep_clearing, keep_outcome
 from dashboard.runs.parent_requests import add_parent
 from dashboard.runs.session_notes import LOOK_AGAIN_SECONDS, add_notes, find_notes_wait
@@ -80,10 +82,7 @@ def _begin(job: JobRun, run: CompactionRun) -> None:
 
 
 def _compact(job: JobRun, run: CompactionRun, monitor: RunMonitor) -> None:
-    try:
-        basis = read_basis(run.session, run.agent_id)
-    except RunRefused as refusal:
-        raise _Refused(refusal) from refusal
+    basis = _read_basis(run)
     with job.writing():
         _note_basis(run, basis)
     now = timezone.now()
@@ -103,6 +102,23 @@ def _compact(job: JobRun, run: CompactionRun, monitor: RunMonitor) -> None:
         events = note_success(run)
         told |= {"run": run.pk, "after_tokens": outcome.expected_tokens}
     _log(monitor, events)
+
+
+def _read_basis(run: CompactionRun) -> Basis:
+    try:
+        basis = read_basis(run.session, run.agent_id)
+    except RunRefused as refusal:
+        raise _Refused(refusal) from refusal
+    if run.source != MESSAGES:
+        return basis
+    # An agent told these with its messages; what is stored is the messages alone.
+    return replace(
+        basis,
+        prefix_tokens=run.prefix_tokens,
+        before_tokens=run.before_tokens or 0,
+        before_origin=run.before_origin,
+        line_tokens=run.line_tokens,
+    )
 
 
 def _summarise(
@@ -180,7 +196,11 @@ def _fail(job: JobRun, run: CompactionRun, monitor: RunMonitor, error: RunError)
     now = timezone.now()
     events: tuple[Event, ...] = ()
     with job.writing():
-        if close_run(run.pk, RunState.FAILED, now=now, code=error.reason, sentence=str(error)):
+        if not close_run(run.pk, RunState.FAILED, now=now, code=error.reason, sentence=str(error)):
+            pass  # it had ended already
+        elif has_next_rung(run, error):
+            post_next_rung(run)
+        else:
             events = note_failure(run, error, now=now)
     _log(monitor, events)
     raise JobFailed(str(error)) from error

@@ -65,6 +65,7 @@ class Preview:
     cleared_tokens: int = 0
     before_tokens: int = 0
     before_origin: str = ""
+    prefix_tokens: int = 0
     line_tokens: int | None = None
     expected_after_tokens: tuple[int, int] | None = None
     costs: tuple[ExpectedCost, ...] = ()
@@ -82,21 +83,32 @@ class Preview:
         """What is held back when the run starts: the most its first request may cost. A further one holds its own."""
         return (self.cost.most_usd if self.cost else None) or Decimal(0)
 
+    def raise_refusal(self) -> None:
+        """The first thing in the way, as RunRefused."""
+        if self.refusals:
+            first = self.refusals[0]
+            raise RunRefused(first.code, first.sentence, **first.figures)
+
 
 def preview_run(session: AgentSession, choices: RunChoices, *, now: datetime) -> Preview:
     """Never raises for what a person chose: `refusals` say what is in the way."""
-    choices = settle_choices(session, choices)
-    warnings = _list_warnings(session, now=now)
     try:
-        basis = read_basis(session, choices.agent_id)
-        _check_choices(choices)
-        preview = _look_ahead(basis, choices, now=now)
+        preview = preview_basis(read_basis(session, choices.agent_id), choices, now=now)
     except RunRefused as refusal:
-        return Preview(choices=choices, refusals=(_describe(refusal),), warnings=warnings)
+        preview = Preview(choices=settle_choices(session, choices), refusals=(_describe(refusal),))
+    return replace(preview, warnings=_list_warnings(session, now=now) + preview.warnings)
+
+
+def preview_basis(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
+    """The same of a conversation that was read already, or is not stored yet."""
+    choices = settle_choices(basis.session, choices)
+    try:
+        _check_choices(choices)
+        return _look_ahead(basis, choices, now=now)
+    except RunRefused as refusal:
+        return Preview(choices=choices, refusals=(_describe(refusal),))
     except RunError as error:
-        notice = Notice(error.reason, str(error))
-        return Preview(choices=choices, refusals=(notice,), warnings=warnings)
-    return replace(preview, warnings=warnings + preview.warnings)
+        return Preview(choices=choices, refusals=(Notice(error.reason, str(error)),))
 
 
 def settle_choices(session: AgentSession, choices: RunChoices) -> RunChoices:
@@ -135,13 +147,19 @@ def _check_choices(choices: RunChoices) -> None:
         )
 
 
-def _look_ahead(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
-    measured = Preview(
+def describe_basis(basis: Basis, choices: RunChoices) -> Preview:
+    """What is known without trying anything out."""
+    return Preview(
         choices=choices,
         before_tokens=basis.before_tokens,
         before_origin=basis.before_origin,
+        prefix_tokens=basis.prefix_tokens,
         line_tokens=basis.line_tokens,
     )
+
+
+def _look_ahead(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
+    measured = describe_basis(basis, choices)
     if choices.kind.is_micro:
         return _look_at_clearing(basis, measured, now=now)
     if choices.kind is RunKind.NOTES:

@@ -11,7 +11,7 @@ from dashboard.jobs.control import cancel_job
 from dashboard.jobs.post import URGENT, post_job
 from dashboard.models import AgentSession, CompactionRun, RunState, User
 from dashboard.runs.change_notes import tell_pages
-from dashboard.runs.choices import RunChoices, RunRefused
+from dashboard.runs.choices import AUTOMATIC, MESSAGES, RunChoices, RunRefused
 from dashboard.runs.endings import close_run, close_stranded, list_stranded
 from dashboard.runs.preview import Preview, preview_run
 from dashboard.runs.spend import reserve
@@ -19,12 +19,11 @@ from dashboard.runs.team_settings import find_settings
 
 JOB_KIND = "compact"
 FROM_THE_TERMINAL = "terminal"
-AUTOMATIC = "auto"  # the source of runs that nobody asked for
 
 
 @dataclass(frozen=True)
 class Starter:
-    """Who or what started a run, and by which way: page, api, cli, auto."""
+    """Who or what started a run, and by which way: page, api, cli, auto, messages."""
 
     user: User | None
     name: str
@@ -42,8 +41,18 @@ def start_run(
 ) -> CompactionRun:
     """The run, waiting for a worker. Raises RunRefused with what is in the way; too low a role is PermissionDenied."""
     access.require_run(actor, session)
-    starter = Starter(actor.user, actor.user.username if actor.user else FROM_THE_TERMINAL, source)
-    return _start(session, choices, starter, now=now, again_of=again_of)
+    return _start(session, choices, _name_starter(actor, source), now=now, again_of=again_of)
+
+
+def start_previewed_run(actor: Actor, session: AgentSession, preview: Preview, *, now: datetime) -> CompactionRun:
+    """The same for messages that were looked at before they were stored: size and line are those of `preview`."""
+    access.require_run(actor, session)
+    refuse_second(session)
+    return _write_run(session, preview, _name_starter(actor, MESSAGES), now=now)
+
+
+def _name_starter(actor: Actor, source: str) -> Starter:
+    return Starter(actor.user, actor.user.username if actor.user else FROM_THE_TERMINAL, source)
 
 
 def start_automatic_run(session: AgentSession, choices: RunChoices, *, now: datetime) -> CompactionRun:
@@ -60,11 +69,19 @@ def _start(
     again_of: CompactionRun | None = None,
 ) -> CompactionRun:
     close_stranded(list_stranded().filter(session=session), now=now)
-    _refuse_second(session, choices.agent_id)
-    preview = preview_run(session, choices, now=now)
-    if preview.refusals:
-        first = preview.refusals[0]
-        raise RunRefused(first.code, first.sentence, **first.figures)
+    refuse_second(session, choices.agent_id)
+    return _write_run(session, preview_run(session, choices, now=now), starter, now=now, again_of=again_of)
+
+
+def _write_run(
+    session: AgentSession,
+    preview: Preview,
+    starter: Starter,
+    *,
+    now: datetime,
+    again_of: CompactionRun | None = None,
+) -> CompactionRun:
+    preview.raise_refusal()
     cap_usd = find_settings(session.team).daily_cap_usd
     try:
         with transaction.atomic():
@@ -78,13 +95,14 @@ def _start(
             CompactionRun.objects.filter(pk=run.pk).update(job=job)
             tell_pages(run.pk)
     except IntegrityError:
-        _refuse_second(session, choices.agent_id)  # somebody was quicker
+        refuse_second(session, preview.choices.agent_id)  # somebody was quicker
         raise
     run.job = job
     return run
 
 
-def _refuse_second(session: AgentSession, agent_id: str) -> None:
+def refuse_second(session: AgentSession, agent_id: str = "") -> None:
+    """Raises RunRefused while a run of the thread is open."""
     open_states = [state for state in RunState if state.is_open]
     other = CompactionRun.objects.filter(session=session, agent_id=agent_id, state__in=open_states).first()
     if other is None:
@@ -117,6 +135,7 @@ def _draft_run(session: AgentSession, preview: Preview, starter: Starter, *, now
         session_version=session.version,
         before_tokens=preview.before_tokens,
         before_origin=preview.before_origin,
+        prefix_tokens=preview.prefix_tokens,
         line_tokens=preview.line_tokens,
         fork_refusal=preview.fork_refusal[:300],
         reserved_usd=preview.reserved_usd,

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from compaction.errors import SummarizerUnavailable
 from dashboard import access
-from dashboard.automation.answer import choose_kind
+from dashboard.automation.answer import choose_kind, is_due
 from dashboard.automation.crossings import dismiss, find_waiting, list_waiting
 from dashboard.automation.wishes import WishChange, change_wish, find_wish
 from dashboard.ingest.intake import Origin, take_in
@@ -16,6 +16,7 @@ from dashboard.jobs.perform import perform_due
 from dashboard.jobs.sweep import sweep
 from dashboard.models import (
     AgentSession,
+    ApiCall,
     AuditEvent,
     AutomaticMode,
     CompactionRun,
@@ -29,6 +30,9 @@ from dashboard.models import (
     Team,
     TeamPolicy,
 )
+from dashboard.runs.basis import Basis
+from dashboard.runs.breakers import read_breaker
+from dashboard.runs.session_notes import add_notes
 from tests.builders import make_team, make_user
 from tests.dashboard.runs.scripted import Script
 from tests.dashboard.runs.world import give_key
@@ -230,6 +234,82 @@ def bring_back_jobs() -> None:
     """As the sweeper does for a worker that was killed."""
     Job.objects.filter(state=JobState.RUNNING).update(lease_until=timezone.now() - timedelta(minutes=5))
     sweep(timezone.now())
+
+
+def leave_unfinished(team: Team, monkeypatch: pytest.MonkeyPatch, talk: LiveTalk | None = None) -> AgentSession:
+    """A worker noted the crossing and was killed before it started the run."""
+    talk = talk or LiveTalk().grow(20_000).grow(FULL)
+    with monkeypatch.context() as patch:
+        patch.setattr("dashboard.automation.answer.choose_kind", end_worker)
+        with pytest.raises(SystemExit):
+            talk.send(team)
+    bring_back_jobs()
+    return AgentSession.objects.select_related("team").get(team=team)
+
+
+def end_worker(*_: object, **__: object) -> None:
+    raise SystemExit
+
+
+@pytest.mark.parametrize("mode", [AutomaticMode.OFF, AutomaticMode.SUGGEST])
+def test_a_wish_that_changed_while_the_job_waited_is_followed(
+    team: Team, monkeypatch: pytest.MonkeyPatch, mode: AutomaticMode
+) -> None:
+    wish(team, mode=AutomaticMode.RUN)
+    session = leave_unfinished(team, monkeypatch)
+    page = read(sign_in("alice"), f"/sessions/{session.pk}/")
+    assert "an automatic run is about to start." in page
+    wish(team, mode=mode)
+    perform_due()
+    crossing = LineCrossing.objects.get()
+    assert (crossing.answer, crossing.run) == (mode, None)
+    assert not CompactionRun.objects.exists()
+    assert (find_waiting(session) is None) == (mode is AutomaticMode.OFF)
+
+
+def test_a_session_that_fell_silent_while_the_job_waited_is_left_alone(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wish(team, mode=AutomaticMode.RUN)
+    leave_unfinished(team, monkeypatch)
+    AgentSession.objects.update(last_at=timezone.now() - timedelta(hours=2))
+    perform_due()
+    assert "fell silent" in LineCrossing.objects.get().refusal
+    assert not CompactionRun.objects.exists()
+
+
+def test_calls_that_compact_themselves_start_nothing(team: Team) -> None:
+    wish(team, mode=AutomaticMode.RUN)
+    talk = LiveTalk()
+    session = talk.grow(20_000).grow(FULL - 10_000).send(team)
+    AgentSession.objects.update(context_tokens=FULL)
+    session.refresh_from_db()
+    last = ApiCall.objects.filter(session=session).order_by("-number")[:1]
+    for source, is_expected in (("compact", False), ("session_memory", False), ("sdk", True)):
+        ApiCall.objects.filter(pk__in=list(last.values_list("pk", flat=True))).update(query_source=source)
+        assert is_due(session, now=timezone.now()) == is_expected
+
+
+def test_notes_that_will_not_do_in_the_end_give_way_to_a_summary(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    wish(team, mode=AutomaticMode.RUN)
+    talk = LiveTalk()
+    session = talk.grow(20_000, words=9_000).grow(30_000, words=9_000).grow(40_000, words=9_000).send(team)
+    notes = SessionNote.objects.create(
+        team=team, session=session, number=1, text="# Task\nDraw.", last_entry_uuid=talk.parent or "", writer="person"
+    )
+
+    def lose_place(basis: Basis) -> Basis:
+        SessionNote.objects.filter(pk=notes.pk).update(last_entry_uuid="elsewhere")
+        return add_notes(basis)
+
+    monkeypatch.setattr("dashboard.runs.perform.add_notes", lose_place)
+    talk.grow(FULL).send(team)
+    perform_due()
+    first, second = CompactionRun.objects.order_by("pk")
+    assert (first.kind, first.state, first.failure_code) == (RunKind.NOTES, RunState.FAILED, "position_lost")
+    assert (second.kind, second.state, second.source) == (RunKind.FULL, RunState.DONE, "auto")
+    assert LineCrossing.objects.get().run == second
+    assert read_breaker(session).failures == 0
 
 
 def test_pages_tell_of_a_crossing_and_admins_choose_the_mode(team: Team) -> None:

@@ -1,9 +1,6 @@
 """A summary asked for behind the last request that passed the proxy: it reads that request's cache, or says why not."""
 
-import json
 import time
-import urllib.request
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -11,74 +8,24 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from dashboard.models import AgentSession, CapturedRequest, RunState, SummarizerName, Team, TeamPolicy
-from dashboard.proxy.inbox import Delivery
-from dashboard.proxy.recorder import Desk
-from dashboard.proxy.wire import Exchange
+from dashboard.models import CapturedRequest, RunState, SummarizerName, TeamPolicy
 from dashboard.runs.choices import RunChoices
 from dashboard.runs.parent_requests import COLD, NOT_CACHED, NOT_CAPTURED, NOT_KEPT, SWITCHED_OFF
 from dashboard.runs.preview import preview_run
-from dashboard.runs.settings_changes import set_key
-from tests.builders import make_user
-from tests.dashboard.proxy.talking import Client
 from tests.dashboard.runs.machine import SECRET
+from tests.dashboard.runs.sailing import BETAS, VERSION, Sailor, make_sailor
 from tests.dashboard.runs.scripted import Script
-from tests.dashboard.runs.world import make_harbour, run_now
+from tests.dashboard.runs.world import run_now
 from tests.fakes.messages_api import MessagesApi
 
 pytestmark = pytest.mark.django_db(transaction=True)
-KEY = "sk-ant-api03-key-of-the-harbour-0000"
 CLAUDE = RunChoices(summarizer=SummarizerName.CLAUDE)
-VERSION, BETAS = "2023-06-01", "context-1m-2025-08-07, interleaved-thinking-2025-05-14"
-
-
-@dataclass
-class Sailor:
-    """A program on the Messages API whose calls pass the proxy: asked of the fake, then told to the recorder."""
-
-    api: MessagesApi
-    team: Team
-    client: Client = field(default_factory=lambda: Client(headers={}, model="claude-opus-5", extra={"stream": False}))
-    desk: Desk = field(default_factory=Desk)
-
-    def say(self, words: str) -> None:
-        client = self.client
-        client.team_pk, client.owner_pk, client.now = self.team.pk, make_user("alice").pk, time.time() - 20
-        client.headers |= {"anthropic-version": VERSION, "anthropic-beta": BETAS}
-        client.messages.append({"role": "user", "content": words})
-        raw = json.dumps(client.body()).encode()
-        answer = self._ask(raw)
-        told = json.loads(answer)
-        headers = {"content-type": "application/json", "request-id": f"req_{told['id']}"}
-        exchange = client.send(answer, told["id"], request_body=raw, response_headers=headers)
-        client.messages.append({"role": "assistant", "content": told["content"]})
-        self.tell(exchange)
-
-    def tell(self, exchange: Exchange) -> None:
-        self.desk.put([Delivery(exchange, 100, lambda: None)])
-        self.desk.write()
-
-    def _ask(self, raw: bytes) -> bytes:
-        headers = {"content-type": "application/json", "x-api-key": KEY, "anthropic-version": VERSION}
-        request = urllib.request.Request(f"{self.api.url}/v1/messages", raw, headers)
-        with urllib.request.urlopen(request, timeout=5) as response:
-            body: bytes = response.read()
-        return body
-
-    @property
-    def session(self) -> AgentSession:
-        return AgentSession.objects.get(team=self.team)
 
 
 @pytest.fixture
 def sailor(messages_api: MessagesApi, script: Script, settings: Settings) -> Sailor:
     assert script is not None  # stands for a model elsewhere; here the fake API does
-    settings.PAID_SUMMARIZER = "dashboard.runs.claude.open_claude"
-    settings.ANTHROPIC_BASE_URL, messages_api.known_key = messages_api.url, KEY
-    team = make_harbour()
-    TeamPolicy.objects.create(team=team, version=1, stores_content=True)
-    set_key(team, KEY, by=None)
-    return Sailor(messages_api, team)
+    return make_sailor(messages_api, settings)
 
 
 def talk(sailor: Sailor) -> Sailor:
