@@ -71,11 +71,11 @@ class Installation:
             text=True,
         )
 
-    def run_module(self, name: str, *arguments: str) -> str:
+    def run_module(self, name: str, *arguments: str, **settings: str) -> str:
         """What it printed."""
         done = subprocess.run(
             [sys.executable, "-P", "-m", name, *arguments],
-            env=self.environment(),
+            env=self.environment(**settings),
             cwd=self.folder,
             capture_output=True,
             text=True,

@@ -13,10 +13,24 @@ django.setup()
 from django.db import connections  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from dashboard.models import AgentSession, CompactionRun, DaySpend, RunState, SummarizerName  # noqa: E402
+from dashboard.automation.wishes import NotesWriter, WishChange, change_wish  # noqa: E402
+from dashboard.hooks.webhooks import WebhookWish, add_webhook  # noqa: E402
+from dashboard.ingest.intake import Origin, take_in  # noqa: E402
+from dashboard.ingest.observed import Piece  # noqa: E402
+from dashboard.models import (  # noqa: E402
+    AgentSession,
+    AutomaticMode,
+    CompactionRun,
+    DaySpend,
+    HookEvent,
+    RunState,
+    SummarizerName,
+)
 from dashboard.runs.choices import RunChoices, RunRefused  # noqa: E402
 from dashboard.runs.preview import preview_run  # noqa: E402
 from dashboard.runs.start import cancel_run, start_run  # noqa: E402
+from tests.builders import make_user  # noqa: E402
+from tests.dashboard.automation.test_crossings import FULL, LiveTalk, make_storing_team  # noqa: E402
 from tests.dashboard.runs.world import give_key, make_harbour, person, record_session, write_talk  # noqa: E402
 
 RUSH = 20
@@ -46,6 +60,18 @@ def read_latencies() -> list[float]:
     return [round((ended - asked).total_seconds(), 3) for ended, asked in runs if ended and asked]
 
 
+def cross(webhook_url: str) -> int:
+    """A session that crosses its line now, of a team that has notes taken, runs started and a webhook told."""
+    team = make_storing_team("Harbour", AutomaticMode.RUN)
+    change_wish(team, WishChange(notes_writer=NotesWriter.EXTRACTIVE), by=None)
+    events = [HookEvent.LINE_CROSSED, HookEvent.RUN_FINISHED]
+    wish = WebhookWish(name="bot", url=webhook_url, events=events)
+    add_webhook(person("alice"), team, wish, by=make_user("alice"))
+    talk = LiveTalk().grow(20_000, words=9_000).grow(30_000, words=9_000).grow(FULL)
+    take_in(Origin(team, make_user("alice"), "follow"), Piece(talk.data, "talk", talk.session_id))
+    return AgentSession.objects.get().pk
+
+
 def rush() -> dict[str, object]:
     """Twenty starts at once under a cap that holds seven and a half of them."""
     team = make_harbour()
@@ -70,7 +96,7 @@ def rush() -> dict[str, object]:
     return {**told, "reserved_usd": str(day.reserved_usd), "cap_usd": str(settings.daily_cap_usd)}
 
 
-ACTS = {"start": start, "cancel_all": cancel_all, "read_latencies": read_latencies, "rush": rush}
+ACTS = {"start": start, "cross": cross, "cancel_all": cancel_all, "read_latencies": read_latencies, "rush": rush}
 
 if __name__ == "__main__":
     sys.stdout.write(json.dumps(ACTS[sys.argv[1]](*sys.argv[2:])))  # type: ignore[operator]

@@ -13,6 +13,9 @@ KINDS = ("plain", "gated", "gated_inside", "patient", "kill_worker", "raise_erro
 _unknown = os.environ.get("PLIMSOLL_TEST_UNKNOWN_KINDS", "").split()
 JOB_KINDS = {name: (f"tests.faults.kinds.{name}", name) for name in KINDS if name not in _unknown}
 JOB_KINDS["compact"] = ("tests.faults.runs.perform_run", "compact")
+JOB_KINDS |= {
+    kind: (f"tests.faults.automation.{kind}", kind) for kind in ("answer_crossing", "take_notes", "deliver_notice")
+}
 PAID_SUMMARIZER = "tests.faults.runs.open_summarizer"
 JOB_BACKOFF_LIMIT_SECONDS = 1
 RECURRING_JOBS = {"tick": 1} if os.environ.get("PLIMSOLL_TEST_TICKS") else {}
