@@ -315,6 +315,13 @@ def require_run(actor: Actor, session: AgentSession) -> None:
         raise PermissionDenied(f"This needs the right to {Act.RUN_TEAM}.")
 
 
+def require_telling(actor: Actor, session: AgentSession) -> None:
+    """Messages that come with a run are added to sessions of one's own alone, whatever else one may run."""
+    require_run(actor, session)
+    if actor.user is None or session.owner_id != actor.user.pk:
+        raise PermissionDenied("The session of this name is somebody else's: choose another name.")
+
+
 def resumed_files(actor: Actor, act: Act = Act.SEE) -> QuerySet[ResumedFile]:
     return ResumedFile.objects.filter(team__in=teams(actor, act))
 

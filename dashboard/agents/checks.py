@@ -51,10 +51,23 @@ class Check:
     policy_version: int
 
 
-def check_session(session: AgentSession, *, now: datetime) -> Check:
-    """A session that is known here, by its stored size. Its words are read only where the answer depends on them."""
+@dataclass(frozen=True, kw_only=True)
+class OwnLines:
+    """What goes over the team's values and the session's figures, where lines are drawn for a stored session."""
+
+    policy: Mapping[str, object] = field(default_factory=dict)
+    window_tokens: int | None = None
+    max_output_tokens: int | None = None
+
+
+NO_OWN_LINES = OwnLines()
+
+
+def check_session(session: AgentSession, own: OwnLines = NO_OWN_LINES, *, now: datetime) -> Check:
+    """A session that is known here, by its stored size. Its words are read only where the answer depends on them.
+    Raises BadPolicy where the values over the team's make no lines."""
     policy = find_policy(session.team)
-    lines = policy.draw_session_lines(session)
+    lines = draw_session_lines(policy, session, own)
     reading = read_level(lines, session.context_tokens)
 
     def count_clearable() -> int | None:
@@ -67,6 +80,18 @@ def check_session(session: AgentSession, *, now: datetime) -> Check:
     has_fresh_notes = is_notes_time and session.has_content and has_notes_of_context(session, now=now)
     advice = advise(reading, count_clearable=count_clearable, has_fresh_notes=has_fresh_notes)
     return Check(session.model, reading, lines, advice, MEASURED, policy.version)
+
+
+def draw_session_lines(settings: TeamSettings, session: AgentSession, own: OwnLines) -> Lines | None:
+    if not session.model:
+        return None
+    in_use = ModelInUse(
+        session.model,
+        client_version=session.client_version or None,
+        reported_window_tokens=own.window_tokens or session.reported_window_tokens,
+        reported_max_output_tokens=own.max_output_tokens,
+    )
+    return _draw_lines(orjson.dumps([settings.thresholds, own.policy]), in_use)[0]
 
 
 def check_question(team: Team, question: Question, *, now: datetime) -> Check:
@@ -83,7 +108,7 @@ def check_question(team: Team, question: Question, *, now: datetime) -> Check:
 
 
 def draw_question_lines(settings: TeamSettings, question: Question) -> tuple[Lines | None, Policy]:
-    """The team's lines for this agent, with its own values over them, and the policy they come from."""
+    """The team's lines for this agent and its model, with its own values over them, and the policy they come from."""
     in_use = ModelInUse(
         question.model,
         is_claude_code=False,
@@ -97,7 +122,7 @@ def draw_question_lines(settings: TeamSettings, question: Question) -> tuple[Lin
 def _draw_lines(values: bytes, in_use: ModelInUse) -> tuple[Lines | None, Policy]:
     """Takes longer than everything else here, and agents ask about the same model under the same values again."""
     thresholds, own = orjson.loads(values)
-    policy = Policy.from_team_values(thresholds | own)
+    policy = Policy.from_team_values(thresholds | own).for_model(in_use.model)
     return draw_lines(policy, in_use), policy
 
 

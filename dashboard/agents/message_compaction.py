@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from compaction.compactors.auto import Turn, run_chain
+from compaction.compactors.auto import Decision, Turn, run_chain
 from compaction.compactors.auto_micro import MicroSteps
 from compaction.compactors.cleanup import ThreadMemory
 from compaction.compactors.extractive import ExtractiveSummarizer
@@ -16,14 +16,27 @@ from compaction.compactors.outcome import Outcome, Trigger
 from compaction.compactors.restore import ContextRestorer
 from compaction.compactors.run import CompactionRequest, Outside
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Lines
+from compaction.context.thresholds import Lines, read_level
 from compaction.context.tokens import estimate_tokens
-from compaction.errors import NothingToCompact
+from compaction.errors import NothingToCompact, RunError
+from compaction.ports import Monitor, Summarizer, SummaryAnswer, SummaryRequest
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.messages import read_messages, write_messages
 from dashboard.agents.checks import Question, draw_question_lines, measure_question
 from dashboard.models import Team
 from dashboard.policies.in_force import find_policy
+
+
+class CompactionOff(RunError):
+    """The team lets nothing be compacted by itself, and the conversation cannot go on as it is."""
+
+    reason = "compaction_off"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The conversation does not fit any more, and the team's thresholds let nothing be compacted by itself: "
+            "ask for a full compaction."
+        )
 
 
 class CompactKind(StrEnum):
@@ -59,60 +72,77 @@ class Compacted:
     losses: LossReport | None = None
 
 
-def compact_messages(team: Team, wish: Wish, *, now: datetime) -> Compacted:
-    """Raises a RunError with a sentence, NothingToCompact among them; BadPolicy for values that make no lines."""
-    question = wish.question
-    settings = find_policy(team)
-    lines, policy = draw_question_lines(settings, question)
-    entries = read_messages(question.messages, model=question.model, usage=question.usage)
-    before_tokens, _ = measure_question(question, entries)
-    work = _Work(wish, entries, before_tokens, lines, policy, now)
-    match wish.kind:
-        case CompactKind.MICRO:
-            return work.clear()
-        case CompactKind.FULL:
-            return work.summarise()
-        case CompactKind.AUTO:
-            return work.follow_chain()
-
-
-def compact_at_once(team: Team, wish: Wish, *, with_model: bool, now: datetime) -> Compacted | None:
-    """None where a model is to write a summary: always for `full`, for `auto` only where clearing does not do."""
-    if with_model and wish.kind is CompactKind.FULL:
-        return None
-    compacted = compact_messages(team, wish, now=now)
-    return None if with_model and compacted.outcome is not None else compacted
-
-
 @dataclass(frozen=True)
-class _Work:
-    wish: Wish
+class Conversation:
+    """What an agent sent, as the engine takes it: its size and its lines go by what the agent told."""
+
+    question: Question
     entries: tuple[Entry, ...]
     before_tokens: int
     lines: Lines | None
     policy: Policy
-    now: datetime
-
-    @property
-    def outside(self) -> Outside:
-        return Outside(ExtractiveSummarizer(), restore=ContextRestorer())
 
     @property
     def prefix_tokens(self) -> int:
         """System and tools: told, or what the measured size holds beyond the messages."""
-        if self.wish.question.usage is None:
-            return self.wish.question.prefix_tokens
+        if self.question.usage is None:
+            return self.question.prefix_tokens
         return max(0, self.before_tokens - estimate_tokens(self.entries))
+
+
+def read_conversation(team: Team, question: Question) -> Conversation:
+    """Raises BadPolicy for values that make no lines."""
+    lines, policy = draw_question_lines(find_policy(team), question)
+    entries = read_messages(question.messages, model=question.model, usage=question.usage)
+    before_tokens, _ = measure_question(question, entries)
+    return Conversation(question, entries, before_tokens, lines, policy)
+
+
+def compact_at_once(talk: Conversation, wish: Wish, *, may_summarise: bool, now: datetime) -> Compacted | None:
+    """None where a summary is due that is not to be written here: always for `full`, for `auto` where clearing does not
+    do. Raises a RunError with a sentence, NothingToCompact among them."""
+    work = _Work(talk, wish, now, ExtractiveSummarizer() if may_summarise else _NoSummarizer())
+    try:
+        match wish.kind:
+            case CompactKind.MICRO:
+                return work.clear()
+            case CompactKind.FULL:
+                return work.summarise() if may_summarise else None
+            case CompactKind.AUTO:
+                return work.follow_chain()
+    except _SummaryDue:
+        return None
+
+
+class _SummaryDue(Exception):
+    """Found while the chain was followed. No RunError, which the chain would take for its failure."""
+
+
+class _NoSummarizer:
+    def summarize(self, _request: SummaryRequest, _monitor: Monitor) -> SummaryAnswer:
+        raise _SummaryDue
+
+
+@dataclass(frozen=True)
+class _Work:
+    talk: Conversation
+    wish: Wish
+    now: datetime
+    summarizer: Summarizer
+
+    @property
+    def outside(self) -> Outside:
+        return Outside(self.summarizer, restore=ContextRestorer())
 
     def clear(self) -> Compacted:
         """A person or program that asks does not wait for a line or for a saving that is worth it."""
-        tools = self.wish.question.clearable_tools
+        tools = self.talk.question.clearable_tools
         settings = replace(DEFAULT_SIZE_SETTINGS, least_saved_tokens=1, tools=tools)
         outcome = clear_by_size(
-            self.entries, used_tokens=self.before_tokens, warning_tokens=0, now=self.now, settings=settings
+            self.talk.entries, used_tokens=self.talk.before_tokens, warning_tokens=0, now=self.now, settings=settings
         )
         if outcome is None:
-            results = find_clearable(self.entries, tools=tools)
+            results = find_clearable(self.talk.entries, tools=tools)
             tokens = sum(result.tokens for result in results)
             raise NothingToCompact(
                 f"There are {len(results):,} tool results that could be cleared, {tokens:,} tokens in all; the last "
@@ -125,46 +155,52 @@ class _Work:
             trigger=Trigger.AUTONOMOUS if self.wish.is_autonomous else Trigger.MANUAL,
             now=self.now,
             custom_instructions=self.wish.instructions,
-            line_tokens=self.lines.auto.tokens if self.lines else None,
-            prefix_tokens=self.prefix_tokens,
+            line_tokens=self.talk.lines.auto.tokens if self.talk.lines else None,
+            prefix_tokens=self.talk.prefix_tokens,
         )
-        outcome = compact_full(self.entries, request, self.outside)
+        outcome = compact_full(self.talk.entries, request, self.outside)
         return self._tell_outcome("compacted in full", outcome)
 
     def follow_chain(self) -> Compacted:
         turn = Turn(
             now=self.now,
-            policy=self.policy,
-            lines=self.lines,
+            policy=self.talk.policy,
+            lines=self.talk.lines,
             is_too_long=self.wish.is_too_long,
             is_autonomous=self.wish.is_autonomous,
-            prefix_tokens=self.prefix_tokens,
-            clearable_tools=self.wish.question.clearable_tools,
+            prefix_tokens=self.talk.prefix_tokens,
+            clearable_tools=self.talk.question.clearable_tools,
         )
-        result = run_chain(self.entries, turn, ThreadMemory(), self.outside)
+        result = run_chain(self.talk.entries, turn, ThreadMemory(), self.outside)
         if result.failure is not None:
             raise result.failure
+        if result.decision is Decision.DISABLED and self._is_stuck(result.used_tokens):
+            raise CompactionOff
         if result.outcome is not None:
             return self._tell_outcome(result.decision.value, result.outcome, cleared=result.micro.outcomes)
         decision = "cleared" if result.micro.outcomes else result.decision.value
         return self._tell_cleared(tuple(result.entries), result.micro, decision)
 
+    def _is_stuck(self, used_tokens: int) -> bool:
+        """Whether the next call would be refused: then "nothing is done" is no answer to go on with."""
+        return self.wish.is_too_long or read_level(self.talk.lines, used_tokens).is_at_blocking
+
     def _tell_outcome(self, decision: str, outcome: Outcome, *, cleared: tuple[MicroOutcome, ...] = ()) -> Compacted:
         told = self._tell(decision, outcome.entries, after_tokens=outcome.expected_tokens, cleared=cleared)
-        return replace(told, outcome=outcome, losses=find_losses(self.entries, outcome.entries))
+        return replace(told, outcome=outcome, losses=find_losses(self.talk.entries, outcome.entries))
 
     def _tell(
         self, decision: str, entries: tuple[Entry, ...], *, after_tokens: int, cleared: tuple[MicroOutcome, ...]
     ) -> Compacted:
         return Compacted(
             decision=decision,
-            messages=write_messages(entries, self.wish.question.messages),
-            before_tokens=self.before_tokens,
+            messages=write_messages(entries, self.talk.question.messages),
+            before_tokens=self.talk.before_tokens,
             after_tokens=after_tokens,
-            lines=self.lines,
+            lines=self.talk.lines,
             cleared=cleared,
         )
 
     def _tell_cleared(self, entries: tuple[Entry, ...], steps: MicroSteps, decision: str) -> Compacted:
-        after_tokens = max(0, self.before_tokens - steps.saved_tokens)
+        after_tokens = max(0, self.talk.before_tokens - steps.saved_tokens)
         return self._tell(decision, entries, after_tokens=after_tokens, cleared=steps.outcomes)

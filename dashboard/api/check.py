@@ -9,9 +9,10 @@ from pydantic import ConfigDict
 from compaction.compactors.advice import Action
 from dashboard import access
 from dashboard.access import Act, Actor
-from dashboard.agents.checks import Check, check_question, check_session
+from dashboard.agents.checks import Check, OwnLines, check_question, check_session
 from dashboard.api.agent_schemas import AgentIn, Model, Tokens
 from dashboard.api.answers import answer_json
+from dashboard.api.bodies import BODY_PROBLEMS
 from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest, BadQuestion
 from dashboard.api.run_schemas import Line
@@ -19,11 +20,13 @@ from dashboard.api.schemas import Problem
 from dashboard.models import AgentSession
 
 router = Router(tags=["agents"])
+# What goes with `session`: its size, model and words are those that are stored.
+BESIDE_SESSION = frozenset({"session", "team", "policy", "window_tokens", "max_output_tokens"})
 
 
 class CheckIn(AgentIn):
     """A session that is known here (`session`), or what an agent tells of itself: `model`, and one of `usage`,
-    `messages` and `used_tokens`."""
+    `messages` and `used_tokens`. `policy` and `window_tokens` go with both."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -75,12 +78,13 @@ class CheckOut(Schema):
     policy_version: int
 
 
-@router.post("/check", response={200: CheckOut, 403: Problem, 404: Problem, 422: Problem})
+@router.post("/check", response={200: CheckOut, 403: Problem, 404: Problem, 422: Problem, **BODY_PROBLEMS})
 def check_agent(request: ApiRequest, body: CheckIn) -> HttpResponse:
-    """To be asked between calls: it reads a few rows and stores nothing."""
+    """To be asked between calls: it reads a few rows and stores nothing. A body may have 32 MiB, plain or gzip."""
     now = timezone.now()
     if body.session:
-        return answer_json(describe_check(check_session(find_session(request.auth, body.session), now=now)))
+        session = find_session(request.auth, body.session, team=body.team)
+        return answer_json(describe_check(check_session(session, _read_own_lines(body), now=now)))
     if body.model is None or (body.usage is None and body.used_tokens is None and not body.messages):
         raise BadQuestion("Send `session`, or `model` with `usage`, `messages` or `used_tokens`.")
     team = find_team(request, body.team, Act.SEE, Act.RUN_OWN)  # a key that may only compact asks before it does
@@ -109,9 +113,23 @@ def describe_check(check: Check) -> dict[str, object]:
     }
 
 
-def find_session(actor: Actor, named: str) -> AgentSession:
+def _read_own_lines(body: CheckIn) -> OwnLines:
+    unused = sorted(body.model_fields_set - BESIDE_SESSION)
+    if unused:
+        raise BadQuestion(f"With `session` its stored figures count, so leave out `{'`, `'.join(unused)}`.")
+    return OwnLines(policy=body.policy, window_tokens=body.window_tokens, max_output_tokens=body.max_output_tokens)
+
+
+def find_session(actor: Actor, named: str, *, team: str | None = None) -> AgentSession:
+    """By its own id or its number here, in one team where that is named. Raises BadQuestion where several are meant."""
     act = Act.SEE if actor.may_anywhere(Act.SEE) else Act.RUN_OWN
     access.require_anywhere(actor, act)
     sessions = access.sessions(actor, act).select_related("team")
-    by_id = sessions.filter(external_id=named)
-    return get_object_or_404(by_id if not named.isdecimal() or by_id.exists() else sessions.filter(pk=int(named)))
+    if team:
+        sessions = sessions.filter(team__slug=team)
+    found = list(sessions.filter(external_id=named)[:2])
+    if len(found) > 1:
+        raise BadQuestion("session: several of your teams have one with this id, so name `team`, or give its number.")
+    if found:
+        return found[0]
+    return get_object_or_404(sessions.filter(pk=int(named)) if named.isdecimal() else sessions.none())

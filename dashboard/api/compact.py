@@ -11,9 +11,10 @@ from compaction.compactors.outcome import Fate
 from compaction.errors import RunError
 from compaction.transcripts.messages import find_index
 from dashboard.access import Act
-from dashboard.agents.message_compaction import Compacted, CompactKind, Wish, compact_at_once
-from dashboard.agents.message_runs import start_message_run
+from dashboard.agents.message_compaction import Compacted, CompactKind, Wish, compact_at_once, read_conversation
+from dashboard.agents.message_runs import choose_trigger, is_left_to_run, start_message_run
 from dashboard.api.agent_schemas import AgentIn, Message, Model
+from dashboard.api.bodies import BODY_PROBLEMS
 from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest
 from dashboard.api.run_schemas import Line, RunRefusal
@@ -49,12 +50,15 @@ class CompactIn(AgentIn):
     instructions: str = Field("", max_length=LONGEST_INSTRUCTIONS)
     summarizer: SummarizerName = Field(
         SummarizerName.EXTRACTIVE,
-        description="extractive: quoted without a model, at once. claude: a model writes it, as a run to be asked for. "
+        description="extractive: quoted without a model, at once unless it is very long. claude: a model writes it, as "
+        "a run to be asked for. "
         "native: the API compacts by itself, as a run; its block stands first in the run's messages.",
     )
     summarizer_model: Line = Field("", description="Empty: the team's choice, then the agent's own.")
     session: Line = Field(
-        "", description="Your name for the conversation, under which a run is kept; empty: a new one."
+        "",
+        description="Your name for the conversation, under which a run keeps it, redacted as all that is stored; "
+        "empty: a new one.",
     )
     callback_url: str = Field(
         "",
@@ -69,6 +73,15 @@ class CompactIn(AgentIn):
     is_too_long: bool = Field(False, description="The API refused the last call: `auto` then asks no line.")
     is_autonomous: bool = Field(True, description="No person watches: the summary tells the agent to go on by itself.")
 
+    def to_choices(self) -> RunChoices:
+        """For a run."""
+        return RunChoices(
+            summarizer=self.summarizer,
+            instructions=self.instructions,
+            model=self.summarizer_model,
+            trigger=choose_trigger(self.to_wish()),
+        )
+
     def to_wish(self) -> Wish:
         return Wish(
             question=self.to_question(self.model),
@@ -80,7 +93,7 @@ class CompactIn(AgentIn):
 
 
 class CompactStarted(Schema):
-    """A model writes the summary: ask for the run until its state is done, then for its messages."""
+    """A worker makes the summary: ask for the run until its state is done, then for its messages."""
 
     run: int
     state: RunState
@@ -136,22 +149,32 @@ class CompactOut(Schema):
 
 @router.post(
     "/compact",
-    response={200: CompactOut, 202: CompactStarted, 403: Problem, 404: Problem, 409: RunRefusal, 422: Problem},
+    response={
+        200: CompactOut,
+        202: CompactStarted,
+        403: Problem,
+        404: Problem,
+        409: RunRefusal,
+        422: Problem,
+        **BODY_PROBLEMS,
+    },
 )
 def compact_agent(request: ApiRequest, body: CompactIn) -> Status[dict[str, Any]]:
-    """Without a model at once, and nothing of it is stored. With one, `auto` still answers at once where no summary is
-    needed; else a run is started."""
+    """Without a model at once, and nothing of it is stored. A run is started where a model is to write the summary, and
+    for conversations of more than 2,000,000 tokens where the team stores content and you may read it; `auto` still
+    answers at once where no summary is needed. A body may have 32 MiB, plain or gzip."""
     team, wish, now = find_team(request, body.team, Act.RUN_OWN), body.to_wish(), timezone.now()
     try:
         callback = read_callback(body.callback_url, body.callback_secret)
     except TargetRefused as refusal:
         return Status(422, {"detail": str(refusal)})
     try:
-        compacted = compact_at_once(team, wish, with_model=body.summarizer.is_paid, now=now)
+        talk = read_conversation(team, wish.question)
+        is_run = body.summarizer.is_paid or is_left_to_run(request.auth, team, talk)
+        compacted = compact_at_once(talk, wish, may_summarise=not is_run, now=now)
         if compacted is not None:
             return Status(200, describe_compacted(compacted))
-        choices = RunChoices(summarizer=body.summarizer, instructions=body.instructions, model=body.summarizer_model)
-        run = start_message_run(request.auth, team, wish, choices, session_id=body.session, now=now)
+        run = start_message_run(request.auth, team, talk, body.to_choices(), session_id=body.session, now=now)
     except RunError as error:
         return Status(409, {"detail": str(error), "code": error.reason, "figures": {}})
     if callback is not None:

@@ -1,9 +1,6 @@
-"""The agent loop of docs/agent-loop.md, as it stands there, through a conversation of a million tokens."""
+"""The agent loop of docs/agent-loop.md never overflows: not in a million tokens, whatever the team has switched off."""
 
-import re
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -11,58 +8,71 @@ from pytest_django.live_server_helper import LiveServer
 
 from dashboard.client.compaction_client import CompactionClient, PlimsollAway, PlimsollRefused
 from dashboard.jobs.perform import perform_due
-from dashboard.models import CompactionRun, Scope, TeamPolicy
+from dashboard.models import CompactionRun, Scope, Team, TeamPolicy
 from tests.builders import make_key, make_team, make_user
+from tests.dashboard.agents.documented_loop import Walk
 from tests.dashboard.runs.world import give_key, make_harbour
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.prompt_cache import count_prompt_tokens
-from tests.fakes.replies import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "agent-loop.md"
 WINDOW_TOKENS = 200_000
-RESULT = "The basin is deep and the wall is old. " * 1_700  # about 16,600 tokens
-THOUGHT = "I looked at the basin and will go on to the next one. " * 300  # about 4,000 tokens
-TURNS = 60
 
 
-def read_loop() -> str:
-    found = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    assert found is not None
-    return found[1]
+def make_agent_key(team: Team) -> str:
+    return make_key(team, make_user("alice"), Scope.COMPACT)[1]
 
 
 def test_loop_of_the_documentation_never_overflows(
     live_server: LiveServer, messages_api: MessagesApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    team = make_team("Harbour", owner="alice")
-    monkeypatch.setenv("PLIMSOLL_URL", live_server.url)
-    monkeypatch.setenv("PLIMSOLL_KEY", make_key(team, make_user("alice"), Scope.COMPACT)[1])
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", messages_api.url)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test")
     messages_api.window_tokens = WINDOW_TOKENS
-    look = Reply(text=THOUGHT, calls_tool=True, stop_reason="tool_use")
-    messages_api.script(*[look] * TURNS, Reply(text="All basins are deep."))
-    space: dict[str, Any] = {}
-    exec(compile(read_loop(), str(DOCUMENT), "exec"), space)
-    seen_tokens = 0
-
-    def use_tool(name: str, _input: object) -> str:
-        nonlocal seen_tokens
-        seen_tokens += len(RESULT) // 4
-        return f"{name} {seen_tokens}: {RESULT}"
-
-    tools = [{"name": "Read", "description": "Reads.", "input_schema": {"type": "object"}}]
-    messages = space["run_agent"]("Never touch the harbour wall. Look at every basin.", tools, use_tool)
-
-    sizes = [count_prompt_tokens(request.body) for request in messages_api.messages]
-    falls = [after < before for before, after in pairwise(sizes)]
-    assert seen_tokens + TURNS * len(THOUGHT) // 4 > 1_000_000
-    assert len(sizes) == TURNS + 1
-    assert max(sizes) < WINDOW_TOKENS
+    walk = Walk(messages_api, live_server.url, make_agent_key(make_team("Harbour", owner="alice")))
+    messages = walk.walk(monkeypatch)
+    falls = [after < before for before, after in pairwise(walk.sizes)]
+    assert walk.seen_tokens > 1_000_000
+    assert len(walk.sizes) == walk.turns + 1
+    assert max(walk.sizes) < WINDOW_TOKENS
     assert sum(falls) >= 3
     assert sum(len(request.body["messages"]) == 1 for request in messages_api.messages[1:]) == 2  # summaries
+    assert "All basins are deep." in str(messages[-1])
+    assert "Never touch the harbour wall." in str(messages)
+
+
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {"is_auto_enabled": False},
+        {"is_auto_enabled": False, "is_micro_enabled": False},
+        {"is_auto_enabled": False, "is_reactive_enabled": False},
+        {"models": {"claude-opus-4-5": {"is_auto_enabled": False}}},
+    ],
+)
+def test_loop_compacts_where_the_team_lets_nothing_compact_by_itself(
+    live_server: LiveServer, messages_api: MessagesApi, monkeypatch: pytest.MonkeyPatch, switches: dict[str, object]
+) -> None:
+    team = make_team("Harbour", owner="alice")
+    TeamPolicy.objects.create(team=team, version=1, thresholds=switches)
+    messages_api.window_tokens = WINDOW_TOKENS
+    walk = Walk(messages_api, live_server.url, make_agent_key(team), turns=24)
+    messages = walk.walk(monkeypatch)
+    assert len(walk.sizes) == walk.turns + 1
+    assert max(walk.sizes) < WINDOW_TOKENS
+    assert any(len(request.body["messages"]) == 1 for request in messages_api.messages[1:])  # a summary
+    assert "Never touch the harbour wall." in str(messages)
+
+
+def test_loop_goes_on_when_the_api_finds_a_prompt_too_long_after_all(
+    live_server: LiveServer, messages_api: MessagesApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model whose window nobody knows: no line is ever crossed."""
+    messages_api.window_tokens = WINDOW_TOKENS
+    key = make_agent_key(make_team("Harbour", owner="alice"))
+    walk = Walk(messages_api, live_server.url, key, turns=14, model="harbour-own-1")
+    messages = walk.walk(monkeypatch)
+    refused = [size for size in walk.sizes if size > WINDOW_TOKENS]
+    assert len(refused) == 1
+    assert len(walk.sizes) == walk.turns + 1 + len(refused)
     assert "All basins are deep." in str(messages[-1])
     assert "Never touch the harbour wall." in str(messages)
 
@@ -82,7 +92,7 @@ def test_client_waits_for_the_run_of_a_model(
     ]
     done = client.compact(messages, model="claude-opus-4-5", kind="full", summarizer="claude", session="my-agent-1")
     run = CompactionRun.objects.get()
-    assert (run.session.external_id, run.summarizer, run.source) == ("my-agent-1", "claude", "api")
+    assert (run.session.external_id, run.summarizer, run.source) == ("my-agent-1", "claude", "messages")
     assert "Primary Request and Intent" in str(done.messages)
     assert done.decision == "compacted in full"
 

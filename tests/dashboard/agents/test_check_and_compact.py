@@ -11,8 +11,9 @@ from ninja.responses import NinjaJSONEncoder
 
 from compaction.compactors.micro import CLEARED_TEXT
 from dashboard.api.check import CheckOut
-from dashboard.models import AgentSession, CompactionRun, Scope, Team
+from dashboard.models import AgentSession, CompactionRun, Scope, Team, TeamPolicy
 from tests.builders import make_key, make_session, make_team, make_user
+from tests.visitors import sign_in
 
 pytestmark = pytest.mark.django_db
 
@@ -89,6 +90,34 @@ def test_a_session_is_checked_by_its_own_name_or_number(team: Team, key: str) ->
     assert send(key, "check", session="elsewhere")[0] == send(key, "check", session=str(hidden.pk))[0] == 404
 
 
+def test_lines_over_the_teams_hold_for_a_stored_session_too(team: Team, key: str) -> None:
+    make_session(team, "stored", model=MODEL, context_tokens=100_000)
+    _, found = send(key, "check", session="stored", policy={"auto_percent": 50})
+    assert (found["lines"]["auto"], found["action"]) == (90_000, "full")
+    _, found = send(key, "check", session="stored", window_tokens=100_000, team="harbour")
+    assert (found["lines"]["window"], found["action"]) == (100_000, "block")
+    assert send(key, "check", session="stored", policy={"auto_margin_tokens": -5})[0] == 422
+    status, told = send(key, "check", session="stored", usage={"input_tokens": 1}, used_tokens=1)
+    assert status == 422
+    assert told["detail"] == "With `session` its stored figures count, so leave out `usage`, `used_tokens`."
+
+
+def test_an_id_that_two_teams_have_needs_the_team(team: Team) -> None:
+    other = make_team("Quay", owner="bob")
+    for each, used in ((team, 1_000), (other, 2_000)):
+        make_session(each, "same", model=MODEL, context_tokens=used)
+    browser = sign_in("bob")
+
+    def ask(**body: object) -> tuple[int, Any]:
+        answer = browser.post("/api/v1/check", body, content_type="application/json")
+        return answer.status_code, answer.json()
+
+    status, told = ask(session="same")
+    assert (status, "name `team`" in told["detail"]) == (422, True)
+    assert [ask(session="same", team=each.slug)[1]["used_tokens"] for each in (team, other)] == [1_000, 2_000]
+    assert ask(session="same", team="elsewhere")[0] == 404
+
+
 def test_a_question_without_figures_is_refused_with_a_sentence(key: str) -> None:
     status, told = send(key, "check", model=MODEL)
     assert (status, told["detail"]) == (422, "Send `session`, or `model` with `usage`, `messages` or `used_tokens`.")
@@ -145,3 +174,20 @@ def test_nothing_to_do_is_told_as_a_refusal(key: str) -> None:
     for kind in ("micro", "full"):
         status, told = send(key, "compact", model=MODEL, kind=kind, messages=[])
         assert (status, told["code"]) == (409, "nothing_to_compact")
+
+
+def test_auto_is_refused_where_the_team_compacts_nothing_by_itself_and_nothing_fits(team: Team, key: str) -> None:
+    policy = TeamPolicy.objects.create(team=team, version=1, thresholds={"is_auto_enabled": False})
+    full = {"model": MODEL, "messages": talk(2), "usage": {"input_tokens": 178_000}}
+    status, told = send(key, "compact", **full)
+    assert (status, told["code"]) == (409, "compaction_off")
+    assert send(key, "compact", **full, kind="full")[1]["decision"] == "compacted in full"
+    _, told = send(key, "compact", **{**full, "usage": {"input_tokens": 150_000}})
+    assert (told["decision"], told["messages"]) == ("disabled", full["messages"])
+
+    policy.thresholds = {"models": {MODEL: {"is_auto_enabled": False}}}  # of this model alone
+    policy.save()
+    assert send(key, "compact", **full)[1]["code"] == "compaction_off"
+    policy.thresholds = {"is_reactive_enabled": False}
+    policy.save()
+    assert send(key, "compact", **full, is_too_long=True)[1]["code"] == "compaction_off"
