@@ -6,13 +6,20 @@ from django.db.models import Q
 
 from compaction.cache.causes import Cause, CauseNote, Family
 from dashboard.access import Actor
-from dashboard.models import AgentSession, ApiCall, CacheBreak, LossKind, ObservedCompaction
+from dashboard.models import AgentSession, ApiCall, CacheBreak, CompactionKind, LossKind
+from dashboard.pages.calls_around import find_compaction_before
 from dashboard.pages.content_state import ContentState, find_content_state
 from dashboard.pages.ledger import GRADES, LossRow, find_cause_note, make_row, name_session
 from dashboard.pages.prefix_view import PrefixView, view_difference
 from dashboard.pages.recorded_requests import Missing, read_request_pair
 from dashboard.pages.thread_names import UNNAMED, name_threads
 
+# Losses that a compaction announced, and its kind.
+_KINDS = {
+    Cause.COMPACTED.value: CompactionKind.FULL,
+    Cause.MICRO_COMPACTED.value: CompactionKind.MICRO,
+    Cause.DELETION_ANNOUNCED.value: CompactionKind.MICRO,
+}
 _BEYOND_REQUESTS = {
     Family.TIME: ", as the entry had run out by then",
     Family.SERVER: ": the loss does not come from what was sent",
@@ -94,12 +101,10 @@ def read_break(actor: Actor, loss: CacheBreak) -> BreakPage:
 
 
 def _find_compaction(loss: CacheBreak) -> int | None:
-    if loss.cause not in (Cause.COMPACTED, Cause.MICRO_COMPACTED, Cause.DELETION_ANNOUNCED):
+    kind = _KINDS.get(loss.cause)
+    if kind is None:
         return None
-    found = ObservedCompaction.objects.filter(
-        session_id=loss.session_id, agent_id=loss.agent_id, call_number=loss.call_number - 1
-    )
-    return found.order_by("-at", "-id").values_list("pk", flat=True).first()
+    return find_compaction_before(loss.session_id, loss.agent_id, loss.call_number, kind)
 
 
 def _read_sides(loss: CacheBreak) -> tuple[ApiCall | None, ApiCall | None]:

@@ -17,6 +17,7 @@ from compaction.transcripts.payloads import OlderSummary
 from dashboard.access import Actor
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, ApiCall, CompactionKind, ObservedCompaction
+from dashboard.pages.calls_around import read_calls_around
 from dashboard.pages.compaction_messages import Fate, MessageFate, Sides, count_fates, split_at_boundary, trace_messages
 from dashboard.pages.compaction_rows import CompactionRow, find_scale, make_row
 from dashboard.pages.content_state import ContentState, find_content_state
@@ -84,7 +85,7 @@ class LossView:
 
 @dataclass(frozen=True)
 class CallBeside:
-    """The call before or after."""
+    """The call of the conversation before or after."""
 
     number: int
     at: datetime | None
@@ -145,7 +146,7 @@ def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_messa
     traced = trace_messages(sides) if sides and compaction.kind == CompactionKind.FULL else None
     threads = name_threads(session.pk, reads_content=reads_content)
     previous_id, next_id = _find_neighbours(compaction)
-    before, after = _read_calls(compaction)
+    around = read_calls_around([compaction.pk])[compaction.pk]
     row = make_row(
         compaction,
         session_name=name_session(session, reads_content=reads_content),
@@ -163,8 +164,8 @@ def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_messa
         losses=read_losses(compaction.losses, traced or (), shows_quotes=reads_content),
         previous_id=previous_id,
         next_id=next_id,
-        before=before,
-        after=after,
+        before=_make_beside(around.before),
+        after=_make_beside(around.after),
     )
 
 
@@ -299,16 +300,9 @@ def _find_neighbours(compaction: ObservedCompaction) -> tuple[int | None, int | 
     return found.get(numbers[0]), found.get(numbers[1])
 
 
-def _read_calls(compaction: ObservedCompaction) -> tuple[CallBeside | None, CallBeside | None]:
-    numbers = (compaction.call_number, compaction.call_number + 1)
-    rows = ApiCall.objects.filter(
-        session_id=compaction.session_id, agent_id=compaction.agent_id, number__in=numbers
-    ).order_by("number")
-    found = {row.number: _make_beside(row) for row in rows}
-    return found.get(numbers[0]), found.get(numbers[1])
-
-
-def _make_beside(call: ApiCall) -> CallBeside:
+def _make_beside(call: ApiCall | None) -> CallBeside | None:
+    if call is None:
+        return None
     return CallBeside(
         number=call.number,
         at=call.at,

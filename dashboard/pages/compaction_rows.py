@@ -1,6 +1,6 @@
 """Compactions as rows of lists: bars, trigger, line in force, what came back; filtered and paged by place."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -9,7 +9,8 @@ from django.db.models import QuerySet
 
 from dashboard import access
 from dashboard.access import Actor
-from dashboard.models import AgentSession, ApiCall, CompactionKind, ObservedCompaction
+from dashboard.models import AgentSession, CompactionKind, ObservedCompaction
+from dashboard.pages.calls_around import read_calls_around
 from dashboard.pages.keyset import Place, take_page
 from dashboard.pages.ledger import PAGE_SIZE, name_session
 from dashboard.pages.thread_names import MAIN, UNNAMED, name_threads
@@ -168,23 +169,11 @@ def list_session_compactions(
 def list_session_micro(
     session: AgentSession, *, reads_content: bool, before: Place | None = None
 ) -> CompactionPageOfRows:
-    """Micro-compactions with what the calls around each of them measured. One query more."""
+    """Micro-compactions with what the calls around each of them measured. Two queries more."""
     found = list_session_compactions(session, CompactionKind.MICRO, reads_content=reads_content, before=before)
-    rows = ObservedCompaction.objects.filter(pk__in=[row.id for row in found.rows])
-    places = {pk: (agent_id, number) for pk, agent_id, number in rows.values_list("pk", "agent_id", "call_number")}
-    numbers = {number + step for _, number in places.values() for step in (0, 1)}
-    calls = {(call.agent_id, call.number): call for call in ApiCall.objects.filter(session=session, number__in=numbers)}
-    made = (replace(row, measured_tokens=_measure_drop(calls, *places[row.id])) for row in found.rows)
+    around = read_calls_around([row.id for row in found.rows])
+    made = (replace(row, measured_tokens=around[row.id].drop_tokens) for row in found.rows)
     return CompactionPageOfRows(tuple(made), found.next)
-
-
-def _measure_drop(calls: Mapping[tuple[str, int], ApiCall], agent_id: str, number: int) -> int | None:
-    """What the window held after the call before, less what the next one sent. What was said since is in it."""
-    last, following = calls.get((agent_id, number)), calls.get((agent_id, number + 1))
-    if last is None or following is None:
-        return None
-    sent = following.input_tokens + following.read_tokens + following.write_5m_tokens + following.write_1h_tokens
-    return last.context_tokens - sent
 
 
 def find_scale(rows: Iterable[ObservedCompaction]) -> int:

@@ -10,7 +10,8 @@ from dashboard.models import AgentSession, CacheBreak, Team
 from dashboard.pages.keyset import Place, read_place
 from tests.builders import make_session, make_user
 from tests.recorded_talk import make_harbour, record_talk, write_recorded_talk
-from tests.session_rows import START, make_breaks
+from tests.session_builders import make_calls
+from tests.session_rows import START, make_breaks, make_compactions
 from tests.visitors import ask, count_queries, read, sign_in
 
 pytestmark = pytest.mark.django_db
@@ -239,6 +240,17 @@ def test_queries_do_not_grow_with_the_rows(team: Team) -> None:
     make_breaks(many, 1000)
     make_breaks(many, 1000, kind="expected")
     assert [count_queries(client, url.format(many.pk)) for url in urls] == before
+
+
+def test_one_break_asks_as_little_in_a_long_session(team: Team) -> None:
+    client, counts = sign_in("vera"), []
+    for length in (10, 1000):
+        session = make_session(team, f"s-{length}")
+        make_calls(session, length)
+        *_, loss = make_breaks(session, length, cause="compacted")
+        make_compactions(session, length, call_number=length - 1)
+        counts.append([count_queries(client, url.format(loss.pk)) for url in ("/breaks/{}/", "/api/v1/breaks/{}")])
+    assert counts[0] == counts[1]
 
 
 @pytest.mark.parametrize("text", ["", "7", "~", "~x", "2026-01-01~1", "2026-01-01T00:00:00~1", "x~1", f"~{10**30}"])
