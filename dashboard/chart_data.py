@@ -44,12 +44,13 @@ class TimelineLine:
 
 @dataclass(frozen=True, slots=True)
 class TimelineCompaction:
-    """A compaction right before the call with this number."""
+    """A compaction right before the call with this number; right behind it where no call has followed yet."""
 
     call_number: int
     before_tokens: int
-    after_tokens: int
+    after_tokens: int | None
     trigger: str
+    is_behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +75,11 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class DaySpend:
-    """What a day cost at list price and how much of that was lost to cache breaks."""
+    """What a day cost at list price and how much of that was lost to cache breaks; None where no price is known."""
 
     day: date
-    spend_usd: Decimal
-    lost_usd: Decimal
+    spend_usd: Decimal | None
+    lost_usd: Decimal | None
 
 
 @dataclass(frozen=True, slots=True)

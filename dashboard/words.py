@@ -22,7 +22,7 @@ def say_tokens(count: int | None) -> str:
     return f"{Decimal(count) / 1_000_000:.2f}M"
 
 
-def say_size(count: int) -> str:
+def say_size(count: int | None) -> str:
     """A round figure short, such as a window: 200k, 1M; any other as tokens are said."""
     return say_tokens(count).replace(".0k", "k").replace(".00M", "M")
 

@@ -17,11 +17,13 @@ _LOSS_LEGEND = (("loss", "avoidable"), ("output", "not avoidable"))
 def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend]) -> Chart:
     """One bar per day: what was lost to cache breaks below, the rest of the spend above it."""
     names = [f"{day.day:%Y-%m-%d}" for day in days]
-    rest = [_round(day.spend_usd - day.lost_usd) for day in days]
+    spends = [None if day.spend_usd is None else _round(day.spend_usd - (day.lost_usd or 0)) for day in days]
+    losses = [None if day.lost_usd is None else _round(day.lost_usd) for day in days]
     series = [
-        _bars("lost to cache breaks", "loss", {"x": names, "y": [_round(day.lost_usd) for day in days]}),
-        _bars("other spend", "write5m", {"x": names, "y": rest}),
+        _bars("lost to cache breaks", "loss", {"x": names, "y": losses}),
+        _bars("other spend", "write5m", {"x": names, "y": spends}),
     ]
+    unpriced = [name for name, spend in zip(names, spends, strict=True) if spend is None]
     layout = {
         "barmode": "stack",
         "bargap": 0.3,
@@ -39,6 +41,7 @@ def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend]) -> Chart:
         build_figure(series, layout, height=220),
         ("Day", "Spend", "Lost to cache breaks", "Share"),
         rows,
+        note=f"Not known, as the models have no price: {', '.join(unpriced)}." if unpriced else "",
         legend=(("write5m", "other spend"), ("loss", "lost to cache breaks")),
     )
 
@@ -123,5 +126,5 @@ def _round(amount: Decimal) -> float:
     return float(round(amount, 4))
 
 
-def _say_share(part: Decimal, whole: Decimal) -> str:
-    return say_percent(part / whole) if whole else "–"  # noqa: RUF001 (the sign for nothing to say)
+def _say_share(part: Decimal | None, whole: Decimal | None) -> str:
+    return say_percent(part / whole) if whole and part is not None else "–"  # noqa: RUF001 (the sign for nothing to say)

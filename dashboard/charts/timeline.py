@@ -26,7 +26,7 @@ MOST_BAR_CALLS = 300
 MOST_TABLE_ROWS = 200
 MOST_LANES = 8
 _MAIN_PIXELS, _LANE_PIXELS, _FRAME_PIXELS = 280, 22, 70
-_SMALLEST_MARK, _LARGEST_MARK = 9, 26
+_SMALLEST_MARK, _LARGEST_MARK, _LARGEST_LANE_MARK = 9, 26, 16
 _LEAST_LABEL_GAP = 0.1
 _COLUMNS = ("Call", "Time", "Agent", "Context", *(name.capitalize() for name, _, _ in KINDS), "Event")
 
@@ -39,10 +39,11 @@ def draw_timeline(
     main = [call for call in shown if call.agent is None]
     places = {call.number: _place(call, axis) for call in shown}
     lanes = _name_lanes(shown)
+    edge = 0.5 if axis is TimelineAxis.CALL else 0.0
     series = [
         *_stack_kinds(main, axis),
-        *_mark_compactions(timeline.compactions, places),
-        *_mark_breaks(timeline.breaks, places, {call.number: call.context_tokens for call in shown}),
+        *_mark_compactions(timeline.compactions, places, edge=edge),
+        *_mark_breaks(timeline.breaks, shown, lanes, places),
         *_draw_lanes(shown, lanes, places),
     ]
     top = choose_top(max((call.context_tokens for call in main), default=0), timeline.lines)
@@ -51,7 +52,7 @@ def draw_timeline(
     room = find_label_room(timeline.lines, top, [call.context_tokens if call.agent is None else 0 for call in shown])
     if room and axis is TimelineAxis.CALL:
         layout["xaxis"]["range"] = [shown[0].number - 0.5, shown[-1].number + 0.5 + room]
-    verticals = _draw_verticals(timeline.compactions, places, edge=0.5 if axis is TimelineAxis.CALL else 0.0)
+    verticals = _draw_verticals(timeline.compactions, places, edge=edge)
     layout["shapes"] = [*draw_thresholds(timeline.lines, top), *verticals]
     listed = timeline.calls[-MOST_TABLE_ROWS:] if has_table else ()
     return Chart(
@@ -108,7 +109,9 @@ def _stack_kinds(calls: Sequence[TimelineCall], axis: TimelineAxis) -> list[Seri
     return series
 
 
-def _mark_compactions(compactions: Sequence[TimelineCompaction], places: dict[int, int]) -> list[Series]:
+def _mark_compactions(
+    compactions: Sequence[TimelineCompaction], places: dict[int, int], *, edge: float
+) -> list[Series]:
     known = [one for one in compactions if one.call_number in places]
     if not known:
         return []
@@ -120,21 +123,41 @@ def _mark_compactions(compactions: Sequence[TimelineCompaction], places: dict[in
         "hovertemplate": "%{customdata}<extra></extra>",
     }
     columns = {
-        "x": [places[one.call_number] for one in known],
+        # Behind the last call the mark stands on its line: a figure is as wide as its marks, not as its lines.
+        "x": [places[one.call_number] + (edge if one.is_behind else 0) for one in known],
         "y": [one.before_tokens for one in known],
-        "customdata": [
-            escape_markup(f"compacted before call {one.call_number:,}: {say_change(one)}, {one.trigger}")
-            for one in known
-        ],
+        "customdata": [escape_markup(f"{_say_place(one)}: {say_change(one)}, {one.trigger}") for one in known],
     }
     return [Series(look, columns)]
 
 
-def _mark_breaks(breaks: Sequence[TimelineBreak], places: dict[int, int], heights: dict[int, int]) -> list[Series]:
-    known = [one for one in breaks if one.call_number in places]
-    if not known:
+def _say_place(one: TimelineCompaction) -> str:
+    side = "after" if one.is_behind else "before"
+    return f"compacted {side} call {one.call_number:,}"
+
+
+def _mark_breaks(
+    breaks: Sequence[TimelineBreak], calls: Sequence[TimelineCall], lanes: dict[str, int], places: dict[int, int]
+) -> list[Series]:
+    """Those of the main thread on top of their calls, those of sub-agents in the lanes of their own."""
+    by_number = {call.number: call for call in calls}
+    known = [(one, by_number[one.call_number]) for one in breaks if one.call_number in by_number]
+    most = max((float(one.usd) for one, _ in known if one.usd is not None), default=0.0)
+    own = [(one, call.context_tokens, _size_mark(one, most)) for one, call in known if call.agent is None]
+    apart = [
+        (one, lanes[call.agent], min(_size_mark(one, most), _LARGEST_LANE_MARK))
+        for one, call in known
+        if call.agent is not None
+    ]
+    return [*_draw_breaks(own, places), *_draw_breaks(apart, places, yaxis="y2")]
+
+
+def _draw_breaks(
+    marks: Sequence[tuple[TimelineBreak, int, float]], places: dict[int, int], **look_of_axis: str
+) -> list[Series]:
+    """Each with its height and its size."""
+    if not marks:
         return []
-    most = max((float(one.usd) for one in known if one.usd is not None), default=0.0)
     look = {
         "type": "scatter",
         "mode": "markers",
@@ -145,17 +168,19 @@ def _mark_breaks(breaks: Sequence[TimelineBreak], places: dict[int, int], height
             "color": "var(--loss)",
             "line": {"color": "var(--card)", "width": 1.5},
             "opacity": 1,
-            "size": [_size_mark(one, most) for one in known],
-            "symbol": ["circle" if one.usd is not None else "circle-open-dot" for one in known],
+            "size": [size for _, _, size in marks],
+            "symbol": ["circle" if one.usd is not None else "circle-open-dot" for one, _, _ in marks],
         },
+        **look_of_axis,
     }
     columns = {
-        "x": [places[one.call_number] for one in known],
-        "y": [heights[one.call_number] for one in known],
+        "x": [places[one.call_number] for one, _, _ in marks],
+        "y": [height for _, height, _ in marks],
         "text": [
-            escape_markup(f"cache break at call {one.call_number:,}: {one.cause}, {say_usd(one.usd)}") for one in known
+            escape_markup(f"cache break at call {one.call_number:,}: {one.cause}, {say_usd(one.usd)}")
+            for one, _, _ in marks
         ],
-        "customdata": [one.key for one in known],
+        "customdata": [one.key for one, _, _ in marks],
     }
     return [Series(look, columns)]
 
@@ -211,8 +236,12 @@ def _draw_lanes(calls: Sequence[TimelineCall], lanes: dict[str, int], places: di
 def _draw_verticals(
     compactions: Sequence[TimelineCompaction], places: dict[int, int], *, edge: float
 ) -> list[dict[str, Any]]:
-    """One line per compaction at the left edge of its call, with "167k → 51k" where the label has room."""
-    known = [(places[one.call_number] - edge, one) for one in compactions if one.call_number in places]
+    """One line per compaction at the edge of its call, with "167k → 51k" where the label has room."""
+    known = [
+        (places[one.call_number] + (edge if one.is_behind else -edge), one)
+        for one in compactions
+        if one.call_number in places
+    ]
     first, last = min(places.values(), default=0), max(places.values(), default=1)
     gap = (last - first) * _LEAST_LABEL_GAP
     shapes, labelled_at = [], float("-inf")
@@ -280,7 +309,8 @@ def _lay_out(axis: TimelineAxis, top_tokens: int, lanes: Sequence[str]) -> dict[
 def _list_rows(calls: Sequence[TimelineCall], timeline: Timeline) -> tuple[tuple[str, ...], ...]:
     events: dict[int, list[str]] = {}
     for compaction in timeline.compactions:
-        events.setdefault(compaction.call_number, []).append(f"compacted {say_change(compaction)}")
+        when = " after it" if compaction.is_behind else ""
+        events.setdefault(compaction.call_number, []).append(f"compacted{when} {say_change(compaction)}")
     for one in timeline.breaks:
         events.setdefault(one.call_number, []).append(f"{one.cause}, {say_usd(one.usd)}")
     return tuple(

@@ -24,7 +24,7 @@ def draw_session(header: SessionHeader, calls: SessionCalls, *, axis: TimelineAx
     index = None if picked is None else calls.find_index(picked)
     if index is not None:
         figure = mark_picked(figure, timeline.calls[index], axis)
-    return replace(chart, figure=figure, note=_say_left_out(timeline, calls, axis))
+    return replace(chart, figure=figure, note=_say_left_out(timeline, axis))
 
 
 def _collect(header: SessionHeader, calls: SessionCalls) -> Timeline:
@@ -56,7 +56,7 @@ def _collect(header: SessionHeader, calls: SessionCalls) -> Timeline:
         compactions=tuple(
             _place_compaction(one, places, contexts)
             for one in calls.compactions
-            if one.agent_id == own and one.kind == CompactionKind.FULL and one.call_number < max(places, default=0)
+            if places and one.agent_id == own and one.kind == CompactionKind.FULL
         ),
         breaks=tuple(_place_breaks(calls)),
     )
@@ -72,13 +72,18 @@ def _find_lane(call: PlacedCall, own: str, lanes: dict[str, str]) -> str | None:
 def _place_compaction(one: CompactionAt, places: dict[int, int], contexts: dict[int, int]) -> TimelineCompaction:
     """What the client did not write down is read off the calls on both sides."""
     before, after = one.before_tokens, one.after_tokens
-    last = max((number for number in places if number <= one.call_number), default=0)
-    following = min(number for number in places if number > one.call_number)
+    earlier = [number for number in places if number <= one.call_number]
+    later = [number for number in places if number > one.call_number]
+    if before is None:
+        before = contexts[max(earlier)] if earlier else 0
+    if after is None and later:
+        after = contexts[min(later)]
     return TimelineCompaction(
-        call_number=places[following],
-        before_tokens=contexts.get(last, 0) if before is None else before,
-        after_tokens=contexts[following] if after is None else after,
+        call_number=places[min(later) if later else max(earlier)],
+        before_tokens=before,
+        after_tokens=after,
         trigger=one.trigger or "trigger not recorded",
+        is_behind=not later,
     )
 
 
@@ -92,14 +97,6 @@ def _place_breaks(calls: SessionCalls) -> list[TimelineBreak]:
     return placed
 
 
-def _say_left_out(timeline: Timeline, calls: SessionCalls, axis: TimelineAxis) -> str:
-    parts = []
+def _say_left_out(timeline: Timeline, axis: TimelineAxis) -> str:
     timeless = sum(call.at is None for call in timeline.calls) if axis is TimelineAxis.TIME else 0
-    if timeless:
-        parts.append(f"The figure leaves out {timeless:,} calls whose time is not known.")
-    last = {call.agent_id: call.number for call in calls.calls if not call.is_beside}
-    done = (one for one in calls.compactions if one.kind != CompactionKind.FAILED)
-    trailing = sum(one.call_number >= last.get(one.agent_id, 0) for one in done)
-    if trailing:
-        parts.append("A compaction that no call has followed yet is not drawn.")
-    return " ".join(parts)
+    return f"The figure leaves out {timeless:,} calls whose time is not known." if timeless else ""

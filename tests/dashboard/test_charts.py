@@ -160,6 +160,27 @@ def test_compaction_is_a_labelled_vertical_before_its_call() -> None:
     assert (vertical["x0"], vertical["x1"], vertical["label"]["text"]) == (3.5, 3.5, "161k → 51k")
 
 
+@pytest.mark.parametrize("axis", list(TimelineAxis))
+def test_compaction_that_no_call_followed_is_a_vertical_behind_the_last(axis: TimelineAxis) -> None:
+    calls = tuple(make_call(number) for number in (1, 2))
+    newest = TimelineCompaction(2, 161_000, None, "auto", is_behind=True)
+    chart = draw_timeline("calls", Timeline(calls, compactions=(newest,)), axis=axis)
+    vertical, last = chart.figure["layout"]["shapes"][-1], chart.figure["shared"]["x"][-1]
+    edge = 0.5 if axis is TimelineAxis.CALL else 0
+    assert (vertical["x0"], vertical["label"]["text"]) == (last + edge, "161k → unknown")
+    assert find_trace(chart, "compaction")["x"] == [last + edge]
+    assert chart.rows[1][-1] == "compacted after it 161k → unknown"
+
+
+def test_breaks_of_sub_agents_lie_in_their_lanes() -> None:
+    calls = (make_call(1), make_call(2, agent="explore"), make_call(3, agent="plan"))
+    breaks = tuple(TimelineBreak(number, Decimal(number), "Tools changed", f"b-{number}") for number in (1, 2, 3))
+    marks = draw_timeline("calls", Timeline(calls, breaks=breaks)).figure["data"]
+    own, apart = (trace for trace in marks if trace["name"] == "cache break")
+    assert (own["customdata"], own["y"]) == (["b-1"], [21_000])
+    assert (apart["customdata"], apart["y"], apart["yaxis"]) == (["b-2", "b-3"], [0, 1], "y2")
+
+
 def test_labels_of_compactions_without_room_are_left_out() -> None:
     calls = tuple(make_call(number) for number in range(1, 101))
     crowd = tuple(TimelineCompaction(number, 167_000, 51_000, "auto") for number in range(2, 101, 2))

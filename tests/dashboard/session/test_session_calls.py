@@ -188,7 +188,7 @@ def test_figure_places_all_threads_on_one_axis(session: AgentSession, axis: Time
     calls = make_calls(session, 6)
     make_calls(session, 2, agent_id="a")
     add_compaction(session, behind=3, before_tokens=None, after_tokens=None)
-    add_compaction(session, behind=6)
+    add_compaction(session, behind=6, after_tokens=None)
     add_break(calls[4], lost_usd=None)
     session.refresh_from_db()
     header = read_header(viewer(), session, now=START)
@@ -204,8 +204,12 @@ def test_figure_places_all_threads_on_one_axis(session: AgentSession, axis: Time
         assert chart.figure["shared"]["x"] == [1, 3, 5, 6, 7, 8]
         assert lanes["x"] == [2, 4]
     compacted = next(trace for trace in chart.figure["data"] if trace["name"] == "compaction")
-    assert compacted["y"] == [calls[2].context_tokens]  # the other one has no call behind it
-    assert "not drawn" in chart.note
+    assert compacted["y"] == [calls[2].context_tokens, 167_000]
+    # No call has followed the newest one: it stands behind the last, and what it left is not known yet.
+    newest = chart.figure["layout"]["shapes"][-2]
+    assert newest["x0"] == compacted["x"][1] >= chart.figure["shared"]["x"][-1]
+    assert newest["label"]["text"] == "167k → unknown"
+    assert "compacted after call 8: 167k → unknown" in compacted["customdata"][1]
     broken = next(trace for trace in chart.figure["data"] if trace["name"] == "cache break")
     assert broken["customdata"] == [str(calls[4].pk)]
 
