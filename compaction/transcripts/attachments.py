@@ -1,14 +1,40 @@
 """What an attachment line says to the model; attachments that only the client reads say nothing."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import Attachment
-from compaction.transcripts.values import get_fields, get_items, get_text
+from compaction.transcripts.values import get_count, get_fields, get_items, get_text
 
 # Written beside the conversation for the client itself: never part of a request.
 INVISIBLE_KINDS = frozenset({"prompt_snapshot", "deferred_tools_record", "command_permissions"})
+NAMED_KIND = "compact_file_reference"  # a file that comes back by its name alone
 _TEXT_KEYS = ("text", "prompt", "content", "planContent", "date", "message")
+
+
+class Extent(StrEnum):
+    """How much of a file an attachment brings."""
+
+    WHOLE = "whole"
+    CUT = "cut"
+    NAMED = "only named"
+
+
+def find_extent(entry: Entry) -> Extent | None:
+    """None for what is no file, and where the line does not tell."""
+    if not isinstance(entry.payload, Attachment):
+        return None
+    if entry.payload.kind == NAMED_KIND:
+        return Extent.NAMED
+    attachment = get_fields(entry.fields, "attachment")
+    file = get_fields(get_fields(attachment, "content"), "file")
+    shown, total = get_count(file, "numLines"), get_count(file, "totalLines")
+    if attachment.get("truncated") is True:
+        return Extent.CUT
+    if shown is None or total is None:
+        return None
+    return Extent.WHOLE if shown >= total else Extent.CUT
 
 
 def render_attachment(entry: Entry) -> str:

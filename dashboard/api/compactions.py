@@ -89,8 +89,16 @@ class RestoredOut(Schema):
     name: str = Field(description="Empty where content is not stored or not granted; so is the text.")
     tokens: int
     age_seconds: int | None
+    extent: str | None = Field(
+        description="Of a file: whole, cut or only named. Null for what is no file, and where nothing tells."
+    )
     text: str
-    is_cut: bool
+    is_cut: bool = Field(description="Whether `text` is only the beginning of what came back.")
+
+
+class LeftFileOut(Schema):
+    path: str
+    age_seconds: int | None
 
 
 class FateOut(Schema):
@@ -110,7 +118,7 @@ class MessageOut(Schema):
     words: str = Field(description="How it begins; empty where content is not granted.")
 
 
-class PartOut(Schema):
+class ScorePartOut(Schema):
     name: str
     weight: int
     found: int
@@ -124,21 +132,38 @@ class LostOut(Schema):
 
 
 class LossesOut(Schema):
-    parts: list[PartOut]
+    parts: list[ScorePartOut]
     lost_count: int
     lost: list[LostOut] = Field(description="Empty where content is not granted.")
+
+
+class CallBesideOut(Schema):
+    number: int
+    at: datetime | None
+    model: str
+    read_tokens: int
+    written_tokens: int
+    context_tokens: int
+    cost_usd: Decimal | None
 
 
 class CompactionDetailOut(CompactionOut):
     content: str = Field(description="shown, not granted, not stored or removed (by the team's retention).")
     summary: SummaryOut | None
     restored: list[RestoredOut] | None
+    left_files: list[LeftFileOut] = Field(
+        description="Files known before it of which nothing came back, the newest first, fifty at most; empty where "
+        "content is not stored or not granted. The client does not record what it skipped or why."
+    )
+    left_count: int = Field(description="How many these are in all.")
     fates: list[FateOut] | None
     messages: list[MessageOut] | None = Field(description="Fifty, from the number asked for.")
     next_message: int | None = Field(description="For `first_message`, to go on.")
     losses: LossesOut | None
     previous_id: int | None
     next_id: int | None
+    before: CallBesideOut | None = Field(description="The last call of the conversation before it.")
+    after: CallBesideOut | None = Field(description="The first one after it; null before there is any.")
 
 
 @router.get("/compactions", response={200: CompactionsOut, 403: Problem, 422: Problem})
@@ -184,7 +209,9 @@ def _describe_compaction(found: CompactionPage) -> dict[str, object]:
             "sections": [{"name": name, "text": text} for name, text in summary.sections],
             "missing": summary.missing,
         },
-        "restored": found.restored,
+        "restored": found.restored.items,
+        "left_files": found.restored.left_files,
+        "left_count": found.restored.left_count,
         "fates": messages
         and [{"fate": fate.value, "messages": count, "tokens": tokens} for fate, count, tokens in messages.fates],
         "messages": messages and messages.rows,
@@ -192,4 +219,6 @@ def _describe_compaction(found: CompactionPage) -> dict[str, object]:
         "losses": losses,
         "previous_id": found.previous_id,
         "next_id": found.next_id,
+        "before": found.before,
+        "after": found.after,
     }

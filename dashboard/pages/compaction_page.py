@@ -2,30 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from compaction.compactors.known_files import read_known_files
 from compaction.compactors.summary_answer import split_sections
 from compaction.compactors.summary_prompt import list_sections
-from compaction.compactors.work import read_work
 from compaction.ports import Variant
-from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.entries import Entry, TextBlock
 from compaction.transcripts.payloads import OlderSummary
 from dashboard.access import Actor
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, ApiCall, CompactionKind, ObservedCompaction
 from dashboard.pages.calls_around import read_calls_around
-from dashboard.pages.compaction_messages import Fate, MessageFate, Sides, count_fates, split_at_boundary, trace_messages
+from dashboard.pages.compaction_messages import Fate, MessageFate, count_fates, split_at_boundary, trace_messages
 from dashboard.pages.compaction_rows import CompactionRow, find_scale, make_row
 from dashboard.pages.content_state import ContentState, find_content_state
 from dashboard.pages.ledger import name_session
+from dashboard.pages.restored_things import RestoredThings, read_restored
 from dashboard.pages.thread_names import UNNAMED, name_threads
 
 MESSAGES_SHOWN = 50
-LONGEST_ATTACHMENT = 20_000  # characters shown of one
 _TENTH = Decimal("0.1")
 
 
@@ -36,19 +33,6 @@ class SummaryView:
     opening: str
     sections: tuple[tuple[str, str], ...]
     missing: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class RestoredView:
-    """One attachment that was put back. Name, age, text and the line it came in are content."""
-
-    kind: str
-    entry_uuid: str
-    name: str
-    tokens: int
-    age_seconds: int | None
-    text: str
-    is_cut: bool
 
 
 @dataclass(frozen=True)
@@ -117,7 +101,7 @@ class CompactionPage:
     session: AgentSession
     content_state: ContentState
     summary: SummaryView | None
-    restored: tuple[RestoredView, ...] | None
+    restored: RestoredThings
     messages: MessageList | None
     losses: LossView | None
     previous_id: int | None
@@ -159,7 +143,7 @@ def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_messa
         session=session,
         content_state=state,
         summary=_read_summary(entries, compaction) if is_shown else None,
-        restored=_list_restored(compaction, entries if is_shown else (), sides),
+        restored=read_restored(compaction, entries if is_shown else (), sides),
         messages=None if traced is None else cut_messages(traced, first_message, shows_words=is_shown),
         losses=read_losses(compaction.losses, traced or (), shows_quotes=reads_content),
         previous_id=previous_id,
@@ -200,43 +184,6 @@ def _drop_heading(body: str) -> str:
     heading, _, rest = body.partition("\n")
     said = (heading.partition(":")[2].strip(" *"), rest.strip())
     return "\n".join(part for part in said if part) or heading
-
-
-def _list_restored(
-    compaction: ObservedCompaction, entries: Sequence[Entry], sides: Sides | None
-) -> tuple[RestoredView, ...] | None:
-    """None: this client version does not write them down. Without entries only kinds and tokens are told."""
-    if compaction.restored is None:
-        return None
-    lines = {entry.uuid: entry for entry in entries}
-    ages = _find_ages(sides, compaction.at) if entries and sides else {}
-    return tuple(_view_restored(told, lines, ages) for told in compaction.restored)
-
-
-def _view_restored(
-    told: Mapping[str, object], lines: Mapping[str | None, Entry], ages: Mapping[str, timedelta]
-) -> RestoredView:
-    entry = lines.get(str(told["entry"]))
-    name = str(told["name"]) if entry is not None else ""
-    age = next((age for path, age in ages.items() if name and (path == name or path.endswith(f"/{name}"))), None)
-    text = render_attachment(entry) if entry is not None else ""
-    return RestoredView(
-        kind=str(told["kind"]),
-        entry_uuid=str(told["entry"]) if entry is not None else "",
-        name=name,
-        tokens=int(str(told["tokens"])),
-        age_seconds=None if age is None else max(0, int(age.total_seconds())),
-        text=text[:LONGEST_ATTACHMENT],
-        is_cut=len(text) > LONGEST_ATTACHMENT,
-    )
-
-
-def _find_ages(sides: Sides, at: datetime | None) -> dict[str, timedelta]:
-    """How long before the compaction each file was last touched."""
-    if at is None:
-        return {}
-    known = read_known_files(sides.before, read_work(sides.before))
-    return {file.path: at - file.seen_at for file in known if file.seen_at is not None}
 
 
 def cut_messages(messages: Sequence[MessageFate], first: int, *, shows_words: bool) -> MessageList:

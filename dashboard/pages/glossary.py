@@ -138,7 +138,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     ),
     "restored": (
         "Files, todos and plans that came back after a compaction.",
-        "What was cut or skipped says why.",
+        "What was cut says so, and where Plimsoll compacted also what was skipped and why.",
     ),
     # sessions
     "sub-agent": (
@@ -155,7 +155,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     ),
     "live": (
         "Something arrived from this session in the last 5 minutes.",
-        "Up to one hour it is idle, then quiet.",
+        "Up to one hour it is idle, then quiet; it has ended when the client says so.",
     ),
     # numbers
     "measured": (

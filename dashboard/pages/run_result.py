@@ -10,7 +10,7 @@ from compaction.transcripts.entries import Entry, ToolUseBlock
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import CompactionRun
 from dashboard.pages.compaction_messages import Fate, MessageFate, quote_entry, tell_fates
-from dashboard.pages.compaction_page import LONGEST_ATTACHMENT
+from dashboard.pages.restored_things import LONGEST_ATTACHMENT
 from dashboard.runs.outcomes import StoredItem, StoredOutcome, read_outcome
 
 _GONE = "not stored any more"

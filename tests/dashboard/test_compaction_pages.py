@@ -302,3 +302,71 @@ def test_queries_do_not_grow_with_the_rows(team: Team) -> None:
     make_compactions(many, 1000)
     make_compactions(many, 1000, kind="micro")
     assert [count_queries(client, url.format(many.pk)) for url in urls] == before
+
+
+def test_one_compaction_asks_as_little_in_a_long_session(team: Team) -> None:
+    client, counts = sign_in("alice"), []
+    for length in (10, 1000):
+        talk = RecordedTalk(f"talk-{length}")
+        for number in range(length):
+            talk.ask(f"Prompt {number}.")
+            talk.reply(f"{length}-{number}", read=0, written=1000)
+        talk.compact()
+        session = record_talk(team, make_user("alice"), talk)
+        make_compactions(session, length, kind="micro")
+        compaction = session.compactions.get(kind="full")
+        urls = ("/compactions/{}/", "/api/v1/compactions/{}")
+        counts.append([count_queries(client, url.format(compaction.pk)) for url in urls])
+    assert counts[0] == counts[1]
+
+
+def file_attachment(path: str, *, shown: int, total: int) -> dict[str, object]:
+    file = {"filePath": path, "content": "x", "numLines": shown, "startLine": 1, "totalLines": total}
+    return {"type": "file", "filename": path, "content": {"type": "text", "file": file}}
+
+
+@pytest.fixture
+def cut_session(team: Team) -> AgentSession:
+    """Of four files one comes back whole, one cut, one by its name, and one not at all."""
+    talk = RecordedTalk("cut")
+    talk.ask("Draw.")
+    for number, name in enumerate(("left", "whole", "cut", "named")):
+        talk.read_file(f"toolu_{number}", f"/home/ann/{name}.py", at_call=f"cut-{number}", read=0, written=1000)
+    talk.compact()  # chart.py comes with it, and says nothing of its lines
+    talk.write("attachment", attachment=file_attachment("/home/ann/whole.py", shown=7, total=7))
+    talk.write("attachment", attachment=file_attachment("/home/ann/cut.py", shown=7, total=90))
+    talk.write("attachment", attachment={"type": "compact_file_reference", "filename": "/home/ann/named.py"})
+    talk.reply("cut-after", read=0, written=9000)
+    return record_talk(team, make_user("alice"), talk)
+
+
+def test_what_came_back_says_how_much_of_it_and_what_did_not(cut_session: AgentSession) -> None:
+    compaction = cut_session.compactions.get()
+    told = ask(sign_in("alice"), f"compactions/{compaction.pk}")
+    assert {row["name"]: row["extent"] for row in told["restored"]} == {
+        "/home/ann/chart.py": None,
+        "/home/ann/whole.py": "whole",
+        "/home/ann/cut.py": "cut",
+        "/home/ann/named.py": "only named",
+    }
+    assert [file["path"] for file in told["left_files"]] == ["/home/ann/left.py"]
+    assert told["left_count"] == 1
+    assert told["left_files"][0]["age_seconds"] >= 0
+    page = read(sign_in("alice"), f"/compactions/{compaction.pk}/").split('id="restored"')[1].split("</section>")[0]
+    for words in (">whole<", ">cut<", ">only named<", "1 file known before it did not come back", "/home/ann/left.py"):
+        assert words in page
+    assert "The client does not record what it skipped, nor why." in page
+
+
+def test_how_much_came_back_is_told_without_content_as_far_as_types_tell(cut_session: AgentSession) -> None:
+    compaction = cut_session.compactions.get()
+    told = ask(sign_in("vera"), f"compactions/{compaction.pk}")
+    assert [row["extent"] for row in told["restored"]] == [None, None, None, "only named"]
+    assert (told["left_files"], told["left_count"]) == ([], 0)
+    assert "left.py" not in read(sign_in("vera"), f"/compactions/{compaction.pk}/")
+
+
+def test_calls_around_are_told_to_programs(recorded: AgentSession) -> None:
+    told = ask(sign_in("vera"), f"compactions/{recorded.compactions.get().pk}")
+    assert (told["before"]["number"], told["after"]["number"]) == (3, 4)
+    assert (told["after"]["read_tokens"], told["after"]["written_tokens"]) == (10_000, 20_000)
