@@ -95,6 +95,7 @@ def describe_session(header: SessionHeader) -> dict[str, object]:
         "window_tokens": lines.window.tokens if lines else None,
         "level": standing.reading.level.value,
         "percent_left": standing.reading.percent_left,
+        "context_provenance": standing.bar.provenance,
         "policy_version": standing.settings.version,
         "lines": [asdict(line) for line in list_line_settings(lines)] if lines else [],
         "auto_state": lines.auto_state.value if lines else None,

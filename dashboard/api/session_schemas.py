@@ -63,6 +63,9 @@ class SessionDetailOut(Schema):
     warm_until: datetime | None = Field(description="Until when the cache of the main conversation holds.")
     window_tokens: int | None = Field(description="Null when the window of the model is not known.")
     context_tokens: int
+    context_provenance: str = Field(
+        description="measured, or estimated after a compaction that no call has followed yet; empty before any call."
+    )
     peak_tokens: int
     level: str
     percent_left: int | None

@@ -26,7 +26,7 @@ _NOTICES = {
     LineState.NOT_SEEN: NOT_SEEN_REMARK,
     LineState.OFF: "Auto-compact is off. What is left counts down to all that is available.",
 }
-WINDOW_NOT_KNOWN = "The window of this model is not known, so there are no lines. The tokens are what was measured."
+WINDOW_NOT_KNOWN = "The window of this model is not known, so there are no lines, only the tokens."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,7 @@ class GaugeBar:
     forecast_words: str = ""
     forecast_reason: str = ""
     notice: str = ""
+    provenance: str = ""  # of the tokens in use; empty where nobody asked
 
     @property
     def style(self) -> str:
@@ -121,8 +122,12 @@ class GaugeBar:
         return self.window_tokens is not None and self.used_tokens > self.window_tokens
 
     @property
+    def is_estimated(self) -> bool:
+        return self.provenance == "estimated"
+
+    @property
     def used_words(self) -> str:
-        return say_tokens(self.used_tokens)
+        return f"~{say_tokens(self.used_tokens)}" if self.is_estimated else say_tokens(self.used_tokens)
 
     @property
     def window_words(self) -> str:
@@ -148,11 +153,15 @@ class GaugeBar:
         return "" if self.percent_left is None else f"{self.percent_left}% left"
 
     @property
+    def _used_exactly(self) -> str:
+        return f"About {self.used_tokens:,}" if self.is_estimated else f"{self.used_tokens:,}"
+
+    @property
     def sentence(self) -> str:
         """The whole gauge as text, for those who cannot see it."""
         if self.window_tokens is None:
-            return f"{self.used_tokens:,} tokens in use. {WINDOW_NOT_KNOWN}"
-        parts = [f"{self.used_tokens:,} of {self.window_tokens:,} tokens in use, {self.left_words}."]
+            return f"{self._used_exactly} tokens in use. {WINDOW_NOT_KNOWN}"
+        parts = [f"{self._used_exactly} of {self.window_tokens:,} tokens in use, {self.left_words}."]
         if self.is_over_full:
             parts.append(f"{self.used_tokens - self.window_tokens:,} tokens over the window.")
         parts.append(f"Level: {self.level}.")
@@ -174,13 +183,21 @@ def draw_gauge(
     forecast: Forecast | NotEnoughData | None = None,
     peak_tokens: int | None = None,
     scale: GaugeScale | None = None,
+    provenance: str = "",
 ) -> GaugeBar:
     """Place a reading, its peak and the lines on one bar. Without lines there is no bar, only the tokens.
 
     `scale`: one of these lines that is drawn already, taken where it is long enough.
     """
     if lines is None:
-        return GaugeBar(reading.level, reading.used_tokens, None, peak_tokens=peak_tokens, notice=WINDOW_NOT_KNOWN)
+        return GaugeBar(
+            reading.level,
+            reading.used_tokens,
+            None,
+            peak_tokens=peak_tokens,
+            notice=WINDOW_NOT_KNOWN,
+            provenance=provenance,
+        )
     used, window = max(0, reading.used_tokens), lines.window.tokens
     length = max(used, window, peak_tokens or 0, 1)
     if scale is None or scale.tokens != length:
@@ -199,6 +216,7 @@ def draw_gauge(
         forecast_words=words,
         forecast_reason=reason,
         notice=_NOTICES[lines.auto_state],
+        provenance=provenance,
     )
 
 

@@ -3,6 +3,7 @@
 Queries in, frozen values out; every page and endpoint about one session begins with read_header.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -15,7 +16,8 @@ from compaction.context.windows import ModelInUse
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
-from dashboard.models import AgentSession, ResumedFile, Thread
+from dashboard.models import AgentSession, CompactionKind, ResumedFile, Thread
+from dashboard.pages.calls_around import OF_CONVERSATION
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 from dashboard.pages.live_state import LiveState, find_live_state
 from dashboard.policies.in_force import TeamSettings, find_policy
@@ -243,29 +245,52 @@ def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -
     in_force = read_lines(session, thread)
     lines = in_force.lines
     reading = read_level(lines, session.context_tokens)
-    forecast = _read_forecast(actor, session, thread, lines)
-    bar = draw_gauge(lines, reading, forecast=forecast, peak_tokens=session.peak_tokens or None)
+    recent = _read_recent(actor, session, thread) if thread else None
+    forecast = _forecast(recent, lines)
+    bar = draw_gauge(
+        lines,
+        reading,
+        forecast=forecast,
+        peak_tokens=session.peak_tokens or None,
+        provenance=recent.provenance if recent else "",
+    )
     return Standing(in_force.settings, in_force.in_use, lines, reading, forecast, bar)
 
 
-def _read_forecast(
-    actor: Actor, session: AgentSession, thread: Thread | None, lines: Lines | None
-) -> Forecast | NotEnoughData:
+@dataclass(frozen=True, slots=True)
+class _Recent:
+    """The last calls of the conversation, and how what its window holds now is known."""
+
+    points: tuple[CallPoint, ...]
+    provenance: str
+
+
+def _read_recent(actor: Actor, session: AgentSession, thread: Thread) -> _Recent:
+    own = {"session": session, "agent_id": thread.agent_id}
+    found = access.calls(actor).filter(OF_CONVERSATION, **own).order_by("-number")
+    rows = list(found.values_list("number", "context_tokens", "at", "turn")[: MEMORY_CALLS + 1])[::-1]
+    full = access.compactions(actor).filter(kind=CompactionKind.FULL, **own).order_by("call_number", "pk")
+    compacted = list(full.values_list("call_number", "after_tokens"))
+    ends = [number for number, _ in compacted]
+    points, last = [], 0
+    for number, tokens, at, turn in rows:
+        # Behind the call before it and in front of this one, whatever was called beside the conversation meanwhile.
+        is_first = bisect_left(ends, last) < bisect_left(ends, number)
+        last = number
+        if tokens:
+            points.append(CallPoint(tokens, at, turn, is_first_after_compaction=is_first))
+    if not points or points[-1].context_tokens == session.context_tokens or not ends or ends[-1] < last:
+        return _Recent(tuple(points), "measured" if points else "")
+    # No call has followed it yet: the context is what the client told that it left, or else what its lines come to.
+    points.append(CallPoint(session.context_tokens, is_first_after_compaction=True))
+    is_told = compacted[-1][1] == session.context_tokens
+    return _Recent(tuple(points), "measured" if is_told else "estimated")
+
+
+def _forecast(recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:
     """From the calls, not from the stored forecast: that one was made for the line of its day."""
-    if thread is None or lines is None:
-        return NotEnoughData(
-            "There is no call yet." if thread is None else "Without a window there is no line to reach."
-        )
-    found = access.calls(actor).filter(session=session, agent_id=thread.agent_id).order_by("-number")
-    rows = list(found.values_list("number", "context_tokens", "at", "turn")[: MEMORY_CALLS + 1])
-    compacted = access.compactions(actor).filter(session=session, agent_id=thread.agent_id, kind="full")
-    firsts = {number + 1 for number in compacted.values_list("call_number", flat=True)}
-    points = [
-        CallPoint(tokens, at, turn, is_first_after_compaction=number in firsts)
-        for number, tokens, at, turn in reversed(rows)
-        if tokens
-    ]
-    if points and points[-1].context_tokens != session.context_tokens:
-        # A compaction that no call has followed yet: the context is smaller than the last call left it.
-        points.append(CallPoint(session.context_tokens, is_first_after_compaction=True))
-    return forecast_line(points, lines.limit_tokens)
+    if recent is None:
+        return NotEnoughData("There is no call yet.")
+    if lines is None:
+        return NotEnoughData("Without a window there is no line to reach.")
+    return forecast_line(recent.points, lines.limit_tokens)

@@ -215,8 +215,8 @@ STATES: dict[str, tuple[Callable[[AgentSession], None], list[str], list[str]]] =
     "fork": (_fork, ["4 calls are copies of calls that another session had first", "copy, not counted"], []),
     "compacted after the last call": (
         _compacted_last,
-        ["A compaction that no call has followed yet is not drawn."],
-        [],
+        ["About 9,000 of 200,000 tokens in use", "~9.0k of 200k estimated"],
+        ["not drawn"],
     ),
 }
 
@@ -244,6 +244,34 @@ def test_forecast_is_for_the_line_in_force_and_not_for_one_before_a_compaction(s
     add_compaction(session, behind=30)
     AgentSession.objects.filter(pk=session.pk).update(context_tokens=17_000)
     assert "~300 calls" in read_words(sign_in("mia"), f"/sessions/{session.pk}/")
+
+
+def test_calls_beside_the_conversation_do_not_change_the_forecast(session: AgentSession) -> None:
+    *_, aside = make_calls(session, 31, turn=1)
+    AgentSession.objects.filter(pk=session.pk).update(context_tokens=35_000)
+    aside.query_source, aside.context_tokens = "generate_session_title", 700
+    aside.save()
+    words = read_words(sign_in("mia"), f"/sessions/{session.pk}/")
+    assert "~264 calls" in words
+    assert "35.0k of 200k measured" in words
+
+
+@pytest.mark.parametrize(
+    ("context_tokens", "words"),
+    [(17_000, "~17.0k of 200k estimated"), (51_000, "51.0k of 200k measured"), (35_000, "35.0k of 200k measured")],
+)
+def test_context_after_a_compaction_without_a_call_is_an_estimate_unless_told(
+    session: AgentSession, context_tokens: int, words: str
+) -> None:
+    """What the client tells that it left, and what the last call left, are no estimates."""
+    make_calls(session, 30)
+    add_compaction(session, behind=30, after_tokens=51_000)
+    AgentSession.objects.filter(pk=session.pk).update(context_tokens=context_tokens)
+    client = sign_in("mia")
+    assert words in read_words(client, f"/sessions/{session.pk}/")
+    told = client.get(f"/api/v1/sessions/{session.pk}").json()["context_provenance"]
+    assert words.endswith(told)
+    assert words.split(" of ", maxsplit=1)[0] in read_words(client, f"/sessions/{session.pk}/context/")
 
 
 def test_text_of_people_is_escaped(session: AgentSession) -> None:
