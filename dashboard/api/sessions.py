@@ -84,8 +84,8 @@ class SessionsOut(Schema):
 
 class DayOut(Schema):
     day: date
-    spent_usd: Decimal
-    lost_usd: Decimal
+    spent_usd: Decimal | None = Field(description="Null where nothing that was called has a known price.")
+    lost_usd: Decimal | None
 
 
 class OverviewQuery(Schema):
@@ -95,12 +95,13 @@ class OverviewQuery(Schema):
 
 class OverviewOut(Schema):
     team: str
-    live: int = Field(description="Sessions from which something arrived in the last 5 minutes.")
+    live: int = Field(description="Sessions from which something arrived in the last 5 minutes, and not their end.")
     active_today: int
     above_a_line: int = Field(description="Of the last 24 hours, with the warning line or a higher one reached.")
     past_auto_compact: int
-    spent_today_usd: Decimal = Field(description="List price.")
-    lost_today_usd: Decimal
+    spent_today_usd: Decimal | None = Field(description="List price; null where no model of today has a known one.")
+    lost_today_usd: Decimal | None
+    has_unpriced_today: bool = Field(description="Some sessions of today have calls without a price, not in the sums.")
     hit_rate_today: float | None = Field(description="Share of prompt tokens read from the cache; null without any.")
     days: list[DayOut] = Field(description="14 days, oldest first; the last one is today.")
 
@@ -148,6 +149,7 @@ def read_overview(
         past_auto_compact=numbers.past_auto_count,
         spent_today_usd=numbers.spent_today_usd,
         lost_today_usd=numbers.lost_today_usd,
+        has_unpriced_today=numbers.has_unpriced_today,
         hit_rate_today=numbers.hit_rate_today,
         days=[DayOut(day=day.day, spent_usd=day.spend_usd, lost_usd=day.lost_usd) for day in numbers.days],
     )

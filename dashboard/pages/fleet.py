@@ -19,6 +19,7 @@ from dashboard.chart_data import DaySpend
 from dashboard.ingest.hour_sums import read_sums
 from dashboard.models import LEVELS, AgentSession, CompactionKind, LossKind, RunState, Team
 from dashboard.pages.gauges import SessionRow, list_sessions, name_session
+from dashboard.pages.live_state import match_live
 from dashboard.pages.session_filters import ABOVE, ActiveWithin, SessionFilters, SortName, find_start
 
 CHART_DAYS = 14
@@ -37,14 +38,16 @@ class FleetNumbers:
     today_count: int
     above_count: int
     past_auto_count: int
-    spent_today_usd: Decimal
-    lost_today_usd: Decimal
+    spent_today_usd: Decimal | None  # None where nothing that was called today has a price
+    lost_today_usd: Decimal | None
+    has_unpriced_today: bool  # sessions with calls whose model has no price, not in these sums
     hit_rate_today: float | None  # None before the first prompt of the day
     days: tuple[DaySpend, ...]  # oldest first, the last one is today
 
     @property
     def lost_share(self) -> Decimal | None:
-        return self.lost_today_usd / self.spent_today_usd if self.spent_today_usd else None
+        spent, lost = self.spent_today_usd, self.lost_today_usd
+        return lost / spent if spent and lost is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +112,31 @@ def count_fleet(actor: Actor, team: Team, *, now: datetime, zone: tzinfo) -> Fle
     with timezone.override(zone):
         today_at = find_start(ActiveWithin.TODAY, now)
     days = _add_days(actor, team, timezone.localdate(now, zone), zone)
-    counts = _count_sessions(access.sessions(actor).filter(team=team), today_at, now)
+    sessions = access.sessions(actor).filter(team=team)
+    spends = tuple(_make_spend(day) for day in days)
     today = days[-1]
     return FleetNumbers(
-        **counts,
-        spent_today_usd=today.spent_usd,
-        lost_today_usd=today.lost_usd,
+        **_count_sessions(sessions, today_at, now),
+        # Apart from the counts above: an index answers those alone, these two look at sessions themselves.
+        live_count=sessions.filter(match_live(now)).count(),
+        has_unpriced_today=sessions.filter(last_at__gte=today_at, unpriced_count__gt=0).exists(),
+        spent_today_usd=spends[-1].spend_usd,
+        lost_today_usd=spends[-1].lost_usd,
         hit_rate_today=today.read_tokens / today.prompt_tokens if today.prompt_tokens else None,
-        days=tuple(DaySpend(day.day, day.spent_usd, day.lost_usd) for day in days),
+        days=spends,
     )
 
 
+def _make_spend(day: "_Day") -> DaySpend:
+    """Whatever has a price costs something: prompts that cost nothing at all have none."""
+    if day.prompt_tokens and not day.spent_usd:
+        return DaySpend(day.day, None, None)
+    return DaySpend(day.day, day.spent_usd, day.lost_usd)
+
+
 def _count_sessions(sessions: QuerySet[AgentSession], today_at: datetime, now: datetime) -> dict[str, int]:
-    day_at, live_at = find_start(ActiveWithin.DAY, now), find_start(ActiveWithin.LIVE, now)
+    day_at = find_start(ActiveWithin.DAY, now)
     counts: dict[str, int] = sessions.filter(last_at__gte=min(day_at, today_at)).aggregate(
-        live_count=Count("pk", filter=Q(last_at__gte=live_at)),
         today_count=Count("pk", filter=Q(last_at__gte=today_at)),
         above_count=Count("pk", filter=Q(last_at__gte=day_at, level_rank__gte=_WARNING)),
         past_auto_count=Count("pk", filter=Q(last_at__gte=day_at, level_rank__gte=_AUTO)),

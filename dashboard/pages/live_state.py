@@ -3,6 +3,8 @@
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from django.db.models import F, Q
+
 from dashboard.models import AgentSession
 from dashboard.pages.listed_session import ListedSession
 
@@ -25,3 +27,8 @@ def find_live_state(session: AgentSession | ListedSession, *, now: datetime) -> 
     if silence <= LIVE_FOR:
         return LiveState.LIVE
     return LiveState.IDLE if silence <= IDLE_FOR else LiveState.QUIET
+
+
+def match_live(now: datetime) -> Q:
+    """Sessions that find_live_state calls live."""
+    return Q(last_at__gte=now - LIVE_FOR) & (Q(ended_at=None) | Q(ended_at__lt=F("last_at")))

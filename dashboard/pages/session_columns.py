@@ -15,6 +15,17 @@ COLUMN_WORDS = {
     "warm": "Cache warm",
     "active": "Active",
 }
+# The words of the glossary that explain them.
+COLUMN_TERMS = {
+    "context": "context",
+    "forecast": "forecast",
+    "compactions": "compaction",
+    "hits": "hit rate",
+    "breaks": "cache break",
+    "spent": "list price",
+    "warm": "cache warm",
+    "active": "live",
+}
 ALL_COLUMNS = tuple(COLUMN_WORDS)
 
 

@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from dashboard.models import LEVELS
-from dashboard.pages.live_state import LIVE_FOR
+from dashboard.pages.live_state import match_live
 
 ABOVE = "above"  # any line reached
 LONGEST_VALUE = 200
@@ -126,19 +126,21 @@ class SessionFilters:
         ]
 
     def match_columns(self, now: datetime) -> Q:
-        """All but team and text; answered by the index session_by_filter alone."""
+        """All but team and text; answered by the index session_by_filter alone, but for the few that are live."""
         wanted = Q(**{name: getattr(self, name) for name in ("project", "model", "developer") if getattr(self, name)})
         if self.level == ABOVE:
             wanted &= Q(level_rank__gte=_FIRST_LINE)
         elif self.level:
             wanted &= Q(level_rank=LEVELS.index(self.level))
-        if self.active:
+        if self.active == ActiveWithin.LIVE:
+            wanted &= match_live(now)
+        elif self.active:
             wanted &= Q(last_at__gte=find_start(ActiveWithin(self.active), now))
         return wanted & Q(break_count__gt=0) if self.has_breaks else wanted
 
 
 _TEXTS = ("text", "team", "project", "model", "developer")
-_LENGTHS = {ActiveWithin.LIVE: LIVE_FOR, ActiveWithin.HOUR: timedelta(hours=1), ActiveWithin.DAY: timedelta(days=1)}
+_LENGTHS = {ActiveWithin.HOUR: timedelta(hours=1), ActiveWithin.DAY: timedelta(days=1)}
 
 
 def find_start(within: ActiveWithin, now: datetime) -> datetime:

@@ -1,23 +1,25 @@
 """The tiles of the overview: a team's numbers of today, each a link to the list it is counted from."""
 
 from dataclasses import dataclass, replace
+from urllib.parse import urlencode
 
 from django.urls import reverse
 
 from dashboard.models import Team
-from dashboard.pages.fleet import Fleet, above_filters
+from dashboard.pages.fleet import Fleet, FleetNumbers, above_filters
 from dashboard.pages.session_filters import ActiveWithin, SessionFilters, SortName
 from dashboard.words import say_percent, say_usd
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A number, what stands behind it, and the list it is counted from."""
+    """A number, what stands behind it, the list it is counted from, and the word of the glossary that explains it."""
 
     label: str
     figure: str
     detail: str
     url: str
+    term: str
     style: str = ""
 
 
@@ -31,34 +33,57 @@ def list_tiles(team: Team, fleet: Fleet) -> list[Tile]:
             f"{numbers.live_count:,}",
             f"{numbers.today_count:,} active today",
             list_url(SessionFilters(team=team.slug, active=ActiveWithin.LIVE)),
+            "live",
         ),
         Tile(
             "Above a line",
             f"{numbers.above_count:,}",
             past_auto,
             list_url(above_filters(team)),
+            "level",
             "bad" if numbers.above_count else "",
         ),
         Tile(
             "Spend today",
             say_usd(numbers.spent_today_usd),
-            "list price",
+            _say_price(numbers),
             list_url(replace(today, sort=SortName.SPEND)),
+            "list price",
         ),
         Tile(
             "Lost to breaks today",
             say_usd(numbers.lost_today_usd),
-            "nothing spent yet" if numbers.lost_share is None else f"{say_percent(numbers.lost_share)} of the spend",
-            list_url(replace(today, has_breaks=True, sort=SortName.LOST)),
+            _say_lost_share(numbers),
+            _link_ledger(team, numbers),
+            "cache break",
         ),
         Tile(
             "Cache hit rate today",
             "–" if numbers.hit_rate_today is None else say_percent(numbers.hit_rate_today),  # noqa: RUF001
             "no prompt yet" if numbers.hit_rate_today is None else "of all prompt tokens",
             list_url(today),
+            "hit rate",
         ),
     ]
 
 
 def list_url(filters: SessionFilters) -> str:
     return f"{reverse('sessions')}?{filters.query}"
+
+
+def _link_ledger(team: Team, numbers: FleetNumbers) -> str:
+    """The breaks of today, which sessions with breaks of any day would not be."""
+    day = numbers.days[-1].day.isoformat()
+    return f"{reverse('ledger')}?{urlencode({'team': team.slug, 'from': day, 'to': day})}"
+
+
+def _say_price(numbers: FleetNumbers) -> str:
+    if numbers.spent_today_usd is None:
+        return "no price known"
+    return "list price, some calls have none" if numbers.has_unpriced_today else "list price"
+
+
+def _say_lost_share(numbers: FleetNumbers) -> str:
+    if numbers.lost_today_usd is None:
+        return "no price known"
+    return "nothing spent yet" if numbers.lost_share is None else f"{say_percent(numbers.lost_share)} of the spend"

@@ -88,23 +88,26 @@ def level(name: str, words: str = "") -> SafeString:
 
 
 @register.simple_tag
-def prov(word: str, explanation: str) -> SafeString:
-    """Where a number comes from: a dotted word with a tooltip for pointer and keyboard."""
+def prov(word: str, explanation: str, url: str = "") -> SafeString:
+    """Where a number comes from: a dotted word with a tooltip for pointer and keyboard; with an address a link."""
     # The same word may stand twice on a page, and fragments join it later: only chance keeps the ids apart.
     tip_id = f"tip-{secrets.token_hex(4)}"
+    opening, tag = (format_html('a href="{}"', url), "a") if url else ('button type="button"', "button")
     return format_html(
-        '<span class="prov"><button type="button" aria-describedby="{0}">{1}</button>'
-        '<span class="tip" role="tooltip" id="{0}">{2}</span></span>',
+        '<span class="prov"><{0} aria-describedby="{1}">{2}</{3}>'
+        '<span class="tip" role="tooltip" id="{1}">{4}</span></span>',
+        SafeString(opening),
         tip_id,
         word,
+        tag,
         explanation,
     )
 
 
 @register.simple_tag
-def term(name: str, words: str = "") -> SafeString:
+def term(name: str, words: str = "", url: str = "") -> SafeString:
     """A word of the glossary with its explanation: {% term "hit rate" %}, or with other words in the text."""
-    return prov(words or name, explain_term(name))
+    return prov(words or name, explain_term(name), url)
 
 
 @register.simple_tag

@@ -12,11 +12,11 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from dashboard.pages.gauges import SessionRow
-from dashboard.pages.session_columns import ALL_COLUMNS, COLUMN_WORDS
+from dashboard.pages.session_columns import ALL_COLUMNS, COLUMN_TERMS, COLUMN_WORDS
 from dashboard.pages.session_filters import SessionFilters, SortName
 from dashboard.pages.sparkline import draw_hits
 from dashboard.templatetags.drawings import gauge
-from dashboard.templatetags.plimsoll import say_ago
+from dashboard.templatetags.plimsoll import say_ago, term
 from dashboard.words import say_model, say_percent, say_usd
 
 register = template.Library()
@@ -54,14 +54,18 @@ def session_head(
 
 
 def _draw_heading(name: str, filters: SessionFilters | None, here: str) -> str:
-    words = COLUMN_WORDS[name]
     kind = f' class="{_HEADING_STYLES.get(name, "num")}"'
     sort = _COLUMN_SORTS.get(name)
     if filters is None or sort is None:
-        return f'<th scope="col"{kind}>{words}</th>'
+        return f'<th scope="col"{kind}>{_explain_column(name)}</th>'
     order = ' aria-sort="descending"' if filters.sort is sort else ""
-    query = escape(filters.sort_query(sort))
-    return f'<th scope="col"{kind}{order}><a href="{here}{f"?{query}" if query else ""}">{words}</a></th>'
+    query = filters.sort_query(sort)
+    return f'<th scope="col"{kind}{order}>{_explain_column(name, f"{here}?{query}" if query else here)}</th>'
+
+
+def _explain_column(name: str, url: str = "") -> str:
+    words = COLUMN_WORDS[name]
+    return term(COLUMN_TERMS[name], words, url) if name in COLUMN_TERMS else words
 
 
 @register.simple_tag
