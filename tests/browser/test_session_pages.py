@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from dashboard.models import LEVELS, Membership, SessionHour, Team, User
+from dashboard.models import LEVELS, AgentSession, Membership, SessionHour, Team, User
 from tests.browser.conftest import Axe, SignIn
 from tests.browser.keys import press
 from tests.builders import make_many_sessions, make_session, make_team, make_user
@@ -106,6 +106,21 @@ def test_cache_countdown_ticks(signed_in: Page) -> None:
     before = place.inner_text()
     assert re.fullmatch(r"[34]:\d\d", before)
     expect(place).not_to_have_text(before)
+
+
+def test_words_beside_a_countdown_turn_with_it(signed_in: Page) -> None:
+    signed_in.clock.install()
+    signed_in.goto(f"/sessions/{AgentSession.objects.get(external_id='risky').pk}/")
+    place = signed_in.locator("[data-seconds-left]")
+    warm, cold = (signed_in.locator(f"[data-while={state}]") for state in ("warm", "cold"))
+    expect(place).to_have_text(re.compile(r"[34]:\d\d"))
+    expect(warm).to_be_visible()
+    expect(cold).to_be_hidden()
+    signed_in.clock.fast_forward("05:00")
+    expect(place).to_have_text("cold")
+    expect(warm).to_be_hidden()
+    expect(cold).to_be_visible()
+    expect(cold).to_contain_text("since")
 
 
 def test_ages_grow_while_a_page_is_open(signed_in: Page) -> None:
