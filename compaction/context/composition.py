@@ -49,6 +49,16 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class FileShare:
+    """What one file takes of a category by one tool: of the share with that category and name."""
+
+    category: str
+    tool: str
+    path: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class DuplicateRead:
     """A file read again while an earlier reading of the same lines was still in the context; `entry_uuid` is the last
     such reading."""
@@ -76,6 +86,7 @@ class Composition:
 
     shares: tuple[Share, ...]
     files: tuple[Share, ...]
+    file_shares: tuple[FileShare, ...]
     duplicate_reads: tuple[DuplicateRead, ...]
     largest_results: tuple[LargeResult, ...]
     is_prefix_known: bool
@@ -113,6 +124,7 @@ class _Count:
     cache: ResultCache
     shares: dict[tuple[str, str | None], _Tally] = field(default_factory=dict)
     files: dict[str, _Tally] = field(default_factory=dict)
+    file_tokens: dict[tuple[str, str, str], int] = field(default_factory=dict)  # by category, tool and path
     requests: dict[str, ToolUseBlock] = field(default_factory=dict)
     readings: dict[str, _Reading] = field(default_factory=dict)
     results: list[tuple[int, int, ToolResultBlock, Entry]] = field(default_factory=list)
@@ -130,6 +142,10 @@ class _Count:
             tally = self.files[path] = _Tally()
         tally.tokens += tokens
         tally.count += 1
+
+    def add_file_share(self, category: str, tool: str, path: str, tokens: int) -> None:
+        place = (category, tool, path)
+        self.file_tokens[place] = self.file_tokens.get(place, 0) + tokens
 
 
 def compose_context(
@@ -149,6 +165,7 @@ def compose_context(
     return Composition(
         shares=_sort_shares(shares),
         files=_sort_shares(files),
+        file_shares=_list_file_shares(count.file_tokens),
         duplicate_reads=_list_duplicates(count.readings),
         largest_results=_list_largest(count, largest),
         is_prefix_known=prefix is not None,
@@ -175,6 +192,11 @@ def _sort_shares(shares: Iterable[Share]) -> tuple[Share, ...]:
     return tuple(sorted(shares, key=lambda share: (-share.tokens, share.category, share.name or "")))
 
 
+def _list_file_shares(found: Mapping[tuple[str, str, str], int]) -> tuple[FileShare, ...]:
+    shares = (FileShare(*place, add_margin(tokens)) for place, tokens in found.items() if tokens)
+    return tuple(sorted(shares, key=lambda share: (-share.tokens, share.category, share.tool, share.path)))
+
+
 def _count_entry(entry: Entry, count: _Count) -> None:
     if isinstance(entry.payload, Attachment):
         tokens = count_entry_tokens(entry)
@@ -199,6 +221,7 @@ def _count_request(request: ToolUseBlock, count: _Count) -> None:
     path = find_path(request)
     if path is not None:
         count.add_file(path, tokens)
+        count.add_file_share("tool requests", request.name, path, tokens)
 
 
 def _find_category(block: Block, entry: Entry) -> str:
@@ -238,6 +261,7 @@ def _count_result(result: ToolResultBlock, entry: Entry, count: _Count) -> None:
     if request is None or path is None:
         return
     count.add_file(path, tokens)
+    count.add_file_share("tool results", request.name, path, tokens - media)
     if request.name == "Read" and _is_reading(result, entry, tokens):
         _note_reading(count.readings.setdefault(path, _Reading()), request, entry, tokens)
 

@@ -1,6 +1,6 @@
 """Figures about one context: how full it is among its lines, and what it is made of."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from compaction.context.thresholds import Lines, Reading
 from dashboard.chart_data import ContextPart
@@ -75,11 +75,15 @@ def draw_composition(chart_id: str, parts: Sequence[ContextPart]) -> Chart:
         "customdata": [escape_markup(path) for _, _, _, path in areas],
     }
     figure = build_figure([Series(look, columns)], {}, height=320)
-    rows = tuple(
-        (part.category, part.tool or "", part.file or "", f"{part.tokens:,}")
-        for part in sorted(parts, key=lambda part: -part.tokens)
-    )
-    return Chart(chart_id, "What the context is made of", figure, ("Category", "Tool", "File", "Tokens"), rows)
+    named: list[tuple[str, Callable[[ContextPart], str]]] = [
+        ("Category", lambda part: part.category),
+        ("Tool", lambda part: part.tool or ""),
+        ("Tokens", lambda part: f"{part.tokens:,}"),
+    ]
+    if any(part.file for part in parts):
+        named.insert(2, ("File", lambda part: part.file or ""))
+    rows = tuple(tuple(say(part) for _, say in named) for part in sorted(parts, key=lambda part: -part.tokens))
+    return Chart(chart_id, "What the context is made of", figure, tuple(name for name, _ in named), rows)
 
 
 class _Node:

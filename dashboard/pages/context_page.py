@@ -15,6 +15,7 @@ from compaction.transcripts.payloads import ApiRequestShape
 from dashboard.access import Actor
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, ApiCall, Thread
+from dashboard.pages.calls_around import OF_CONVERSATION
 from dashboard.pages.content_state import ContentState, find_content_state
 from dashboard.pages.thread_names import UNNAMED, name_threads
 from dashboard.policies.in_force import find_policy
@@ -25,7 +26,7 @@ MOST_DUPLICATES = 20
 
 @dataclass(frozen=True)
 class Measured:
-    """What calls tell without any content: of the last call of the thread."""
+    """What calls tell without any content: of the last call of the thread's conversation."""
 
     context_tokens: int
     window_tokens: int | None
@@ -43,6 +44,16 @@ class Part:
     tokens: int
     count: int
     share: float
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part as the figure shows it: of one file, or what no file takes of it."""
+
+    category: str
+    name: str
+    path: str
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,7 @@ class Inside:
 
     parts: tuple[Part, ...]
     files: tuple[Part, ...]
+    pieces: tuple[Piece, ...]
     duplicates: tuple[Duplicate, ...]
     largest: tuple[Result, ...]
     estimated_tokens: int
@@ -132,7 +144,7 @@ def _find_shown_agent(session: AgentSession) -> str:
 
 
 def _measure(session: AgentSession, agent_id: str) -> Measured | None:
-    calls = ApiCall.objects.filter(session=session, agent_id=agent_id)
+    calls = ApiCall.objects.filter(OF_CONVERSATION, session=session, agent_id=agent_id)
     last = calls.order_by("-number").first()
     first = calls.order_by("number").first()
     if last is None or first is None:
@@ -161,6 +173,7 @@ def _look_inside(
     return Inside(
         parts=_list_parts(found),
         files=_list_files(found) if shows_paths else (),
+        pieces=_list_pieces(found, shows_paths=shows_paths),
         duplicates=tuple(
             Duplicate(
                 each.path if shows_paths else "",
@@ -201,6 +214,18 @@ def _list_files(found: Composition) -> tuple[Part, ...]:
         Part("file", share.name or "", share.tokens, share.count, share.tokens / total)
         for share in found.files[:MOST_FILES]
     )
+
+
+def _list_pieces(found: Composition, *, shows_paths: bool) -> tuple[Piece, ...]:
+    """Every part once, those that many files make up file by file; what the smaller files take stays together."""
+    shown = found.file_shares[:MOST_FILES] if shows_paths else ()
+    pieces = [Piece(share.category, share.tool, share.path, share.tokens) for share in shown]
+    for share in found.shares:
+        own = (each.tokens for each in shown if (each.category, each.tool) == (share.category, share.name))
+        rest = share.tokens - sum(own)
+        if rest > 0:
+            pieces.append(Piece(share.category, share.name or "", "", rest))
+    return tuple(pieces)
 
 
 def _preview_clearing(

@@ -9,6 +9,7 @@ from dashboard.exports.findings import export_context
 from dashboard.models import AgentSession
 from dashboard.page_request import PageRequest
 from dashboard.pages.context_page import read_context
+from dashboard.pages.session_page import read_header
 from dashboard.views.exports import read_format, read_part, send_export
 from dashboard.views.session_frame import render_tab
 
@@ -18,7 +19,12 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponseBase:
     if wanted := read_format(request):
         return send_export(request, export_context(found.inside, read_part(request)), wanted)
     chart = None
-    if found.inside is not None and found.inside.parts:
-        parts = [ContextPart(part.category, part.tokens, part.name or None) for part in found.inside.parts]
+    if found.inside is not None and found.inside.pieces:
+        parts = [
+            ContextPart(piece.category, piece.tokens, piece.name or None, piece.path or None)
+            for piece in found.inside.pieces
+        ]
         chart = draw_composition("composition", parts)
-    return render_tab(request, session, "context", {"found": found, "chart": chart})
+    header = read_header(request.actor, session, now=timezone.now())
+    context: dict[str, object] = {"found": found, "chart": chart, "bar": header.standing.bar}
+    return render_tab(request, session, "context", context, header=header)

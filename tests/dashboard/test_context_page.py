@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from dashboard import access
-from dashboard.models import AgentSession, Team
+from dashboard.models import AgentSession, ApiCall, Team
 from dashboard.pages.context_page import MicroPreview, read_context
 from tests.builders import make_session, make_user
 from tests.recorded_talk import RecordedTalk, make_harbour, record_talk, write_recorded_talk
@@ -54,6 +54,33 @@ def test_page_shows_chart_tables_and_measured_beside_estimated(team: Team) -> No
     assert "estimated" in page
     assert page.split('id="files-title"')[1].split("</section>")[0].count(PATH) == 1
     assert "tokens for nothing" in page
+
+
+def test_figure_and_its_table_hold_files_for_readers_alone(team: Team) -> None:
+    session = record_talk(team, make_user("alice"), write_reading_talk())
+    pages = {name: read(sign_in(name), f"/sessions/{session.pk}/context/") for name in ("alice", "vera")}
+    tables = {
+        name: page.split("What the context is made of, table")[1].split("</table>")[0] for name, page in pages.items()
+    }
+    assert ">File</th>" in tables["alice"]
+    assert ">File</th>" not in tables["vera"]
+    assert f'<td class="num">Read</td><td class="num">{PATH}</td>' in tables["alice"]
+    found = read_context(access.person(make_user("alice")), session, now=session.last_at).inside
+    assert found is not None
+    assert sum(piece.tokens for piece in found.pieces) == pytest.approx(found.estimated_tokens, abs=len(found.pieces))
+    own = {(piece.category, piece.name): piece.tokens for piece in found.pieces if piece.path == PATH}
+    parts = {(part.category, part.name): part.tokens for part in found.parts}
+    assert own == {key: parts[key] for key in (("tool requests", "Read"), ("tool results", "Read"))}
+
+
+def test_last_prompt_is_one_of_the_conversation(team: Team) -> None:
+    session = record_talk(team, make_user("alice"), write_reading_talk())
+    last = ApiCall.objects.filter(session=session).order_by("-number")[0]
+    before = ask(sign_in("alice"), f"sessions/{session.pk}/context")["measured"]
+    last.pk, last.call_id, last.number, last.query_source = None, "aside", last.number + 1, "generate_session_title"
+    last.read_tokens = 7
+    last.save(force_insert=True)
+    assert ask(sign_in("alice"), f"sessions/{session.pk}/context")["measured"] == before
 
 
 def test_paths_are_withheld_and_numbers_are_not(team: Team) -> None:
@@ -133,8 +160,8 @@ def _preview(session: AgentSession, pause: timedelta) -> MicroPreview:
 
 
 def test_queries_do_not_grow_with_the_conversation(team: Team) -> None:
-    few = record_talk(team, make_user("alice"), write_reading_talk("few", reads=2))
-    many = record_talk(team, make_user("alice"), write_reading_talk("many", reads=40))
+    few = record_talk(team, make_user("alice"), write_reading_talk("few", reads=10, lines=0))
+    many = record_talk(team, make_user("alice"), write_reading_talk("many", reads=1000, lines=0))
     client = sign_in("alice")
     for url in ("/sessions/{}/context/", "/api/v1/sessions/{}/context"):
         assert count_queries(client, url.format(few.pk)) == count_queries(client, url.format(many.pk))

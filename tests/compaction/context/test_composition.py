@@ -71,6 +71,18 @@ def test_a_file_read_again_is_wasted() -> None:
     assert [(share.name, share.count) for share in composition.files] == [("/a", 6), ("/b", 2)]
 
 
+def test_what_files_take_is_part_of_what_their_tool_takes() -> None:
+    composition = compose(
+        *read_file("t1", "/a"), *read_file("t2", "/b", [text("x" * 90), PICTURE]), *read_file("t3", "/a")
+    )
+    shares = {(share.category, share.name): share.tokens for share in composition.shares}
+    for category in ("tool requests", "tool results"):
+        own = [share.tokens for share in composition.file_shares if share.category == category]
+        assert len(own) == 2  # one each for /a and /b; a picture is not among the results
+        assert shares[category, "Read"] == pytest.approx(sum(own), abs=2)
+    assert {(share.tool, share.path) for share in composition.file_shares} == {("Read", "/a"), ("Read", "/b")}
+
+
 @pytest.mark.parametrize(
     ("second", "wasted"),
     [
