@@ -109,13 +109,13 @@ class LossPartOut(Schema):
     present: int
 
 
-class LostOut(Schema):
+class LostPartOut(Schema):
     part: str
     quote: str
     message: int | None = Field(description="Which of the messages sent it stood in, from 0.")
 
 
-class RestoredOut(Schema):
+class PutBackOut(Schema):
     kind: str
     name: str
     tokens: int
@@ -128,10 +128,10 @@ class CompactOutcomeOut(Schema):
     kept: list[int] = Field(description="Messages that stay as they were, by their place in what was sent.")
     summarised: list[int]
     dropped: list[int]
-    restored: list[RestoredOut]
+    restored: list[PutBackOut]
     loss_score: Decimal | None = Field(description="100: nothing that counts was lost.")
     loss_parts: list[LossPartOut]
-    lost: list[LostOut]
+    lost: list[LostPartOut]
     is_above_line: bool
 
 
@@ -213,7 +213,7 @@ def _describe_outcome(compacted: Compacted) -> dict[str, Any] | None:
         "kept": list_places(Fate.KEPT),
         "summarised": list_places(Fate.SUMMARISED),
         "dropped": list_places(Fate.DROPPED),
-        "restored": [{name: getattr(item, name) for name in RestoredOut.model_fields} for item in outcome.restored],
+        "restored": [{name: getattr(item, name) for name in PutBackOut.model_fields} for item in outcome.restored],
         "loss_score": losses.score,
         "loss_parts": [
             {"name": part.part, "weight": part.weight, "found": part.found, "present": part.present}

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from django.http import Http404
 from django.utils import timezone
 from ninja import Field, Router, Schema
 from pydantic import ConfigDict
@@ -13,11 +14,11 @@ from dashboard import access
 from dashboard.access import Act
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import PERSON_ONLY, Input, Problem
-from dashboard.policies.changes import LONGEST_NOTE, MOST_DAYS, change_policy
+from dashboard.policies.changes import LONGEST_NOTE, MOST_DAYS, change_policy, undo_change
 from dashboard.policies.differences import Area
 from dashboard.policies.drawn_lines import draw_windows
 from dashboard.policies.effects import count_effect
-from dashboard.policies.history import tell_history
+from dashboard.policies.history import find_change, list_changes
 from dashboard.policies.in_force import TeamSettings, find_policy
 from dashboard.policies.thresholds import clean_thresholds
 
@@ -56,7 +57,7 @@ class Thresholds(ThresholdValues):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class LineOut(Schema):
+class PolicyLineOut(Schema):
     name: str
     tokens: int | None = Field(description="Null while auto-compact is off.")
     before: int | None = Field(description="Where the line is with the policy in force.")
@@ -66,7 +67,7 @@ class LineOut(Schema):
 class WindowOut(Schema):
     model: str = Field(description="Empty: any model with this window.")
     window_tokens: int | None = Field(description="Null when the model's window is not known: then there are no lines.")
-    lines: list[LineOut] = Field(alias="moved")
+    lines: list[PolicyLineOut] = Field(alias="moved")
 
 
 class PolicyOut(Schema):
@@ -121,6 +122,11 @@ class PolicyChangeOut(Schema):
     differences: list[DifferenceOut]
 
 
+class PolicyChangesOut(Schema):
+    items: list[PolicyChangeOut]
+    next: int | None = Field(description="For `before`, to go on; null on the last page.")
+
+
 class StorageOut(Schema):
     version: int
     stores_content: bool
@@ -170,16 +176,29 @@ def preview_thresholds(request: ApiRequest, slug: str, body: DraftIn) -> dict[st
     }
 
 
-@router.get("/teams/{slug}/policy/history", response={200: list[PolicyChangeOut], **REFUSALS})
-def list_changes(request: ApiRequest, slug: str, before: int | None = None) -> list[dict[str, object]]:
-    """Changes of thresholds, newest first, 50 versions at a time; `before` goes on below a version."""
-    team, rows = access.require_team(request.auth, slug, Act.SEE), access.policies(request.auth, slug)
-    page = list((rows if before is None else rows.filter(version__lt=before))[: HISTORY_SIZE + 1])
+@router.get("/teams/{slug}/policy/history", response={200: PolicyChangesOut, **REFUSALS})
+def list_policy_changes(request: ApiRequest, slug: str, before: int | None = None) -> dict[str, object]:
+    """Changes of thresholds, newest first, 50 at a time; `before` goes on below a version."""
+    team = access.require_team(request.auth, slug, Act.SEE)
+    rows = access.policies(request.auth, slug)
+    changes, following = list_changes(team, rows, Area.LINES, before=before, size=HISTORY_SIZE)
     told = [
         {**vars(change), "differences": [each for each in change.differences if each.area is Area.LINES]}
-        for change in tell_history(team, page)[:HISTORY_SIZE]
+        for change in changes
     ]
-    return [change for change in told if change["differences"]]
+    return {"items": told, "next": following}
+
+
+@router.post("/teams/{slug}/policy/{int:version}/undo", response={200: PolicyOut, **CHANGE_REFUSALS})
+def undo_policy_change(request: ApiRequest, slug: str, version: int) -> dict[str, object]:
+    """Puts back what this version changed, as a new version. What was changed again since then stays (409 where that
+    is all of it). A version that also changed what is stored needs a signed-in admin."""
+    team = access.require_team(request.auth, slug, Act.TUNE)
+    change = find_change(team, version)
+    if change is None:
+        raise Http404("No such change.")
+    access.require_team(request.auth, slug, change.undoing_act)
+    return _policy_out(undo_change(team, version, by=acting_user(request)))
 
 
 @router.get("/teams/{slug}/storage", response={200: StorageOut, **REFUSALS}, openapi_extra=PERSON_ONLY)

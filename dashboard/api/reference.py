@@ -1,6 +1,8 @@
-"""The OpenAPI description as something a page can show: operations by resource, types in words, an example call."""
+"""The OpenAPI description as something a page can show: operations by resource, types in words, an example of each
+call and of its answer."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +37,7 @@ class Operation:
     answers: list[Answer]
     needs_person: bool  # a key is refused
     example: str
+    answer_example: str  # empty where nothing, or a file, is answered
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Reference:
             answers=[self._answer(status, answer) for status, answer in operation["responses"].items()],
             needs_person=operation.get("x-person-only", False),
             example=self._example(method, path, body),
+            answer_example=self._answer_example(operation["responses"]),
         )
 
     def _parameters(self, operation: Schema) -> Iterator[Field]:
@@ -110,7 +114,8 @@ class Reference:
         if "enum" in schema:
             return f"one of {', '.join(map(str, schema['enum']))}"
         if schema.get("type") == "array":
-            return f"list of {self.type_of(schema['items'])}"
+            kinds = " and ".join(self.type_of(each) for each in schema.get("prefixItems", ()))
+            return kinds or f"list of {self.type_of(schema.get('items', {}))}"
         limits = [f"{word} {schema[key]}" for key, word in _LIMITS.items() if key in schema]
         kind = str(schema.get("format") or schema.get("type", "anything"))
         return f"{kind} ({', '.join(limits)})" if limits else kind
@@ -127,22 +132,80 @@ class Reference:
         if body:
             sample = json.dumps(self._sample(body))
             parts.append(f"-H 'Content-Type: application/json' -d '{sample}'")
-        return " ".join([*parts, f"{self.origin}{path}"])
+        return " ".join([*parts, f"{self.origin}{fill_path(path)}"])
 
-    def _sample(self, schema: Schema) -> object:
-        """A value that fits: the schema's own example, else the plainest one."""
+    def _answer_example(self, responses: Schema) -> str:
+        schema = responses.get("200", {}).get("content", {}).get("application/json", {}).get("schema")
+        return json.dumps(self._sample(schema, _ANSWERED), indent=2, ensure_ascii=False) if schema else ""
+
+    def _sample(self, schema: Schema, known: Schema | None = None, name: str = "") -> object:
+        """A value that fits: the schema's own example, else one `known` for the field's name or its kind."""
         schema = self._resolve(schema)
-        if schema.get("examples"):
-            return schema["examples"][0]
         if "anyOf" in schema:
-            return self._sample(schema["anyOf"][0])
-        if "enum" in schema:
-            return schema["enum"][0]
+            return self._sample(schema["anyOf"][0], known, name)
+        if offered := schema.get("examples") or schema.get("enum"):
+            return offered[0]
         if "properties" in schema:
-            return {name: self._sample(each) for name, each in schema["properties"].items()}
+            return {key: self._sample(each, known, key) for key, each in schema["properties"].items()}
         if schema.get("type") == "array":
-            return [self._sample(schema["items"])]
-        return {"integer": schema.get("minimum", 1), "number": 1.5, "boolean": True}.get(schema.get("type", ""), "name")
+            return [self._sample(each, known, name) for each in schema.get("prefixItems") or [schema.get("items", {})]]
+        return {} if schema.get("type") == "object" else _choose(schema, known, name)
 
 
+def fill_path(path: str) -> str:
+    """An address with the names and numbers of an invented team in it."""
+    return re.sub(r"{(\w+)}", lambda found: str(_IN_PATHS.get(found[1], 7)), path)
+
+
+def _choose(schema: Schema, known: Schema | None, name: str) -> object:
+    kind = schema.get("type", "")
+    plain = {"integer": schema.get("minimum", 1), "number": 1.5, "boolean": True}.get(kind, "name")
+    if known is None:
+        return plain
+    for ending, value in known.items():
+        if name.endswith(ending) and isinstance(value, _KINDS.get(kind, ())):
+            return value
+    return {"date-time": "2026-11-02T09:30:00Z", "date": "2026-11-02"}.get(schema.get("format", ""), plain)
+
+
+_IN_PATHS = {
+    "slug": "harbour",
+    "session_id": 1284,
+    "second_id": 1301,
+    "break_id": 97,
+    "compaction_id": 41,
+    "run_id": 12,
+    "version": 3,
+}
+_KINDS: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "boolean": (bool,), "string": (str,)}
+# What answers hold, by how the name of a field ends; the first that fits.
+_ANSWERED: dict[str, object] = {
+    "window_tokens": 200_000,
+    "line_tokens": 167_000,
+    "_tokens": 51_200,
+    "_usd": "0.42",
+    "_seconds": 41,
+    "_count": 3,
+    "session_id": 1284,
+    "external_id": "4f6c1f0e-5a1b-4c7e-9d42-0b7f6f0a1c55",
+    "percent_left": 64,
+    "hit_rate": 0.94,
+    "model": "claude-sonnet-4-5",
+    "project_path": "/home/mia/webshop",
+    "project": "webshop",
+    "branch": "main",
+    "developer": "mia",
+    "client_version": "2.1.325",
+    "team": "harbour",
+    "slug": "harbour",
+    "thread": "main",
+    "title": "Fix the login form",
+    "level": "ok",
+    "cause": "ttl_expired_5m",
+    "trigger": "auto",
+    "path": "/home/mia/webshop/login.py",
+    "number": 12,
+    "version": 3,
+    "id": 97,
+}
 _LIMITS = {"minimum": "from", "maximum": "to", "minLength": "at least", "maxLength": "at most"}

@@ -41,7 +41,7 @@ class ResultOut(Schema):
     at: datetime | None
 
 
-class PartOut(Schema):
+class LinePartOut(Schema):
     """`kind` is text, thinking, summary, attachment, mark (for what is no text), call or result."""
 
     kind: str
@@ -54,14 +54,14 @@ class PartOut(Schema):
     is_error: bool = False
 
 
-class LineOut(Schema):
+class TranscriptLineOut(Schema):
     uuid: str
     kind: str
     who: str
     at: datetime | None
     model: str
     tokens: int = Field(description="Estimated.")
-    parts: list[PartOut]
+    parts: list[LinePartOut]
     is_stored: bool
     compaction_id: int | None = Field(description="Of a boundary: the compaction it stands for.")
 
@@ -75,7 +75,7 @@ class ConversationOut(Schema):
 class TranscriptOut(Schema):
     agent_id: str
     threads: list[ConversationOut]
-    entries: list[LineOut]
+    entries: list[TranscriptLineOut]
     first: int
     last: int
     total: int

@@ -4,7 +4,6 @@ from dataclasses import replace
 from http import HTTPStatus
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -25,7 +24,7 @@ from dashboard.policies.changes import change_policy, undo_change
 from dashboard.policies.differences import Area
 from dashboard.policies.drawn_lines import DrawnWindow, draw_windows
 from dashboard.policies.effects import count_effect
-from dashboard.policies.history import tell_history
+from dashboard.policies.history import find_change, list_changes
 from dashboard.policies.in_force import TeamSettings, find_policy
 from dashboard.views.team_page import read_before, signed_in, team_rights
 
@@ -64,12 +63,10 @@ def thresholds(request: PageRequest, slug: str) -> HttpResponse:
 @require_POST
 def undo_policy_change(request: PageRequest, slug: str, version: int) -> HttpResponse:
     team = access.require_team(request.actor, slug, Act.TUNE)
-    rows = list(access.policies(request.actor, slug).filter(version__lte=version)[:2])
-    change = next(iter(tell_history(team, rows)), None)
-    if change is None or change.version != version:
+    change = find_change(team, version)
+    if change is None:
         raise Http404("No such change.")
-    if change.areas != {Area.LINES} and not request.actor.may(Act.MANAGE, team):
-        raise PermissionDenied(f"This needs the right to {Act.MANAGE}.")
+    access.require_team(request.actor, slug, change.undoing_act)
     try:
         undo_change(team, version, by=signed_in(request))
         messages.success(request, f"Version {version} is undone.")
@@ -79,17 +76,11 @@ def undo_policy_change(request: PageRequest, slug: str, version: int) -> HttpRes
 
 
 def page_of_history(request: PageRequest, team: Team, area: Area) -> dict[str, object]:
-    """A page of changes to one area. Read by version: a new one shifts nothing."""
+    """A page of changes to one area."""
     before = read_before(request)
     rows = access.policies(request.actor, team.slug)
-    page = list((rows if before is None else rows.filter(version__lt=before))[: HISTORY_SIZE + 1])
-    changes = tell_history(team, page)[:HISTORY_SIZE]
-    return {
-        "history": [change for change in changes if area in change.areas],
-        "area": area,
-        "older_than": page[HISTORY_SIZE - 1].version if len(page) > HISTORY_SIZE else None,
-        "is_first_page": before is None,
-    }
+    history, older_than = list_changes(team, rows, area, before=before, size=HISTORY_SIZE)
+    return {"history": history, "area": area, "older_than": older_than, "is_first_page": before is None}
 
 
 def _save(request: PageRequest, team: Team, settings: TeamSettings, draft: ThresholdsDraft) -> bool:

@@ -179,6 +179,7 @@ API: dict[str, ApiRow] = {
     "PUT /api/v1/teams/{slug}/policy": ApiRow(403, 403, 200, 200, keys={"key admin": 200}, other=404),
     "POST /api/v1/teams/{slug}/policy/preview": ApiRow(403, 403, 200, 200, keys={"key admin": 200}, other=404),
     "GET /api/v1/teams/{slug}/policy/history": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "POST /api/v1/teams/{slug}/policy/{version}/undo": ApiRow(403, 403, 200, 200, keys={"key admin": 200}, other=404),
     "GET /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
     "PUT /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
     "GET /api/v1/teams/{slug}/summarizer": ApiRow(403, 403, 200, 200, keys={}, other=404),
@@ -197,6 +198,7 @@ API: dict[str, ApiRow] = {
     "GET /api/v1/sessions/{session_id}/notes": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "PUT /api/v1/sessions/{session_id}/notes": ApiRow(403, 403, 403, 403, keys={"key compact": 403}, other=404),
     "POST /api/v1/sessions/{session_id}/notes": ApiRow(403, 403, 409, 409, keys={"key compact": 409}, other=404),
+    "GET /api/v1/sessions/{session_id}/settings": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "GET /api/v1/sessions/{session_id}/context": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     # Nobody's own, and nobody has the grant: its words are for none of them.
     "GET /api/v1/sessions/{session_id}/entries": ApiRow(403, 403, 403, 403, keys={"key content": 403}, other=404),

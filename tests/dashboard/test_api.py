@@ -1,12 +1,17 @@
 """The JSON API as a program meets it."""
 
 import html
+import json
 import re
+from collections.abc import Iterator
 
+import ninja
 import pytest
 from django.test import Client
 
 from dashboard.accounts.keys import PREFIX_LENGTH
+from dashboard.api.reference import fill_path
+from dashboard.api.session_schemas import SessionDetailOut
 from dashboard.models import ApiKey, LineCrossing, Membership, ResumedFile, Scope, Team
 from tests.builders import make_key, make_session, make_team, make_user
 from tests.session_rows import make_breaks, make_compactions, make_run
@@ -104,8 +109,12 @@ def test_documentation_shows_every_operation_with_a_call_that_fits(owner: Client
         team=team, session=session, used_tokens=2, line_tokens=1, answer="suggest"
     ).pk
     known["resumed_id"] = ResumedFile.objects.create(team=team, origin=session, external_id="r", size_bytes=1).pk
+    known["version"] = 1  # made by the example of a change
+    real = {fill_path(path): path for path in schema["paths"]}
     for call in calls:
-        method, path = re.search(r"-X (\w+)", call), call.rstrip("<").rpartition("http://")[2].partition("/")[2]
+        method, shown = re.search(r"-X (\w+)", call), call.rstrip("<").rpartition("http://")[2].partition("/")[2]
+        assert "{" not in shown
+        path = real[f"/{shown}"].removeprefix("/")
         body = re.search(r"-d '(.*)'", call)
         answer = Client().generic(
             method[1] if method else "GET",
@@ -118,6 +127,32 @@ def test_documentation_shows_every_operation_with_a_call_that_fits(owner: Client
         fitting = (200, 409) if re.search("/runs|/resumed/|/transcript|/notes", call) else (200, 204)
         assert answer.status_code in fitting, (call, answer.content)
     assert len(calls) >= 33
+
+
+def test_no_two_types_of_the_api_share_a_name() -> None:
+    """The description knows a type by its name alone: one would stand in the place of the other."""
+    names = [kind.__name__ for kind in list_kinds(ninja.Schema) if kind.__module__.startswith("dashboard.api")]
+    assert sorted(names) == sorted(set(names))
+
+
+def list_kinds(kind: type) -> Iterator[type]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from list_kinds(each)
+
+
+def test_documentation_shows_an_answer_of_every_operation_that_gives_one(owner: Client) -> None:
+    page = html.unescape(owner.get("/api/docs/").content.decode())
+    schema = owner.get("/api/v1/openapi.json").json()
+    for path, methods in schema["paths"].items():
+        for operation in methods.values():
+            section = page.split(f'id="{operation["operationId"]}"')[1].split("</section>")[0]
+            answers = operation["responses"].get("200", {}).get("content", {})
+            assert ('aria-label="Example answer"' in section) == bool(answers), path
+    section = page.split('id="dashboard_api_session_read_session"')[1].split("</section>")[0]
+    told = json.loads(section.split('aria-label="Example answer"><code>')[1].split("</code>")[0])
+    assert SessionDetailOut.model_validate(told)
+    assert (told["model"], told["window_tokens"], told["spent_usd"]) == ("claude-sonnet-4-5", 200_000, "0.42")
 
 
 def test_key_sees_its_own_team_only(owner: Client) -> None:

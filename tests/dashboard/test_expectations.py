@@ -15,6 +15,7 @@ from pytest_django import Settings
 from dashboard.api import api
 from dashboard.middleware import security_headers
 from dashboard.models import Beat, Scope, User
+from dashboard.pages.session_tabs import TAB_NAMES
 from tests.builders import make_key, make_team
 from tests.dashboard.expectations import API, BODIES, INGEST, KEY_SCOPES, PAGES, ROLES
 from tests.dashboard.furniture import furnish
@@ -128,6 +129,17 @@ def test_pages_answer_each_role_as_the_table_says(world: World, row: str) -> Non
     for scope, text in world.key_texts.items():
         answer = ask(Client(), row, url, authorization=f"Bearer {text}")
         assert answer.status_code == expected.anonymous, f"{scope} opens a page"
+
+
+@pytest.mark.parametrize("tab", TAB_NAMES[1:])
+def test_every_tab_answers_as_the_row_of_tabs_says(world: World, tab: str) -> None:
+    row = "GET session_tab"
+    own, other = (page_url("session_tab", {**world.arguments[team], "tab": tab}) for team in ("own", "other"))
+    assert ask(Client(), row, own).status_code == PAGES[row].anonymous
+    for role in ROLES:
+        client = signed_in(world.people[role])
+        assert ask(client, row, own).status_code == getattr(PAGES[row], role), role
+        assert ask(client, row, other).status_code == PAGES[row].other, role
 
 
 @pytest.mark.parametrize("row", [row for row, expected in PAGES.items() if expected.other is not None])

@@ -99,11 +99,55 @@ def test_history_tells_of_thresholds_alone(team: Team, program: Client) -> None:
     put(program, base_version=2, thresholds={})
     assert find_policy(team).stores_content
     history = program.get(f"{POLICY}/history").json()
-    assert [(change["version"], change["note"], change["differences"]) for change in history] == [
+    assert history["next"] is None
+    assert [(change["version"], change["note"], change["differences"]) for change in history["items"]] == [
         (3, "", [{"title": "preset", "before": "early", "after": "client"}]),
         (1, "sooner", [{"title": "preset", "before": "client", "after": "early"}]),
     ]
-    assert len(program.get(f"{POLICY}/history?before=3").json()) == 1
+    assert len(program.get(f"{POLICY}/history?before=3").json()["items"]) == 1
     assert program.get(f"{POLICY}/history?before={10**30}").status_code in (200, 422)
     refused = put(owner, STORAGE, base_version=3, stores_content=True, own_patterns={"badge": "B+"})
     assert (refused.status_code, "repeats without end" in refused.json()["detail"]) == (422, True)
+
+
+def test_history_goes_on_past_versions_of_other_things(team: Team, program: Client) -> None:
+    """Every other version is about storage: pages are full all the same, and `next` leads to every change once."""
+    TeamPolicy.objects.bulk_create(
+        TeamPolicy(
+            team=team,
+            version=version,
+            thresholds={"auto_percent": 20 + version // 2 % 60},
+            stores_content=version // 2 % 2 == version % 2,
+        )
+        for version in range(1, 241)
+    )
+    seen: list[int] = []
+    sizes: list[int] = []
+    following = ""
+    while True:
+        page = program.get(f"{POLICY}/history{following}").json()
+        seen += [change["version"] for change in page["items"]]
+        sizes.append(len(page["items"]))
+        if page["next"] is None:
+            break
+        following = f"?before={page['next']}"
+    assert seen == sorted(set(seen), reverse=True)
+    assert sizes == [50, 50, 21]
+
+
+def test_program_undoes_a_change(team: Team, program: Client) -> None:
+    put(program, base_version=0, thresholds={"auto_percent": 70})
+    put(program, base_version=1, thresholds={"auto_percent": 70, "reserve_tokens": 15_000})
+    undone = program.post(f"{POLICY}/1/undo").json()
+    assert (undone["version"], undone["thresholds"]["auto_percent"], undone["thresholds"]["reserve_tokens"]) == (
+        3, None, 15_000,
+    )  # fmt: skip
+    again = program.post(f"{POLICY}/1/undo")
+    assert (again.status_code, "nothing of it to undo" in again.json()["detail"]) == (409, True)
+    assert program.post(f"{POLICY}/9/undo").status_code == 404
+
+
+def test_program_does_not_undo_what_is_stored(team: Team, program: Client) -> None:
+    TeamPolicy.objects.create(team=team, version=1, stores_content=True)
+    assert program.post(f"{POLICY}/1/undo").status_code == 403
+    assert find_policy(team).stores_content

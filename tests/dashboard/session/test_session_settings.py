@@ -13,8 +13,8 @@ from dashboard.pages.session_page import read_header
 from dashboard.pages.session_settings import SettingsInForce, read_settings
 from tests.builders import make_session, make_team, make_user
 from tests.session_builders import START, make_calls
+from tests.visitors import ask, sign_in
 from tests.visitors import read as read_page
-from tests.visitors import sign_in
 
 pytestmark = pytest.mark.django_db
 
@@ -119,3 +119,21 @@ def test_what_the_client_says_of_itself_is_told_with_its_teller(team: Team) -> N
         ("Cache at its last start", "probably gone", "hook"),
     ]
     assert "As the client says" in read_page(sign_in("vera"), f"/sessions/{AgentSession.objects.get().pk}/settings/")
+
+
+def test_program_reads_what_the_tab_shows(team: Team, session: AgentSession) -> None:
+    decide(team, warning_margin_tokens=40_000)
+    make_calls(session, 2)
+    found, told = read(session), ask(sign_in("vera"), f"sessions/{session.pk}/settings")
+    assert [(line["name"], line["tokens"], line["origin"]) for line in told["lines"]] == [
+        (line.name, line.tokens, line.origin) for line in found.lines
+    ]
+    assert (told["auto_state"], told["sentence"], told["expected_ttl"]) == (
+        found.state, found.state_words, found.chosen_ttl,
+    )  # fmt: skip
+    assert [(switch["name"], switch["value"]) for switch in told["switches"]] == [
+        (switch.name, switch.value) for switch in found.switches
+    ]
+    assert [seen["sentence"] for seen in told["lifetimes"]] == ["All writes are for 5 minutes."]
+    assert (told["policy"]["version"], told["policy"]["note"], told["is_behind"]) == (3, "sooner", True)
+    assert told["client_words"] == []
