@@ -1,6 +1,8 @@
 // Charts: draws the JSON figure named by data-chart in the colours of the theme shown, and again when that changes.
 (() => {
   const CONFIG = { displaylogo: false, displayModeBar: false, responsive: true };
+  // A finger that moves over the figure scrolls the page: it zooms by buttons instead.
+  const TOUCHED = { ...CONFIG, displayModeBar: true, modeBarButtons: [["zoomIn2d", "zoomOut2d", "pan2d", "resetScale2d"]] };
   const TOKEN = /var\((--[\w-]+)\)/g;
   const narrow = matchMedia("(max-width: 720px)");
 
@@ -76,8 +78,9 @@
     const figure = coloured(JSON.parse(source.textContent), theme.colour);
     theme.done();
     unshare(figure);
-    // A finger that moves over the figure scrolls the page.
-    if (matchMedia("(pointer: coarse)").matches) figure.layout.dragmode = false;
+    const isTouched = matchMedia("(pointer: coarse)").matches;
+    const config = isTouched && figure.layout.dragmode === "zoom" ? TOUCHED : CONFIG;
+    if (isTouched) figure.layout.dragmode = false;
     if (narrow.matches) {
       for (const shape of figure.layout.shapes ?? []) if (shape.name === "compaction") delete shape.label;
     }
@@ -85,7 +88,7 @@
     const shapes = figure.layout.shapes ?? [];
     area.shapesAtRest = shapes.filter((shape) => shape.name !== "picked");
     if (area.pickedAt !== undefined) figure.layout.shapes = [...area.shapesAtRest, mark(area, area.pickedAt)];
-    await Plotly.react(area, figure.data, figure.layout, CONFIG);
+    await Plotly.react(area, figure.data, figure.layout, config);
     listen(area);
     area.classList.add("drawn");
   }

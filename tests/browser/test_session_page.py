@@ -73,6 +73,37 @@ def test_click_on_a_call_shows_its_details_beside_the_chart(opened: Page, sessio
     assert list_marks(opened) == [25]
 
 
+def test_finger_zooms_by_buttons_and_scrolls_the_page(opened: Page, session: AgentSession, live_url: str) -> None:
+    browser = opened.context.browser
+    assert browser is not None
+    context = browser.new_context(base_url=live_url, has_touch=True, is_mobile=True)
+    context.add_cookies(opened.context.cookies())  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(f"/sessions/{session.pk}/")
+    wait_for_charts(page)
+    area = page.locator("[data-pick-url]")
+
+    def measure() -> float:
+        low, high = area.evaluate("area => area._fullLayout.xaxis.range")
+        return float(high) - float(low)
+
+    before = measure()
+    assert area.evaluate("area => area._fullLayout.dragmode") is False
+    area.locator("[data-title='Zoom in']").tap()
+    page.wait_for_function(
+        "before => Math.abs(document.querySelector('[data-pick-url]')._fullLayout.xaxis.range"
+        ".reduce((low, high) => high - low)) < before",
+        arg=before,
+    )
+    area.locator("[data-title='Reset axes']").tap()
+    page.wait_for_function(
+        "before => Math.abs(document.querySelector('[data-pick-url]')._fullLayout.xaxis.range"
+        ".reduce((low, high) => high - low) - before) < 0.001",
+        arg=before,
+    )
+    context.close()
+
+
 def test_table_is_walked_by_keyboard_alone(opened: Page) -> None:
     press(opened, "j")
     press(opened, "j")
