@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import FloatRect, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 from tests.browser.conftest import CHROMIUM_OPTIONS
 from tests.browser.programs import find_chromium
@@ -38,6 +38,7 @@ TEAM_PAGES = (
 )
 TABS = ("", "compactions", "breaks", "context", "transcript", "notes", "settings", "compact")
 TALLEST_PIXELS = 6000  # beyond this a picture is cut: nobody looks at more of it
+LONGEST_MS = 120_000
 
 
 def list_addresses(page: Page, session_id: int | None) -> Iterator[tuple[str, str]]:
@@ -62,6 +63,7 @@ def _ask(page: Page, path: str) -> Any:
 
 def take_pictures(page: Page, look: str, addresses: list[tuple[str, str]], folder: Path) -> Iterator[str]:
     """Writes them, and tells what went wrong on the way."""
+    viewport: ViewportSize = LOOKS[look]["viewport"]
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
     for name, address in addresses:
@@ -72,10 +74,11 @@ def take_pictures(page: Page, look: str, addresses: list[tuple[str, str]], folde
         page.locator(".chart-area:not(.drawn)").first.wait_for(state="detached")
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             yield f"{look} {address}: wider than the window"
+        # The window grows instead of the picture: of a page of a hundred screens only the first ones are drawn.
         height = page.evaluate("document.documentElement.scrollHeight")
-        width = LOOKS[look]["viewport"]["width"]
-        clip = FloatRect(x=0, y=0, width=width, height=min(height, TALLEST_PIXELS))
-        page.screenshot(path=folder / f"{name}-{look}.png", full_page=True, clip=clip)
+        page.set_viewport_size({**viewport, "height": min(height, TALLEST_PIXELS)})
+        page.screenshot(path=folder / f"{name}-{look}.png", timeout=LONGEST_MS)
+        page.set_viewport_size(viewport)
         yield from (f"{look} {address}: {fault}" for fault in faults)
         faults.clear()
 

@@ -135,7 +135,8 @@ class Reference:
         return " ".join([*parts, f"{self.origin}{fill_path(path)}"])
 
     def _answer_example(self, responses: Schema) -> str:
-        schema = responses.get("200", {}).get("content", {}).get("application/json", {}).get("schema")
+        done: Schema = next((answer for status, answer in responses.items() if status.startswith("2")), {})
+        schema = done.get("content", {}).get("application/json", {}).get("schema")
         return json.dumps(self._sample(schema, _ANSWERED), indent=2, ensure_ascii=False) if schema else ""
 
     def _sample(self, schema: Schema, known: Schema | None = None, name: str = "") -> object:

@@ -31,6 +31,8 @@ _TEMPLATE: dict[str, Any] = {
             "bordercolor": "var(--line)",
             "font": {**_FONT, "color": "var(--ink)"},
         },
+        # Shown where fingers zoom: static/js/charts.js.
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "var(--ink-3)", "activecolor": "var(--ink)"},
         # Plotly's own legend takes half of a narrow figure and does not move when the page is resized.
         "showlegend": False,
     }

@@ -87,6 +87,8 @@ def test_finger_zooms_by_buttons_and_scrolls_the_page(opened: Page, session: Age
         low, high = area.evaluate("area => area._fullLayout.xaxis.range")
         return float(high) - float(low)
 
+    expect(page.get_by_text("Zoom by the buttons above the figure")).to_be_visible()
+    expect(page.get_by_text("Drag across the figure")).to_be_hidden()
     before = measure()
     assert area.evaluate("area => area._fullLayout.dragmode") is False
     area.locator("[data-title='Zoom in']").tap()

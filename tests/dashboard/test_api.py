@@ -135,8 +135,9 @@ def test_no_two_types_of_the_api_share_a_name() -> None:
     assert sorted(names) == sorted(set(names))
 
 
-def list_kinds(kind: type) -> Iterator[type]:
-    for each in kind.__subclasses__():
+def list_kinds(kind: type[object]) -> Iterator[type[object]]:
+    found: list[type[object]] = kind.__subclasses__()
+    for each in found:
         yield each
         yield from list_kinds(each)
 
@@ -147,8 +148,8 @@ def test_documentation_shows_an_answer_of_every_operation_that_gives_one(owner: 
     for path, methods in schema["paths"].items():
         for operation in methods.values():
             section = page.split(f'id="{operation["operationId"]}"')[1].split("</section>")[0]
-            answers = operation["responses"].get("200", {}).get("content", {})
-            assert ('aria-label="Example answer"' in section) == bool(answers), path
+            given = [one for status, one in operation["responses"].items() if status[0] == "2" and one.get("content")]
+            assert ('aria-label="Example answer"' in section) == bool(given), path
     section = page.split('id="dashboard_api_session_read_session"')[1].split("</section>")[0]
     told = json.loads(section.split('aria-label="Example answer"><code>')[1].split("</code>")[0])
     assert SessionDetailOut.model_validate(told)
