@@ -72,7 +72,7 @@ def test_earlier_database_becomes_this_one_and_serves_pages(upgraded: Path, migr
         assert running.get("/sign-in/")[0] == 200
 
 
-@pytest.mark.parametrize("upgraded", DUMPS[:1], indirect=True)  # the longest way
+@pytest.mark.parametrize("upgraded", DUMPS[:2], indirect=True)  # the longest way, and one with sessions
 def test_killed_upgrade_goes_on_where_it_stopped(upgraded: Path) -> None:
     before = _count(upgraded)
     chance = random.Random(17)
