@@ -27,7 +27,7 @@ def read_rows() -> dict[str, list[Any]]:
     return {model.__name__: sorted(map(repr, model._default_manager.values())) for model in models}
 
 
-def test_no_row_is_left_and_real_ones_are_as_they_were() -> None:
+def test_no_row_is_left_and_real_ones_are_as_they_were(transactional_db: None) -> None:
     origin = make_origin()
     furnish(origin, make_talk(at=NOW))
     # A person who happens to be called like one of the demo.
