@@ -57,7 +57,8 @@ class PostgresqlDatabase:
 
     def is_locked(self) -> bool:
         """A stopped process outside a transaction holds no lock: the server ends its statements by itself."""
-        return bool(self.rows("SELECT 1 FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"))
+        idle = "state LIKE 'idle in transaction%' AND datname = current_database()"  # others share the server
+        return bool(self.rows(f"SELECT 1 FROM pg_stat_activity WHERE {idle}"))
 
     def drop(self) -> None:
         self._connection.close()
