@@ -1,8 +1,8 @@
 """Workers that are killed, that sleep past their lease, that are poisoned, stopped in order or too old."""
 
 import signal
-import time
 import subprocess
+import time
 
 import pytest
 
