@@ -166,8 +166,9 @@ def price_next_call(
 def _convert_to_calls(remaining_tokens: int, growths: Sequence[float], mean: float) -> Range:
     runs = _average_runs(growths)
     widening = 1 + (YOUNG_CALLS / len(growths)) ** 2
-    fast = max(_find_quantile(runs, FAST_QUANTILE), mean) * widening
-    slow = min(max(_find_quantile(runs, SLOW_QUANTILE), mean / SLOWEST_SHARE), mean) / widening
+    slowest, fastest = _find_quantiles(runs, SLOW_QUANTILE, FAST_QUANTILE)
+    fast = max(fastest, mean) * widening
+    slow = min(max(slowest, mean / SLOWEST_SHARE), mean) / widening
     # Rounded first, so that 116.000001 does not become 117.
     return Range(
         max(1, math.floor(round(remaining_tokens / fast, 3))),
@@ -206,7 +207,7 @@ def _list_growths(calls: Sequence[CallPoint]) -> Iterator[int]:
 def _tame(growths: list[int]) -> list[float]:
     if not growths:
         return []
-    cap = HUGE_FACTOR * _find_quantile(growths, 0.75)
+    cap = HUGE_FACTOR * _find_between(sorted(growths), 0.75)
     return [min(growth, cap) for growth in growths]
 
 
@@ -220,8 +221,12 @@ def _average_runs(values: Sequence[float]) -> list[float]:
     return averages
 
 
-def _find_quantile(values: Sequence[float], share: float) -> float:
+def _find_quantiles(values: Sequence[float], low_share: float, high_share: float) -> tuple[float, float]:
     ordered = sorted(values)
+    return _find_between(ordered, low_share), _find_between(ordered, high_share)
+
+
+def _find_between(ordered: Sequence[float], share: float) -> float:
     position = share * (len(ordered) - 1)
     below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
@@ -238,7 +243,8 @@ def _convert_to_turns(calls: Range, recent: Sequence[CallPoint]) -> Range | None
     if len(whole) < LEAST_WHOLE_TURNS:
         return None
     mean = sum(whole) / len(whole)
-    large, small = max(_find_quantile(whole, 0.75), mean), min(_find_quantile(whole, 0.25), mean)
+    smaller, larger = _find_quantiles(whole, 0.25, 0.75)
+    large, small = max(larger, mean), min(smaller, mean)
     return Range(math.floor(calls.low / large), round(calls.likely / mean), math.ceil(calls.high / small))
 
 
@@ -249,7 +255,7 @@ def _convert_to_minutes(calls: Range, recent: Sequence[CallPoint]) -> Range | No
     if len(working) < LEAST_GROWTHS:
         return None
     runs = _average_runs(working)
-    quick, steady = _find_quantile(runs, 0.25), _find_quantile(runs, 0.75)
+    quick, steady = _find_quantiles(runs, 0.25, 0.75)
     likely = sum(working) / len(working)
     low, high = min(quick, likely), max(steady, likely)
     return Range(math.floor(calls.low * low / 60), round(calls.likely * likely / 60), math.ceil(calls.high * high / 60))

@@ -26,11 +26,11 @@ from dashboard.policies.in_force import TeamSettings, find_policy
 # Decoded or waiting to be: with what decoding makes of it, everything together stays below 250 MB.
 IN_FLIGHT_BYTES = 3 * PIECE_BYTES
 IN_FLIGHT_WORKS = 32
-SHARED_BYTES = PIECE_BYTES // 4
+SHARED_BYTES = PIECE_BYTES // 2
 # One transaction holds the database for well below 100 ms.
 ROWS_AT_ONCE = 4_000
 STORED_BYTES_AT_ONCE = 4 * 1024 * 1024
-LOOKS_KEPT_AT_ONCE = 200
+LOOKS_KEPT_AT_ONCE = 500
 RETRY_AFTER_SECONDS = (0.5, 1.0, 2.0, 4.0)
 
 _T = TypeVar("_T")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache, partial
+from operator import attrgetter
 
 from compaction.cache.fact_reading import print_shape, read_fact, read_plain_fact, read_problem
 from compaction.cache.facts import LineFact, LineKind, change_fact, change_unanswered, forget_words
@@ -320,9 +321,9 @@ def _as_sidechain(fact: LineFact, agent_id: str) -> LineFact:
 
 def _are_clean(facts: Sequence[LineFact], clean: Callable[[str], str]) -> bool:
     """Whether redaction leaves the few texts of facts alone; most lines repeat those of the line before."""
-    texts = {fact.cwd for fact in facts} | {fact.branch for fact in facts} | {fact.words for fact in facts}
-    texts |= {fact.name for fact in facts} | {fact.version for fact in facts} | {fact.agent_id for fact in facts}
-    texts |= {fact.unanswered.reason for fact in facts if fact.unanswered is not None}
+    texts: set[str | None] = set()
+    for *told, unanswered in set(map(_list_texts, facts)):
+        texts.update(told, () if unanswered is None else (unanswered.reason,))
     return all(text is None or clean(text) == text for text in texts)
 
 
@@ -337,3 +338,4 @@ def clean_fact(fact: LineFact, clean: Callable[[str], str]) -> LineFact:
 
 
 _TEXTS = ("cwd", "branch", "words", "name", "version", "agent_id")
+_list_texts = attrgetter(*_TEXTS, "unanswered")

@@ -15,11 +15,15 @@ def spell_rows(rows: Iterable[Iterable[Any]]) -> list[tuple[Any, ...]]:
 
 
 def _spell_column(values: tuple[Any, ...]) -> Iterable[Any]:
+    if type(values[0]) in _PLAIN:  # a column holds one kind of value, or nothing
+        return values
     kinds = set(map(type, values))
     if _SPELLINGS.keys().isdisjoint(kinds):
         return values
     if kinds == {datetime} and {at.tzinfo for at in values} == {UTC}:
         return _spell_times(values)
+    if kinds == {dict} and not any(values):
+        return [spell_json({})] * len(values)
     return [value if (spell := _SPELLINGS.get(type(value))) is None else spell(value) for value in values]
 
 
@@ -50,6 +54,7 @@ def _spell_usd(amount: Decimal) -> str:
     return format(amount, "f")
 
 
+_PLAIN = frozenset({str, int, bool, float})
 _SPELLINGS: dict[type, Callable[[Any], str]] = {
     datetime: spell_time,
     Decimal: _spell_usd,
