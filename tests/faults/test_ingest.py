@@ -125,9 +125,10 @@ def test_many_writers_and_readers_meet_no_lock(installation: Installation) -> No
     ]
     told = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
     assert not [error for each in told for error in each["errors"]]
+    took = sorted(seconds for each in told[:WRITERS] for seconds in each["took_seconds"])
     if IS_LONG:  # short runs stand beside other tests
-        assert max(each["p99_seconds"] for each in told) <= MOST_SECONDS
-    written = sum(each["rounds"] for each in told[:WRITERS])
+        assert took[int(len(took) * 0.99)] <= MOST_SECONDS
+    written = len(took)
     assert written > WRITERS
     assert installation.database.rows("SELECT COUNT(*) FROM dashboard_agentsession") == [(written,)]
 
