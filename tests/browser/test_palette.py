@@ -9,6 +9,7 @@ from dashboard.models import AgentSession, User
 from tests.browser.conftest import Axe, PageErrors, SignIn
 from tests.browser.keys import press
 from tests.builders import make_team, make_user
+from tests.dashboard.running import wait_until
 from tests.recorded_talk import record_talk, write_recorded_talk
 
 NAME = "Charts of the harbour"
@@ -92,6 +93,11 @@ def test_glossary_has_no_serious_accessibility_findings(signed_in: Page, axe: Ax
     assert axe(signed_in) == []
 
 
+def _stands_still(page: Page) -> bool:
+    """Asked from outside: what a page asks itself again and again, its policy takes for evaluated text."""
+    return bool(page.evaluate("() => document.getAnimations().every((each) => each.playState !== 'running')"))
+
+
 def test_pages_print_without_what_only_works_on_a_screen(signed_in: Page, session: AgentSession) -> None:
     loss, compaction = session.breaks.all()[0], session.compactions.get()
     tabs = [f"/sessions/{session.pk}/", f"/sessions/{session.pk}/transcript/"]
@@ -102,4 +108,4 @@ def test_pages_print_without_what_only_works_on_a_screen(signed_in: Page, sessio
         for part in (".top", ".tabs", ".foot", ".exports", "form", ".actions"):
             expect(signed_in.locator(part).locator("visible=true"), f"{part} of {url}").to_have_count(0)
         expect(signed_in.locator("body"), url).to_have_css("color", "rgb(18, 33, 47)")
-        signed_in.wait_for_function("document.getAnimations().every((each) => each.playState !== 'running')")
+        wait_until(lambda: _stands_still(signed_in), seconds=10, what=f"{url} to stand still")
