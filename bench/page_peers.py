@@ -1,7 +1,8 @@
 """The list of sessions over HTTP beside Phoenix's lists of spans, in one run; called by bench/pages.py.
 
 Not equal work: Phoenix's REST answer carries the attributes of every span with its text, and its GraphQL answer is what
-its own list shows; ours are fifty sessions, each with gauge, forecast and hit rates, as a page and as JSON.
+its own list shows; ours are fifty sessions, each with gauge, forecast and hit rates, as a page for a person who is
+signed in and as JSON for a program with a key. Phoenix, as it starts, asks nobody who they are.
 """
 
 import http.client
@@ -64,14 +65,23 @@ def read_cpu_ms(pid: int) -> float:
     return (int(told[11]) + int(told[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
-def compare_with_phoenix(data: Path, cookies: str, scratch: Path, rounds: int) -> None:
+@dataclass(frozen=True)
+class Visitor:
+    """The same person in a browser and behind a program."""
+
+    cookies: str
+    key: str
+
+
+def compare_with_phoenix(data: Path, visitor: Visitor, scratch: Path, rounds: int) -> None:
     """Our server over the database that is there; without Phoenix, a sentence."""
     try:
         with started_phoenix(scratch) as peer, started_plimsoll(data) as (port, pid):
-            ours = {"host": f"127.0.0.1:{port}", "cookie": cookies, "accept-encoding": "identity"}
+            asked = {"host": f"127.0.0.1:{port}", "accept-encoding": "identity"}
+            in_browser, by_key = {"cookie": visitor.cookies}, {"authorization": f"Bearer {visitor.key}"}
             clients = [
-                Client("our list page", port, pid, "GET", "/sessions/", ours),
-                Client("our API, 50 sessions", port, pid, "GET", "/api/v1/sessions", ours),
+                Client("our list page", port, pid, "GET", "/sessions/", asked | in_browser),
+                Client("our API, 50 sessions", port, pid, "GET", "/api/v1/sessions", asked | by_key),
                 Client("Phoenix REST, 50 spans", peer.port, peer.pid, "GET", REST_PATH, {}),
                 Client(
                     "Phoenix GraphQL, 50 spans",

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.page_peers import compare_with_phoenix
+from bench.page_peers import Visitor, compare_with_phoenix
 from tests.services import find_postgresql, started_postgresql
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -185,14 +185,15 @@ def measure_asgi(url: str, cookies: str, rounds: int) -> float:
     return asyncio.run(ask_all())
 
 
-def run(sessions: int, calls: int, rounds: int) -> tuple[dict[str, float], str]:
-    """Seed unless the folder holds a database already, measure, print; the median of every ask by its name, and the
-    cookies of who asked."""
+def run(sessions: int, calls: int, rounds: int) -> tuple[dict[str, float], Visitor]:
+    """Seed unless the folder holds a database already, measure, print; the median of every ask by its name, and who
+    asked."""
     from django.core.management import call_command
     from django.db import connection
     from django.test import Client
 
-    from bench.seeded_pages import add_up_hours, find_place, seed
+    from bench.seeded_pages import KEY_SCOPES, add_up_hours, find_place, seed
+    from dashboard.accounts.keys import create_key
     from dashboard.static_build import build_static_files
     from dashboard.web_server import set_garbage_aside
 
@@ -215,7 +216,8 @@ def run(sessions: int, calls: int, rounds: int) -> tuple[dict[str, float], str]:
         print(f"{result.ask.name:44} {figures} {result.queries:8} {result.size_bytes / 1024:6.0f}kB{mark}")
     cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items())
     print(f"{'asgi: sessions list':44} {measure_asgi('/sessions/', cookies, rounds):7.1f}ms")
-    return {result.ask.name: result.p50_ms for result in results}, cookies
+    _, key = create_key(place.team, place.owner, name="bench", scopes=KEY_SCOPES, expires_at=None, by=None)
+    return {result.ask.name: result.p50_ms for result in results}, Visitor(cookies, key)
 
 
 def print_ratios(medians: dict[str, float]) -> None:
@@ -252,11 +254,11 @@ def main() -> None:
         data = arguments.data or scratch / "data"
         data.mkdir(parents=True, exist_ok=True)
         prepare(data)
-        medians, cookies = run(arguments.sessions, arguments.calls, arguments.rounds)
+        medians, visitor = run(arguments.sessions, arguments.calls, arguments.rounds)
         print_ratios(medians)
         if not (arguments.only or "DATABASE_URL" in os.environ):
             run_on_postgresql(arguments)
-            compare_with_phoenix(data, cookies, scratch / "phoenix", arguments.rounds)
+            compare_with_phoenix(data, visitor, scratch / "phoenix", arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from dashboard.models import (
     Membership,
     ObservedCompaction,
     Role,
+    Scope,
     SessionHour,
     Team,
     Thread,
@@ -42,6 +43,7 @@ THINGS = ("login tests", "billing to Decimal", "search index", "OTLP receiver", 
 RARE_WORD = "cormorant"  # in the title of one session in a thousand
 CAUSES = ("ttl_expired_5m", "tools_changed", "model_changed", "unexplained")
 USD = Decimal("0.00000001")
+KEY_SCOPES = (Scope.READ, Scope.CONTENT)
 
 
 @dataclass(frozen=True)

@@ -176,13 +176,25 @@ def _describe_row(row: gauges.SessionRow) -> dict[str, object]:
     """As SessionOut says."""
     session = row.session
     return {
-        **{name: getattr(session, name) for name in _SAME_NAMES},
+        "id": session.id,
+        "external_id": session.external_id,
         "team": row.team.slug,
         "title": row.title or None,
+        "project": session.project,
+        "branch": session.branch,
+        "developer": session.developer,
+        "model": session.model,
+        "client_version": session.client_version,
         "state": row.state,
-        "window_tokens": row.bar.window_tokens,
-        "level": row.bar.level,
-        "percent_left": row.bar.percent_left,
+        "started_at": session.started_at,
+        "last_at": session.last_at,
+        "warm_until": session.warm_until,
+        "context_tokens": session.context_tokens,
+        "window_tokens": row.window_tokens,
+        "level": row.reading.level,
+        "percent_left": row.reading.percent_left,
+        "forecast": session.forecast,
+        "recent_hits": session.recent_hits,
         "spent_usd": row.spent_usd,
         "lost_usd": row.lost_usd,
         "calls": session.call_count,
@@ -190,9 +202,3 @@ def _describe_row(row: gauges.SessionRow) -> dict[str, object]:
         "compactions": session.compaction_count,
         "mid_task_compactions": session.mid_task_count,
     }
-
-
-_SAME_NAMES = (
-    "id", "external_id", "project", "branch", "developer", "model", "client_version", "started_at", "last_at",
-    "warm_until", "context_tokens", "forecast", "recent_hits",
-)  # fmt: skip

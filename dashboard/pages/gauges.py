@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from django.urls import reverse
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import draw_lines, read_level
+from compaction.context.thresholds import Reading, draw_lines, read_level
 from compaction.context.windows import ModelInUse
 from dashboard import access
 from dashboard.access import Act, Actor
@@ -27,18 +27,31 @@ PAGE_SIZE = 50
 _SHORT_ID = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SessionRow:
-    """One line of a list. The title is empty for who may not read it."""
+    """One line of a list. The title is empty for who may not read it. Its gauge is drawn when somebody looks at it: a
+    program reads numbers alone."""
 
     session: ListedSession
     team: Team
     url: str
     title: str
     state: LiveState
-    bar: GaugeBar
-    forecast_words: str
+    scale: GaugeScale | None
+    reading: Reading
     warm_seconds: int | None  # left of the cache's time, 0 when it is over, None when it is not known
+
+    @property
+    def window_tokens(self) -> int | None:
+        return self.scale.lines.window.tokens if self.scale else None
+
+    @cached_property
+    def bar(self) -> GaugeBar:
+        return draw_gauge(self.scale.lines if self.scale else None, self.reading, scale=self.scale)
+
+    @property
+    def forecast_words(self) -> str:
+        return say_forecast(self.session, self.reading)
 
     @property
     def name(self) -> str:
@@ -98,10 +111,7 @@ def find_sessions(
     size: int = PAGE_SIZE,
 ) -> Page:
     team_ids = [team.pk for team in teams]
-    visible = access.sessions(actor)
-    if filters.team:
-        visible = visible.filter(team_id__in=team_ids)
-    listed = SessionList(visible, team_ids, filters, search_for(actor, filters.text), now)
+    listed = SessionList(actor, team_ids, filters, search_for(actor, filters.text), now)
     return listed.find_page(size, cursor)
 
 
@@ -118,8 +128,6 @@ def draw_rows(
     for session in sessions:
         team = teams_by_id[session.team_id]
         scale = scales.find_scale(session)
-        lines = scale.lines if scale else None
-        bar = draw_gauge(lines, read_level(lines, session.context_tokens), scale=scale)
         rows.append(
             SessionRow(
                 session=session,
@@ -127,8 +135,8 @@ def draw_rows(
                 url=pattern.replace("0", str(session.pk), 1),
                 title=find_title(actor, session, team),
                 state=find_live_state(session, now=now),
-                bar=bar,
-                forecast_words=say_forecast(session, bar),
+                scale=scale,
+                reading=read_level(scale.lines if scale else None, session.context_tokens),
                 warm_seconds=_count_warm(session, now),
             )
         )
@@ -166,9 +174,9 @@ def _draw_scale(policy: Policy, in_use: ModelInUse) -> GaugeScale | None:
     return draw_scale(lines) if lines else None
 
 
-def say_forecast(session: ListedSession, bar: GaugeBar) -> str:
+def say_forecast(session: ListedSession, reading: Reading) -> str:
     """Turns to the auto-compact line, calls where turns cannot be told; empty without a forecast."""
-    if bar.percent_left == 0:
+    if reading.percent_left == 0:
         return NOW
     told = session.forecast or {}
     for unit in ("turns", "calls"):

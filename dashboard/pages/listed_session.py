@@ -2,6 +2,7 @@
 way takes longer than the query, and objects of the model twice as long again."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import QuerySet
 
+from dashboard.kept_query import Open
 from dashboard.models import AgentSession
 
 
@@ -53,8 +55,29 @@ class ListedSession(NamedTuple):
 _SELECT = f"SELECT {', '.join(ListedSession._fields)} FROM {AgentSession._meta.db_table}"  # noqa: S608 (our own names)
 
 
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """Its SQL is put together; `params` has an `Open` where a value is told when it is asked."""
+
+    sql: str
+    params: tuple[Any, ...]
+
+    def read(self, **values: int) -> list[ListedSession]:
+        """In no order."""
+        told = [values[value.name] if isinstance(value, Open) else value for value in self.params]
+        with connection.cursor() as cursor:
+            cursor.execute(self.sql, told)
+            return [_make_session(*row) for row in cursor.fetchall()]
+
+
 def read_listed(*parts: QuerySet[AgentSession]) -> list[ListedSession]:
     """The sessions of all parts, in one query and in no order."""
+    query = write_query(*parts)
+    return query.read() if query else []
+
+
+def write_query(*parts: QuerySet[AgentSession]) -> ListQuery | None:
+    """None where no part can hold a session."""
     chosen: list[str] = []
     params: list[Any] = []
     for number, part in enumerate(parts):
@@ -65,11 +88,7 @@ def read_listed(*parts: QuerySet[AgentSession]) -> list[ListedSession]:
         # As a table of its own: SQLite takes no LIMIT in a part of a UNION.
         chosen.append(f"SELECT pk FROM ({sql}) AS part_{number}")  # noqa: S608 (made by Django)
         params += values
-    if not chosen:
-        return []
-    with connection.cursor() as cursor:
-        cursor.execute(f"{_SELECT} WHERE id IN ({' UNION ALL '.join(chosen)})", params)
-        return [_make_session(*row) for row in cursor.fetchall()]
+    return ListQuery(f"{_SELECT} WHERE id IN ({' UNION ALL '.join(chosen)})", tuple(params)) if chosen else None
 
 
 def _make_session(  # noqa: PLR0913 (a row)
