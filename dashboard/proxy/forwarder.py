@@ -17,8 +17,9 @@ from dashboard.front_door import Application, Message, Receive, Scope, Send, dec
 from dashboard.logs import mask_tokens
 from dashboard.proxy.additions import Enlarged, Enlarger
 from dashboard.proxy.callers import Caller, Callers
+from dashboard.proxy.connection_use import NotedRequest
 from dashboard.proxy.feed import Feed
-from dashboard.proxy.passage import Passage, trace_reuse
+from dashboard.proxy.passage import Passage
 from dashboard.proxy.passed_headers import KEY_HEADER
 from dashboard.proxy.quotas import Quotas
 from dashboard.proxy.refusals import (
@@ -219,7 +220,7 @@ class Forwarder:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                 max_line_size=LONGEST_LINE_BYTES,
                 max_field_size=LONGEST_LINE_BYTES,
-                trace_configs=[trace_reuse()],
+                request_class=NotedRequest,
             )
             self._sweeper = asyncio.create_task(self._end_silences())
         return self._session

@@ -3,9 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from types import SimpleNamespace
 
 import aiohttp
 from multidict import CIMultiDict
@@ -13,6 +11,7 @@ from yarl import URL
 
 from dashboard.front_door import Receive, Scope, Send
 from dashboard.proxy.additions import HEADER, Enlarged
+from dashboard.proxy.connection_use import is_reused
 from dashboard.proxy.passed_headers import pass_request_headers, pass_response_headers
 from dashboard.proxy.refusals import (
     BROKEN_ANSWER,
@@ -28,25 +27,7 @@ from dashboard.proxy.upstreams import Place, find_way_out
 from dashboard.proxy.wire import Ending
 
 _KNOWN_STATUS = range(100, 600)
-CLOSED_IDLE_SECONDS = 5.0  # such an end comes back as fast as the network is
-
-
-@dataclass
-class ConnectionUse:
-    """Whether a request went over a connection that had been used before."""
-
-    is_reused: bool = False
-
-
-def trace_reuse() -> aiohttp.TraceConfig:
-    """For the session that requests are made with."""
-
-    async def note(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:
-        context.trace_request_ctx.is_reused = True
-
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_reuseconn.append(note)
-    return trace
+CLOSED_IDLE_SECONDS = 0.5  # such an end comes back as fast as the network is; a later one is of a call at work
 
 
 @lru_cache(maxsize=512)
@@ -163,7 +144,7 @@ class Passage:
         """An upstream may close a connection that stood idle just when it is used again. Nobody has read the request
         then, and it goes over another connection, once; aiohttp does that by itself for other methods than POST. One
         that was closed later may have been worked on: it is not paid for twice."""
-        use = ConnectionUse()
+        is_reused.set(False)
         ask = partial(
             session.request,
             self._scope["method"],
@@ -172,13 +153,12 @@ class Passage:
             data=data,
             allow_redirects=False,
             proxy=find_way_out(place.upstream),
-            trace_request_ctx=use,
         )
         began = self._loop.time()
         try:
             return await ask()
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            is_new = not use.is_reused or isinstance(error, aiohttp.ClientConnectorError)
+            is_new = not is_reused.get() or isinstance(error, aiohttp.ClientConnectorError)
             is_late = self._loop.time() - began > CLOSED_IDLE_SECONDS
             again = data if isinstance(data, bytes) else self._copy_body()
             if is_new or is_late or again is None:
@@ -197,7 +177,7 @@ class Passage:
         tap, send, content = self._tap, self._send, response.content
         if tap is not None:
             tap.start_answer(response.status, response.raw_headers)
-        headers = pass_response_headers(response.raw_headers)
+        headers = pass_response_headers(response.raw_headers, status=response.status)
         if self.enlarged is not None:
             headers.append((HEADER, ", ".join(self.enlarged.added).encode()))
         self._is_started = True

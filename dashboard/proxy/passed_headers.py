@@ -1,6 +1,7 @@
 """Which headers pass: all but those of one connection (RFC 9110, 7.6.1) and our own. No Django here."""
 
 from collections.abc import Iterable, Iterator
+from http import HTTPStatus
 
 from multidict import CIMultiDict
 
@@ -19,6 +20,9 @@ _SAID_ANEW = frozenset({b"host", b"expect"})
 _PAGES = (b"text/html", b"application/xhtml", b"image/svg", b"text/xml", b"application/xml")
 _NO_SCRIPTS = (b"content-security-policy", b"sandbox")
 
+# An answer without a body may say how long the one is that the caller has; the server here would wait for so much.
+_LENGTH_OF_ANOTHER = frozenset({b"content-length"})
+
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
 
@@ -34,10 +38,12 @@ def pass_request_headers(headers: RawHeaders) -> "CIMultiDict[str]":
     return passed
 
 
-def pass_response_headers(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
+def pass_response_headers(headers: RawHeaders, *, status: int = 200) -> list[tuple[bytes, bytes]]:
     """What the caller is told: order and repetition stay."""
     listed = list(headers)
     dropped = OF_ONE_CONNECTION | _named_by_connection((name.lower(), value) for name, value in listed)
+    if status == HTTPStatus.NOT_MODIFIED:
+        dropped |= _LENGTH_OF_ANOTHER
     passed = [(name, value) for name, value in listed if name.lower() not in dropped]
     if any(name.lower() == b"content-type" and value.lower().startswith(_PAGES) for name, value in passed):
         passed.append(_NO_SCRIPTS)

@@ -1,9 +1,11 @@
 """What the upstream sees is what the caller wrote, and what the caller reads is what the upstream wrote (R12)."""
 
 import gzip
+import http.client
 import random
 import socket
 import time
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -157,6 +159,21 @@ def test_head_passes_headers_without_a_body(proxy: Serving, upstream: RawUpstrea
     upstream.script = lambda connection: connection.send_head("200 OK", ("content-length", "5"), ("x-a", "b"))
     answered = proxy.ask("/proxy/api/hello", method="HEAD")
     assert (answered.status, answered.body, answered.header("content-length")) == (200, b"", "5")
+
+
+@pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
+def test_an_answer_without_a_body_leaves_the_connection_open(
+    proxy: Serving, upstream: RawUpstream, status: str
+) -> None:
+    length = ("content-length", "5") if status.startswith("304") else ("x-a", "b")
+    upstream.script = lambda connection: connection.send_head(status, length, ("etag", '"1"'))
+    caller = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=20)
+    with closing(caller):
+        for _ in range(2):
+            caller.request("GET", "/proxy/v1/models", headers={"X-Plimsoll-Key": KEY})
+            answer = caller.getresponse()
+            assert (answer.status, answer.read(), answer.headers["etag"]) == (int(status[:3]), b"", '"1"')
+            assert not answer.will_close
 
 
 def test_a_page_of_the_upstream_cannot_run_as_a_page_of_plimsoll(proxy: Serving, upstream: RawUpstream) -> None:
