@@ -13,6 +13,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count, F, Max, Min, Q, QuerySet, Sum
 from django.db.models.functions import Greatest
+from django.template.defaultfilters import filesizeformat
 
 from dashboard.jobs.claim import due_jobs
 from dashboard.jobs.kinds import known_kinds
@@ -124,7 +125,7 @@ def _check_database() -> Check:
             cursor.fetchone()
     except DatabaseError as error:
         return Check("database", is_ok=False, finding=f"does not answer ({type(error).__name__})")
-    return Check("database", is_ok=True, finding=f"answers in {(time.perf_counter() - started) * 1000:.1f} ms")
+    return Check("database", is_ok=True, finding=f"answers in {(time.perf_counter() - started) * 1000:.2f} ms")
 
 
 def _check_migrations() -> Check:
@@ -184,7 +185,6 @@ def _check_disk() -> Check:
         free = shutil.disk_usage(settings.DATA).free
     except OSError as error:
         return Check("disk", is_ok=False, finding=f"the data folder cannot be read ({error.strerror})")
-    megabytes = free // (1024 * 1024)
     if free < LOW_DISK_BYTES:
-        return Check("disk", is_ok=False, finding=f"only {megabytes:,} MB free in the data folder")
-    return Check("disk", is_ok=True, finding=f"{megabytes:,} MB free in the data folder")
+        return Check("disk", is_ok=False, finding=f"only {filesizeformat(free)} free in the data folder")
+    return Check("disk", is_ok=True, finding=f"{filesizeformat(free)} free in the data folder")

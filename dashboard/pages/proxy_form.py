@@ -38,7 +38,7 @@ class ProxyForm(DescribedForm):
     clear_above_tokens = FigureField(label="Above, tokens", widget=forms.TextInput(attrs=_FIGURE))
     kept_results = FigureField(label="Results kept", widget=forms.TextInput(attrs=_FIGURE))
     least_cleared_tokens = FigureField(
-        label="At least at once, tokens",
+        label="At least, tokens",
         widget=forms.TextInput(attrs=_FIGURE),
         help_text="Clearing rewrites the cache behind it: where less would go, nothing does. 0: any amount.",
     )

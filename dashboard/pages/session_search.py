@@ -14,18 +14,18 @@ from dashboard.pages.session_filters import LEAST_LETTERS, MOST_WORDS, is_search
 
 @dataclass(frozen=True, slots=True)
 class TextSearch:
-    """Every word must stand in the session, anywhere and in any case. `readable`: whose titles may be searched, or
-    None for nobody's."""
+    """Every word must stand in the session, anywhere and in any case. `readable`: whose titles may be searched, empty
+    for everybody's, or None for nobody's."""
 
     words: tuple[str, ...]
     readable: Q | None
 
     @property
     def matching(self) -> Q:
-        open_to_all = _all_of(self.words, ("search_text",))
         if self.readable is None:
-            return open_to_all
-        return open_to_all | (self.readable & _all_of(self.words, ("search_text", "title")))
+            return _all_of(self.words, ("search_text",))
+        with_title = _all_of(self.words, ("search_text", "title"))
+        return _all_of(self.words, ("search_text",)) | (self.readable & with_title) if self.readable else with_title
 
     def find_candidates(self, limit: int) -> list[int] | None:
         """Ids among which all that match are, or None when there are more than the limit or no index knows."""
@@ -46,8 +46,11 @@ def search_for(actor: Actor, text: str) -> TextSearch | None:
 
 
 def _find_readable(actor: Actor) -> Q | None:
-    """As access.reads_content decides for one session."""
+    """As access.reads_content decides for one session. Empty where all of them may be read: a database that must not
+    ask for each session whose it is answers in half the time."""
     granted = [s.team.pk for s in actor.standings.values() if s.may(Act.READ_TEAM_CONTENT)]
+    if granted and len(granted) == len(actor.standings):
+        return Q()
     own = [s.team.pk for s in actor.standings.values() if s.may(Act.READ_OWN_CONTENT)]
     readable = Q()
     if granted:
@@ -59,7 +62,7 @@ def _find_readable(actor: Actor) -> Q | None:
 
 def _all_of(words: Sequence[str], columns: Sequence[str]) -> Q:
     wanted = Q()
-    for word in words:
+    for word in sorted(words, key=len, reverse=True):  # long ones stand in few sessions, and most are done with then
         wanted &= Q.create([part for column in columns for part in _contains(column, word)], connector=Q.OR)
     return wanted
 
