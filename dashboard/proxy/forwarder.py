@@ -125,7 +125,7 @@ class Forwarder:
                 tap = self._open_tap(scope, place, decided)
                 passage = Passage(
                     scope,
-                    receive,
+                    hold_to_length(receive, declared_length(scope)),
                     send,
                     body_limit_bytes=self._limits.body_bytes,
                     tap=tap,
@@ -254,6 +254,23 @@ class Forwarder:
                 "bytes_out": passage.bytes_out if passage else 0,
             },
         )
+
+
+def hold_to_length(receive: Receive, declared_bytes: int) -> Receive:
+    """A body that ends before the length its head told has lost its sender. Passed on as whole, it would make the
+    upstream wait, and take the next call over that connection for the rest."""
+    missing_bytes = declared_bytes
+
+    async def receive_part() -> Message:
+        nonlocal missing_bytes
+        message = await receive()
+        if message["type"] == "http.request":
+            missing_bytes -= len(message.get("body", b""))
+            if missing_bytes > 0 and not message.get("more_body", False):
+                return {"type": "http.disconnect"}
+        return message
+
+    return receive_part if declared_bytes else receive
 
 
 def is_below_proxy(raw_path: bytes) -> bool:
