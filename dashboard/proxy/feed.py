@@ -19,6 +19,7 @@ IDLE_RECONNECT_SECONDS = 1.0
 LAST_WORDS_SECONDS = 1.5
 
 QUEUE_FULL = "recorder too slow or away"
+TOO_LARGE = "too large to record"
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,9 @@ class Feed:
 
     def offer(self, exchange: Exchange) -> None:
         frame_bytes = len(exchange.request_body) + len(exchange.response_body)
+        if frame_bytes > self._most_bytes:
+            self.count_lost(exchange.team_pk, TOO_LARGE)
+            return
         if self._waiting_bytes + frame_bytes > self._most_bytes:
             self.count_lost(exchange.team_pk, QUEUE_FULL)
             return
