@@ -41,6 +41,7 @@ PATH_SHOWN = 300
 CONNECT_SECONDS = 10.0
 IDLE_CONNECTION_SECONDS = 30.0
 LONGEST_LINE_BYTES = 64 * 1024
+MOST_ANSWER_HEADERS = 1000  # as many as no upstream has; by itself the client library takes 128
 NO_AUTOMATIC_HEADERS = frozenset({"Accept", "Accept-Encoding", "User-Agent", "Content-Type"})
 # A browser says these of every page; programs do not.
 PAGE_HEADERS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-dest"})
@@ -219,6 +220,7 @@ class Forwarder:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                 max_line_size=LONGEST_LINE_BYTES,
                 max_field_size=LONGEST_LINE_BYTES,
+                max_headers=MOST_ANSWER_HEADERS,
                 trace_configs=[trace_reuse()],
             )
             self._sweeper = asyncio.create_task(self._end_silences())
