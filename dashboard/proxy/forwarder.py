@@ -248,7 +248,8 @@ class Forwarder:
             "proxied" if passage is not None else "refused",
             extra={
                 "method": scope["method"],
-                "path": mask_tokens(scope["path"])[:PATH_SHOWN],
+                # As it was written: decoded, what stands in the place of a key could look like more than one thing.
+                "path": mask_tokens(scope["raw_path"].decode("latin-1"))[:PATH_SHOWN],
                 "status": refusal.status if refusal else passage.status if passage else 0,
                 "ending": passage.ending.value if passage else None,
                 "ms": round((time.perf_counter() - began) * 1000, 1),
