@@ -10,9 +10,13 @@ from datetime import UTC, datetime
 
 from django.db import OperationalError
 
-TOKEN = re.compile(r"(pl[ksi]_)[A-Za-z0-9_-]{8,}")
-# Whatever stands where the proxy expects a key: people put other secrets there by mistake.
-PLACE_OF_KEY = re.compile(r"(/proxy/k/)[^/\s\"'?]+")
+TOKEN = re.compile(r"(pl[ksi]_|sk-ant-)[A-Za-z0-9_%-]{8,}")
+# Whatever stands where the proxy expects a key, or nearly there: people put other secrets there by mistake. A path as
+# it was written has no end of a word inside it, and is read as far as its next slash.
+_GAP = r"(?:[/\\]|%2f|%5c|%20)++"  # and nothing of it is given back: a long path must not take long
+PLACE_OF_KEY = re.compile(
+    rf"(/proxy{_GAP}(?:(?:u|%[57]5){_GAP}(?:[^/\\%\s\"'?]++{_GAP})?)?(?:k|%[46]b){_GAP})[^/\s\"'?]+", re.IGNORECASE
+)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 OWN_PACKAGES = ("dashboard.", "compaction.")
 LIBRARY_FOLDER = re.compile(r"^.*/(?:site-packages|python3\.\d+)/")
@@ -27,9 +31,9 @@ _PLAIN_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctim
 
 
 def mask_tokens(text: str) -> str:
-    """Keys, sign-in links and invitations open doors: of each only the kind is shown."""
+    """Keys, sign-in links and invitations open doors, and so do keys of the API: of each only the kind is shown."""
     masked = TOKEN.sub(r"\1***", text)
-    return PLACE_OF_KEY.sub(r"\1***", masked) if "/proxy/k/" in masked else masked
+    return PLACE_OF_KEY.sub(r"\1***", masked) if "/proxy" in masked.lower() else masked
 
 
 def describe_exception(error: BaseException) -> str:

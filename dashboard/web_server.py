@@ -13,6 +13,7 @@ from django.utils.module_loading import import_string
 from dashboard.accounts.passwords import has_password_protected_owner
 from dashboard.live.streams import Streams
 from dashboard.loading import loading
+from dashboard.plain_http import PlainHttpProtocol
 
 BACKLOG = 2048
 GRACEFUL_STOP_SECONDS = 8
@@ -104,7 +105,7 @@ def serve(listening: socket.socket) -> None:
     config = uvicorn.Config(
         application,
         loop="uvloop",
-        http="httptools",
+        http=PlainHttpProtocol,
         ws="none",
         interface="asgi3",
         lifespan="on",

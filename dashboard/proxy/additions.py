@@ -1,6 +1,7 @@
 """What is added to a request where its team wants that: a question why the cache was missed, clearing of old tool
 results. A request that says something about either itself is left as it is. No Django here."""
 
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ _TELLING = ("tools", "system", "max_tokens", "metadata", "thinking", "context_ma
 RawHeaders = list[tuple[bytes, bytes]]
 Fields = dict[str, msgspec.Raw]
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Enlarged:
@@ -59,23 +62,29 @@ class Enlarger:
 
     def enlarge(self, body: bytes, headers: RawHeaders, wanted: ProxyAdditions, *, team_pk: int) -> Enlarged | None:
         """None where nothing is added: a body that is encoded, not readable, or speaks for itself. The fields that
-        were there keep their bytes."""
+        were there keep their bytes. Never raises."""
+        try:
+            return self._enlarge(body, headers, wanted, team_pk)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        except Exception:  # the edge: whatever is odd about a request, it passes as it was written
+            log.exception("a request was left as it is")
+            return None
+
+    def _enlarge(self, body: bytes, headers: RawHeaders, wanted: ProxyAdditions, team_pk: int) -> Enlarged | None:
         told = dict(headers)
         if b"content-encoding" in told:
             return None
-        try:
-            fields = _FIELDS.decode(body)
-            read = {name: msgspec.json.decode(fields[name]) for name in _TELLING if name in fields}
-            if is_probe(read) or _asks_for_summary(fields):
-                return None
-            thread = self._find_thread(read, told, team_pk) if wanted.asks_diagnosis else None
-            added: dict[str, tuple[str, object]] = {}
-            if thread is not None and "diagnostics" not in fields:
-                added[DIAGNOSIS] = ("diagnostics", {"previous_message_id": self._find_previous(thread, fields)})
-            if wanted.clears_results and (managed := _add_clearing(read, wanted)):
-                added[CLEARING] = ("context_management", managed)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        fields = _FIELDS.decode(body)
+        read = {name: msgspec.json.decode(fields[name]) for name in _TELLING if name in fields}
+        if is_probe(read) or _asks_for_summary(fields):
             return None
+        thread = self._find_thread(read, told, team_pk) if wanted.asks_diagnosis else None
+        added: dict[str, tuple[str, object]] = {}
+        if thread is not None and "diagnostics" not in fields:
+            added[DIAGNOSIS] = ("diagnostics", {"previous_message_id": self._find_previous(thread, fields)})
+        if wanted.clears_results and (managed := _add_clearing(read, wanted)):
+            added[CLEARING] = ("context_management", managed)
         if not added:
             return None
         fields |= {field: msgspec.Raw(_ENCODE(value)) for field, value in added.values()}
@@ -117,9 +126,9 @@ class Enlarger:
 
 def _mark_last_answer(fields: Fields) -> bytes | None:
     for raw in reversed(_ITEMS.decode(fields["messages"]) if "messages" in fields else []):
-        message = read_request({"messages": [msgspec.json.decode(raw)]}).messages[0]
-        if message.role == "assistant":
-            return mark_message(message)
+        for message in read_request({"messages": [msgspec.json.decode(raw)]}).messages:
+            if message.role == "assistant":
+                return mark_message(message)
     return None
 
 

@@ -22,6 +22,7 @@ GATHER_SECONDS = 0.02
 WRITTEN_AT_ONCE_BYTES = 256 * 1024
 
 QUEUE_FULL = "recorder too slow or away"
+TOO_LARGE = "too large to record"
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,9 @@ class Feed:
 
     def offer(self, exchange: Exchange) -> None:
         frame_bytes = len(exchange.request_body) + len(exchange.response_body)
+        if frame_bytes > self._most_bytes:
+            self.count_lost(exchange.team_pk, TOO_LARGE)
+            return
         if self._waiting_bytes + frame_bytes > self._most_bytes:
             self.count_lost(exchange.team_pk, QUEUE_FULL)
             return

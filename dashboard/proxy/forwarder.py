@@ -42,6 +42,7 @@ PATH_SHOWN = 300
 CONNECT_SECONDS = 10.0
 IDLE_CONNECTION_SECONDS = 30.0
 LONGEST_LINE_BYTES = 64 * 1024
+MOST_ANSWER_HEADERS = 1000  # as many as no upstream has; by itself the client library takes 128
 NO_AUTOMATIC_HEADERS = frozenset({"Accept", "Accept-Encoding", "User-Agent", "Content-Type"})
 # A browser says these of every page; programs do not.
 PAGE_HEADERS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-dest"})
@@ -126,7 +127,7 @@ class Forwarder:
                 tap = self._open_tap(scope, place, decided)
                 passage = Passage(
                     scope,
-                    receive,
+                    hold_to_length(receive, declared_length(scope)),
                     send,
                     body_limit_bytes=self._limits.body_bytes,
                     tap=tap,
@@ -220,6 +221,7 @@ class Forwarder:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                 max_line_size=LONGEST_LINE_BYTES,
                 max_field_size=LONGEST_LINE_BYTES,
+                max_headers=MOST_ANSWER_HEADERS,
                 request_class=NotedRequest,
             )
             self._sweeper = asyncio.create_task(self._end_silences())
@@ -247,7 +249,8 @@ class Forwarder:
             "proxied" if passage is not None else "refused",
             extra={
                 "method": scope["method"],
-                "path": mask_tokens(scope["path"])[:PATH_SHOWN],
+                # As it was written: decoded, what stands in the place of a key could look like more than one thing.
+                "path": mask_tokens(scope["raw_path"].decode("latin-1"))[:PATH_SHOWN],
                 "status": refusal.status if refusal else passage.status if passage else 0,
                 "ending": passage.ending.value if passage else None,
                 "ms": round((time.perf_counter() - began) * 1000, 1),
@@ -255,6 +258,23 @@ class Forwarder:
                 "bytes_out": passage.bytes_out if passage else 0,
             },
         )
+
+
+def hold_to_length(receive: Receive, declared_bytes: int) -> Receive:
+    """A body that ends before the length its head told has lost its sender. Passed on as whole, it would make the
+    upstream wait, and take the next call over that connection for the rest."""
+    missing_bytes = declared_bytes
+
+    async def receive_part() -> Message:
+        nonlocal missing_bytes
+        message = await receive()
+        if message["type"] == "http.request":
+            missing_bytes -= len(message.get("body", b""))
+            if missing_bytes > 0 and not message.get("more_body", False):
+                return {"type": "http.disconnect"}
+        return message
+
+    return receive_part if declared_bytes else receive
 
 
 def is_below_proxy(raw_path: bytes) -> bool:

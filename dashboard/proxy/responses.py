@@ -1,7 +1,7 @@
 """Answers of the API as bytes: event streams or JSON, whole or cut, read for figures. No Django here."""
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import brotli
@@ -15,7 +15,10 @@ from compaction.transcripts.usage import read_usage
 from compaction.transcripts.values import get_count, get_fields, get_items, get_text
 
 LARGEST_BODY_BYTES = 32 * 1024 * 1024
+MOST_MEMBERS = 100_000  # of one gzip body: a stream may be packed event by event
 _STEP_BYTES = 1024 * 1024
+_WINDOW_BYTES = 16 * 1024  # read at a time: deflate makes at most a thousand times as much of it
+_GZIP_MARK = b"\x1f\x8b"
 Fields = Mapping[str, object]
 
 
@@ -66,26 +69,61 @@ def unpack(data: bytes, encoding: str) -> bytes:
         if name in ("", "identity"):
             return data
         if name in ("gzip", "x-gzip", "deflate"):
-            unpacked = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(data, LARGEST_BODY_BYTES)
-        elif name == "br":
-            unpacked = b"".join(_unpack_brotli(data))
-        elif name == "zstd":
-            unpacked = zstandard.ZstdDecompressor().stream_reader(data).read(LARGEST_BODY_BYTES)
-        else:
-            raise NotReadable("encoding not known")
+            return _join(_unpack_members(data, _find_wrapping(data, name)))
+        if name == "br":
+            return _join(_unpack_brotli(data))
+        if name == "zstd":
+            return _join(_unpack_zstd(data))
     except (zlib.error, brotli.error, zstandard.ZstdError) as error:
         raise NotReadable("encoding broken") from error
-    if len(unpacked) >= LARGEST_BODY_BYTES:
-        raise NotReadable("unpacked body too large")
-    return unpacked
+    raise NotReadable("encoding not known")
+
+
+def _join(pieces: Iterable[bytes]) -> bytes:
+    joined, size_bytes = [], 0
+    for piece in pieces:
+        joined.append(piece)
+        size_bytes += len(piece)
+        if size_bytes >= LARGEST_BODY_BYTES:
+            raise NotReadable("unpacked body too large")
+    return b"".join(joined)
+
+
+def _find_wrapping(data: bytes, name: str) -> int:
+    """zlib's word for what is around the packed bytes. "deflate" should be zlib's own (RFC 9110, 8.4.1.2), and is
+    nothing at all with some servers; gzip and zlib are told by their marks, whatever they are called."""
+    first = int.from_bytes(data[:2])
+    is_zlib = first & 0x8F00 == 0x0800 and first % 31 == 0  # RFC 1950, 2.2
+    is_bare = name == "deflate" and not is_zlib and not data.startswith(_GZIP_MARK)
+    return -zlib.MAX_WBITS if is_bare else zlib.MAX_WBITS | 32
+
+
+def _unpack_members(data: bytes, wrapping: int) -> Iterator[bytes]:
+    """One gzip member after the other (RFC 1952, 2.2); what is no member behind the first is padding."""
+    place = 0
+    for _ in range(MOST_MEMBERS):
+        unpacker = zlib.decompressobj(wrapping)
+        while place < len(data) and not unpacker.eof:
+            window = data[place : place + _WINDOW_BYTES]
+            yield unpacker.decompress(window)
+            place += len(window) - len(unpacker.unused_data)
+        if not data.startswith(_GZIP_MARK, place):
+            return
+    raise NotReadable("too many pieces")
+
+
+def _unpack_zstd(data: bytes) -> Iterator[bytes]:
+    """One frame after the other (RFC 8878, 3.1)."""
+    unpacker = zstandard.ZstdDecompressor(max_window_size=LARGEST_BODY_BYTES)
+    with unpacker.stream_reader(data, read_across_frames=True) as reader:
+        while piece := reader.read(_STEP_BYTES):
+            yield piece
 
 
 def _unpack_brotli(data: bytes) -> Iterator[bytes]:
     unpacker = brotli.Decompressor()
-    size_bytes = 0
     piece: bytes = unpacker.process(data, output_buffer_limit=_STEP_BYTES)
-    while piece and size_bytes < LARGEST_BODY_BYTES:
-        size_bytes += len(piece)
+    while piece:
         yield piece
         piece = b"" if unpacker.is_finished() else unpacker.process(b"", output_buffer_limit=_STEP_BYTES)
 

@@ -13,6 +13,10 @@ from dashboard.environment import BadSetting, read_text
 DEFAULT_UPSTREAM = "https://api.anthropic.com"
 ROOT = b"/proxy"
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+# What is left of an address and still begins like Plimsoll's own part of one (//k/, /K/): it was meant as that.
+_LIKE_OWN_PART = re.compile(rb"[/\\\s]*[ku]\s*(?:[/\\]|$)", re.IGNORECASE)
+_LIKE_OWN_KEY = re.compile(rb"pl[ksi]_[A-Za-z0-9_-]{8}")
+_STEPS = frozenset({b".", b".."})
 _HINT = "expected https://host, or http:// on this machine; several as name=address, separated by spaces"
 
 
@@ -79,19 +83,30 @@ def find_way_out(upstream: str) -> str | None:
 
 
 def find_place(raw_path: bytes, upstreams: Mapping[str, str]) -> Place:
-    """`/proxy[/k/KEY][/u/NAME]/path`; the path is left as it was written. Raises NoSuchPlace."""
+    """`/proxy[/k/KEY][/u/NAME]/path`, these two in either order; the path is left as it was written. Raises
+    NoSuchPlace."""
     rest = raw_path.removeprefix(ROOT)
-    key = None
-    if rest.startswith(b"/k/"):
-        text, slash, rest = rest[3:].partition(b"/")
-        key, rest = unquote_to_bytes(text).decode("utf-8", "replace"), slash + rest
-    name = next(iter(upstreams))
-    if rest.startswith(b"/u/"):
-        text, slash, rest = rest[3:].partition(b"/")
-        name, rest = text.decode("ascii", "replace"), slash + rest
+    said: dict[bytes, bytes] = {}
+    while (mark := rest[:3]) in (b"/k/", b"/u/") and mark not in said:
+        said[mark], slash, rest = rest[3:].partition(b"/")
+        rest = slash + rest
+    _check_path(rest)
+    name = said[b"/u/"].decode("ascii", "replace") if b"/u/" in said else next(iter(upstreams))
     if name not in upstreams:
         raise NoSuchPlace(f"Plimsoll has no upstream called {name[:40]!r}. Its operator names them.")
-    # An upstream may be a folder of a gateway: what lies beside it was not opened.
-    if any(unquote_to_bytes(part) in (b".", b"..") for part in rest.split(b"/")):
-        raise NoSuchPlace("Plimsoll passes no path on that holds a step back.")
+    key = unquote_to_bytes(said[b"/k/"]).decode("utf-8", "replace") if b"/k/" in said else None
     return Place(key, upstreams[name], rest or b"/")
+
+
+def _check_path(path: bytes) -> None:
+    """Raises NoSuchPlace for a path that would lead out of the upstream, or a key there. It is judged as an upstream
+    could read it, decoded."""
+    read = unquote_to_bytes(path)
+    if _LIKE_OWN_PART.match(read) or (b"pl" in read and _LIKE_OWN_KEY.search(read)):
+        raise NoSuchPlace(
+            "Plimsoll reads a key or an upstream's name only in its place, /proxy/k/KEY/u/NAME/path in small letters "
+            "and with single slashes. The upstream was not asked."
+        )
+    # An upstream may be a folder of a gateway: what lies beside it was not opened.
+    if b"." in read and not _STEPS.isdisjoint(read.replace(b"\\", b"/").split(b"/")):
+        raise NoSuchPlace("Plimsoll passes no path on that holds a step back.")

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -146,6 +147,30 @@ def test_lines_within_a_request_carry_its_id() -> None:
     finally:
         current_request_id.reset(outside)
     assert "id" not in as_object(make_record("x"))
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/proxy/k/secret/v1", "/proxy/k/***/v1"),
+        ("/proxy/u/name/k/secret", "/proxy/u/name/k/***"),
+        ("/PROXY//K/secret/v1", "/PROXY//K/***/v1"),
+        ("/proxy/%6B%2Fa%2Fsecret%20b/v1", "/proxy/%6B%2F***/v1"),
+        ("/proxy/v1/x?key=sk-ant-api03-a%2Fsecret", "/proxy/v1/x?key=sk-ant-***"),
+        ("/proxy/v1/kept", "/proxy/v1/kept"),
+        ("/proxy/keys/kept", "/proxy/keys/kept"),
+    ],
+)
+def test_whatever_stands_in_the_place_of_a_key_is_masked(path: str, shown: str) -> None:
+    assert mask_tokens(path) == shown
+    assert as_object(make_record("refused", path=path, status=404))["path"] == shown
+
+
+def test_masking_takes_no_longer_for_a_path_made_to_hurt() -> None:
+    began = time.process_time()
+    for part in ("%20", "/u/", "u%20", "/proxy/u/", "\\", "/proxy//"):
+        mask_tokens("/proxy/u/" + part * 100_000)
+    assert time.process_time() - began < 5
 
 
 def test_short_words_that_look_like_a_token_stay() -> None:

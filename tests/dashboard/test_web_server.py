@@ -6,6 +6,7 @@ import socket
 import pytest
 import uvicorn
 
+from dashboard.plain_http import PlainHttpProtocol
 from dashboard.web_server import serve
 
 
@@ -19,3 +20,14 @@ def test_what_is_loaded_is_set_aside_before_the_first_request(monkeypatch: pytes
     finally:
         gc.unfreeze()
     assert set_aside[0] > 10_000
+
+
+def test_requests_are_read_as_plain_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    protocols = []
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, **_: protocols.append(server.config.http))
+    try:
+        with socket.socket() as listening:
+            serve(listening)
+    finally:
+        gc.unfreeze()
+    assert protocols == [PlainHttpProtocol]

@@ -13,6 +13,7 @@ from pathlib import Path
 import uvicorn
 
 from dashboard.front_door import FrontDoor, Receive, Scope, Send
+from dashboard.plain_http import PlainHttpProtocol
 from dashboard.proxy.callers import Caller, Callers
 from dashboard.proxy.forwarder import Doors, Forwarder, Limits
 from dashboard.proxy.refusals import NO_RIGHT, UNKNOWN_KEY, Refusal
@@ -103,7 +104,7 @@ def serving(
     config = uvicorn.Config(
         forwarder,
         loop="uvloop",
-        http="httptools",
+        http=PlainHttpProtocol,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -87,6 +87,45 @@ def test_both_are_added_and_named(adding: Serving, api: RawUpstream) -> None:
     assert (exchange.request_body, exchange.added) == (BODY, ("cache-diagnosis", "clear-tool-uses"))
 
 
+DEEP = b'{"a":' * 1500 + b"1" + b"}" * 1500
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        BODY.replace(b'{"name":"Read"}', b'{"name":"Read","input_schema":' + DEEP + b"}"),
+        BODY.replace(b'"\\u00e9 1.0"', DEEP),
+        b"[" * 100_000,
+        b'{"messages":',
+        b"\xff",
+        b"null",
+    ],
+)
+def test_what_cannot_be_read_passes_as_it_is(
+    adding: Serving, api: RawUpstream, caplog: pytest.LogCaptureFixture, body: bytes
+) -> None:
+    answered = adding.ask(MESSAGES, body, headers=SESSION)
+    assert (answered.status, answered.header("x-plimsoll-added")) in ((200, None), (200, "clear-tool-uses"))
+    assert api.requests[0].body == body
+    assert list_own_lines(caplog) == []
+
+
+def test_a_fault_in_adding_harms_no_call(
+    adding: Serving, api: RawUpstream, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("odd")
+
+    monkeypatch.setattr("dashboard.proxy.additions.is_probe", fail)
+    assert adding.ask(MESSAGES, BODY, headers=SESSION).status == 200
+    assert api.requests[0].body == BODY
+    assert list_own_lines(caplog) == ["a request was left as it is"]
+
+
+def list_own_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if record.name == "dashboard.proxy.additions"]
+
+
 def test_diagnosis_is_asked_against_the_message_before_in_the_same_thread(adding: Serving, api: RawUpstream) -> None:
     agent = {**SESSION, "X-Claude-Code-Agent-Id": "a1"}
     for number, (headers, answers) in enumerate(((SESSION, 0), (SESSION, 1), (agent, 0), (SESSION, 2)), 1):

@@ -106,6 +106,60 @@ def test_keys_are_masked_in_logs_and_credentials_are_in_none(
     assert KEY not in repr(exchange)
 
 
+SECRET = "sk-ant-api03-by-mistake"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"//k/{KEY}/v1/messages",
+        f"/K/{KEY}/v1/messages",
+        f"/k%2F{KEY}/v1/messages",
+        f"/%6b/{SECRET}/v1/messages",
+        f"/%20k/{SECRET}/v1/messages",
+        f"/\\k\\{SECRET}/v1/messages",
+        f"/k/{KEY}/k/{SECRET}/v1/messages",
+        f"/k/{KEY}//k/{SECRET}/v1/messages",
+        f"/u/default//K/{SECRET}/v1/messages",
+        f"/U/default/k/{SECRET}/v1/messages",
+        f"//u/default/k/{SECRET}%2Fmore%20of%20it/v1/messages",
+        f"/{KEY}/v1/messages",
+        f"/key/{KEY}/v1/messages",
+    ],
+)
+def test_a_key_that_stands_nearly_in_its_place_goes_nowhere(
+    proxy: Serving, upstream: RawUpstream, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        answered = proxy.ask(f"/proxy{path}", b"{}")
+        (shown,) = wait_for_paths(caplog, 1)
+    error = json.loads(answered.body)["error"]
+    assert (answered.status, error["type"], error["message"].split()[0]) == (404, "not_found_error", "Plimsoll")
+    assert upstream.requests == []
+    assert "***" in shown
+    assert not any(part in shown for part in ("kkk", "mistake", "more", "it/"))
+
+
+def wait_for_paths(caplog: pytest.LogCaptureFixture, count: int) -> list[str]:
+    """What the log shows of the addresses of so many calls: a line is written after its call is answered."""
+    give_up_at = time.monotonic() + 5
+    while True:
+        told = [vars(record)["path"] for record in caplog.records if record.name == "dashboard.proxy.forwarder"]
+        if len(told) >= count or time.monotonic() > give_up_at:
+            return told
+        time.sleep(0.01)
+
+
+def test_other_secrets_in_the_place_of_a_key_are_masked(proxy: Serving, caplog: pytest.LogCaptureFixture) -> None:
+    secrets = ("sk-ant-api03-secret", "a%2Fsecret", "a%20secret", "a+secret")
+    with caplog.at_level(logging.DEBUG):
+        for secret in secrets:
+            for path in (f"/proxy/k/{secret}/v1/messages", f"/proxy/u/default/k/{secret}/v1/messages"):
+                assert proxy.ask(path, b"{}", headers={"X-Plimsoll-Key": "plk_no"}).status == 401
+        shown = wait_for_paths(caplog, 8)
+    assert shown == ["/proxy/k/***/v1/messages", "/proxy/u/default/k/***/v1/messages"] * 4
+
+
 # --- the key itself ---
 
 

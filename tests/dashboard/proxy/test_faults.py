@@ -1,5 +1,6 @@
 """Upstreams that misbehave, callers who leave, limits: the same bytes, or a clean refusal (R13, R14)."""
 
+import asyncio
 import gzip
 import json
 import socket
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.front_door import Message
 from dashboard.proxy.callers import Caller
+from dashboard.proxy.forwarder import Doors, Forwarder
 from dashboard.proxy.refusals import Refusal
 from dashboard.proxy.upstreams import find_way_out
 from dashboard.proxy.wire import Ending
-from tests.dashboard.proxy.serving import CALLER, KEY, LIMITS, Answered, KnownCallers, Serving, serving
+from tests.dashboard.proxy.serving import CALLER, KEY, LIMITS, Answered, KnownCallers, Serving, say_page, serving
 from tests.dashboard.running import wait_until
 from tests.fakes.raw_upstream import Connection, RawUpstream, Script, Seen
 
@@ -188,6 +191,39 @@ def test_leaving_in_the_middle_of_an_upload_closes_the_upstream(proxy: Serving, 
         seen = upstream.wait_for_request()
     wait_until(lambda: proxy.wait_for_exchange().ending is Ending.CLIENT_LEFT, seconds=2, what="the end")
     assert seen.body in (b"", b"{}")
+
+
+@pytest.mark.parametrize("parts", [[b""], [b"half"], [b"", b"half", b""], [b"half", b"more"]])
+def test_a_body_shorter_than_its_head_told_is_not_passed_as_whole(
+    upstream: RawUpstream, tmp_path: Path, parts: list[bytes]
+) -> None:
+    """The web server sends none; whoever did would make the next call over that connection the rest of this one."""
+    upstream.script = stall_before_answer
+    doors = Doors({"default": upstream.url}, is_local=False, hosts=frozenset())
+    forwarder = Forwarder(say_page, doors=doors, limits=LIMITS, recorder_path=tmp_path / "no-recorder")
+    forwarder._callers = KnownCallers()
+    headers = [(b"x-plimsoll-key", KEY.encode()), (b"content-length", b"12")]
+    told = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+    told[-1]["more_body"] = False
+
+    async def receive() -> Message:
+        return told.pop(0)
+
+    async def send(message: Message) -> None:
+        raise AssertionError(message)
+
+    async def walk() -> None:
+        scope = {"type": "http", "method": "POST", "query_string": b"", "headers": headers}
+        path = {"raw_path": b"/proxy/v1/models", "path": "/proxy/v1/models"}
+        await asyncio.wait_for(forwarder({**scope, **path}, receive, send), 10)
+        assert forwarder._session is not None
+        connector = forwarder._session.connector
+        assert connector is not None
+        assert not connector._conns  # nothing is kept for the next call
+        await forwarder.close()
+
+    asyncio.run(walk())
+    assert all(len(seen.body) < 12 for seen in upstream.requests)
 
 
 # --- limits ---

@@ -132,6 +132,22 @@ def test_without_a_recorder_nothing_waits_and_the_loss_is_told_later(path: Path)
     run(walk())
 
 
+def test_a_call_too_large_for_any_store_is_told_as_that(path: Path) -> None:
+    async def walk() -> None:
+        inbox, feed = Inbox(path), Feed(path, most_waiting_bytes=20_000)
+        feed.offer(make_exchange(0, 20_000))
+        feed.offer(make_exchange(1, 1_000))
+        taken = await take(inbox, 2)
+        assert ids(taken) == ["exchange-msg_1"]
+        lost = [delivery.message for delivery in taken if isinstance(delivery.message, Lost)]
+        assert [(each.reason, each.count) for each in lost] == [("too large to record", 1)]
+        await feed.close()
+        await asyncio.sleep(0.01)
+        inbox.close()
+
+    run(walk())
+
+
 def test_a_full_inbox_makes_senders_wait_not_grow(path: Path) -> None:
     async def walk() -> None:
         inbox, feed = Inbox(path, most_waiting_bytes=50_000), Feed(path)

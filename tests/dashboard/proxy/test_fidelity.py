@@ -15,6 +15,7 @@ from tests.dashboard.proxy.serving import KEY, Serving, serving
 from tests.fakes.raw_upstream import Connection, RawUpstream
 
 STREAMS = 200
+STEPS_BACK = ["../a", "v1/%2e%2e/%2E%2E/a", "./v1", "..%2fa", "x/..%5C..%5ca", "..\\a", "x%2F..", "%2e%2E%2f%2e%2e/a"]
 
 
 def cut_randomly(data: bytes, dice: random.Random) -> list[bytes]:
@@ -59,7 +60,10 @@ def test_bytes_of_200_streams_come_out_as_they_went_in(proxy: Serving, upstream:
         ("PUT", "/proxy/caf%C3%A9//double//slash", "/caf%C3%A9//double//slash"),
         ("PATCH", f"/proxy/k/{KEY}/v1/x", "/v1/x"),
         ("GET", f"/proxy/k/{KEY}/u/other/v1/x", "/v1/x"),
+        ("GET", f"/proxy/u/other/k/{KEY}/v1/x", "/v1/x"),
         ("GET", "/proxy/u/other/v1/x", "/v1/x"),
+        ("GET", "/proxy/v1/...%2F.hidden%5C/a..b", "/v1/...%2F.hidden%5C/a..b"),
+        ("GET", "/proxy/keys/k/u/..x", "/keys/k/u/..x"),
     ],
 )
 def test_method_path_and_query_arrive_as_written(
@@ -73,8 +77,8 @@ def test_method_path_and_query_arrive_as_written(
 def test_upstream_in_a_folder_of_a_gateway_is_kept_below_it(upstream: RawUpstream, tmp_path: Path) -> None:
     with serving(f"{upstream.url}/anthropic", tmp_path) as proxy:
         assert proxy.ask("/proxy/v1/messages", b"{}").status == 200
-        for path in ("/proxy/../admin", "/proxy/v1/%2e%2e/%2E%2E/admin", "/proxy/./v1"):
-            assert proxy.ask(path, b"{}").status == 404
+        for path in STEPS_BACK:
+            assert proxy.ask(f"/proxy/{path}", b"{}").status == 404, path
     assert [seen.target for seen in upstream.requests] == ["/anthropic/v1/messages"]
 
 
@@ -179,6 +183,42 @@ def test_an_answer_without_a_body_leaves_the_connection_open(
 def test_a_page_of_the_upstream_cannot_run_as_a_page_of_plimsoll(proxy: Serving, upstream: RawUpstream) -> None:
     upstream.script = lambda connection: connection.answer(b"<script>", ("Content-Type", "text/html"))
     assert proxy.ask("/proxy/ui", method="GET").header("content-security-policy") == "sandbox"
+
+
+def test_an_answer_may_have_many_headers(
+    proxy: Serving, upstream: RawUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http.client, "_MAXHEADERS", 1000)
+    headers = [(f"x-{number}", "v") for number in range(300)]
+    upstream.script = lambda connection: connection.answer(b"{}", *headers)
+    answered = proxy.ask("/proxy/v1/messages", b"{}", headers=dict(headers))
+    assert answered.status == 200
+    assert answered.headers[:300] == headers
+    assert set(upstream.requests[-1].headers) >= set(headers)
+
+
+def test_body_behind_a_wish_for_http_2_is_passed(proxy: Serving, upstream: RawUpstream) -> None:
+    """As `curl --http2` and Java's client ask, on a connection that goes on."""
+    wish = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAARAAAAAAAIAAAAA"}
+    connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=5)
+    for number, headers in enumerate((wish, {}, wish)):
+        connection.request("POST", f"/proxy/k/{KEY}/v1/messages", b"body %d" % number, headers)
+        assert connection.getresponse().read() == b'{"ok":true}'
+    connection.close()
+    assert [seen.body for seen in upstream.requests] == [b"body 0", b"body 1", b"body 2"]
+    names = [[name.lower() for name, _ in seen.headers] for seen in upstream.requests]
+    assert names == [["host", "accept-encoding", "content-length"]] * 3
+
+
+def test_fields_behind_a_body_are_not_passed(proxy: Serving, upstream: RawUpstream) -> None:
+    head = "POST /proxy/v1/messages HTTP/1.1\r\nHost: x\r\nanthropic-version: 1\r\nTransfer-Encoding: chunked\r\n"
+    for key, status in ((f"X-Plimsoll-Key: {KEY}\r\n", b"200"), ("", b"401")):
+        with socket.create_connection(("127.0.0.1", proxy.port), timeout=5) as connection:
+            trailers = f"X-Plimsoll-Key: {KEY}\r\nAuthorization: Bearer t\r\nConnection: anthropic-version\r\n"
+            connection.sendall(f"{head}{key}\r\n2\r\n{{}}\r\n0\r\n{trailers}\r\n".encode())
+            assert connection.recv(1000).split()[1] == status
+    (seen,) = upstream.requests
+    assert [name.lower() for name, _ in seen.headers] == ["host", "anthropic-version", "content-length"]
 
 
 def test_pings_are_relayed_at_once(proxy: Serving, upstream: RawUpstream) -> None:

@@ -1,8 +1,11 @@
 """S2: answers of the API as bytes. Whatever comes is read or refused with one typed error, in bounded memory."""
 
+import contextlib
 import gzip
 import json
+import time
 import tracemalloc
+import zlib
 from collections.abc import Callable
 
 import brotli
@@ -94,6 +97,54 @@ def test_any_bytes_are_unpacked_or_refused(data: bytes, encoding: str) -> None:
         unpack(data, encoding)
     except NotReadable:
         return
+
+
+def pack_bare(data: bytes) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+def pack_small(data: bytes) -> bytes:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 9)
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.parametrize("pack", [zlib.compress, pack_small, pack_bare, gzip.compress])
+def test_deflate_is_read_as_servers_write_it(pack: Callable[[bytes], bytes]) -> None:
+    body = spell(*EVENTS)
+    assert unpack(pack(body), "deflate") == body
+    assert body.startswith(unpack(pack(body)[:-9], "deflate"))
+
+
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("zstd", zstandard.compress)])
+def test_every_piece_of_a_packed_answer_is_read(encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    events = [spell(event) for event in EVENTS]
+    packed = b"".join(pack(event) for event in [*events, b"", b"x" * 100_000])
+    assert unpack(packed, encoding) == b"".join(events) + b"x" * 100_000
+    assert unpack(pack(b"a") + pack(bytes(range(256)))[:-20], encoding).startswith(b"a")
+    with pytest.raises(NotReadable, match="broken"):
+        unpack(pack(b"a") + pack(b"b")[:4] + b"\xff" * 30, encoding)
+
+
+def test_what_is_behind_a_gzip_body_is_padding() -> None:
+    assert unpack(gzip.compress(b"a") + bytes(512), "gzip") == b"a"
+    assert unpack(gzip.compress(b"a") + b"\x1f", "gzip") == b"a"
+
+
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("zstd", zstandard.compress)])
+def test_many_pieces_take_little_time_and_memory(encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    body = pack(b"") * 500_000
+    tracemalloc.start()
+    began = time.process_time()
+    with contextlib.suppress(NotReadable):
+        assert unpack(body, encoding) == b""
+    used_seconds = time.process_time() - began
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert used_seconds < 5
+    assert peak_bytes < 3_000_000
+    with pytest.raises(NotReadable, match="too large"):
+        unpack(pack(bytes(LARGEST_BODY_BYTES // 8)) * 9, encoding)
 
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {

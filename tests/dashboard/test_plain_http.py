@@ -1,0 +1,150 @@
+"""What the web server makes of requests that want another protocol, and of fields behind a body: on a real port."""
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import pytest
+import uvicorn
+
+from dashboard.front_door import Receive, Scope, Send
+from dashboard.plain_http import PlainHttpProtocol
+
+H2C = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"
+
+
+async def tell_back(scope: Scope, receive: Receive, send: Send) -> None:
+    """Says what arrived: method, path, header names and body."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body, more = body + message.get("body", b""), message.get("more_body", False)
+    names = [name.decode() for name, _ in scope["headers"]]
+    told = json.dumps([scope["method"], scope["path"], names, body.decode()]).encode()
+    headers = [(b"content-length", str(len(told)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": told})
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    config = uvicorn.Config(
+        tell_back, loop="uvloop", http=PlainHttpProtocol, ws="none", lifespan="off", log_config=None, access_log=False
+    )
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.005)
+    yield listening.getsockname()[1]
+    server.should_exit = True
+    thread.join(10)
+    listening.close()
+
+
+def exchange(port: int, *parts: str, answers: int = 1) -> list[bytes]:
+    """The bodies of the answers to what is sent on one connection, part after part."""
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for part in parts:
+            connection.sendall(part.encode())
+            time.sleep(0.02 if len(parts) < 20 else 0)
+        with connection.makefile("rb") as file:
+            return [read_answer(file) for _ in range(answers)]
+
+
+def read_answer(file: BinaryIO) -> bytes:
+    """The body, or the first line where that says something else than 200."""
+    status, size = file.readline().strip(), 0
+    while (line := file.readline()) not in (b"\r\n", b""):
+        if line.lower().startswith(b"content-length:"):
+            size = int(line.split(b":")[1])
+    body = file.read(size)
+    return body if b" 200 " in status else status
+
+
+def post(body: str, *, fields: str = H2C, version: str = "1.1") -> str:
+    return f"POST /x?y HTTP/{version}\r\nHost: a\r\n{fields}Content-Length: {len(body)}\r\n\r\n{body}"
+
+
+NAMES = ["host", "connection", "http2-settings", "content-length"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 12, 300_000])
+def test_body_behind_a_wish_for_another_protocol_arrives(port: int, size: int) -> None:
+    (told,) = exchange(port, post("b" * size))
+    assert json.loads(told) == ["POST", "/x", NAMES, "b" * size]
+
+
+@pytest.mark.parametrize("place", [1, 60, 120, 165, 172, 176, 180])
+def test_such_a_request_may_come_in_two_parts(port: int, place: int) -> None:
+    request = post("0123456789")
+    (told,) = exchange(port, request[:place], request[place:])
+    assert json.loads(told)[3] == "0123456789"
+
+
+def test_such_a_request_may_come_byte_by_byte(port: int) -> None:
+    (told,) = exchange(port, *post("0123456789"))
+    assert json.loads(told)[3] == "0123456789"
+
+
+def test_such_a_body_may_be_chunked(port: int) -> None:
+    head = f"POST /x HTTP/1.1\r\nHost: a\r\n{H2C}Transfer-Encoding: chunked\r\n\r\n"
+    (told,) = exchange(port, head + "3\r\nabc\r\n", "2\r\nde\r\n0\r\n\r\n")
+    assert json.loads(told)[3] == "abcde"
+
+
+def test_a_connection_goes_on_behind_such_requests(port: int) -> None:
+    requests = [post("one"), post("two", fields=""), post("three"), post("four"), post("five", fields="")]
+    told = exchange(port, "".join(requests), answers=5)
+    assert [json.loads(each)[3] for each in told] == ["one", "two", "three", "four", "five"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: a\r\nSec-WebSocket-Version: 13\r\n",
+        "Connection: close, upgrade\r\nUPGRADE: h2c, TLS/1.0\r\n",
+        "Upgrade: h2c\r\n",
+        "Connection: upgrade\r\n",
+    ],
+)
+def test_any_wish_for_another_protocol_is_ignored(port: int, fields: str) -> None:
+    for version in ("1.0", "1.1"):
+        (told,) = exchange(port, post("body", fields=fields, version=version))
+        assert json.loads(told)[3] == "body"
+
+
+def test_an_expectation_beside_it_is_met(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        request = post("body", fields=f"{H2C}Expect: 100-continue\r\n")
+        connection.sendall(request.removesuffix("body").encode())
+        assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(b"body")
+        with connection.makefile("rb") as file:
+            assert json.loads(read_answer(file))[3] == "body"
+
+
+@pytest.mark.parametrize("target", ["/x", "a:443", "*"])
+def test_a_tunnel_is_refused(port: int, target: str) -> None:
+    assert exchange(port, f"CONNECT {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{{}}") == [
+        b"HTTP/1.1 400 Bad Request"
+    ]
+
+
+def test_a_wish_with_an_address_that_cannot_be_read_is_refused(port: int) -> None:
+    assert exchange(port, f"POST http://a:99999999/ HTTP/1.1\r\nHost: a\r\n{H2C}\r\n") == [b"HTTP/1.1 400 Bad Request"]
+
+
+def test_fields_behind_a_body_become_no_headers(port: int) -> None:
+    head = "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+    trailers = "X-Plimsoll-Key: k\r\nAuthorization: Bearer t\r\nConnection: host\r\n\r\n"
+    after = "GET /after HTTP/1.1\r\nHost: b\r\n\r\n"
+    told = exchange(port, head + trailers + after, answers=2)
+    assert json.loads(told[0]) == ["POST", "/x", ["host", "transfer-encoding"], "{}"]
+    assert json.loads(told[1]) == ["GET", "/after", ["host"], ""]
