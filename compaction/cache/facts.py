@@ -104,6 +104,10 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cleared_count: int = 0
 
 
+WITHOUT_USAGE = "answer without usage"  # why a whole answer counts as no call
+WITHOUT_ANSWER = "empty answer"
+
+
 class Unanswered(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A call without an answer of a model: why, or what it counted."""
 
@@ -115,6 +119,7 @@ class Unanswered(msgspec.Struct, frozen=True, array_like=True, gc=False):
     attempt: int | None = None  # which retry the client made it
     counted_tokens: int | None = None
     source: str = "transcript"
+    added: tuple[str, ...] = ()  # what the proxy added to the request, by the team's wish
 
 
 class ClientTold(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from compaction.cache.facts import REPORT, Answer, Compacted, LineFact, LineKind, Request, Unanswered
+from compaction.cache.facts import (
+    REPORT,
+    WITHOUT_ANSWER,
+    WITHOUT_USAGE,
+    Answer,
+    Compacted,
+    LineFact,
+    LineKind,
+    Request,
+    Unanswered,
+)
 from compaction.cache.fingerprint import Digest, Fingerprint, write_message_prints
 from compaction.cache.request import Marker, write_json
 from compaction.transcripts.values import get_count, get_text
@@ -157,6 +167,7 @@ def _tell_unanswered(call: _Call, session_id: str | None) -> Report | None:
         attempt=_find_attempt(exchange.request_headers),
         counted_tokens=call.reply.counted_tokens,
         source=SOURCE,
+        added=exchange.added,
     )
     prefix, kind = ("proxied-count", LineKind.COUNT) if is_count else ("proxied-failure", LineKind.FAILURE)
     fact = call.make_fact(prefix, kind, call.ended_at, name=reason, unanswered=unanswered)
@@ -167,7 +178,11 @@ def _find_reason(call: _Call) -> str:
     exchange, reply = call.exchange, call.reply
     if reply.error_type:
         return _find_redaction(call.rules).clean_start(reply.error_type, _LONGEST_NAME)
-    return f"status {exchange.status}" if exchange.status >= 400 else exchange.ending.value
+    if exchange.status >= 400:
+        return f"status {exchange.status}"
+    if exchange.ending is not Ending.WHOLE:
+        return exchange.ending.value
+    return WITHOUT_USAGE if reply.content or reply.message_id else WITHOUT_ANSWER
 
 
 def _find_attempt(headers: Mapping[str, str]) -> int | None:
