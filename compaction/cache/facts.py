@@ -192,6 +192,11 @@ def change_answer(answer: Answer, **values: object) -> Answer:
     return msgspec.structs.replace(answer, **values)
 
 
+def change_compacted(told: Compacted, **values: object) -> Compacted:
+    """A copy with other values."""
+    return msgspec.structs.replace(told, **values)
+
+
 def change_unanswered(told: Unanswered, **values: object) -> Unanswered:
     """A copy with other values."""
     return msgspec.structs.replace(told, **values)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from compaction.cache.fact_clearing import BY_API
 from compaction.cache.facts import (
     REPORT,
     WITHOUT_ANSWER,
@@ -287,7 +288,8 @@ def _find_ttl(markers: tuple[Marker, ...]) -> str | None:
 
 
 def _find_cleared(call: _Call, known: KnownThread) -> Compacted | None:
-    """What the server cleared beyond last time: it clears anew with every call, as the client sends all again."""
+    """What the server cleared beyond last time: it clears anew with every call, as the client sends all again. Of a
+    thread that is not remembered all of it, which is held against the calls before when the session is drawn."""
     if call.prompt.purpose.query_source is not None:
         return None
     tokens = _count_cleared(call.reply)
@@ -297,7 +299,7 @@ def _find_cleared(call: _Call, known: KnownThread) -> Compacted | None:
         return None
     pieces = ("cleared_tool_uses", "cleared_thinking_turns")
     count = sum(get_count(edit, name) or 0 for edit in call.reply.edits for name in pieces)
-    return Compacted(trigger="api", saved_tokens=news, cleared_count=count)
+    return Compacted(trigger=BY_API, saved_tokens=news, cleared_count=count)
 
 
 def _count_cleared(reply: Reply) -> int:
