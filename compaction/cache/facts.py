@@ -104,6 +104,10 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cleared_count: int = 0
 
 
+WITHOUT_USAGE = "answer without usage"  # why a whole answer counts as no call
+WITHOUT_ANSWER = "empty answer"
+
+
 class Unanswered(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A call without an answer of a model: why, or what it counted."""
 
@@ -115,6 +119,7 @@ class Unanswered(msgspec.Struct, frozen=True, array_like=True, gc=False):
     attempt: int | None = None  # which retry the client made it
     counted_tokens: int | None = None
     source: str = "transcript"
+    added: tuple[str, ...] = ()  # what the proxy added to the request, by the team's wish
 
 
 class ClientTold(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -185,6 +190,11 @@ def change_fact(fact: LineFact, **values: object) -> LineFact:
 def change_answer(answer: Answer, **values: object) -> Answer:
     """A copy with other values."""
     return msgspec.structs.replace(answer, **values)
+
+
+def change_compacted(told: Compacted, **values: object) -> Compacted:
+    """A copy with other values."""
+    return msgspec.structs.replace(told, **values)
 
 
 def change_unanswered(told: Unanswered, **values: object) -> Unanswered:

@@ -65,7 +65,7 @@ def _read_limits(told: object) -> dict[str, dict[str, float]]:
         used = read_number(_read_object(limit).get("used_percentage"))
         if used is not None:
             resets_at = read_time(_read_object(limit).get("resets_at"))
-            limits[str(name)[:40]] = {"used_percentage": used} | ({"resets_at": resets_at} if resets_at else {})
+            limits[str(name)] = {"used_percentage": used} | ({"resets_at": resets_at} if resets_at else {})
     return limits
 
 
@@ -74,7 +74,8 @@ def _read_object(told: object) -> dict[str, Any]:
 
 
 def _read_text(told: object) -> str:
-    return told[:200] if isinstance(told, str) else ""
+    """Whole: whoever keeps it takes secrets out before it is cut."""
+    return told if isinstance(told, str) else ""
 
 
 def read_number(told: object) -> float | None:

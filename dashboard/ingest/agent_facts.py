@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from msgspec import structs
+
 from compaction.cache.facts import REPORT, Answer, ClientTold, Compacted, LineFact, LineKind, Request
 from compaction.cache.fingerprint import Digest, take_fingerprint, write_message_prints
 from compaction.cache.request import PromptRequest, read_request, spell_deletions
@@ -126,6 +128,7 @@ def _read_call(item: CallItem, rules: Rules) -> Prepared:
         raise ItemRefused("`keep` counts the messages of `base`, which is left out.")
     if item.client_state is not None and item.request is None and item.message_hashes is None:
         raise ItemRefused("`client_state` tells more of a request: send `request` or `message_hashes` too.")
+    item = _clean_words(item, rules)
     facts: list[LineFact] = []
     shapes: tuple[ObservedShape, ...] = ()
     redacted = 0
@@ -147,6 +150,12 @@ def _read_call(item: CallItem, rules: Rules) -> Prepared:
     answer = _make_answer(item, ttl, has_request=has_request)
     facts.append(_make_fact(item, f"call:{item.id}", kind, answer=answer))
     return _observe(item.session, facts, rules, shapes, redacted)
+
+
+def _clean_words(item: CallItem, rules: Rules) -> CallItem:
+    clean = find_redactor(tuple(rules.own_patterns.items())).clean
+    purpose, stop_reason = (clean(told or "") or None for told in (item.purpose, item.stop_reason))
+    return structs.replace(item, purpose=purpose, stop_reason=stop_reason)
 
 
 def _read_body(item: CallItem) -> PromptRequest:

@@ -10,7 +10,7 @@ from typing import Any
 from compaction.cache.facts import REPORT, ClientTold, Compacted, LineFact, LineKind, change_fact
 from compaction.context.tokens import count_text_tokens
 from dashboard.client.status_values import read_count, read_number
-from dashboard.ingest.client_json import find_time, read_objects, read_text
+from dashboard.ingest.client_json import find_time, read_clean_text, read_objects, read_text
 from dashboard.ingest.observed import ObservedLine, ObservedSession, Prepared, Rules
 from dashboard.ingest.transcripts import find_redactor
 
@@ -22,6 +22,7 @@ EVENTS = frozenset(
 )
 _COMPACTING = frozenset({"PreCompact", "PostCompact"})
 _DETAILS = {"SessionStart": "source", "SessionEnd": "reason"}
+_LONGEST_SUMMARY = 2**20
 
 
 def prepare_hooks(data: bytes, rules: Rules, *, arrived_at: datetime) -> Prepared:
@@ -51,27 +52,21 @@ def prepare_hooks(data: bytes, rules: Rules, *, arrived_at: datetime) -> Prepare
 
 
 def _observe(hook: Mapping[str, Any], rules: Rules, arrived_at: datetime) -> tuple[ObservedLine, Counter[str]]:
-    redaction = find_redactor(tuple(rules.own_patterns.items()))
-    fact = _read_hook(hook, redaction.clean(read_text(hook.get("cwd"), 1000) or "") or None, arrived_at)
-    summary = (
-        read_text(hook.get("compact_summary"), 2**20) if fact.client and fact.client.event == "PostCompact" else None
-    )
-    if summary is None or not rules.keeps_content:
+    fact = _read_hook(hook, rules, arrived_at)
+    summary = hook.get("compact_summary") if fact.client and fact.client.event == "PostCompact" else None
+    if not isinstance(summary, str) or not summary or not rules.keeps_content:
         return ObservedLine(fact), Counter()
-    line = {"type": "hook", "hook": "PostCompact", "timestamp": (fact.at or arrived_at).isoformat(), "summary": summary}
-    raw = json.dumps(line, ensure_ascii=False).encode()
-    content, counts = redaction.redact_one(raw)
-    kept = _with_content(fact, len(raw), is_redacted=content != raw)
-    return ObservedLine(kept, content.replace(b"\n", b" ")), counts
+    redacted, counts = find_redactor(tuple(rules.own_patterns.items())).redact_one(summary.encode("utf-8", "replace"))
+    words = read_text(redacted.decode("utf-8", "replace"), _LONGEST_SUMMARY)
+    line = {"type": "hook", "hook": "PostCompact", "timestamp": (fact.at or arrived_at).isoformat(), "summary": words}
+    content = json.dumps(line, ensure_ascii=False).encode()
+    kept = change_fact(fact, has_content=True, is_redacted=bool(counts), size_bytes=len(content))
+    return ObservedLine(kept, content), counts
 
 
-def _with_content(fact: LineFact, size_bytes: int, *, is_redacted: bool) -> LineFact:
-    return change_fact(fact, has_content=True, is_redacted=is_redacted, size_bytes=size_bytes)
-
-
-def _read_hook(hook: Mapping[str, Any], cwd: str | None, arrived_at: datetime) -> LineFact:
+def _read_hook(hook: Mapping[str, Any], rules: Rules, arrived_at: datetime) -> LineFact:
     event = str(hook["hook_event_name"])
-    agent_id = read_text(hook.get("agent_id"))
+    agent_id = read_clean_text(hook.get("agent_id"), rules)
     # Other hooks of a sub-agent say nothing about its window; a thread of its own would be made of them alone.
     is_sidechain = agent_id is not None and event in _COMPACTING
     return LineFact(
@@ -81,24 +76,24 @@ def _read_hook(hook: Mapping[str, Any], cwd: str | None, arrived_at: datetime) -
         at=find_time(hook.get("plimsoll_at"), arrived_at=arrived_at),
         agent_id=agent_id if is_sidechain else None,
         is_sidechain=is_sidechain,
-        cwd=cwd,
-        compacted=_read_compacted(hook) if event in _COMPACTING else None,
-        client=_read_told(hook, event),
+        cwd=read_clean_text(hook.get("cwd"), rules, 1000),
+        compacted=_read_compacted(hook, rules) if event in _COMPACTING else None,
+        client=_read_told(hook, event, rules),
     )
 
 
-def _read_compacted(hook: Mapping[str, Any]) -> Compacted:
+def _read_compacted(hook: Mapping[str, Any], rules: Rules) -> Compacted:
     summary = hook.get("compact_summary")
     tokens = count_text_tokens(summary) if isinstance(summary, str) and summary else None
-    return Compacted(trigger=read_text(hook.get("trigger"), 20), summary_tokens=tokens)
+    return Compacted(trigger=read_clean_text(hook.get("trigger"), rules, 20), summary_tokens=tokens)
 
 
-def _read_told(hook: Mapping[str, Any], event: str) -> ClientTold:
+def _read_told(hook: Mapping[str, Any], event: str, rules: Rules) -> ClientTold:
     is_expired = hook.get("prompt_cache_likely_expired")
     rebuild_usd = read_number(hook.get("estimated_cache_write_usd"))
     return ClientTold(
         event=event,
-        detail=read_text(hook.get(_DETAILS.get(event, "")), 40),
+        detail=read_clean_text(hook.get(_DETAILS.get(event, "")), rules, 40),
         prompt_id=read_text(hook.get("prompt_id")),
         model=read_text(hook.get("model")),
         context_tokens=read_count(hook.get("context_tokens")),

@@ -6,7 +6,8 @@ from typing import Any
 
 from compaction.transcripts.reader import load_json
 from dashboard.client.status_values import read_time
-from dashboard.ingest.observed import LineProblem
+from dashboard.ingest.observed import LineProblem, Rules
+from dashboard.ingest.transcripts import find_redactor
 
 LARGEST_COUNT = 2_000
 _EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -52,6 +53,13 @@ def read_text(told: object, length: int = _TEXT_LENGTH) -> str | None:
     if not isinstance(told, str):
         return None
     return told[:length].replace("\x00", "").encode("utf-8", "replace").decode() or None
+
+
+def read_clean_text(told: object, rules: Rules, length: int = _TEXT_LENGTH) -> str | None:
+    """The same of a text that is no id: secrets are taken out of it, and it is cut then."""
+    if not isinstance(told, str):
+        return None
+    return find_redactor(tuple(rules.own_patterns.items())).clean_start(told, length) or None
 
 
 def find_time(told: object, *, arrived_at: datetime) -> datetime:

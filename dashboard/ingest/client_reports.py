@@ -21,8 +21,9 @@ def take_in_hooks(team: Team, owner: User | None, data: bytes) -> Taken:
 
 def take_in_statuses(team: Team, owner: User | None, data: bytes) -> Taken:
     """Raises as `take_in_hooks` does."""
-    prepared = prepare_statuses(data, arrived_at=timezone.now())
-    return store(Origin(team, owner, client_status.NAME), prepared, find_policy(team))
+    policy = find_policy(team)
+    prepared = prepare_statuses(data, make_rules(team, policy), arrived_at=timezone.now())
+    return store(Origin(team, owner, client_status.NAME), prepared, policy)
 
 
 def count_spool_drops(team: Team, owner: User | None, count: int) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from compaction.cache.facts import REPORT, ClientTold, LineFact, LineKind
 from dashboard.client.status_values import StatusValues, read_status
-from dashboard.ingest.client_json import find_time, read_moment, read_objects, read_text
-from dashboard.ingest.observed import ObservedLine, ObservedSession, Prepared
+from dashboard.ingest.client_json import find_time, read_clean_text, read_moment, read_objects, read_text
+from dashboard.ingest.observed import ObservedLine, ObservedSession, Prepared, Rules
 
 NAME = "statusline"
 NO_SESSION = "status without a session"
@@ -16,7 +16,7 @@ _LONGEST_AHEAD = timedelta(days=32)  # of limits that start anew each month
 _REASONS = 8
 
 
-def prepare_statuses(data: bytes, *, arrived_at: datetime) -> Prepared:
+def prepare_statuses(data: bytes, rules: Rules, *, arrived_at: datetime) -> Prepared:
     """Everything that can be done without a database. Nothing of a status is content."""
     told, problems = read_objects(data, NAME)
     sessions: dict[str, list[ObservedLine]] = {}
@@ -29,7 +29,7 @@ def prepare_statuses(data: bytes, *, arrived_at: datetime) -> Prepared:
             continue
         at = find_time(status.get("plimsoll_at"), arrived_at=arrived_at)
         lines = sessions.setdefault(session_id, [])
-        lines.extend(ObservedLine(fact) for fact in _read_facts(values, at))
+        lines.extend(ObservedLine(fact) for fact in _read_facts(values, at, rules))
     return Prepared(
         name=NAME,
         sessions=tuple(ObservedSession(name, tuple(lines)) for name, lines in sessions.items()),
@@ -39,7 +39,7 @@ def prepare_statuses(data: bytes, *, arrived_at: datetime) -> Prepared:
     )
 
 
-def _read_facts(values: StatusValues, at: datetime) -> list[LineFact]:
+def _read_facts(values: StatusValues, at: datetime, rules: Rules) -> list[LineFact]:
     """How things stand, which each later status replaces; and the last miss, which stays."""
     latest = at + _LONGEST_AHEAD
     told = ClientTold(
@@ -48,34 +48,40 @@ def _read_facts(values: StatusValues, at: datetime) -> list[LineFact]:
         context_tokens=values.used_tokens,
         window_tokens=values.window_tokens,
         cache_expires_at=read_moment(values.warm_until, latest=latest),
-        rate_limits=_list_limits(values, latest),
+        rate_limits=_list_limits(values, latest, rules),
     )
     now = LineFact(
         id="status:now",
         kind=LineKind.STATUS,
         type=REPORT,
         at=at,
-        version=read_text(values.client_version, 60),
+        version=read_clean_text(values.client_version, rules, 60),
         cost_usd=None if values.cost_usd is None or values.cost_usd < 0 else f"{values.cost_usd:.8f}",
         client=told,
     )
-    miss = _read_miss(values.cache, latest)
+    miss = _read_miss(values.cache, latest, rules)
     return [now] if miss is None else [now, miss]
 
 
-def _list_limits(values: StatusValues, latest: datetime) -> tuple[tuple[str, float, datetime | None], ...]:
+def _list_limits(
+    values: StatusValues, latest: datetime, rules: Rules
+) -> tuple[tuple[str, float, datetime | None], ...]:
     return tuple(
-        (read_text(name, 40) or "", limit["used_percentage"], read_moment(limit.get("resets_at"), latest=latest))
+        (
+            read_clean_text(name, rules, 40) or "",
+            limit["used_percentage"],
+            read_moment(limit.get("resets_at"), latest=latest),
+        )
         for name, limit in sorted(values.rate_limits.items())
     )
 
 
-def _read_miss(cache: Mapping[str, Any], latest: datetime) -> LineFact | None:
+def _read_miss(cache: Mapping[str, Any], latest: datetime, rules: Rules) -> LineFact | None:
     """None where the client does not say when, or does not know why."""
     missed_at = read_moment(cache.get("last_miss_at"), latest=latest)
     cause = cache.get("last_miss_cause")
     causes = cause.get("causes") if isinstance(cause, dict) else None
-    names = [read_text(name, 60) for name in causes[:_REASONS]] if isinstance(causes, list) else []
+    names = [read_clean_text(name, rules, 60) for name in causes[:_REASONS]] if isinstance(causes, list) else []
     reasons = tuple(name for name in names if name)
     if missed_at is None or not reasons:
         return None

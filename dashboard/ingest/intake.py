@@ -23,10 +23,12 @@ from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules
 from dashboard.ingest.picture import PolicyAt, pick_policy
 from dashboard.ingest.picture.columns import fit_id
 from dashboard.ingest.record import FollowUp, Recorded, Source, record
-from dashboard.ingest.transcripts import prepare, prepare_agent_meta
+from dashboard.ingest.transcripts import find_redactor, prepare, prepare_agent_meta
 from dashboard.jobs.post import BACKGROUND, post_job
 from dashboard.models import AgentSession, Drop, Team, User
 from dashboard.policies.in_force import TeamSettings, find_policy, list_past_policies
+
+_LONGEST_REASON, _LONGEST_DETAIL = 60, 300  # of a drop, as the model has it
 
 
 @dataclass(frozen=True)
@@ -204,10 +206,13 @@ def _post_audit(team: Team, recorded: Recorded) -> None:
 
 
 def count_drops(origin: Origin, drops: Mapping[str, int], *, detail: str) -> None:
-    """Raises the visible counters: team, way in, reason."""
+    """Raises the visible counters: team, way in, reason. Pushed reasons and names of files are others' words."""
+    if not drops:
+        return
+    redaction = find_redactor(tuple(find_policy(origin.team).own_patterns.items()))
+    told = redaction.clean_start(detail, _LONGEST_DETAIL)
     for reason, count in drops.items():
         with transaction.atomic():
-            drop, _ = Drop.objects.get_or_create(team=origin.team, source=origin.source, reason=reason[:60])
-            Drop.objects.filter(pk=drop.pk).update(
-                count=F("count") + count, last_at=timezone.now(), last_detail=detail[:300]
-            )
+            name = redaction.clean_start(reason, _LONGEST_REASON)
+            drop, _ = Drop.objects.get_or_create(team=origin.team, source=origin.source, reason=name)
+            Drop.objects.filter(pk=drop.pk).update(count=F("count") + count, last_at=timezone.now(), last_detail=told)

@@ -22,7 +22,7 @@ from dashboard.ingest.observed import (
     Prepared,
     Rules,
 )
-from dashboard.ingest.transcripts import clean_fact, find_redactor, let_go_old, strip_ending
+from dashboard.ingest.transcripts import clean_fact, find_redactor, keep_line, let_go_old, strip_ending
 
 NOT_A_LINE = "pushed, but no line of a transcript"
 TRANSCRIPT = "transcript"
@@ -227,7 +227,7 @@ def _settle_session(session: PushedSession, rules: Rules, redactions: Counter[st
             continue
         raw, content = next(pairs)
         is_redacted = fact.is_redacted or raw != content
-        kept.append(ObservedLine(change_fact(fact, has_content=True, is_redacted=is_redacted), content))
+        kept.append(ObservedLine(keep_line(fact, content, redaction.clean, is_redacted=is_redacted), content))
     lines = tuple(let_go_old(kept, rules.content_since))
     if not any(line.content is not None for line in lines):
         rules = replace(rules, keeps_content=False)  # a prompt is as old as the requests that came with it

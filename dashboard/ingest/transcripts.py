@@ -38,6 +38,11 @@ TOO_LONG = "line too long to keep"
 MANY_UNREADABLE = "unreadable line, one of very many"
 MOST_UNREADABLE = 1_000  # kept of one piece
 
+# So many characters are looked at of a text of which only the beginning is kept. The last of them are left out then:
+# they may be the first half of a secret.
+_LOOKED_AT = 64 * 1024
+_UNSURE = 8 * 1024
+
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -101,7 +106,7 @@ class _Drawer:
     shapes: dict[str, ObservedShape] = field(default_factory=dict)
 
 
-class _Redaction:
+class Redaction:
     """Lines are joined for redaction: it is many times faster over long stretches."""
 
     def __init__(self, own_patterns: tuple[tuple[str, str], ...]) -> None:
@@ -111,6 +116,21 @@ class _Redaction:
     def _clean(self, text: str) -> str:
         found = self._redactor.redact(text.encode("utf-8", "replace"))
         return found.data.decode("utf-8", "replace").replace("\x00", "")
+
+    def clean_start(self, text: str, longest: int) -> str:
+        """How a text begins. Cut only when secrets are out: half of one has no form that could be found."""
+        if len(text) <= longest:
+            return self.clean(text)[:longest]
+        return self._clean_head(text)[:longest]
+
+    def clean_title(self, text: str, longest: int) -> str:
+        """The same on one line. Looked at again there: what stood on two lines may be a name and its secret on one."""
+        return self._clean(" ".join(self._clean_head(text).split()))[:longest]
+
+    def _clean_head(self, text: str) -> str:
+        if len(text) <= _LOOKED_AT:
+            return self._clean(text)
+        return self._clean(text[:_LOOKED_AT])[:-_UNSURE]
 
     def redact_one(self, line: bytes) -> tuple[bytes, Counter[str]]:
         found = self._redactor.redact(line)
@@ -127,9 +147,9 @@ class _Redaction:
 
 
 @lru_cache(maxsize=16)
-def find_redactor(own_patterns: tuple[tuple[str, str], ...]) -> _Redaction:
+def find_redactor(own_patterns: tuple[tuple[str, str], ...]) -> Redaction:
     """Compiled once per process and set of patterns."""
-    return _Redaction(own_patterns)
+    return Redaction(own_patterns)
 
 
 class _Desk:
@@ -264,7 +284,7 @@ class _Desk:
         raws = [strip_ending(raw) for raw in drawer.raws]
         redacted, counts = self._redaction.redact_lines(raws)
         lines = [
-            ObservedLine(change_fact(fact, has_content=True, is_redacted=data != raw), data)
+            ObservedLine(keep_line(fact, data, clean, is_redacted=data != raw), data)
             for fact, raw, data in zip(facts, raws, redacted, strict=True)
         ]
         return tuple(let_go_old(lines, self._rules.content_since)), counts
@@ -272,6 +292,20 @@ class _Desk:
     def _is_too_old(self, at: datetime | None) -> bool:
         since = self._rules.content_since
         return since is not None and at is not None and at < since
+
+
+def keep_line(fact: LineFact, content: bytes, clean: Callable[[str], str], *, is_redacted: bool) -> LineFact:
+    """The fact of a line whose redacted content is kept. Its words are cut, so those of a line that held a secret are
+    read once more from what is left: where the cut went through the secret, no form finds the half."""
+    words = fact.words
+    if is_redacted and words:
+        words = clean(_read_words(content) or "") or None
+    return change_fact(fact, has_content=True, is_redacted=is_redacted, words=words)
+
+
+def _read_words(content: bytes) -> str | None:
+    item = next(iter(read_line(Line(1, 0, content, len(content)))), None)
+    return read_fact(item).words if isinstance(item, Entry) else None
 
 
 def let_go_old(lines: Sequence[ObservedLine], since: datetime | None) -> Iterable[ObservedLine]:

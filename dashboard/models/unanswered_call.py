@@ -1,4 +1,4 @@
-"""A call that no model answered: refused, failed, cut too early, or one that only counted tokens."""
+"""A call without an answer that counts: refused, failed, cut too early, without figures, or one that counted tokens."""
 
 from django.db import models
 
@@ -9,6 +9,7 @@ from dashboard.models.team import Team
 class UnansweredKind(models.TextChoices):
     FAILED = "failed"
     COUNT = "count"
+    UNMEASURED = "unmeasured"  # answered, but nobody says what it used
 
 
 class UnansweredCall(models.Model):
@@ -16,7 +17,7 @@ class UnansweredCall(models.Model):
     session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="unanswered_calls")
     agent_id = models.CharField(max_length=200, blank=True)  # empty: the main conversation
     name = models.CharField(max_length=200)  # the request's id, else that of the line that tells of it
-    kind = models.CharField(max_length=6, choices=UnansweredKind.choices)
+    kind = models.CharField(max_length=10, choices=UnansweredKind.choices)
     at = models.DateTimeField(null=True, blank=True)
     status = models.PositiveIntegerField(null=True, blank=True)  # of HTTP; None: nobody says
     reason = models.CharField(max_length=200, blank=True)  # the API's word for the error, else how the call ended
@@ -25,6 +26,7 @@ class UnansweredCall(models.Model):
     duration_seconds = models.FloatField(null=True, blank=True)
     counted_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     source = models.CharField(max_length=20, blank=True)
+    added = models.CharField(max_length=60, blank=True)  # what the proxy added to the request, by the team's wish
 
     class Meta:
         constraints = [

@@ -1,4 +1,4 @@
-"""Calls of a session that no model answered, or not to the end: refused, failed, cut; and those that only counted."""
+"""Calls of a session without an answer that counts: refused, failed, cut, without figures; and those that counted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db.models import Max, Q
 
+from compaction.cache.facts import WITHOUT_ANSWER, WITHOUT_USAGE
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import AgentSession, ApiCall, Thread, UnansweredCall, UnansweredKind
@@ -15,12 +16,15 @@ from dashboard.proxy.wire import Ending
 MOST_SHOWN = 50
 _CUT = [ending.value for ending in Ending if ending is not Ending.WHOLE]
 _ERROR = "error: "
-_ENDINGS = {
+_REASONS = {
     Ending.CLIENT_LEFT.value: "the caller left",
     Ending.UPSTREAM_FAILED.value: "the upstream broke off",
     Ending.SILENT.value: "nothing came for too long",
     Ending.STOPPED.value: "Plimsoll was stopped",
+    WITHOUT_USAGE: "the answer does not say what it used",
+    WITHOUT_ANSWER: "the answer was empty",
 }
+_WHAT = {UnansweredKind.UNMEASURED: "not measured"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class UnansweredRow:
     model: str
     duration_seconds: float | None
     source: str
+    added: str
     call_pk: int | None = None
 
 
@@ -55,7 +60,7 @@ def read_unanswered(actor: Actor, session: AgentSession, threads: Sequence[Threa
     """The newest of them. Four queries at most."""
     names = {thread.agent_id: name_thread(thread) for thread in threads}
     told = access.unanswered_calls(actor).filter(session=session)
-    failed = told.filter(kind=UnansweredKind.FAILED)
+    failed = told.filter(kind__in=(UnansweredKind.FAILED, UnansweredKind.UNMEASURED))
     cut = access.calls(actor).filter(Q(stop_reason__in=_CUT) | Q(stop_reason__startswith=_ERROR), session=session)
     newest = ("-at", "-id")
     rows = [
@@ -74,13 +79,14 @@ def _show_failed(row: UnansweredCall, names: dict[str, str]) -> UnansweredRow:
     return UnansweredRow(
         at=row.at,
         thread=names.get(row.agent_id, row.agent_id or "main"),
-        what="failed",
+        what=_WHAT.get(UnansweredKind(row.kind), "failed"),
         status=row.status,
-        reason=_ENDINGS.get(row.reason, row.reason),
+        reason=_REASONS.get(row.reason, row.reason),
         attempt=row.attempt,
         model=row.model,
         duration_seconds=row.duration_seconds,
         source=row.source,
+        added=row.added,
     )
 
 
@@ -91,10 +97,11 @@ def _show_cut(call: ApiCall, names: dict[str, str]) -> UnansweredRow:
         thread=names.get(call.agent_id, call.agent_id or "main"),
         what="partial",
         status=200,  # it had begun
-        reason=_ENDINGS.get(reason, reason),
+        reason=_REASONS.get(reason, reason),
         attempt=None,
         model=call.model,
         duration_seconds=call.duration_seconds,
         source=call.provenance.get("usage", ""),
+        added=call.added,
         call_pk=call.pk,
     )

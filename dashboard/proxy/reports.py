@@ -6,12 +6,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from compaction.cache.facts import REPORT, Answer, Compacted, LineFact, LineKind, Request, Unanswered
+from compaction.cache.fact_clearing import BY_API
+from compaction.cache.facts import (
+    REPORT,
+    WITHOUT_ANSWER,
+    WITHOUT_USAGE,
+    Answer,
+    Compacted,
+    LineFact,
+    LineKind,
+    Request,
+    Unanswered,
+)
 from compaction.cache.fingerprint import Digest, Fingerprint, write_message_prints
 from compaction.cache.request import Marker, write_json
 from compaction.transcripts.values import get_count, get_text
 from dashboard.ingest.observed import ObservedLine, ObservedShape, Rules
-from dashboard.ingest.transcripts import change_names, find_redactor
+from dashboard.ingest.transcripts import Redaction, change_names, find_redactor
 from dashboard.proxy.conversations import Conversations
 from dashboard.proxy.message_prints import MessagePrints
 from dashboard.proxy.prompts import Prompt, Purpose, read_prompt
@@ -24,6 +35,7 @@ from dashboard.proxy.written_lines import write_lines
 SOURCE = "proxy"
 FAILED_AT_FIRST = "failed before its conversation was known"
 _LONGEST_TITLE = 120
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,12 @@ class _Call:
         return self.reply.message_id or self.exchange.response_headers.get("request-id") or self.exchange.id
 
     @property
+    def agent_id(self) -> str | None:
+        """As the prompt has it, but cut when secrets are out of it."""
+        told = self.exchange.request_headers.get("x-claude-code-agent-id") or self.prompt.agent_id
+        return _find_redaction(self.rules).clean_start(told, _LONGEST_NAME) if told else None
+
+    @property
     def started_at(self) -> datetime:
         return datetime.fromtimestamp(self.exchange.started_at, UTC)
 
@@ -69,7 +87,7 @@ class _Call:
         return self.started_at + timedelta(seconds=self.exchange.duration_seconds)
 
     def make_fact(self, prefix: str, kind: LineKind, at: datetime | None, **values: object) -> LineFact:
-        agent_id = self.prompt.agent_id
+        agent_id = self.agent_id
         return LineFact(
             id=f"{prefix}:{self.id}",
             kind=kind,
@@ -140,8 +158,7 @@ def _tell_unanswered(call: _Call, session_id: str | None) -> Report | None:
         if is_count:
             return None
         raise NotReadable(FAILED_AT_FIRST)
-    without_words = f"status {exchange.status}" if exchange.status >= 400 else exchange.ending.value
-    reason = None if is_count else call.reply.error_type or without_words
+    reason = None if is_count else _find_reason(call)
     unanswered = Unanswered(
         status=exchange.status or None,
         reason=reason,
@@ -151,10 +168,22 @@ def _tell_unanswered(call: _Call, session_id: str | None) -> Report | None:
         attempt=_find_attempt(exchange.request_headers),
         counted_tokens=call.reply.counted_tokens,
         source=SOURCE,
+        added=exchange.added,
     )
     prefix, kind = ("proxied-count", LineKind.COUNT) if is_count else ("proxied-failure", LineKind.FAILURE)
     fact = call.make_fact(prefix, kind, call.ended_at, name=reason, unanswered=unanswered)
     return Report(session_id, (ObservedLine(fact),))
+
+
+def _find_reason(call: _Call) -> str:
+    exchange, reply = call.exchange, call.reply
+    if reply.error_type:
+        return _find_redaction(call.rules).clean_start(reply.error_type, _LONGEST_NAME)
+    if exchange.status >= 400:
+        return f"status {exchange.status}"
+    if exchange.ending is not Ending.WHOLE:
+        return exchange.ending.value
+    return WITHOUT_USAGE if reply.content or reply.message_id else WITHOUT_ANSWER
 
 
 def _find_attempt(headers: Mapping[str, str]) -> int | None:
@@ -215,7 +244,7 @@ def _make_answer(call: _Call, request_id: str) -> Answer:
     exchange, reply = call.exchange, call.reply
     stop_reason = reply.stop_reason
     if not reply.is_whole:
-        stop_reason = f"error: {reply.error_type}" if reply.error_type else exchange.ending.value
+        stop_reason = f"error: {_find_reason(call)}" if reply.error_type else exchange.ending.value
     return Answer(
         call_id=call.id,
         usage=reply.settle_usage(),
@@ -243,7 +272,7 @@ def _take_request(call: _Call) -> WholeRequest | None:
     if not call.rules.keeps_content or not call.reply.is_whole or prompt.purpose.query_source is not None:
         return None
     return WholeRequest(
-        agent_id=prompt.agent_id or "",
+        agent_id=call.agent_id or "",
         call_id=call.id,
         at=call.started_at,
         ttl=_find_ttl(prompt.prints.markers) or "",
@@ -259,7 +288,8 @@ def _find_ttl(markers: tuple[Marker, ...]) -> str | None:
 
 
 def _find_cleared(call: _Call, known: KnownThread) -> Compacted | None:
-    """What the server cleared beyond last time: it clears anew with every call, as the client sends all again."""
+    """What the server cleared beyond last time: it clears anew with every call, as the client sends all again. Of a
+    thread that is not remembered all of it, which is held against the calls before when the session is drawn."""
     if call.prompt.purpose.query_source is not None:
         return None
     tokens = _count_cleared(call.reply)
@@ -269,7 +299,7 @@ def _find_cleared(call: _Call, known: KnownThread) -> Compacted | None:
         return None
     pieces = ("cleared_tool_uses", "cleared_thinking_turns")
     count = sum(get_count(edit, name) or 0 for edit in call.reply.edits for name in pieces)
-    return Compacted(trigger="api", saved_tokens=news, cleared_count=count)
+    return Compacted(trigger=BY_API, saved_tokens=news, cleared_count=count)
 
 
 def _count_cleared(reply: Reply) -> int:
@@ -278,7 +308,7 @@ def _count_cleared(reply: Reply) -> int:
 
 def _keep_shape(call: _Call) -> ObservedShape:
     prompt, rules = call.prompt, call.rules
-    redaction = find_redactor(tuple(rules.own_patterns.items()))
+    redaction = _find_redaction(rules)
     bare = Fingerprint(None, prompt.prints.tools, prompt.prints.system, (), (), (), (), (), ())
     content, is_redacted = None, False
     if rules.keeps_content:
@@ -299,7 +329,9 @@ def _begin_conversation(call: _Call) -> str | None:
     texts = (
         get_text(block, "text") or "" for message in messages if message.role == "user" for block in message.blocks
     )
-    words = next(
-        (" ".join(text[:1000].split()) for text in texts if text.strip() and not text.lstrip().startswith("<")), ""
-    )
-    return find_redactor(tuple(call.rules.own_patterns.items())).clean(words[:_LONGEST_TITLE]) or None
+    words = next((text for text in texts if text.strip() and not text.lstrip().startswith("<")), "")
+    return _find_redaction(call.rules).clean_title(words, _LONGEST_TITLE) or None
+
+
+def _find_redaction(rules: Rules) -> Redaction:
+    return find_redactor(tuple(rules.own_patterns.items()))

@@ -156,5 +156,5 @@ LABELS: Mapping[type[Model], frozenset[str]] = {
     SessionNote: frozenset({"agent_id", "last_entry_uuid", "writer", "edited_by_name"}),
     Thread: frozenset({"agent_id", "agent_type", "model"}),
     ThreadBreaker: frozenset({"agent_id", "last_failure_code"}),
-    UnansweredCall: frozenset({"agent_id", "name", "kind", "reason", "model", "source"}),
+    UnansweredCall: frozenset({"agent_id", "name", "kind", "reason", "model", "source", "added"}),
 }

@@ -7,7 +7,9 @@ from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
 
 from compaction.transcripts.values import LARGEST_COUNT
+from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp.values import Attributes, Value
+from dashboard.ingest.transcripts import find_redactor
 
 _NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?")
 _LONGEST_NAME = 200
@@ -26,6 +28,15 @@ def find_name(attributes: Attributes, *names: str) -> str | None:
     """An id or the like: short."""
     text = find_text(attributes, *names)
     return text[:_LONGEST_NAME] if text else None
+
+
+def find_clean_name(attributes: Attributes, rules: Rules, *names: str) -> str | None:
+    """A name that people or programs chose: without secrets, and short."""
+    return clean_name(find_text(attributes, *names) or "", rules)
+
+
+def clean_name(text: str, rules: Rules, longest: int = _LONGEST_NAME) -> str | None:
+    return find_redactor(tuple(rules.own_patterns.items())).clean_start(text, longest) or None
 
 
 def find_number(attributes: Attributes, *names: str) -> float | None:

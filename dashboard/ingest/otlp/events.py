@@ -7,6 +7,8 @@ from compaction.cache.facts import Answer, Compacted, LineKind, Unanswered
 from compaction.transcripts.entries import Usage
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp.attributes import (
+    clean_name,
+    find_clean_name,
     find_count,
     find_name,
     find_seconds,
@@ -23,7 +25,6 @@ from dashboard.ingest.transcripts import find_redactor
 PREFIX = "claude_code."
 REDACTED = "<REDACTED>"
 _LONGEST_TITLE = 120
-_LONGEST_REASON = 200
 
 # Known, and of no use for contexts, caches and compactions.
 UNUSED_EVENTS = frozenset(
@@ -44,7 +45,7 @@ def read_event(record: LogRecord, rules: Rules) -> Told | Dropped:
     read = _READERS.get(name)
     if read is None:
         return Dropped.UNKNOWN
-    about = read_about(record.attributes, record.resource)
+    about = read_about(record.attributes, record.resource, rules)
     if about is None:
         return Dropped.NO_SESSION
     return read(record, about, rules)
@@ -106,7 +107,7 @@ def _read_compaction(record: LogRecord, about: About, rules: Rules) -> Told | Dr
     told = record.attributes
     failure = None if is_true(told.get("success")) else find_text(told, "error") or "no reason given"
     compacted = Compacted(
-        trigger=find_name(told, "trigger"),
+        trigger=find_clean_name(told, rules, "trigger"),
         before_tokens=find_count(told, "pre_tokens"),
         after_tokens=None if failure else find_count(told, "post_tokens"),
         duration_seconds=find_seconds(told, "duration_ms"),
@@ -116,14 +117,14 @@ def _read_compaction(record: LogRecord, about: About, rules: Rules) -> Told | Dr
         f"compaction:{find_key(record)}",
         _find_time(record),
         compacted=compacted,
-        name=_clean(failure, rules)[:_LONGEST_REASON] if failure else None,
+        name=clean_name(failure, rules) if failure else None,
     )
     return Told(about.session_id, (fact,))
 
 
 def _read_failure(record: LogRecord, about: About, rules: Rules) -> Told | Dropped:
     error = find_text(record.attributes, "error") or record.name.removeprefix(PREFIX)
-    name = _clean(error, rules)[:_LONGEST_REASON]
+    name = clean_name(error, rules)
     told = record.attributes
     unanswered = Unanswered(
         status=find_count(told, "status_code"),
@@ -146,7 +147,7 @@ def _read_prompt(record: LogRecord, about: About, rules: Rules) -> Told | Droppe
     text = find_text(record.attributes, "prompt") if rules.keeps_content else None
     words = None
     if text and text != REDACTED and not text.lstrip().startswith("<"):
-        words = _clean(" ".join(text[:1000].split())[:_LONGEST_TITLE], rules) or None
+        words = find_redactor(tuple(rules.own_patterns.items())).clean_title(text, _LONGEST_TITLE) or None
     key = f"prompt:{find_key(record)}"
     fact = about.make_fact(LineKind.PROMPT_REPORT, key, _find_time(record), has_words=True, words=words)
     return Told(about.session_id, (fact,))
@@ -158,7 +159,7 @@ def _read_result(record: LogRecord, about: About, rules: Rules) -> Told | Droppe
         LineKind.RESULT,
         f"result:{find_name(record.attributes, 'tool_use_id') or find_key(record)}",
         _find_time(record),
-        name=_clean(find_name(record.attributes, "tool_name") or "", rules) or None,
+        name=find_clean_name(record.attributes, rules, "tool_name"),
         size_bytes=find_count(record.attributes, "tool_result_size_bytes") or 0,
     )
     return Told(about.session_id, (fact,))
@@ -170,10 +171,6 @@ def _read_request_body(record: LogRecord, about: About, rules: Rules) -> Told | 
 
 def _read_response_body(record: LogRecord, about: About, rules: Rules) -> Told | Dropped:  # noqa: ARG001
     return read_response_body(record.attributes, about, at=_find_time(record), key=find_key(record))
-
-
-def _clean(text: str, rules: Rules) -> str:
-    return find_redactor(tuple(rules.own_patterns.items())).clean(text)
 
 
 _READERS: Mapping[str, Callable[[LogRecord, About, Rules], Told | Dropped]] = {

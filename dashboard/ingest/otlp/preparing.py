@@ -44,9 +44,9 @@ def prepare_export(data: bytes, signal: Signal, form: Form, rules: Rules) -> Pre
         case Signal.LOGS:
             return _sort(reader.read_logs(data), lambda record: read_event(record, rules))
         case Signal.METRICS:
-            return _sort(reader.read_metrics(data), read_point)
+            return _sort(reader.read_metrics(data), lambda point: read_point(point, rules))
         case Signal.TRACES:
-            return _sort(reader.read_spans(data), read_span)
+            return _sort(reader.read_spans(data), lambda span: read_span(span, rules))
 
 
 @dataclass(slots=True)

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 from compaction.cache.facts import Answer, LineKind
 from compaction.transcripts.entries import Usage
-from dashboard.ingest.otlp.attributes import find_count, find_name, find_seconds
+from dashboard.ingest.observed import Rules
+from dashboard.ingest.otlp.attributes import clean_name, find_clean_name, find_count, find_name, find_seconds
 from dashboard.ingest.otlp.telling import SOURCE, About, Dropped, Told, read_about
 from dashboard.ingest.otlp.values import Attributes, Span, read_moment
 
@@ -18,6 +19,7 @@ _LLM_REQUEST = "claude_code.llm_request"
 # Operations that are one call of a model; others (agents, workflows) add up the calls below them.
 _CALLS = frozenset({None, "chat", "text_completion", "generate_content", "message", "messages"})
 _LONGEST_SECONDS = 86_400.0  # of one call; what claims more says nothing of when it ended
+_LONGEST_FINISH = 60
 _READ = (
     "gen_ai.usage.cache_read.input_tokens",
     "gen_ai.usage.cache_read_input_tokens",
@@ -30,16 +32,16 @@ _WRITTEN = (
 )
 
 
-def read_span(span: Span) -> Told | Dropped:
+def read_span(span: Span, rules: Rules) -> Told | Dropped:
     """Never raises for what the span holds."""
     if span.name.startswith(_CLAUDE_CODE):
-        return _read_claude_code(span) if span.name == _LLM_REQUEST else Dropped.UNUSED
-    return _read_semantic(span)
+        return _read_claude_code(span, rules) if span.name == _LLM_REQUEST else Dropped.UNUSED
+    return _read_semantic(span, rules)
 
 
-def _read_claude_code(span: Span) -> Told | Dropped:
+def _read_claude_code(span: Span, rules: Rules) -> Told | Dropped:
     told = span.attributes
-    about = read_about(told, span.resource)
+    about = read_about(told, span.resource, rules)
     if about is None:
         return Dropped.NO_SESSION
     input_tokens, output_tokens = find_count(told, "input_tokens"), find_count(told, "output_tokens")
@@ -58,7 +60,7 @@ def _read_claude_code(span: Span) -> Told | Dropped:
         call_id=request_id or f"{SOURCE}-{span.span_id}",
         usage=usage,
         model=find_name(told, "model", "gen_ai.request.model"),
-        stop_reason=find_name(told, "stop_reason"),
+        stop_reason=find_clean_name(told, rules, "stop_reason"),
         request_id=request_id,
         source=SOURCE,
         duration_seconds=find_seconds(told, "duration_ms"),
@@ -68,15 +70,15 @@ def _read_claude_code(span: Span) -> Told | Dropped:
     return _tell(span, about, answer, _find_times(span))
 
 
-def _read_semantic(span: Span) -> Told | Dropped:
+def _read_semantic(span: Span, rules: Rules) -> Told | Dropped:
     told = span.attributes
     operation = find_name(told, "gen_ai.operation.name")
     usage = read_semantic_usage(told)
     if usage is None or operation not in _CALLS:
         is_known = any(name.startswith("gen_ai.") for name in told)
         return Dropped.UNUSED if is_known else Dropped.UNKNOWN
-    named = read_about(told, span.resource)
-    about = named or read_about(told, span.resource, session_id=f"trace-{span.trace_id}" if span.trace_id else None)
+    trace = f"trace-{span.trace_id}" if span.trace_id else None
+    about = read_about(told, span.resource, rules) or read_about(told, span.resource, rules, session_id=trace)
     if about is None:
         return Dropped.NO_SESSION
     message_id = find_name(told, "gen_ai.response.id")
@@ -85,7 +87,7 @@ def _read_semantic(span: Span) -> Told | Dropped:
         call_id=message_id or f"{SOURCE}-{span.trace_id}-{span.span_id}",
         usage=usage,
         model=find_name(told, "gen_ai.response.model", "gen_ai.request.model"),
-        stop_reason=find_name(told, "anthropic.message.stop_reason") or _find_finish(told),
+        stop_reason=find_clean_name(told, rules, "anthropic.message.stop_reason") or _find_finish(told, rules),
         request_id=find_name(told, "anthropic.request.id"),
         source=SOURCE,
         duration_seconds=(ended_at - started_at).total_seconds() if started_at and ended_at else None,
@@ -131,10 +133,10 @@ def _find_times(span: Span) -> _Times:
     return started_at, ended_at
 
 
-def _find_finish(told: Attributes) -> str | None:
+def _find_finish(told: Attributes, rules: Rules) -> str | None:
     reasons = told.get("gen_ai.response.finish_reasons")
     first = reasons[0] if isinstance(reasons, list) and reasons else reasons
-    return first[:60] if isinstance(first, str) and first else None
+    return clean_name(first, rules, _LONGEST_FINISH) if isinstance(first, str) else None
 
 
 def _find_first_chunk(told: Attributes) -> float | None:

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from compaction.cache.calls import CONVERSATION_SOURCES
 from compaction.cache.facts import REPORT, LineFact, LineKind
-from dashboard.ingest.observed import ObservedShape
-from dashboard.ingest.otlp.attributes import find_name
+from dashboard.ingest.observed import ObservedShape, Rules
+from dashboard.ingest.otlp.attributes import find_clean_name, find_name
 from dashboard.ingest.otlp.values import Attributes
 
 SOURCE = "otlp"
@@ -58,14 +58,16 @@ class About:
         )
 
 
-def read_about(attributes: Attributes, resource: Attributes, *, session_id: str | None = None) -> About | None:
+def read_about(
+    attributes: Attributes, resource: Attributes, rules: Rules, *, session_id: str | None = None
+) -> About | None:
     """None where nobody says which session it is."""
     session = session_id or find_name(attributes, "session.id", "gen_ai.conversation.id")
     session = session or find_name(resource, "session.id")
     if session is None:
         return None
-    source = find_name(attributes, "query_source", "query_source_safe")
-    agent_id = find_name(attributes, "agent_id", "agent.id")
+    source = find_clean_name(attributes, rules, "query_source", "query_source_safe")
+    agent_id = find_clean_name(attributes, rules, "agent_id", "agent.id")
     if source is not None and source.startswith(_MAIN_SOURCES):
         agent_id = None
-    return About(session, agent_id, find_name(resource, "service.version"), source)
+    return About(session, agent_id, find_clean_name(resource, rules, "service.version"), source)

@@ -8,6 +8,7 @@ from itertools import chain, islice
 from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
 from compaction.cache.calls import TTL_SECONDS
 from compaction.cache.fact_calls import FactCall, answers_turn, collect_fact_calls
+from compaction.cache.fact_clearing import settle_clearing
 from compaction.cache.fact_client import settle_client
 from compaction.cache.fact_order import order_facts, split_facts
 from compaction.cache.fact_reports import settle_reports
@@ -75,7 +76,7 @@ def draw_picture(
     ordered: Sequence[LineFact] = order_facts(facts)
     unusual = _list_unusual(ordered)
     if any(fact.type == REPORT or fact.client is not None for fact in unusual):
-        ordered = settle_client(settle_reports(ordered))
+        ordered = settle_client(settle_clearing(settle_reports(ordered)))
         unusual = _list_unusual(ordered)
     named = _name_shapes(unusual, shapes or {})
     threads = [_judge(agent_id, lines, named) for agent_id, lines in split_facts(ordered).items()]

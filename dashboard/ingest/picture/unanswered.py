@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from compaction.cache.facts import LineFact, LineKind, Unanswered
+from compaction.cache.facts import WITHOUT_USAGE, LineFact, LineKind, Unanswered
 from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id
 
 _KINDS = {LineKind.FAILURE: "failed", LineKind.COUNT: "count"}
@@ -17,7 +17,7 @@ def draw_unanswered(agent_id: str, facts: Iterable[LineFact]) -> dict[str, Row]:
         if kind is not None:
             told = fact.unanswered or Unanswered(reason=fact.name, source="otlp" if fact.type == "report" else "")
             name = fit_id(told.request_id or fact.id)
-            row = _draw(agent_id, kind, fact, told)
+            row = _draw(agent_id, "unmeasured" if told.reason == WITHOUT_USAGE else kind, fact, told)
             rows[name] = _join(rows[name], row) if name in rows else row
     return rows
 
@@ -34,6 +34,7 @@ def _draw(agent_id: str, kind: str, fact: LineFact, told: Unanswered) -> Row:
         "duration_seconds": told.duration_seconds,
         "counted_tokens": None if told.counted_tokens is None else fit_count(told.counted_tokens),
         "source": fit(told.source, 20),
+        "added": fit(", ".join(told.added), 60),
     }
 
 

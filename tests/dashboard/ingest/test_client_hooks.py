@@ -268,7 +268,7 @@ FIELDS = (
 def test_any_json_is_decoded_into_facts_that_can_be_packed(told: dict[str, object]) -> None:
     data = json.dumps(told).encode()
     now = datetime(2026, 5, 1, tzinfo=UTC)
-    for prepared in (prepare_hooks(data, RULES, arrived_at=now), prepare_statuses(data, arrived_at=now)):
+    for prepared in (prepare_hooks(data, RULES, arrived_at=now), prepare_statuses(data, RULES, arrived_at=now)):
         assert prepared.line_count == 1
         for session in prepared.sessions:
             again = {line.fact.id for line in session.lines}

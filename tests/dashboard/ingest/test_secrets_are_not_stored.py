@@ -8,16 +8,18 @@ import pytest
 from django.apps import apps
 
 from compaction.transcripts.agents import AgentMeta
-from dashboard.ingest.intake import Origin, make_rules, store, take_in, take_in_agent_meta
-from dashboard.ingest.observed import Piece
+from dashboard.ingest.intake import Origin, count_drops, make_rules, store, take_in, take_in_agent_meta
+from dashboard.ingest.observed import ObservedSession, Piece, Prepared
 from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export
 from dashboard.ingest.segments import expand
 from dashboard.models import AgentSession, EntrySegment, PromptShape, Team, TeamPolicy, UnansweredCall
 from dashboard.policies.in_force import find_policy
+from dashboard.proxy.reports import Report
 from tests.builders import make_team
 from tests.dashboard.ingest.conversation import Conversation
 from tests.dashboard.ingest.otlp.exports import SESSION, event, logs
 from tests.dashboard.ingest.planted_secrets import PLANTED
+from tests.dashboard.ingest.straddling_secrets import FILLERS, OWN_PATTERNS, SECRETS, WAYS, find_halves, lay_across
 from tests.visitors import sign_in
 
 pytestmark = pytest.mark.django_db
@@ -111,6 +113,27 @@ def test_no_secret_planted_in_telemetry_is_in_the_database_or_the_log(caplog: py
     assert SESSION in told, "the search itself finds what is there"
     assert PromptShape.objects.exclude(content=None).count() == len(PLANTED)
     assert [planted.form for planted in PLANTED if planted.secret in told] == []
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_no_half_of_a_secret_is_in_the_database_where_a_text_was_cut(name: str) -> None:
+    team = make_team("Harbour", owner="alice")
+    TeamPolicy.objects.create(team=team, version=1, stores_content=True, own_patterns=OWN_PATTERNS)
+    secrets = [planted for planted in SECRETS if planted.form in ("berth", "github-token", "jwt", "url-password")]
+    way, policy = WAYS[name], find_policy(team)
+    for cut in way.cuts:
+        for stored in way.send([lay_across(planted, cut, filler) for planted in secrets for filler in FILLERS]):
+            store(Origin(team, None, "api"), _prepare(stored), policy)
+    count_drops(Origin(team, None, "api"), {lay_across(secrets[0], 60): 1}, detail=lay_across(secrets[0], 300))
+    told = "\n".join(_read_everything())
+    assert "[redacted" in told
+    assert find_halves(told, tuple(secrets)) == []
+
+
+def _prepare(stored: Prepared | Report) -> Prepared:
+    if isinstance(stored, Prepared):
+        return stored
+    return Prepared("proxy", (ObservedSession(stored.session_id, stored.lines, stored.shapes),))
 
 
 def _plant_events(number: int, text: str) -> Iterator[dict[str, object]]:

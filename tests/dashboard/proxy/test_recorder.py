@@ -165,6 +165,45 @@ def test_what_the_server_clears_makes_its_call_a_rebuild(team: Team) -> None:
     assert CacheBreak.objects.values_list("kind", "cause").get() == ("expected", "micro_compacted")
 
 
+def clear(client: Client, number: int, tokens: int, count: int) -> Exchange:
+    edit = {"type": "clear_tool_uses_20250919", "cleared_input_tokens": tokens, "cleared_tool_uses": count}
+    managed = {"applied_edits": [edit] if tokens else []}
+    events = stream_answer(f"msg_{number}", make_usage(read=900), context_management=managed)
+    return client.call("More", f"msg_{number}", events=events)
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_what_the_server_clears_again_with_every_call_is_told_once(team: Team, *, remembers: bool) -> None:
+    client, table = talk_for(team), Table()
+    totals = [(0, 0), (50_000, 8), (50_000, 8), (70_000, 11), (0, 0), (30_000, 4)]
+    for number, (tokens, count) in enumerate(totals):
+        table = table if remembers else Table()  # a recorder that was started again, which remembers nothing
+        table.write(clear(client, number, tokens, count))
+    told = ObservedCompaction.objects.order_by("at").values_list("saved_tokens", "cleared_count")
+    assert list(told) == [(50_000, 8), (20_000, 3), (30_000, 4)]
+
+
+def test_what_another_recorder_saw_cleared_is_not_told_again(team: Team) -> None:
+    client, one, other = talk_for(team), Table(), Table()
+    for table, number, tokens in ((one, 1, 20_000), (other, 2, 50_000), (one, 3, 60_000)):
+        table.write(clear(client, number, tokens, number))
+    told = ObservedCompaction.objects.order_by("at").values_list("saved_tokens", "cleared_count")
+    assert list(told) == [(20_000, 1), (30_000, 1), (10_000, 1)]
+
+
+def test_a_line_of_the_same_call_does_not_make_the_server_clear_anew(team: Team) -> None:
+    client = talk_for(team)
+    Table().write(clear(client, 1, 50_000, 8))
+    talk = Conversation("joined")
+    talk.session_id = SESSION
+    talk.now = datetime.fromtimestamp(client.now, UTC)
+    talk.ask("More")
+    talk.answer("msg_1", read=900)
+    take_in(Origin(team, None, "api"), Piece(talk.data, "lines", session_id=SESSION))
+    Table().write(clear(client, 2, 50_000, 8))
+    assert ObservedCompaction.objects.values_list("saved_tokens", flat=True).get() == 50_000
+
+
 def test_an_idle_gap_is_inferred_not_blamed_on_the_request(team: Team) -> None:
     client = talk_for(team)
     table = Table().write(client.call("One", "msg_1", usage=make_usage(written=50_000)))

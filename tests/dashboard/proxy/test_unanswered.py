@@ -12,7 +12,7 @@ from dashboard.models import AgentSession, ApiCall, CacheBreak, Team, Unanswered
 from dashboard.proxy.wire import Ending, Exchange
 from tests.builders import make_team
 from tests.dashboard.ingest.conversation import Conversation
-from tests.dashboard.proxy.talking import SESSION, Client, make_usage, stream_answer
+from tests.dashboard.proxy.talking import SESSION, Client, make_usage, stream_answer, write_events
 from tests.dashboard.proxy.test_recorder import Table, talk_for
 from tests.visitors import read, sign_in
 
@@ -72,6 +72,56 @@ def test_a_failure_that_the_transcript_tells_too_is_one_row(team: Team) -> None:
     row = UnansweredCall.objects.get()
     assert (row.name, row.status, row.reason, row.attempt) == ("req_a", 529, "overloaded_error", 2)
     assert row.source == "proxy"
+
+
+def test_a_failed_call_says_what_was_added_to_it(team: Team) -> None:
+    client = talk_for(team)
+    good = client.call("One", "msg_1", usage=make_usage(written=5_000))
+    client.messages.append({"role": "user", "content": "Two"})
+    added = ("cache-diagnosis", "clear-tool-uses")
+    refused = refuse(client, "a", 400, "invalid_request_error", added=added)
+    cut = client.call(
+        "Three", "msg_2", events=stream_answer("msg_2", make_usage())[:5], ending=Ending.SILENT, added=added[:1]
+    )
+    Table().write(good, refused, refuse(client, "b", 529, "overloaded_error"), cut)
+    rows = UnansweredCall.objects.order_by("at").values_list("name", "added")
+    assert list(rows) == [("req_a", "cache-diagnosis, clear-tool-uses"), ("req_b", "")]
+    listed = read_timeline().partition('id="unanswered-title"')[2]
+    assert listed.count("added by the proxy: cache-diagnosis, clear-tool-uses") == 1
+    assert listed.count("added by the proxy: cache-diagnosis<") == 1
+
+
+def test_what_was_added_stays_where_the_transcript_tells_of_the_failure_too(team: Team) -> None:
+    talk = Conversation("joined")
+    talk.session_id = SESSION
+    talk.write("system", subtype="api_error", error={"status": 400, "requestId": "req_a"}, retryAttempt=1)
+    client = talk_for(team)
+    client.messages.append({"role": "user", "content": "One"})
+    Table().write(refuse(client, "a", 400, "invalid_request_error", added=("cache-diagnosis",)))
+    take_in(Origin(team, None, "api"), Piece(talk.data, "lines", session_id=SESSION))
+    assert UnansweredCall.objects.values_list("added", "attempt").get() == ("cache-diagnosis", 1)
+
+
+def test_an_answer_without_figures_is_told_as_what_it_is(team: Team) -> None:
+    client = talk_for(team)
+    good = client.call("One", "msg_1", usage=make_usage(written=5_000))
+    client.messages.append({"role": "user", "content": "Two"})
+    message = {"id": "m", "type": "message", "content": [{"type": "text", "text": "Aye."}], "stop_reason": "end_turn"}
+    whole = client.send(json.dumps(message).encode(), "a", response_headers={**JSON, "request-id": "req_a"})
+    stream = [event for event in stream_answer("m2", {}) if event["type"] != "message_delta"]
+    del stream[0]["message"]["usage"]
+    streamed = client.send(write_events(stream), "b")
+    empty = client.send(b"", "c", response_headers={"request-id": "req_c"})
+    Table().write(good, whole, streamed, empty)
+    rows = UnansweredCall.objects.order_by("at").values_list("name", "kind", "status", "reason")
+    assert list(rows) == [
+        ("req_a", "unmeasured", 200, "answer without usage"),
+        ("req_b", "unmeasured", 200, "answer without usage"),
+        ("req_c", "failed", 200, "empty answer"),
+    ]
+    listed = read_timeline().partition('id="unanswered-title"')[2]
+    assert [listed.count(words) for words in ("not measured", "does not say what it used", "was empty")] == [2, 2, 1]
+    assert ">whole<" not in listed
 
 
 def test_counting_is_recorded_as_its_own_kind_and_counts_as_no_call(team: Team) -> None:
