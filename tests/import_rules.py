@@ -30,6 +30,7 @@ PROXY_PASSING = tuple(f"dashboard.proxy.{name}" for name in ("forwarder", "passa
 PROXY_READING = tuple(
     f"dashboard.proxy.{name}"
     for name in (
+        "conversation_owners",
         "conversations",
         "inbox",
         "message_prints",

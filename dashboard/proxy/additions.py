@@ -15,7 +15,7 @@ from dashboard.policies.proxy_additions import ProxyAdditions
 from dashboard.proxy.conversations import mark_answer, mark_message
 from dashboard.proxy.prompts import find_session
 from dashboard.proxy.responses import NotReadable, read_reply, unpack
-from dashboard.proxy.side_calls import ToolUsers, is_probe, list_own_tools
+from dashboard.proxy.side_calls import ToolUsers, asks_for_summary, is_probe, list_own_tools
 from dashboard.proxy.threads import ThreadName
 from dashboard.proxy.wire import Exchange
 
@@ -24,7 +24,6 @@ DIAGNOSIS, CLEARING = "cache-diagnosis", "clear-tool-uses"
 BETAS = {DIAGNOSIS: "cache-diagnosis-2026-04-07", CLEARING: "context-management-2025-06-27"}
 MOST_REMEMBERED = 5_000
 LONGEST_NAME = 200
-_END_BYTES = 16 * 1024  # of the messages: an instruction to sum up stands at their end
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _ENCODE = msgspec.json.Encoder().encode
@@ -77,7 +76,7 @@ class Enlarger:
             return None
         fields = _FIELDS.decode(body)
         read = {name: msgspec.json.decode(fields[name]) for name in _TELLING if name in fields}
-        if is_probe(read) or _asks_for_summary(fields):
+        if is_probe(read) or _wants_summary(fields):
             return None
         thread = self._find_thread(read, told, team_pk) if wanted.asks_diagnosis else None
         added: dict[str, tuple[str, object]] = {}
@@ -132,10 +131,15 @@ def _mark_last_answer(fields: Fields) -> bytes | None:
     return None
 
 
-def _asks_for_summary(fields: Fields) -> bool:
+def _wants_summary(fields: Fields) -> bool:
     """A summary is to be made of everything."""
-    end = bytes(fields.get("messages", msgspec.Raw()))[-_END_BYTES:]
-    return "compaction" in fields or (b"<analysis>" in end and b"<summary>" in end)
+    if "compaction" in fields:
+        return True
+    for raw in reversed(_ITEMS.decode(fields["messages"]) if "messages" in fields else []):
+        message = read_request({"messages": [msgspec.json.decode(raw)]}).messages[0]
+        if message.role != "system":
+            return asks_for_summary(message.role, message.blocks)
+    return False
 
 
 def _add_clearing(read: Mapping[str, object], wanted: ProxyAdditions) -> dict[str, object] | None:

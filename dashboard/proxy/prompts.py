@@ -12,7 +12,7 @@ from compaction.transcripts.reader import load_json
 from compaction.transcripts.values import get_fields, get_text
 from dashboard.proxy.message_prints import MessagePrints, SpeltRequest
 from dashboard.proxy.responses import NotReadable, unpack
-from dashboard.proxy.side_calls import ToolUsers, is_probe, read_billing_line
+from dashboard.proxy.side_calls import ToolUsers, asks_for_summary, is_probe, read_billing_line
 from dashboard.proxy.wire import Exchange
 
 _SESSION_IN_USER_ID = re.compile(r"_session_([0-9a-fA-F-]{36})$")
@@ -119,13 +119,8 @@ def digest_shape(request: PromptRequest, digest: Digest) -> str:
 
 
 def _asks_for_summary(request: PromptRequest) -> bool:
-    """A client's own compaction: an instruction at the very end, behind the last marker, that wants both tags back."""
-    last = request.messages[-1] if request.messages else None
-    if last is None or last.role != "user" or not last.blocks or len(request.messages) < 2:
-        return False
-    text = get_text(last.blocks[-1], "text") or ""
-    is_marked = any(marker.path[:2] == ("messages", len(request.messages) - 1) for marker in request.markers)
-    return not is_marked and "<analysis>" in text and "<summary>" in text
+    last = next((message for message in reversed(request.messages) if message.role != "system"), None)
+    return last is not None and asks_for_summary(last.role, last.blocks)
 
 
 def _find_agent(

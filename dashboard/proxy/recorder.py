@@ -26,9 +26,11 @@ from dashboard.jobs.beat import BEAT_EVERY_SECONDS, note_beat
 from dashboard.models import ApiKey, Team, User
 from dashboard.policies.in_force import TeamSettings, find_policy
 from dashboard.proxy.captured_requests import keep_request
+from dashboard.proxy.conversations import Conversations
 from dashboard.proxy.inbox import Delivery, Inbox
 from dashboard.proxy.reports import SOURCE, Reporter, WholeRequest
 from dashboard.proxy.responses import NotReadable
+from dashboard.proxy.stored_conversations import look_up
 from dashboard.proxy.wire import Exchange, Lost, find_socket_path
 
 # Calls of a session that come so close are written together. Writing a session costs much the same for one call as for
@@ -72,7 +74,7 @@ class Desk:
     cannot be used, and goes on where it was with the next call."""
 
     def __init__(self) -> None:
-        self._reporter = Reporter()
+        self._reporter = Reporter(Conversations(look_up))
         self._pending: dict[tuple[int, str], _Pending] = {}
         self._teams: dict[int, _KnownTeam | None] = {}
         self._used_keys: dict[int, float] = {}
@@ -126,6 +128,8 @@ class Desk:
             report = self._reporter.read(exchange, known.rules)
         except NotReadable as error:
             report, reason = None, str(error)
+        except (OperationalError, InterfaceError):
+            raise  # whose it is cannot be looked up now
         except Exception as error:
             log.error("a call could not be read", exc_info=error)
             report, reason = None, f"not read: {type(error).__name__}"

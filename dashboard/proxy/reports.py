@@ -23,7 +23,8 @@ from compaction.cache.request import Marker, write_json
 from compaction.transcripts.values import get_count, get_text
 from dashboard.ingest.observed import ObservedLine, ObservedShape, Rules
 from dashboard.ingest.transcripts import Redaction, change_names, find_redactor
-from dashboard.proxy.conversations import Conversations
+from dashboard.proxy.conversation_owners import take_kin
+from dashboard.proxy.conversations import Asked, Conversations
 from dashboard.proxy.message_prints import MessagePrints
 from dashboard.proxy.prompts import Prompt, Purpose, read_prompt
 from dashboard.proxy.responses import NotReadable, Reply, read_reply, unpack
@@ -115,14 +116,13 @@ class Reporter:
         prompt = read_prompt(exchange, digest, key=rules.digest_key, messages=self.messages, tool_users=self.tool_users)
         reply = _read_answer(exchange)
         call = _Call(exchange, prompt, reply, rules)
-        scope = f"{rules.digest_key.hex()} {exchange.key_pk} {prompt.user_id}"
         if reply.usage is None:
-            named = prompt.session_id or self.conversations.recall(scope, prompt.request.messages)
+            named = prompt.session_id or self.conversations.recall(_ask_whose(call))
             return _tell_unanswered(call, named)
         session_id = prompt.session_id
         written: tuple[ObservedLine, ...] = ()
         if session_id is None:
-            session_id = self.conversations.find(scope, prompt.request.messages, reply.content)
+            session_id = self.conversations.find(_ask_whose(call), reply.content)
         known = self.threads.find((exchange.team_pk, session_id, prompt.agent_id or ""))
         if prompt.session_id is None and prompt.purpose is Purpose.MAIN:
             written = write_lines(
@@ -130,6 +130,21 @@ class Reporter:
             )
         facts, shapes = _tell_call(call, known)
         return Report(session_id, (*written, *map(ObservedLine, facts)), shapes, _take_request(call))
+
+
+def _ask_whose(call: _Call) -> Asked:
+    exchange, prompt = call.exchange, call.prompt
+    return Asked(
+        scope=f"{call.rules.digest_key.hex()} {exchange.key_pk} {prompt.user_id}",
+        messages=prompt.request.messages,
+        kin=take_kin(prompt.shape, prompt.prints),
+        team_pk=exchange.team_pk,
+        call_id=call.id,
+        started_at=exchange.started_at,
+        ended_at=exchange.started_at + exchange.duration_seconds,
+        is_whole=call.reply.is_whole,
+        is_step=prompt.purpose.query_source is None,
+    )
 
 
 def digest_text(key: bytes, data: bytes) -> str:

@@ -209,17 +209,23 @@ def _take_message(reply: Reply, message: Fields) -> None:
         reply.usage = read_usage(get_fields(message, "usage"))
 
 
-_DELTA_FIELDS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+_DELTA_FIELDS = {
+    "text_delta": ("text",),
+    "thinking_delta": ("thinking",),
+    "input_json_delta": ("partial_json",),
+    "compaction_delta": ("content", "encrypted_content", "signature"),
+}
 
 
 def _take_delta(reply: Reply, fields: Fields) -> None:
     delta = get_fields(fields, "delta")
-    name = _DELTA_FIELDS.get(get_text(delta, "type") or "")
     index = get_count(fields, "index")
-    if name is None or index is None or index >= len(reply.content):
+    if index is None or index >= len(reply.content):
         return
     block = reply.content[index]
-    block[name] = str(block.get(name) or "") + (get_text(delta, name) or "")
+    for name in _DELTA_FIELDS.get(get_text(delta, "type") or "", ()):
+        if piece := get_text(delta, name):
+            block[name] = str(block.get(name) or "") + piece
 
 
 def _close_block(block: dict[str, object]) -> None:

@@ -1,10 +1,12 @@
-"""Calls that a client makes beside its conversation without saying so: probes, titles, a page summed up, a search. No
-Django here."""
+"""Calls that a client makes beside its conversation without saying so: probes, summaries, titles, a page summed up, a
+search. No Django here."""
 
+import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from compaction.cache.request import BILLING_LINE
+from compaction.compactors.summary_prompt import TEXT_ONLY_TEXT
 from compaction.transcripts.values import get_count, get_items, get_text
 from dashboard.proxy.threads import MOST_THREADS, ThreadName
 
@@ -12,6 +14,13 @@ from dashboard.proxy.threads import MOST_THREADS, ThreadName
 SERVER_TOOLS = ("web_search", "web_fetch", "code_execution", "tool_search_tool", "mcp_toolset", "advisor")
 
 STEP_FIELDS = ("thinking", "context_management")  # seen with 2.1.325, with every model and without thinking too
+
+# How an instruction to sum up a conversation begins: of Claude Code 2.1.325, of older versions, and our own.
+_SUMMARY_OPENING = re.compile(
+    r"\s*(?:CRITICAL: Respond with TEXT ONLY\b"
+    r"|Your task is to create a detailed summary of (?:the|this) (?:RECENT portion of the )?conversation\b"
+    rf"|{re.escape(TEXT_ONLY_TEXT)})"
+)
 
 
 def is_probe(body: Mapping[str, object]) -> bool:
@@ -29,6 +38,14 @@ def list_own_tools(tools: Iterable[object]) -> list[str]:
     """The names of the tools that the client runs."""
     own = (tool for tool in tools if isinstance(tool, Mapping))
     return [get_text(tool, "name") or "" for tool in own if not (get_text(tool, "type") or "").startswith(SERVER_TOOLS)]
+
+
+def asks_for_summary(role: str, blocks: Sequence[object]) -> bool:
+    """Whether this last message of a request is a client's own compaction: an instruction behind all that was said,
+    known by how it begins. Anybody may want both tags back, and any tool result may hold them."""
+    spoken = [block for block in blocks if isinstance(block, Mapping) and block.get("type") == "text"]
+    last = (get_text(spoken[-1], "text") or "") if spoken and role == "user" else ""
+    return "<analysis>" in last and "<summary>" in last and _SUMMARY_OPENING.match(last) is not None
 
 
 class ToolUsers:

@@ -14,6 +14,7 @@ MODEL = "claude-opus-5-5"
 SESSION = "11111111-1111-4111-8111-111111111111"
 READ: dict[str, Any] = {"name": "Read", "description": "Reads a file.", "input_schema": {"type": "object"}}
 MCP: dict[str, Any] = {"name": "mcp__maps__find", "description": "Finds.", "input_schema": {"type": "object"}}
+SUM_UP = "CRITICAL: Respond with TEXT ONLY. Write an <analysis> block, then a <summary> block."
 Event = dict[str, Any]
 
 

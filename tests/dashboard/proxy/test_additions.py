@@ -16,7 +16,7 @@ from dashboard.proxy.additions import Enlarger
 from dashboard.proxy.callers import Caller
 from dashboard.proxy.refusals import Refusal
 from tests.dashboard.proxy.serving import CALLER, KnownCallers, Serving, serving
-from tests.dashboard.proxy.talking import Client, make_usage, pack, stream_answer, write_events, zip_answer
+from tests.dashboard.proxy.talking import SUM_UP, Client, make_usage, pack, stream_answer, write_events, zip_answer
 from tests.fakes.raw_upstream import Connection, RawUpstream
 
 BOTH = ProxyAdditions(
@@ -223,7 +223,7 @@ UNTOUCHED = {
     },
     "a request for a summary": {
         **json.loads(BODY),
-        "messages": [{"role": "user", "content": "Write <analysis> and <summary>."}],
+        "messages": [{"role": "user", "content": SUM_UP}, {"role": "system", "content": []}],
     },
     "a probe without tools": {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]},
     "not an object": [1],
@@ -237,6 +237,16 @@ def test_these_bodies_pass_byte_for_byte(adding: Serving, api: RawUpstream, name
     assert api.requests[0].body == body
     assert answered.header("x-plimsoll-added") is None
     assert adding.wait_for_exchange().added == ()
+
+
+def test_a_tool_result_that_holds_the_tags_of_a_summary_switches_nothing_off(adding: Serving, api: RawUpstream) -> None:
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "t",
+        "content": f"{SUM_UP} <analysis></analysis><summary></summary>",
+    }
+    adding.ask(MESSAGES, json.dumps({**json.loads(BODY), "messages": [{"role": "user", "content": [result]}]}).encode())
+    assert body_of(api)["context_management"]["edits"] == [EDIT]
 
 
 @pytest.mark.parametrize(

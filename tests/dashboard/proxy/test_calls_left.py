@@ -121,14 +121,13 @@ def test_a_first_request_that_fails_is_counted() -> None:
     assert [(drop.reason, drop.count) for drop in Drop.objects.all()] == [(FAILED_AT_FIRST, 1)]
 
 
+@pytest.mark.django_db
 def test_a_failure_after_a_restart_of_the_recorder_finds_its_conversation_too() -> None:
-    client = Client(headers={})
-    known = Reporter().read(client.call("One", "msg_1"), RULES)
+    client = talk_for(make_team("Harbour", owner="ann", member="ben"), headers={})
+    Table().write(client.call("One", "msg_1"))
     client.messages.append({"role": "user", "content": "Two"})
-    failed = Reporter().read(fail(client, "a"), RULES)
-    assert known is not None
-    assert failed is not None
-    assert failed.session_id == known.session_id
+    Table().write(fail(client, "a"))
+    assert UnansweredCall.objects.get().session_id == AgentSession.objects.get().pk
 
 
 def test_a_failure_does_not_use_up_a_conversation_that_another_began_alike() -> None:

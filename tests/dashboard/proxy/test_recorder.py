@@ -33,7 +33,7 @@ from dashboard.proxy.recorder import Desk
 from dashboard.proxy.wire import Ending, Exchange, Lost, Message
 from tests.builders import make_key, make_team, make_user
 from tests.dashboard.ingest.conversation import Conversation
-from tests.dashboard.proxy.talking import MCP, READ, SESSION, Client, make_usage, stream_answer, write_events
+from tests.dashboard.proxy.talking import MCP, READ, SESSION, SUM_UP, Client, make_usage, stream_answer, write_events
 
 pytestmark = pytest.mark.django_db
 
@@ -220,7 +220,7 @@ def test_a_compaction_without_a_transcript_makes_the_rebuild_expected(team: Team
     )
     summary = client.call("Sum up.", "msg_3", usage=make_usage(read=51_000, output=900))
     asked = json.loads(summary.request_body)
-    asked["messages"][-1]["content"] = [{"type": "text", "text": "Write <analysis> and <summary>."}]
+    asked["messages"][-1]["content"] = [{"type": "text", "text": SUM_UP}]
     table.write(msgspec.structs.replace(summary, request_body=json.dumps(asked).encode()))
     client.messages = []
     table.write(client.call("Summary of it all. Go on.", "msg_4", usage=make_usage(read=5_000, written=6_000)))
@@ -300,7 +300,7 @@ def test_a_compaction_seen_by_both_is_one_compaction_between_the_right_calls(tea
     first = client.call("One", "msg_1", usage=make_usage(written=50_000))
     asked = client.call("Sum up.", "msg_s", usage=make_usage(read=50_000, output=900))
     body = json.loads(asked.request_body)
-    body["messages"][-1]["content"] = [{"type": "text", "text": "Write <analysis> and <summary>."}]
+    body["messages"][-1]["content"] = [{"type": "text", "text": SUM_UP}]
     summary = msgspec.structs.replace(asked, request_body=json.dumps(body).encode())
     talk.wait(30).compact(before=50_000)
     take_in(Origin(team, None, "api"), Piece(talk.data, "lines", session_id=SESSION))

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dashboard.proxy.responses import LARGEST_BODY_BYTES, NotReadable, read_reply, unpack
+from tests.fakes.native_compaction import list_block_events, sign_block
 
 STREAM, JSON = "text/event-stream; charset=utf-8", "application/json"
 EVENTS = (
@@ -49,6 +50,12 @@ def test_whole_stream_is_read() -> None:
     reply = read_reply(spell(*EVENTS), STREAM)
     assert (reply.message_id, reply.stop_reason, reply.is_whole) == ("msg_1", "end_turn", True)
     assert reply.content[0]["input"] == {"a": 1}
+
+
+@pytest.mark.parametrize("content", ["We said hello.", None])
+def test_what_the_api_compacted_is_read_from_a_stream_as_it_is_sent_back(content: str | None) -> None:
+    block = sign_block(content)
+    assert read_reply(spell(EVENTS[0], *list_block_events(block), *EVENTS[-2:]), STREAM).content == [block]
 
 
 @settings(max_examples=300)

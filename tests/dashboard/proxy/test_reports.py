@@ -13,11 +13,13 @@ import pytest
 import zstandard
 
 from compaction.cache.facts import LineFact, LineKind
+from compaction.compactors.summary_prompt import write_prompt
+from compaction.ports import Variant
 from dashboard.ingest.observed import Rules
 from dashboard.proxy.reports import Report, Reporter
 from dashboard.proxy.responses import NotReadable
 from dashboard.proxy.wire import Ending, Exchange
-from tests.dashboard.proxy.talking import MCP, READ, SESSION, Client, make_usage, stream_answer, write_events
+from tests.dashboard.proxy.talking import MCP, READ, SESSION, SUM_UP, Client, make_usage, stream_answer, write_events
 
 RULES = Rules(keeps_content=False, digest_key=b"k" * 32)
 KEEPING = Rules(keeps_content=True, digest_key=b"k" * 32)
@@ -202,13 +204,33 @@ def test_purposes_are_told_apart() -> None:
     assert report.session_id == SESSION
     assert purpose(Client(tools=[], extra={"max_tokens": 1}).call("Hi", "msg_3")) == "probe"
     assert purpose(Client(extra={"compaction": {"type": "summarize"}}).call("x", "msg_4")) == "compact"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (SUM_UP, "compact"),
+        (write_prompt(Variant.FULL), "compact"),
+        (
+            "Your task is to create a detailed summary of the conversation so far: <analysis>, <summary>.",
+            "compact",
+        ),
+        (
+            "Your task is to create a detailed summary of the report below: <analysis>, <summary>.",
+            None,
+        ),
+        ("Read the report. Think in <analysis> tags, then answer in <summary> tags.", None),
+        (f"What does this prompt do? {SUM_UP}", None),
+    ],
+)
+def test_a_summary_of_the_conversation_is_known_by_how_it_is_asked_for(words: str, expected: str | None) -> None:
     talk = Client()
-    talk.call("Hello", "msg_5")
-    summary = talk.call("Write <analysis> and then <summary> about it.", "msg_6")
-    assert purpose(summary) is None  # the marker stands on it: it is part of the conversation
-    unmarked = json.loads(summary.request_body)
+    talk.call("Hello", "msg_1")
+    asked = talk.call(words, "msg_2")
+    assert purpose(asked) == expected
+    unmarked = json.loads(asked.request_body)
     del unmarked["messages"][-1]["content"][0]["cache_control"]
-    assert purpose(change(summary, request_body=json.dumps(unmarked).encode())) == "compact"
+    assert purpose(change(asked, request_body=json.dumps(unmarked).encode())) == expected
 
 
 def test_older_sub_agents_are_threads_by_what_they_begin_with() -> None:
