@@ -11,6 +11,7 @@ from compaction.compactors.summary_prompt import list_sections
 from compaction.ports import Variant
 from compaction.transcripts.entries import Entry, TextBlock
 from compaction.transcripts.payloads import OlderSummary
+from dashboard import access
 from dashboard.access import Actor
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, ApiCall, CompactionKind, ObservedCompaction
@@ -18,6 +19,7 @@ from dashboard.pages.calls_around import read_calls_around
 from dashboard.pages.compaction_messages import Fate, MessageFate, count_fates, split_at_boundary, trace_messages
 from dashboard.pages.compaction_rows import CompactionRow, find_scale, make_row
 from dashboard.pages.content_state import ContentState, find_content_state
+from dashboard.pages.failed_compaction import FailedCompaction, describe_failed
 from dashboard.pages.ledger import name_session
 from dashboard.pages.restored_things import RestoredThings, read_restored
 from dashboard.pages.thread_names import UNNAMED, name_threads
@@ -108,6 +110,8 @@ class CompactionPage:
     next_id: int | None
     before: CallBeside | None
     after: CallBeside | None
+    failed: FailedCompaction | None
+    may_run: bool
 
     @property
     def shows_content(self) -> bool:
@@ -150,6 +154,8 @@ def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_messa
         next_id=next_id,
         before=_make_beside(around.before),
         after=_make_beside(around.after),
+        failed=describe_failed(compaction, around.after, reads_content=reads_content),
+        may_run=access.may_run(actor, session),
     )
 
 
