@@ -222,9 +222,9 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "Concluded from time, usage and order of the calls.",
         "Another explanation is possible.",
     ),
-    "next turn": (
+    "next prompt": (
         "What sending the context once more costs: warm it is read from the cache, cold it is written anew.",
-        "What is said and answered next comes on top.",
+        "At list price, without what is said and answered next.",
     ),
     "origin": (
         "Who decided a figure: the team, the client's settings, the client's own table, or the API.",
