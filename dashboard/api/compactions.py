@@ -156,7 +156,10 @@ class FailedOut(Schema):
 
 
 class CompactionDetailOut(CompactionOut):
-    content: str = Field(description="shown, not granted, not stored or removed (by the team's retention).")
+    content: str = Field(
+        description="shown, not granted, not stored, no text (it came by a way that brings none) or removed (by the "
+        "team's retention)."
+    )
     summary: SummaryOut | None
     restored: list[RestoredOut] | None
     left_files: list[LeftFileOut] = Field(

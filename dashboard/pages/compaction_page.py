@@ -18,7 +18,7 @@ from dashboard.models import AgentSession, ApiCall, CompactionKind, ObservedComp
 from dashboard.pages.calls_around import read_calls_around
 from dashboard.pages.compaction_messages import Fate, MessageFate, count_fates, split_at_boundary, trace_messages
 from dashboard.pages.compaction_rows import CompactionRow, find_scale, make_row
-from dashboard.pages.content_state import ContentState, find_content_state
+from dashboard.pages.content_state import ContentState, find_content_state, find_stored_state
 from dashboard.pages.failed_compaction import FailedCompaction, describe_failed
 from dashboard.pages.ledger import name_session
 from dashboard.pages.restored_things import RestoredThings, read_restored
@@ -116,6 +116,10 @@ class CompactionPage:
     @property
     def shows_content(self) -> bool:
         return self.content_state is ContentState.SHOWN
+
+    @property
+    def stored_state(self) -> ContentState:
+        return find_stored_state(self.session)
 
     @property
     def transcript_of(self) -> int | None:

@@ -29,6 +29,7 @@ from dashboard.access import Actor
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import AgentSession, CompactionKind, ResumedFile, Thread
 from dashboard.pages.calls_around import OF_CONVERSATION
+from dashboard.pages.content_state import came_without_text
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 from dashboard.pages.live_state import LiveState, find_live_state
 from dashboard.policies.in_force import TeamSettings, find_policy
@@ -160,8 +161,11 @@ class SessionHeader:
     def content_note(self) -> str:
         """Why there is no text to read; empty when there is."""
         if not self.session.has_content:
-            is_removed = self.session.content_removed_at is not None  # the page says when
-            return "" if is_removed else "No content is stored for this session: numbers and structure only."
+            if self.session.content_removed_at is not None:
+                return ""  # the page says when
+            if came_without_text(self.session):
+                return "It came by a way that brings no text: numbers and structure only."
+            return "No content is stored for this session: numbers and structure only."
         if not self.reads_content:
             return "Content is stored and not granted to you: numbers and structure only."
         return ""
