@@ -27,6 +27,7 @@ class Outlook(StrEnum):
     AVOIDABLE = "avoidable"
     EXPECTED = "expected"
     NOBODY = "outside your control"
+    NOT_KNOWN = "not known"  # as the cause itself is not, or not for certain
 
 
 class Family(StrEnum):
@@ -203,7 +204,7 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Outlook, frozenset[Grade]], ...
         Cause.CLIENT_RESTARTED, Family.CLIENT, "The session was resumed by a restarted client.",
         "The loss came with the restart; what differed in the request is not known.",
         "Send the calls through the proxy to see what differed.",
-        Outlook.NOBODY, _GUESSED,
+        Outlook.NOT_KNOWN, _GUESSED,
     ),
     (
         Cause.TTL_TIER_CHANGED, Family.MARKERS, "The cache lifetime changed between 5 minutes and 1 hour.",
@@ -295,7 +296,7 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Outlook, frozenset[Grade]], ...
         Cause.COMMAND_STARTED, Family.CLIENT, "A command or skill had just been started.",
         "The loss came with the command, as it often did in older clients; what differed in the request is not known.",
         "Send the calls through the proxy to see what differed.",
-        Outlook.NOBODY, _GUESSED,
+        Outlook.NOT_KNOWN, _GUESSED,
     ),
     (
         Cause.LOOKBACK_EXCEEDED, Family.MARKERS, "More than 20 blocks were added since the last marker.",
@@ -307,25 +308,25 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Outlook, frozenset[Grade]], ...
         Cause.DEFERRED_TOOLS_CHANGED, Family.TOOLS, "Tools were loaded on demand, and nothing else changed.",
         "Such tools should stand outside the cached prompt; here the cache was lost when they came.",
         "Check that a gateway on the way passes defer_loading and the tool search header through.",
-        Outlook.NOBODY, _REQUEST,
+        Outlook.NOT_KNOWN, _REQUEST,
     ),
     (
         Cause.LIKELY_SERVER_SIDE, Family.SERVER, "Nothing changed; the server most likely dropped the entry.",
         "Both requests begin the same and the pause was short enough, yet less was read.",
         "Nothing to do. If it repeats, look for a gateway that spreads calls over regions or accounts.",
-        Outlook.NOBODY, frozenset({Grade.CLIENT, Grade.UNKNOWN}),
+        Outlook.NOT_KNOWN, frozenset({Grade.CLIENT, Grade.UNKNOWN}),
     ),
     (
         Cause.NO_REASON_GIVEN, Family.UNKNOWN, "The API reports a miss without a reason.",
         "It says so for changes to tool choice, thinking, effort or beta headers, or when it cannot compare the calls.",
         "Send this session's calls through the proxy: two known requests show what differed.",
-        Outlook.NOBODY, frozenset({Grade.API}),
+        Outlook.NOT_KNOWN, frozenset({Grade.API}),
     ),
     (
         Cause.UNEXPLAINED, Family.UNKNOWN, "The cause is not known.",
         "Only token counts are known of these calls; they show the loss but not what was sent.",
         "Use a client that writes its requests down, or send the calls through the proxy, to see what differed.",
-        Outlook.NOBODY, frozenset({Grade.UNKNOWN}),
+        Outlook.NOT_KNOWN, frozenset({Grade.UNKNOWN}),
     ),
     (
         Cause.FIRST_CALL, Family.REBUILD, "The first call of this conversation.",

@@ -149,7 +149,14 @@ def _compare_tools(previous: Fingerprint, current: Fingerprint) -> Iterator[Chan
     if tools.added or tools.removed or tools.changed:
         yield Change(Cause.TOOLS_CHANGED, Reach(place, place), describe_tools(tools))
     else:
-        yield Change(Cause.TOOLS_REORDERED, Reach(place, place), f"from tool {tools.first_index} on")
+        yield Change(Cause.TOOLS_REORDERED, Reach(place, place), _describe_order(previous, current, tools.first_index))
+
+
+def _describe_order(previous: Fingerprint, current: Fingerprint, first_index: int) -> str:
+    """Which tool stands where another stood. Both have the same tools, so they count alike."""
+    rank = sum(not tool.is_deferred for tool in previous.tools[:first_index])
+    now = [tool.name for tool in current.tools if not tool.is_deferred][rank]
+    return f"from tools[{first_index}] on: {now} where {previous.tools[first_index].name} stood"
 
 
 def _compare_deferred(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:

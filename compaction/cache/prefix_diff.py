@@ -28,7 +28,8 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlockChange:
-    """One tool, system block or message block that is not as it was. `parts` says what of a tool changed."""
+    """One tool, system block or message block that is not as it was. `parts` says what of a tool changed; the places
+    are those in its level, None on the side it is not on."""
 
     level: Level
     path: Path
@@ -37,6 +38,8 @@ class BlockChange:
     parts: tuple[str, ...] = ()
     before_characters: int = 0
     after_characters: int = 0
+    old_place: int | None = None
+    new_place: int | None = None
     old: Piece | None = field(default=None, repr=False)
     new: Piece | None = field(default=None, repr=False)
 
@@ -275,9 +278,16 @@ def _describe(how: How, old: Piece | None, piece: Piece, sides: _Sides) -> Block
         parts=old.list_changed_parts(piece) if old is not None and how is How.CHANGED else (),
         before_characters=old.size_characters if old else 0,
         after_characters=new.size_characters if new else 0,
+        old_place=_find_place(old),
+        new_place=_find_place(new),
         old=old if has_text else None,
         new=new if has_text else None,
     )
+
+
+def _find_place(piece: Piece | None) -> int | None:
+    place = piece.path[1] if piece is not None and len(piece.path) > 1 else None
+    return place if isinstance(place, int) else None
 
 
 def _align(before: Sequence[Piece], after: Sequence[Piece]) -> Iterator[tuple[Piece | None, Piece | None]]:

@@ -5,17 +5,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
+from itertools import islice, zip_longest
 
 # Beyond these a difference is shown as one replacement: the matcher's cost grows with the product of both sides.
 MOST_LINES_MATCHED = 400
-MOST_WORDS_MATCHED = 120
-MOST_WORD_PAIRS = 4
+MOST_WORDS_MATCHED = 200  # from the first difference of a line on; spaces and signs count
+MOST_WORD_PAIRS = 8
 MOST_LINES_SHOWN = 80
 LONGEST_LINE_SHOWN = 400
 CONTEXT_LINES = 2
-LEAD_CHARACTERS = 100  # shown before the first difference of a long line
+CONTEXT_CHARACTERS = 80  # of a long line, shown on either side of a difference
+LONGEST_WORD = 40  # what is longer is no word, and may be marked in its middle
+CUT = "…"
 
-_WORD = re.compile(r"\w+|\s+|[^\w\s]")
+_WORD = re.compile(rf"\w{{1,{LONGEST_WORD}}}|\s{{1,{LONGEST_WORD}}}|[^\w\s]")
+Words = tuple[tuple["Mark", str], ...]
 
 
 class Mark(StrEnum):
@@ -28,12 +32,42 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line with its number on the side it stands on; `words` mark what changed inside it, where that is known."""
+    """One line with its number on the side it stands on; `words` mark what changed inside it, where that is known.
+    A line that both sides have carries its newer number, and its older one apart."""
 
     mark: Mark
     number: int
     text: str
-    words: tuple[tuple[Mark, str], ...] = ()
+    words: Words = ()
+    old_number: int | None = None
+    is_cut: bool = False  # more of it differs than `words` hold
+
+
+@dataclass(frozen=True, slots=True)
+class DiffRow:
+    """A line as it was beside the line it became; None where there is none. The same line stands on both sides."""
+
+    before: DiffLine | None
+    after: DiffLine | None
+
+    @property
+    def is_same(self) -> bool:
+        return self.before is not None and self.before is self.after
+
+
+def pair_lines(lines: Sequence[DiffLine]) -> Iterator[DiffRow]:
+    """Lines for two columns: what was removed beside what came in its place."""
+    removed: list[DiffLine] = []
+    added: list[DiffLine] = []
+    for line in lines:
+        if line.mark is Mark.SAME or (added and line.mark is Mark.REMOVED):
+            yield from (DiffRow(*pair) for pair in zip_longest(removed, added))
+            removed, added = [], []
+        if line.mark is Mark.SAME:
+            yield DiffRow(line, line)
+        else:
+            (removed if line.mark is Mark.REMOVED else added).append(line)
+    yield from (DiffRow(*pair) for pair in zip_longest(removed, added))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +77,11 @@ class TextDiff:
     first_character: int | None
     lines: tuple[DiffLine, ...]
     is_cut: bool = False
+
+    @property
+    def rows(self) -> tuple[DiffRow, ...]:
+        """For two columns."""
+        return tuple(pair_lines(self.lines))
 
 
 def find_first_difference(before: str, after: str) -> int | None:
@@ -62,6 +101,7 @@ def diff_text(before: str, after: str) -> TextDiff:
             is_cut = True
             break
         lines.append(line)
+    is_cut = is_cut or any(line.is_cut for line in lines)
     return TextDiff(find_first_difference(before, after), tuple(lines), is_cut)
 
 
@@ -79,37 +119,26 @@ def _count_shared(old: Sequence[str], new: Sequence[str]) -> int:
 
 def _list_lines(old: list[str], new: list[str], start: int, end: int) -> Iterator[DiffLine]:
     old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
-    yield from _show_context(new, max(0, start - CONTEXT_LINES), start)
+    yield from _show_context(new, range(max(0, start - CONTEXT_LINES), start), 0)
     for tag, old_from, old_to, new_from, new_to in _match_lines(old_middle, new_middle):
         if tag == "equal":
-            yield from _show_equal(new, start + new_from, start + new_to)
+            yield from _show_equal(new, range(start + new_from, start + new_to), old_from - new_from)
             continue
-        removed, added = old_middle[old_from:old_to], new_middle[new_from:new_to]
-        is_paired = len(removed) == len(added) <= MOST_WORD_PAIRS
-        yield from _show_side(Mark.REMOVED, removed, start + old_from, added if is_paired else [])
-        yield from _show_side(Mark.ADDED, added, start + new_from, removed if is_paired else [])
-    yield from _show_context(new, len(new) - end, min(len(new), len(new) - end + CONTEXT_LINES))
+        yield from _show_replaced(old_middle[old_from:old_to], new_middle[new_from:new_to], (old_from, new_from), start)
+    shared = range(len(new) - end, min(len(new), len(new) - end + CONTEXT_LINES))
+    yield from _show_context(new, shared, len(old) - len(new))
 
 
-def _show_side(mark: Mark, lines: list[str], start: int, others: list[str]) -> Iterator[DiffLine]:
-    """One side of a replacement; against `others`, its counterparts, with words marked and long lines cut around the
-    first difference."""
-    for index, text in enumerate(lines):
-        if not others:
-            yield DiffLine(mark, start + index + 1, _cut(text))
-            continue
-        own, other = _focus(text, others[index])
-        before, after = (own, other) if mark is Mark.REMOVED else (other, own)
-        words = tuple(part for part in _diff_words(before, after) if part[0] in (Mark.SAME, mark))
-        yield DiffLine(mark, start + index + 1, own, words)
-
-
-def _focus(own: str, other: str) -> tuple[str, str]:
-    if max(len(own), len(other)) <= LONGEST_LINE_SHOWN:
-        return own, other
-    first = max(0, _count_shared(own, other) - LEAD_CHARACTERS)
-    lead = "…" if first else ""
-    return lead + _cut(own[first:]), lead + _cut(other[first:])
+def _show_replaced(removed: list[str], added: list[str], places: tuple[int, int], start: int) -> Iterator[DiffLine]:
+    """What was removed, then what was added; where it is line for line, with words marked."""
+    marked: list[tuple[tuple[Words, bool], tuple[Words, bool]]] = []
+    if len(removed) == len(added) <= MOST_WORD_PAIRS:
+        marked = [_mark_words(before, after) for before, after in zip(removed, added, strict=True)]
+    for side, mark, lines in ((0, Mark.REMOVED, removed), (1, Mark.ADDED, added)):
+        for index, text in enumerate(lines):
+            words, is_cut = marked[index][side] if marked else ((), False)
+            shown = "".join(word for _, word in words) if marked else _cut(text)
+            yield DiffLine(mark, start + places[side] + index + 1, shown, words, is_cut=is_cut)
 
 
 def _match_lines(old: list[str], new: list[str]) -> Sequence[tuple[str, int, int, int, int]]:
@@ -122,40 +151,95 @@ def _match_lines(old: list[str], new: list[str]) -> Sequence[tuple[str, int, int
     return SequenceMatcher(None, old, new, autojunk=True).get_opcodes()
 
 
-def _show_context(lines: list[str], first: int, last: int) -> Iterator[DiffLine]:
-    for index in range(first, last):
-        yield DiffLine(Mark.SAME, index + 1, _cut(lines[index]))
+def _show_context(lines: list[str], places: range, older_by: int) -> Iterator[DiffLine]:
+    """`older_by`: what to add to a place to have it in the older text."""
+    for index in places:
+        yield DiffLine(Mark.SAME, index + 1, _cut(lines[index]), old_number=index + 1 + older_by)
 
 
-def _show_equal(lines: list[str], first: int, last: int) -> Iterator[DiffLine]:
-    if last - first <= 2 * CONTEXT_LINES:
-        yield from _show_context(lines, first, last)
+def _show_equal(lines: list[str], places: range, older_by: int) -> Iterator[DiffLine]:
+    if len(places) <= 2 * CONTEXT_LINES:
+        yield from _show_context(lines, places, older_by)
         return
-    yield from _show_context(lines, first, first + CONTEXT_LINES)
-    yield from _show_context(lines, last - CONTEXT_LINES, last)
+    yield from _show_context(lines, places[:CONTEXT_LINES], older_by)
+    yield from _show_context(lines, places[-CONTEXT_LINES:], older_by)
 
 
-def _diff_words(before: str, after: str) -> tuple[tuple[Mark, str], ...]:
-    """Words of two lines with their marks. Only what lies between the shared ends is taken apart."""
+def _mark_words(before: str, after: str) -> tuple[tuple[Words, bool], tuple[Words, bool]]:
+    """Both lines with what changed marked, and whether more of each differs than is shown. What they begin and end
+    with alike is found in the whole lines first, so that only the rest is taken apart and cut."""
+    start = _find_start(before, after)
+    end = _find_end(before, after, start)
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    parts = _match_words(old, new)
+    head, tail = before[:start], before[len(before) - end :]
+    if max(len(before), len(after)) > LONGEST_LINE_SHOWN:
+        head = head if len(head) <= CONTEXT_CHARACTERS else CUT + head[-CONTEXT_CHARACTERS:]
+        tail = tail if len(tail) <= CONTEXT_CHARACTERS else tail[:CONTEXT_CHARACTERS] + CUT
+    return _frame(head, _pick(Mark.REMOVED, parts), old, tail), _frame(head, _pick(Mark.ADDED, parts), new, tail)
+
+
+def _pick(mark: Mark, parts: Words) -> Words:
+    return tuple(part for part in parts if part[0] in (Mark.SAME, mark))
+
+
+def _frame(head: str, parts: Words, middle: str, tail: str) -> tuple[Words, bool]:
+    """One line between its shared ends. `middle` is what `parts` are taken from."""
+    is_cut = sum(len(text) for _, text in parts) < len(middle)
+    shown, room = [(Mark.SAME, head)], LONGEST_LINE_SHOWN
+    for mark, whole in parts:
+        text = _squeeze(whole) if mark is Mark.SAME and len(middle) > LONGEST_LINE_SHOWN else whole
+        shown.append((mark, text[:room]))
+        is_cut = is_cut or len(text) > room
+        room = max(0, room - len(text))
+    shown.append((Mark.SAME, CUT + tail if is_cut else tail))
+    return tuple(part for part in shown if part[1]), is_cut
+
+
+def _find_start(before: str, after: str) -> int:
+    """How long the shared beginning is, not ending inside a word."""
     start = _count_shared(before, after)
-    while start and _is_in_word(before[start - 1]):
-        start -= 1
+    for back in range(min(start, LONGEST_WORD) + 1):
+        if back == start or not _is_in_word(before[start - back - 1]):
+            return start - back
+    return start
+
+
+def _find_end(before: str, after: str, start: int) -> int:
     end = _count_shared(before[start:][::-1], after[start:][::-1])
-    while end and _is_in_word(before[-end]):
-        end -= 1
-    old, new = _WORD.findall(before[start : len(before) - end]), _WORD.findall(after[start : len(after) - end])
-    parts = [(Mark.SAME, before[:start])]
-    if not old or not new or max(len(old), len(new)) > MOST_WORDS_MATCHED:
-        parts += [(Mark.REMOVED, "".join(old)), (Mark.ADDED, "".join(new))]
-    else:
-        for tag, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new).get_opcodes():
-            if tag == "equal":
-                parts.append((Mark.SAME, "".join(old[old_from:old_to])))
-            else:
-                parts.append((Mark.REMOVED, "".join(old[old_from:old_to])))
-                parts.append((Mark.ADDED, "".join(new[new_from:new_to])))
-    parts.append((Mark.SAME, before[len(before) - end :]))
-    return tuple(part for part in parts if part[1])
+    for back in range(min(end, LONGEST_WORD) + 1):
+        if back == end or not _is_in_word(before[back - end]):
+            return end - back
+    return end
+
+
+def _match_words(before: str, after: str) -> Words:
+    """Marked parts of what lies between the shared ends. Of much only the beginning: up to the last part that is known
+    to be the same, as what follows may only be out of sight on the other side."""
+    old, new = _take_words(before), _take_words(after)
+    is_cut = sum(map(len, old)) < len(before) or sum(map(len, new)) < len(after)
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    if is_cut and steps[-1][0] != "equal" and any(tag == "equal" for tag, *_ in steps):
+        steps.pop()
+    parts: list[tuple[Mark, str]] = []
+    for tag, old_from, old_to, new_from, new_to in steps:
+        if tag == "equal":
+            parts.append((Mark.SAME, "".join(old[old_from:old_to])))
+        else:
+            parts.append((Mark.REMOVED, "".join(old[old_from:old_to])))
+            parts.append((Mark.ADDED, "".join(new[new_from:new_to])))
+    return tuple(parts)
+
+
+def _take_words(text: str) -> list[str]:
+    return [found.group() for found in islice(_WORD.finditer(text), MOST_WORDS_MATCHED)]
+
+
+def _squeeze(text: str) -> str:
+    """The ends of what did not change between two differences."""
+    if len(text) <= 2 * CONTEXT_CHARACTERS:
+        return text
+    return f"{text[:CONTEXT_CHARACTERS]}{CUT}{text[-CONTEXT_CHARACTERS:]}"
 
 
 def _is_in_word(character: str) -> bool:
@@ -163,4 +247,4 @@ def _is_in_word(character: str) -> bool:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_LINE_SHOWN else text[:LONGEST_LINE_SHOWN] + "…"
+    return text if len(text) <= LONGEST_LINE_SHOWN else text[:LONGEST_LINE_SHOWN] + CUT

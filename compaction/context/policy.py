@@ -211,7 +211,31 @@ def _check_lines(policy: Policy, model: str | None = None) -> None:
     lowest = _find_lowest_line(policy, model)
     if lowest < 0:
         sentence = "Lower the distances, or raise the window or the percentage."
-        raise BadPolicy("warning_margin_tokens", f"The lowest line{about} would be at {lowest:,} tokens. {sentence}")
+        raise BadPolicy(
+            _find_culprit(policy, model), f"The lowest line{about} would be at {lowest:,} tokens. {sentence}"
+        )
+
+
+# Distances first: a window that leaves room for the client's own ones is not what is wrong.
+_SUSPECTS = (
+    "warning_margin_tokens",
+    "auto_margin_tokens",
+    "blocking_margin_tokens",
+    "reserve_tokens",
+    "auto_percent",
+    "window_tokens",
+)
+
+
+def _find_culprit(policy: Policy, model: str | None) -> str:
+    """The setting that, left to the client's rule, would lift the lowest line above nothing."""
+    plain = Policy()
+    changed = (name for name in _SUSPECTS if getattr(policy, name) != getattr(plain, name))
+    for name in changed:
+        rule: dict[str, Any] = {name: getattr(plain, name)}
+        if _find_lowest_line(replace(policy, **rule), model) >= 0:
+            return name
+    return "warning_margin_tokens"
 
 
 def _find_lowest_line(policy: Policy, model: str | None) -> int:

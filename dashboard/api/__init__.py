@@ -41,6 +41,7 @@ from dashboard.api import (
     transcript,
     webhooks,
 )
+from dashboard.api.answers import PlainRenderer
 from dashboard.api.auth import KeyAuth, SessionAuth
 from dashboard.api.bodies import BodyParser, find_refusal
 from dashboard.api.request import BadQuestion
@@ -54,6 +55,7 @@ api = NinjaAPI(
     description="Programs send `Authorization: Bearer plk_…`; a browser uses its session and a CSRF token.",
     urls_namespace="api",
     parser=BodyParser(),
+    renderer=PlainRenderer(),
     docs_url=None,  # /api/docs/ is a page of ours
     openapi_url=None,  # description.py, which takes safe methods alone
     auth=[KeyAuth(), SessionAuth()],

@@ -1,25 +1,30 @@
-"""Answers with many rows, written as JSON at once: the framework would check every value of ours three times over."""
+"""Answers as JSON. Those with many rows are written at once: the framework would check every value of ours three times
+over."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import orjson
-from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpResponse
+from ninja.renderers import JSONRenderer
+from ninja.responses import NinjaJSONEncoder
 
-_ENCODER = DjangoJSONEncoder()
+from dashboard.plain_json import spell_decimal, write_value
 
 
-def _write_value(value: object) -> object:
-    """Times of UTC and dollars, which every row has, without the encoder's questions; the rest by the encoder."""
-    if type(value) is datetime and value.tzinfo is UTC:
-        letters = value.isoformat(timespec="milliseconds" if value.microsecond else "seconds")
-        return f"{letters[: -len('+00:00')]}Z"
-    return str(value) if type(value) is Decimal else _ENCODER.default(value)
+class PlainEncoder(NinjaJSONEncoder):
+    def default(self, o: Any) -> Any:
+        return spell_decimal(o) if isinstance(o, Decimal) else super().default(o)
+
+
+class PlainRenderer(JSONRenderer):
+    """What the framework writes by itself, under the same rules."""
+
+    encoder_class = PlainEncoder
 
 
 def answer_json(values: Mapping[str, object]) -> HttpResponse:
     """The same letters the framework writes. Tests hold the values against the endpoint's schema."""
-    written = orjson.dumps(values, default=_write_value, option=orjson.OPT_PASSTHROUGH_DATETIME)
+    written = orjson.dumps(values, default=write_value, option=orjson.OPT_PASSTHROUGH_DATETIME)
     return HttpResponse(written, content_type="application/json; charset=utf-8")

@@ -89,6 +89,8 @@ class BlockChangeOut(Schema):
     parts: list[str]
     before_characters: int
     after_characters: int
+    old_place: int | None = Field(description="Among the tools, system blocks or messages of the older request.")
+    new_place: int | None
     lines: list[DiffLineOut] | None = Field(description="Text that changed; null where it is not stored or granted.")
 
 
@@ -99,6 +101,8 @@ class ToolChangeOut(Schema):
     is_deferred: bool
     before_characters: int | None
     after_characters: int | None
+    before_place: int | None = Field(description="Its index among the tools of the older request.")
+    after_place: int | None
 
 
 class DivergenceOut(Schema):
@@ -226,6 +230,8 @@ def _describe_diff(diff: PrefixView) -> dict[str, object]:
                 "parts": change.parts,
                 "before_characters": change.before_characters,
                 "after_characters": change.after_characters,
+                "old_place": change.old_place,
+                "new_place": change.new_place,
                 "lines": [asdict(line) for line in told.lines] if (told := change.diff) else None,
             }
             for change in diff.changes

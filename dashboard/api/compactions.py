@@ -147,8 +147,19 @@ class CallBesideOut(Schema):
     cost_usd: Decimal | None
 
 
+class FailedOut(Schema):
+    kept: str
+    meaning: str
+    advice: str
+    in_a_row: int = Field(description="Failed attempts since the last compaction that worked, this one included.")
+    solved_by: int | None = Field(description="The full compaction that came after it.")
+
+
 class CompactionDetailOut(CompactionOut):
-    content: str = Field(description="shown, not granted, not stored or removed (by the team's retention).")
+    content: str = Field(
+        description="shown, not granted, not stored, no text (it came by a way that brings none) or removed (by the "
+        "team's retention)."
+    )
     summary: SummaryOut | None
     restored: list[RestoredOut] | None
     left_files: list[LeftFileOut] = Field(
@@ -164,6 +175,7 @@ class CompactionDetailOut(CompactionOut):
     next_id: int | None
     before: CallBesideOut | None = Field(description="The last call of the conversation before it.")
     after: CallBesideOut | None = Field(description="The first one after it; null before there is any.")
+    failed: FailedOut | None = Field(description="What a failure means and what to do; null for one that worked.")
 
 
 @router.get("/compactions", response={200: CompactionsOut, 403: Problem, 422: Problem})
@@ -221,4 +233,5 @@ def _describe_compaction(found: CompactionPage) -> dict[str, object]:
         "next_id": found.next_id,
         "before": found.before,
         "after": found.after,
+        "failed": found.failed,
     }

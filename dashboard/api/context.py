@@ -68,7 +68,10 @@ class InsideOut(Schema):
 
 class ContextOut(Schema):
     thread: str
-    content: str = Field(description="shown, not granted, not stored or removed (by the team's retention).")
+    content: str = Field(
+        description="shown, not granted, not stored, no text (it came by a way that brings none) or removed (by the "
+        "team's retention)."
+    )
     measured: MeasuredOut | None = Field(description="Of the last call; null before the first one.")
     inside: InsideOut | None = Field(description="Null where no content is stored.")
 

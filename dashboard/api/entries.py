@@ -11,7 +11,7 @@ from dashboard import access
 from dashboard.access import Act
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
-from dashboard.pages.entry_search import FoundEntry, find_entries
+from dashboard.pages.entry_search import find_entries
 
 router = Router(tags=["sessions"])
 
@@ -20,6 +20,7 @@ class EntriesAsked(Schema):
     text: Annotated[str, Field(max_length=200)] = Field(
         "", description="Words to look for; case is ignored. Empty: everything that was said, from the beginning."
     )
+    first: int = Field(1, ge=1, le=10**9, description="The number of the first match to list: the `next` of a page.")
     limit: int = Field(50, ge=1, le=200)
 
 
@@ -35,18 +36,23 @@ class EntriesFound(Schema):
     """In the order of the conversation."""
 
     entries: list[EntryFound]
+    total: int = Field(description="How many lines say it in all.", examples=[123])
+    next: int | None = Field(description="For `first`, to go on; null at the end.", examples=[51])
     has_more: bool
 
 
 @router.get("/sessions/{int:session_id}/entries", response={200: EntriesFound, 403: Problem, 404: Problem})
-def search_session_entries(
-    request: ApiRequest, session_id: int, asked: Query[EntriesAsked]
-) -> dict[str, list[FoundEntry] | bool]:
+def search_session_entries(request: ApiRequest, session_id: int, asked: Query[EntriesAsked]) -> dict[str, object]:
     """Messages, tool requests and results that hold the words. Empty where the team stores no content."""
     if request.auth.key is not None:
         access.require_anywhere(request.auth, Act.READ_OWN_CONTENT)  # whatever the session: the key's scope decides
     session = get_object_or_404(access.sessions(request.auth).select_related("team"), pk=session_id)
     if not access.reads_content(request.auth, session):
         raise PermissionDenied("This needs the right to read the content of this session.")
-    found, has_more = find_entries(session, asked.text, limit=asked.limit)
-    return {"entries": found, "has_more": has_more}
+    found = find_entries(session, asked.text, limit=asked.limit, first=asked.first)
+    return {
+        "entries": found.entries,
+        "total": found.total,
+        "next": found.next,
+        "has_more": found.next is not None,
+    }

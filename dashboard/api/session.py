@@ -13,12 +13,13 @@ from dashboard.access import Act
 from dashboard.accounts.refusals import Refused
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import PERSON_ONLY, Problem
-from dashboard.api.session_schemas import CallsAsked, CallsOut, SessionDetailOut
+from dashboard.api.session_schemas import CallOut, CallsAsked, CallsOut, SessionDetailOut
 from dashboard.models import AgentSession
 from dashboard.pages.session_calls import list_calls
 from dashboard.pages.session_download import download_numbers, download_transcript
 from dashboard.pages.session_page import Relative, SessionHeader, read_header
 from dashboard.pages.session_settings import list_line_settings
+from dashboard.pages.told_calls import ToldCall, tell_calls
 from dashboard.retention.deletion import delete_session as delete
 
 router = Router(tags=["sessions"])
@@ -41,13 +42,15 @@ def read_session(request: ApiRequest, session_id: int) -> dict[str, object]:
 
 @router.get("/sessions/{int:session_id}/calls", response={200: CallsOut, 404: Problem})
 def read_session_calls(request: ApiRequest, session_id: int, asked: Query[CallsAsked]) -> dict[str, object]:
-    """Thread by thread, the main conversation first, oldest call first."""
+    """Thread by thread, the main conversation first, oldest call first; each with its price by kind and the verdict on
+    its cache."""
     session = _find_session(request, session_id)
     found = list_calls(request.auth, session, agent=asked.agent, after=asked.after, limit=asked.limit)
     if found is None:
         raise Http404("No such call to go on after.")
     calls, following = found
-    return {"calls": calls, "next": following}
+    told = tell_calls(request.auth, session, calls)
+    return {"calls": [_describe_call(each) for each in told], "next": following}
 
 
 @router.get("/sessions/{int:session_id}/transcript", response={200: None, 403: Problem, 404: Problem, 409: Problem})
@@ -102,12 +105,18 @@ def describe_session(header: SessionHeader) -> dict[str, object]:
         "remarks": list(lines.remarks) if lines else [],
         "forecast": asdict(forecast) if isinstance(forecast, Forecast) else None,
         "forecast_reason": forecast.sentence if isinstance(forecast, NotEnoughData) else "",
+        "next_prompt": standing.next_prompt,
         "hit_rate": header.hit_rate,
         "spent_usd": header.spent_usd,
         "lost_usd": None if header.is_price_unknown else session.lost_usd,
         "avoidable_usd": None if header.is_price_unknown else session.avoidable_usd,
         "sub_agent_count": header.sub_agent_count,
     }
+
+
+def _describe_call(told: ToldCall) -> dict[str, object]:
+    own = {name: getattr(told.call, name) for name in CallOut.model_fields if hasattr(told.call, name)}
+    return own | {"verdict": told.verdict, "prices": told.prices, "next_prompt": told.next_prompt}
 
 
 def _describe_relative(relative: Relative) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
+from typing import Literal
 
 from ninja import Field, Schema
 
@@ -40,6 +41,16 @@ class RelativeOut(Schema):
     id: int | None = Field(description="Null when that session is not here.")
 
 
+class NextPromptOut(Schema):
+    """What sending the context once more costs; what is said and answered next comes on top. List price."""
+
+    prompt_tokens: int
+    warm_usd: Decimal = Field(description="While the cache holds.", examples=["0.06120000"])
+    cold_usd: Decimal = Field(description="When it went cold.", examples=["0.73440000"])
+    extra_usd: Decimal = Field(description="What a pause beyond the cache's lifetime costs.", examples=["0.67320000"])
+    ttl: str = Field(description="The lifetime it would be written for: 5m, 1h, or off.", examples=["5m"])
+
+
 class SessionDetailOut(Schema):
     """Everything the header of a session shows. Dollars are list price."""
 
@@ -75,6 +86,10 @@ class SessionDetailOut(Schema):
     remarks: list[str]
     forecast: ForecastOut | None
     forecast_reason: str = Field(description="Why there is no forecast; empty when there is one.")
+    next_prompt: NextPromptOut | None = Field(
+        description="Of the conversation the gauge shows. Null without a price, before any call, and after a "
+        "compaction that no call has followed yet."
+    )
     input_tokens: int
     read_tokens: int
     write_5m_tokens: int
@@ -97,6 +112,28 @@ class SessionDetailOut(Schema):
     sub_agent_count: int
     has_content: bool
     content_removed_at: datetime | None = Field(description="When the team's retention took words of it away.")
+
+
+class VerdictOut(Schema):
+    """What happened to the cache at a call."""
+
+    kind: Literal["break", "expected rebuild", "held", "first", "not judged", "no prompt"]
+    title: str = Field(examples=["The tools changed."])
+    sentence: str = Field(examples=["38.0k tokens were gone, 38.0k written again: $0.25 at list price."])
+    break_id: int | None = Field(description="Of the break or rebuild, for `/breaks/{id}`.")
+
+
+class KindPricesOut(Schema):
+    """Dollars by kind of tokens, list price."""
+
+    read_usd: Decimal = Field(examples=["0.01440000"])
+    write_5m_usd: Decimal = Field(examples=["0.14250000"])
+    write_1h_usd: Decimal = Field(examples=["0.00000000"])
+    uncached_usd: Decimal = Field(examples=["0.00001200"])
+    output_usd: Decimal = Field(examples=["0.00750000"])
+    other_usd: Decimal = Field(
+        description="Searches, further samplings of the call, or a tier with another price.", examples=["0.00000000"]
+    )
 
 
 class CallOut(Schema):
@@ -123,6 +160,9 @@ class CallOut(Schema):
     is_output_estimated: bool
     context_tokens: int
     cost_usd: Decimal | None
+    prices: KindPricesOut | None = Field(description="Null where no price is known.")
+    verdict: VerdictOut
+    next_prompt: NextPromptOut | None = Field(description="Of the last call of a thread; null for all others.")
     duration_seconds: float | None
     ttft_seconds: float | None
     provenance: dict[str, str]

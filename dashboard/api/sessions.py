@@ -2,6 +2,7 @@
 
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Literal
 
 from django.http import HttpResponse
@@ -17,10 +18,12 @@ from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
 from dashboard.pages import gauges
 from dashboard.pages.fleet import count_fleet
+from dashboard.pages.gauge_bar import GaugeScale
 from dashboard.pages.live_state import LiveState
 from dashboard.pages.session_filters import ActiveWithin, SessionFilters, SortName
 from dashboard.pages.session_paging import BadPlace, Cursor
 from dashboard.person_zone import find_zone
+from dashboard.policies.drawn_lines import acting_lines
 
 MOST_ROWS = 200
 
@@ -66,6 +69,10 @@ class SessionOut(Schema):
     window_tokens: int | None = Field(description="Null where the window is not known.")
     level: str
     percent_left: int | None
+    lines: dict[str, int] = Field(
+        description="The lines that act, in tokens; empty where the window is not known.",
+        examples=[{"warning": 147_000, "error": 147_000, "auto-compact": 167_000, "blocking": 177_000}],
+    )
     forecast: dict[str, object] | None = Field(description="To the auto-compact line: [low, likely, high].")
     recent_hits: list[int] = Field(description="Hit rate of the last calls in percent, oldest first.")
     spent_usd: Decimal | None = Field(description="List price; null where no call has a known price.")
@@ -172,6 +179,12 @@ def _read_cursor(query: SessionQuery) -> Cursor | None:
         raise HttpError(422, "after, before: not a place in a list with this sort.") from error
 
 
+@lru_cache(maxsize=512)
+def _list_lines(scale: GaugeScale) -> dict[str, int]:
+    """Once for all rows that share a scale."""
+    return {name: line.tokens for name, line in acting_lines(scale.lines).items()}
+
+
 def _describe_row(row: gauges.SessionRow) -> dict[str, object]:
     """As SessionOut says."""
     session = row.session
@@ -193,6 +206,7 @@ def _describe_row(row: gauges.SessionRow) -> dict[str, object]:
         "window_tokens": row.window_tokens,
         "level": row.reading.level,
         "percent_left": row.reading.percent_left,
+        "lines": _list_lines(row.scale) if row.scale else {},
         "forecast": session.forecast,
         "recent_hits": session.recent_hits,
         "spent_usd": row.spent_usd,

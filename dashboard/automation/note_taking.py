@@ -18,6 +18,7 @@ from dashboard.automation.note_writers import Written, write_notes
 from dashboard.automation.wishes import NotesWriter, find_wish
 from dashboard.jobs.run import JobRun
 from dashboard.models import AgentSession, JobState, NotesExtraction, SessionNote
+from dashboard.plain_json import spell_decimal
 from dashboard.runs.basis import Basis, read_basis
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.session_notes import find_note
@@ -133,7 +134,7 @@ def _keep(job: JobRun, session: AgentSession, order: _Order, written: Written) -
         )
         keep_version(note)
         NotesExtraction.objects.filter(session=session, agent_id="", job=job.claim.job).delete()
-        told |= {"number": note.number, "writer": note.writer, "cost_usd": str(note.cost_usd)}
+        told |= {"number": note.number, "writer": note.writer, "cost_usd": spell_decimal(note.cost_usd)}
 
 
 def _tell_failure(job: JobRun, session: AgentSession, error: RunRefused | RunError) -> None:

@@ -5,6 +5,7 @@ from datetime import datetime
 from django.conf import settings
 
 from dashboard.models import AgentSession, CompactionRun, LineCrossing
+from dashboard.plain_json import spell_decimal
 
 
 def describe_run(run: CompactionRun) -> dict[str, object]:
@@ -19,7 +20,7 @@ def describe_run(run: CompactionRun) -> dict[str, object]:
             "agent": run.agent_id,
             "before_tokens": run.before_tokens,
             "after_tokens": run.after_tokens,
-            "spent_usd": str(run.spent_usd),
+            "spent_usd": spell_decimal(run.spent_usd),
             "failure_code": run.failure_code,
             "failure": run.failure_sentence,
             "page": f"{settings.PUBLIC_URL}/runs/{run.pk}/",

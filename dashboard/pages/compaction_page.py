@@ -11,13 +11,15 @@ from compaction.compactors.summary_prompt import list_sections
 from compaction.ports import Variant
 from compaction.transcripts.entries import Entry, TextBlock
 from compaction.transcripts.payloads import OlderSummary
+from dashboard import access
 from dashboard.access import Actor
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, ApiCall, CompactionKind, ObservedCompaction
 from dashboard.pages.calls_around import read_calls_around
 from dashboard.pages.compaction_messages import Fate, MessageFate, count_fates, split_at_boundary, trace_messages
 from dashboard.pages.compaction_rows import CompactionRow, find_scale, make_row
-from dashboard.pages.content_state import ContentState, find_content_state
+from dashboard.pages.content_state import ContentState, find_content_state, find_stored_state
+from dashboard.pages.failed_compaction import FailedCompaction, describe_failed
 from dashboard.pages.ledger import name_session
 from dashboard.pages.restored_things import RestoredThings, read_restored
 from dashboard.pages.thread_names import UNNAMED, name_threads
@@ -108,10 +110,16 @@ class CompactionPage:
     next_id: int | None
     before: CallBeside | None
     after: CallBeside | None
+    failed: FailedCompaction | None
+    may_run: bool
 
     @property
     def shows_content(self) -> bool:
         return self.content_state is ContentState.SHOWN
+
+    @property
+    def stored_state(self) -> ContentState:
+        return find_stored_state(self.session)
 
     @property
     def transcript_of(self) -> int | None:
@@ -150,6 +158,8 @@ def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_messa
         next_id=next_id,
         before=_make_beside(around.before),
         after=_make_beside(around.after),
+        failed=describe_failed(compaction, around.after, reads_content=reads_content),
+        may_run=access.may_run(actor, session),
     )
 
 

@@ -90,7 +90,7 @@ class CompactionRow:
     def sentence(self) -> str:
         """167.0k -> 51.0k, 116.0k freed."""
         if self.has_failed:
-            return f"failed: {self.failure}"
+            return f"Failed: {self.failure}"
         freed = "nothing freed" if self.saved_tokens == 0 else f"{say_tokens(self.saved_tokens)} freed"
         return f"{say_tokens(self.before_tokens)} → {say_tokens(self.after_tokens)}, {freed}"
 

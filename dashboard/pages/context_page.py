@@ -16,7 +16,7 @@ from dashboard.access import Actor
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, ApiCall, Thread
 from dashboard.pages.calls_around import OF_CONVERSATION
-from dashboard.pages.content_state import ContentState, find_content_state
+from dashboard.pages.content_state import ContentState, find_content_state, find_stored_state
 from dashboard.pages.thread_names import UNNAMED, name_threads
 from dashboard.policies.in_force import find_policy
 
@@ -119,6 +119,10 @@ class ContextPage:
     measured: Measured | None
     content_state: ContentState
     inside: Inside | None
+
+    @property
+    def stored_state(self) -> ContentState:
+        return find_stored_state(self.session)
 
 
 def read_context(actor: Actor, session: AgentSession, *, now: datetime) -> ContextPage:

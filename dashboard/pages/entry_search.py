@@ -26,8 +26,35 @@ class FoundEntry:
     excerpt: str
 
 
-def find_entries(session: AgentSession, words: str, *, limit: int) -> tuple[list[FoundEntry], bool]:
-    """In the order of the conversation, and whether there are more. Case does not matter."""
+@dataclass(frozen=True)
+class FoundStretch:
+    """Some of the lines that say the words, from a number on; `total` is how many there are in all. `before` and
+    `after` are the neighbours of the line that was asked for among all that were found, whatever the stretch."""
+
+    entries: tuple[FoundEntry, ...]
+    first: int
+    total: int
+    size: int
+    place: int | None = None
+    before: str = ""
+    after: str = ""
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.entries) - 1
+
+    @property
+    def previous(self) -> int:
+        return max(1, self.first - self.size)
+
+    @property
+    def next(self) -> int | None:
+        return self.last + 1 if self.last < self.total else None
+
+
+def find_entries(session: AgentSession, words: str, *, limit: int, first: int = 1, reached: str = "") -> FoundStretch:
+    """In the order of the conversation; case does not matter. Where a line that was `reached` is among them, the
+    stretch it is in."""
     lines: dict[str, tuple[LineFact, str]] = {}
     for fact, content in _list_candidates(session, words.casefold()):
         entry = next(iter(read_transcript(content).entries), None)
@@ -35,10 +62,21 @@ def find_entries(session: AgentSession, words: str, *, limit: int) -> tuple[list
         if excerpt:
             lines[fact.id] = (fact, excerpt)
     ordered = order_facts(fact for fact, _ in lines.values())
-    found = [
-        FoundEntry(fact.id, fact.type, fact.agent_id or "", fact.at, lines[fact.id][1]) for fact in ordered[:limit]
-    ]
-    return found, len(ordered) > limit
+    place = next((number for number, fact in enumerate(ordered) if fact.id == reached), None) if reached else None
+    start = min(first, max(1, len(ordered))) - 1 if place is None else place // limit * limit
+    return FoundStretch(
+        entries=tuple(_make_found(fact, lines[fact.id][1]) for fact in ordered[start : start + limit]),
+        first=start + 1,
+        total=len(ordered),
+        size=limit,
+        place=None if place is None else place + 1,
+        before=ordered[place - 1].id if place else "",
+        after=ordered[place + 1].id if place is not None and place + 1 < len(ordered) else "",
+    )
+
+
+def _make_found(fact: LineFact, excerpt: str) -> FoundEntry:
+    return FoundEntry(fact.id, fact.type, fact.agent_id or "", fact.at, excerpt)
 
 
 def _list_candidates(session: AgentSession, wanted: str) -> Iterator[tuple[LineFact, bytes]]:

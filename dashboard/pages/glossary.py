@@ -99,6 +99,18 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "A break that another way of working would have prevented.",
         "Its page says what to do.",
     ),
+    "gap": (
+        "The time from the start of the call before to the start of this one.",
+        "One longer than the cache's lifetime empties it.",
+    ),
+    "expected read": (
+        "Tokens that the call before had left in the cache.",
+        "A call that reads much less has lost them.",
+    ),
+    "written again": (
+        "Tokens that were in the cache, were lost, and had to be written to it anew.",
+        "What that cost more than reading them is what was lost.",
+    ),
     "ledger": (
         "All cache breaks of a team in some days, added up by cause, project, developer, model or day.",
         "A call that several sessions repeat counts once.",
@@ -140,10 +152,50 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "Files, todos and plans that came back after a compaction.",
         "What was cut says so, and where Plimsoll compacted also what was skipped and why.",
     ),
+    "trigger": (
+        "What started a compaction: auto is the client by itself, manual is a person who asked for it.",
+        "Where the API clears old results it is context editing.",
+    ),
+    "took": (
+        "From beginning to end, as the client or the proxy measured it.",
+        "Not every client version writes it down.",
+    ),
+    "summariser": (
+        "Who writes the summary of a compaction: a model, or sentences picked out without one.",
+        "Only a model costs money.",
+    ),
+    "session memory": (
+        "Notes on the session that are kept while it goes on, in ten sections.",
+        "A compaction can be made from them without asking a model.",
+    ),
     # sessions
     "sub-agent": (
         "A conversation of its own that the main one started.",
         "It has its own context and its own cache.",
+    ),
+    "call": (
+        "One request to the model and its answer.",
+        "Each call sends the whole context again.",
+    ),
+    "thread": (
+        "One conversation: the main one, or that of a sub-agent.",
+        "Calls, cache and compactions are counted in each of them apart.",
+    ),
+    "part of the context": (
+        "What stands in the window, by who or what put it there: prompts, answers, requests to tools, their results.",
+        "System prompt and tools are one part, as far as a call tells them.",
+    ),
+    "tool result": (
+        "What a tool gave back: the text of a file, the output of a command.",
+        "Results usually make up most of a context.",
+    ),
+    "read twice": (
+        "A file that was read again while an earlier reading still stood in the context.",
+        "All readings but the last are for nothing.",
+    ),
+    "attempt": (
+        "A call that failed is tried again by the client.",
+        "The number says how often it had been tried.",
     ),
     "context growth": (
         "By how many tokens the context rises from one call to the next, on average.",
@@ -169,6 +221,18 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "inferred": (
         "Concluded from time, usage and order of the calls.",
         "Another explanation is possible.",
+    ),
+    "next prompt": (
+        "What sending the context once more costs: warm it is read from the cache, cold it is written anew.",
+        "At list price, without what is said and answered next.",
+    ),
+    "origin": (
+        "Who decided a figure: the team, the client's settings, the client's own table, or the API.",
+        "The one that stands nearest to the session wins.",
+    ),
+    "told by": (
+        "Where a figure came in: transcript, telemetry, proxy, hook or status line.",
+        "Where several tell it, the most exact one is shown.",
     ),
     "list price": (
         "Dollars at the public API prices of the model.",

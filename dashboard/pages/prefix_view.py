@@ -8,7 +8,7 @@ from compaction.cache.fingerprint import Fingerprint, ToolPrint
 from compaction.cache.pieces import list_printed_pieces
 from compaction.cache.prefix_diff import BlockChange, Divergence, How, PrefixDiff, diff_fingerprints, diff_requests
 from compaction.cache.request import LEVELS, Level, Path, find_server
-from compaction.cache.text_diff import DiffLine, Mark
+from compaction.cache.text_diff import DiffLine, DiffRow, Mark, pair_lines
 from dashboard.pages.recorded_requests import RequestPair
 
 MOST_CHANGES = 40  # with text, of one level; the rest is counted
@@ -46,6 +46,17 @@ class Change:
     lines: tuple[DiffLine, ...] = ()
     is_cut: bool = False
     is_fold: bool = False
+    places: str = ""
+
+    @property
+    def rows(self) -> tuple[DiffRow, ...]:
+        """For two columns."""
+        return tuple(pair_lines(self.lines))
+
+    @property
+    def is_one_sided(self) -> bool:
+        """Nothing stands beside what was added or removed as a whole."""
+        return len({line.mark for line in self.lines}) == 1
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,12 @@ class ToolChange:
     is_deferred: bool
     before_characters: int | None
     after_characters: int | None
+    before_place: int | None = None
+    after_place: int | None = None
+
+    @property
+    def place_words(self) -> str:
+        return _say_places(self.before_place, self.after_place)
 
     @property
     def before_words(self) -> str:
@@ -105,10 +122,11 @@ def view_difference(pair: RequestPair, *, cached_tokens: int | None) -> PrefixVi
         diff = diff_requests(pair.before_text, pair.after_text, cached_tokens=cached_tokens)
     else:
         diff = diff_fingerprints(pair.before, pair.after, cached_tokens=cached_tokens)
+    first = _find_first_change(diff)
     return PrefixView(
-        sentence=_say_divergence(diff),
+        sentence=_say_divergence(diff, first),
         first=diff.first,
-        levels=tuple(_view_level(level, diff, pair) for level in LEVELS),
+        levels=tuple(_view_level(level, diff, pair, first) for level in LEVELS),
         tools=(*_list_tools(diff.changes), *_list_deferred(pair.before, pair.after)),
         settings=diff.settings,
         appended_messages=diff.appended_messages,
@@ -126,20 +144,39 @@ def spell_path(path: Path) -> str:
     return spelt
 
 
-def _say_divergence(diff: PrefixDiff) -> str:
+def _find_first_change(diff: PrefixDiff) -> BlockChange | None:
+    """The change at the divergence: the one that sentence and mark name. Of several at one place that of the block
+    that stood there, else the first."""
+    if diff.first is None:
+        return None
+    there = [change for change in diff.changes if change.level is diff.first.level and _is_at(change, diff.first)]
+    named = (change for change in there if change.name == diff.first.name and change.how is not How.REORDERED)
+    return next(named, next(iter(there), None))
+
+
+def _is_at(change: BlockChange, first: Divergence) -> bool:
+    return change.path[:2] == first.path[:2]
+
+
+def _say_divergence(diff: PrefixDiff, change: BlockChange | None) -> str:
     if diff.first is None:
         if not diff.are_messages_comparable:
             return "Tools and system prompt begin the same; the messages of both requests cannot be compared."
         return "The older request stands unchanged at the beginning of the newer one."
     place = f"First divergence: {spell_path(diff.first.path)}"
     if diff.first.level is Level.TOOLS:
-        place += f" ({diff.first.name})"
+        place += f" ({_name_tool(diff.first, change)})"
     if diff.first.character is not None:
         place += f", character {diff.first.character:,}"
     return f"{place}. {diff.first.kept_characters:,} characters before it are the same."
 
 
-def _view_level(level: Level, diff: PrefixDiff, pair: RequestPair) -> LevelView:
+def _name_tool(first: Divergence, change: BlockChange | None) -> str:
+    """Read, or Grep where Read stood."""
+    return first.name if change is None or change.name == first.name else f"{change.name} where {first.name} stood"
+
+
+def _view_level(level: Level, diff: PrefixDiff, pair: RequestPair, first: BlockChange | None) -> LevelView:
     pieces = list_printed_pieces(pair.after, level)
     is_comparable = level is not Level.MESSAGES or diff.are_messages_comparable
     if not is_comparable:
@@ -147,7 +184,7 @@ def _view_level(level: Level, diff: PrefixDiff, pair: RequestPair) -> LevelView:
     changes = [change for change in diff.changes if change.level is level]
     appended = diff.appended_messages if level is Level.MESSAGES else 0
     same = len(pieces) - appended - len({change.path[1] for change in changes if change.how is not How.REMOVED})
-    blocks = tuple(_list_blocks(level, changes, [piece.name for piece in pieces[: len(pieces) - appended]], diff.first))
+    blocks = tuple(_list_blocks(level, changes, [piece.name for piece in pieces[: len(pieces) - appended]], first))
     if appended:
         blocks = (*blocks, Fold(f"{_count(appended, 'new message')} at the end, as expected"))
     return LevelView(level.value, _TITLES[level], _note_level(level, diff, same), blocks)
@@ -163,7 +200,7 @@ def _note_level(level: Level, diff: PrefixDiff, same: int) -> str:
 
 
 def _list_blocks(
-    level: Level, changes: Sequence[BlockChange], names: Sequence[str], first: Divergence | None
+    level: Level, changes: Sequence[BlockChange], names: Sequence[str], first: BlockChange | None
 ) -> Iterator[Fold | Change]:
     """Changes in their places and equal parts folded between them; what was removed stands where it stood."""
     places = sorted(changes, key=lambda change: (_index(change), change.how is not How.REMOVED))
@@ -206,9 +243,9 @@ def _fold(level: Level, names: Sequence[str], indexes: Sequence[int]) -> Iterato
         yield Fold(f"{_count(len(indexes), _NOUNS[level])} unchanged", told)
 
 
-def _view_changes(level: Level, changes: Sequence[BlockChange], first: Divergence | None) -> Change:
+def _view_changes(level: Level, changes: Sequence[BlockChange], first: BlockChange | None) -> Change:
     change = changes[0]
-    is_first = first is not None and first.level is level and any(c.path[:2] == first.path[:2] for c in changes)
+    is_first = any(each is first for each in changes)
     name = change.name if level is Level.TOOLS else spell_path(change.path)
     if len(changes) > 1:
         name = f"{_count(len(changes), _NOUNS[level])}, {spell_path(change.path)} to [{_index(changes[-1])}]"
@@ -222,6 +259,7 @@ def _view_changes(level: Level, changes: Sequence[BlockChange], first: Divergenc
         is_first=is_first,
         lines=tuple(line for line in diff.lines if line.text or line.mark is not Mark.SAME) if diff else (),
         is_cut=diff.is_cut if diff else False,
+        places=_say_places(change.old_place, change.new_place) if change.how is How.REORDERED else "",
     )
 
 
@@ -244,6 +282,8 @@ def _list_tools(changes: Iterable[BlockChange]) -> Iterator[ToolChange]:
                 is_deferred=False,
                 before_characters=None if change.how is How.ADDED else change.before_characters,
                 after_characters=None if change.how is How.REMOVED else change.after_characters,
+                before_place=None if change.how is How.ADDED else change.old_place,
+                after_place=change.new_place,
             )
 
 
@@ -273,6 +313,17 @@ def _pick_deferred(prints: Fingerprint) -> dict[str, ToolPrint]:
 def _index(change: BlockChange) -> int:
     place = change.path[1]
     return place if isinstance(place, int) else 0
+
+
+def _say_places(before: int | None, after: int | None) -> str:
+    """[3] → [0]; one side alone where there is no other, or where it is the same."""
+    if before == after:
+        return "" if after is None else f"[{after}]"
+    return " ".join(
+        word
+        for word in (f"[{before}]" if before is not None else "", "→", f"[{after}]" if after is not None else "")
+        if word
+    )
 
 
 def _say_count(number: int | None) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 from asgiref.sync import sync_to_async
-from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connections
 from django.db.models import Model
 from django.http import StreamingHttpResponse
@@ -26,10 +25,10 @@ from dashboard.models import (
     Thread,
     UnansweredCall,
 )
+from dashboard.plain_json import write_value
 from dashboard.retention.plan import CONTENT
 
 ROWS_AT_ONCE = 500
-_ENCODER = DjangoJSONEncoder()
 _TABLES: dict[str, type[Model]] = {
     "threads": Thread,
     "calls": ApiCall,
@@ -94,7 +93,7 @@ def _list_columns(model: type[Model]) -> list[str]:
 
 
 def _spell(values: dict[str, Any]) -> bytes:
-    return orjson.dumps(values, default=_ENCODER.default, option=orjson.OPT_PASSTHROUGH_DATETIME)
+    return orjson.dumps(values, default=write_value, option=orjson.OPT_PASSTHROUGH_DATETIME)
 
 
 def _name_file(session: AgentSession) -> str:

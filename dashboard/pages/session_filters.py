@@ -1,6 +1,6 @@
 """What a list of sessions is asked for: filters and sort, as they stand in a URL. Values nobody offers are dropped."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.db.models import Q
 from django.utils import timezone
 
-from dashboard.models import LEVELS
+from dashboard.models import LEVELS, Team
 from dashboard.pages.live_state import match_live
 
 ABOVE = "above"  # any line reached
@@ -66,7 +66,7 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class SessionFilters:
-    """Empty values filter nothing. `team` is a slug."""
+    """Empty values filter nothing. `team` is a slug; chips show its name, where it is given."""
 
     text: str = ""
     team: str = ""
@@ -77,6 +77,7 @@ class SessionFilters:
     active: str = ""
     has_breaks: bool = False
     sort: SortName = SortName.ACTIVE
+    team_name: str = ""
 
     @classmethod
     def read(cls, query: Mapping[str, str]) -> "SessionFilters":
@@ -108,9 +109,15 @@ class SessionFilters:
     def sort_query(self, sort: SortName) -> str:
         return replace(self, sort=sort).query
 
+    def name_team(self, teams: Iterable[Team]) -> "SessionFilters":
+        """With the name of the team, if it is one of these."""
+        name = next((team.name for team in teams if team.slug == self.team), "")
+        return replace(self, team_name=name) if name else self
+
     @property
     def chips(self) -> list[Chip]:
-        shown = [(name, name, getattr(self, name)) for name in _TEXTS[1:] if getattr(self, name)]
+        names = {"team": self.team_name} if self.team_name else {}
+        shown = [(name, name, names.get(name) or getattr(self, name)) for name in _TEXTS[1:] if getattr(self, name)]
         if self.is_searching:
             shown.insert(0, ("text", "contains", self.text))
         if self.level:

@@ -4,24 +4,37 @@ Queries in, frozen values out; every page and endpoint about one session begins 
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from django.db.models import Q
 
-from compaction.context.forecast import MEMORY_CALLS, CallPoint, Forecast, NotEnoughData, forecast_line
+from compaction.context.forecast import (
+    MEMORY_CALLS,
+    CallPoint,
+    Forecast,
+    NextCallCost,
+    NotEnoughData,
+    forecast_line,
+    price_next_call,
+)
 from compaction.context.thresholds import Lines, Reading, draw_lines, read_level
 from compaction.context.windows import ModelInUse
+from compaction.transcripts.entries import Usage
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import AgentSession, CompactionKind, ResumedFile, Thread
 from dashboard.pages.calls_around import OF_CONVERSATION
+from dashboard.pages.content_state import came_without_text
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 from dashboard.pages.live_state import LiveState, find_live_state
 from dashboard.policies.in_force import TeamSettings, find_policy
 
+_USAGE = ("input_tokens", "read_tokens", "write_5m_tokens", "write_1h_tokens", "output_tokens")
 MOST_FORKS = 20  # named in the header; a template that is forked a thousand times must not fill the page
 
 
@@ -68,6 +81,7 @@ class Standing(LinesInForce):
     reading: Reading
     forecast: Forecast | NotEnoughData
     bar: GaugeBar
+    next_prompt: NextCallCost | None  # None without a price, and while no call has followed a compaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +161,11 @@ class SessionHeader:
     def content_note(self) -> str:
         """Why there is no text to read; empty when there is."""
         if not self.session.has_content:
-            is_removed = self.session.content_removed_at is not None  # the page says when
-            return "" if is_removed else "No content is stored for this session: numbers and structure only."
+            if self.session.content_removed_at is not None:
+                return ""  # the page says when
+            if came_without_text(self.session):
+                return "It came by a way that brings no text: numbers and structure only."
+            return "No content is stored for this session: numbers and structure only."
         if not self.reads_content:
             return "Content is stored and not granted to you: numbers and structure only."
         return ""
@@ -254,7 +271,9 @@ def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -
         peak_tokens=session.peak_tokens or None,
         provenance=recent.provenance if recent else "",
     )
-    return Standing(in_force.settings, in_force.in_use, lines, reading, forecast, bar)
+    return Standing(
+        in_force.settings, in_force.in_use, lines, reading, forecast, bar, recent.next_prompt if recent else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,28 +282,43 @@ class _Recent:
 
     points: tuple[CallPoint, ...]
     provenance: str
+    next_prompt: NextCallCost | None = None
 
 
 def _read_recent(actor: Actor, session: AgentSession, thread: Thread) -> _Recent:
     own = {"session": session, "agent_id": thread.agent_id}
     found = access.calls(actor).filter(OF_CONVERSATION, **own).order_by("-number")
-    rows = list(found.values_list("number", "context_tokens", "at", "turn")[: MEMORY_CALLS + 1])[::-1]
+    rows = list(found.values_list("number", "context_tokens", "at", "turn", "model", *_USAGE)[: MEMORY_CALLS + 1])[::-1]
     full = access.compactions(actor).filter(kind=CompactionKind.FULL, **own).order_by("call_number", "pk")
     compacted = list(full.values_list("call_number", "after_tokens"))
     ends = [number for number, _ in compacted]
     points, last = [], 0
-    for number, tokens, at, turn in rows:
+    for number, tokens, at, turn, *_ in rows:
         # Behind the call before it and in front of this one, whatever was called beside the conversation meanwhile.
         is_first = bisect_left(ends, last) < bisect_left(ends, number)
         last = number
         if tokens:
             points.append(CallPoint(tokens, at, turn, is_first_after_compaction=is_first))
     if not points or points[-1].context_tokens == session.context_tokens or not ends or ends[-1] < last:
-        return _Recent(tuple(points), "measured" if points else "")
+        return _Recent(tuple(points), "measured" if points else "", _price_next(rows[-1]) if points else None)
     # No call has followed it yet: the context is what the client told that it left, or else what its lines come to.
     points.append(CallPoint(session.context_tokens, is_first_after_compaction=True))
     is_told = compacted[-1][1] == session.context_tokens
     return _Recent(tuple(points), "measured" if is_told else "estimated")
+
+
+def _price_next(row: Sequence[Any]) -> NextCallCost | None:
+    """From the last call, as `_read_recent` reads it."""
+    _, _, at, _, model, fresh, read, short, long, output = row
+    usage = Usage(
+        input_tokens=fresh,
+        output_tokens=output,
+        cache_creation_tokens=short + long,
+        cache_creation_5m_tokens=short,
+        cache_creation_1h_tokens=long,
+        cache_read_tokens=read,
+    )
+    return price_next_call(usage, model, at)
 
 
 def _forecast(recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:

@@ -23,11 +23,11 @@ STATE_WORDS = {
     LineState.OFF: "Off: the client does not compact by itself, so the other lines count down from what is available.",
 }
 _SWITCHES = (
-    ("is_compaction_enabled", "Compaction"),
-    ("is_auto_enabled", "Automatic compaction"),
-    ("is_micro_enabled", "Micro-compaction"),
-    ("is_session_memory_enabled", "Session memory"),
-    ("is_reactive_enabled", "Compaction after a prompt that was too long"),
+    ("is_compaction_enabled", "Compaction", "compaction"),
+    ("is_auto_enabled", "Automatic compaction", "auto-compact line"),
+    ("is_micro_enabled", "Micro-compaction", "micro-compaction"),
+    ("is_session_memory_enabled", "Session memory", "session memory"),
+    ("is_reactive_enabled", "Compaction after a prompt that was too long", ""),
 )
 
 
@@ -50,6 +50,7 @@ class Switch:
     name: str
     value: str
     origin: str
+    glossary: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +157,9 @@ def _show_line(line: Line, name: str, glossary: str, *, style: str = "", is_acti
 
 
 def _list_switches(policy: Policy) -> Iterator[Switch]:
-    for setting, name in _SWITCHES:
-        yield Switch(name, "on" if getattr(policy, setting) else "off", str(policy.find_origin(setting)))
+    for setting, name, glossary in _SWITCHES:
+        value = "on" if getattr(policy, setting) else "off"
+        yield Switch(name, value, str(policy.find_origin(setting)), glossary)
     if policy.auto_percent is not None:
         origin = policy.find_origin("auto_percent")
         yield Switch("Auto-compact line as a share of what is available", f"{policy.auto_percent}%", str(origin))

@@ -13,13 +13,13 @@ from dashboard.ingest.stored_entries import LinePlaces, read_entries, read_place
 from dashboard.models import AgentSession, ObservedCompaction
 from dashboard.pages.compaction_rows import CompactionRow, make_row
 from dashboard.pages.content_state import ContentState, find_content_state
-from dashboard.pages.entry_search import FoundEntry, find_entries
+from dashboard.pages.entry_search import FoundStretch, find_entries
 from dashboard.pages.thread_names import UNNAMED, name_threads
 from dashboard.pages.transcript_entry import CallPart, EntryView, view_entries
 
 TAB = "transcript"
 PAGE_SIZE = 50
-MOST_FOUND = 50
+FOUND_SIZE = 50
 _LEAD = 5  # lines shown above the one that was asked for
 _MOST_RESULTS = 200  # of one answer that a page takes along
 _SPOKEN = frozenset(
@@ -48,6 +48,14 @@ class TranscriptAsked:
     after: str = ""
     before: str = ""
     is_last: bool = False
+
+
+@dataclass(frozen=True)
+class SearchAsked:
+    """Words to look for, and the number of the first match to list."""
+
+    words: str = ""
+    first: int = 1
 
 
 @dataclass(frozen=True)
@@ -92,25 +100,20 @@ class TranscriptPage:
 
 
 @dataclass(frozen=True)
-class EntriesFoundInside:
-    words: str
-    entries: tuple[FoundEntry, ...]
-    has_more: bool
-
-
-@dataclass(frozen=True)
 class TranscriptTab:
     """`page` and `found` are None where the words are withheld or not stored; `found` also where nothing is sought."""
 
     content_state: ContentState
     page: TranscriptPage | None
-    found: EntriesFoundInside | None
+    found: FoundStretch | None
 
 
-def entry_url(session_id: int, entry_uuid: str) -> str:
-    """The page of the transcript that holds an entry. Clients choose uuids, so nothing is taken for granted."""
+def entry_url(session_id: int, entry_uuid: str, words: str = "") -> str:
+    """The page of the transcript that holds an entry; with words that are looked for, they stay in the address.
+    Clients choose uuids, so nothing is taken for granted."""
     name = quote(entry_uuid, safe="")
-    return f"{reverse('session_tab', args=[session_id, TAB])}?entry={name}#entry-{name}"
+    sought = f"&text={quote(words, safe='')}" if words else ""
+    return f"{reverse('session_tab', args=[session_id, TAB])}?entry={name}{sought}#entry-{name}"
 
 
 def call_url(session_id: int, call_id: str) -> str:
@@ -118,14 +121,15 @@ def call_url(session_id: int, call_id: str) -> str:
     return f"{reverse('session_tab', args=[session_id, TAB])}?call={quote(call_id, safe='')}"
 
 
-def read_transcript_tab(actor: Actor, session: AgentSession, asked: TranscriptAsked, words: str = "") -> TranscriptTab:
+def read_transcript_tab(
+    actor: Actor, session: AgentSession, asked: TranscriptAsked, search: SearchAsked
+) -> TranscriptTab:
     state = find_content_state(actor, session)
     if state is not ContentState.SHOWN:
         return TranscriptTab(state, None, None)
     found = None
-    if words.strip():
-        entries, has_more = find_entries(session, words, limit=MOST_FOUND)
-        found = EntriesFoundInside(words, tuple(entries), has_more)
+    if search.words.strip():
+        found = find_entries(session, search.words, limit=FOUND_SIZE, first=search.first, reached=asked.entry)
     return TranscriptTab(state, read_transcript_page(session, asked), found)
 
 

@@ -4,7 +4,8 @@ from django.http import HttpResponse
 
 from dashboard.models import AgentSession
 from dashboard.page_request import PageRequest
-from dashboard.pages.transcript_page import TAB, TranscriptAsked, read_transcript_tab
+from dashboard.pages.transcript_page import TAB, SearchAsked, TranscriptAsked, read_transcript_tab
+from dashboard.views.new_run import read_number
 from dashboard.views.session_frame import render_tab
 
 LONGEST_SEARCH = 200
@@ -21,5 +22,6 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponse:
         is_last="last" in request.GET,
     )
     words = read("text", "")[:LONGEST_SEARCH]
-    tab = read_transcript_tab(request.actor, session, asked, words)
+    search = SearchAsked(words, read_number(read("found", "")) or 1)
+    tab = read_transcript_tab(request.actor, session, asked, search)
     return render_tab(request, session, TAB, {"transcript": tab, "words": words})

@@ -30,6 +30,7 @@ def sessions(request: PageRequest) -> HttpResponseBase:
     if wanted := read_format(request):
         return send_export(request, export_sessions(request.actor, filters, now=timezone.now()), wanted)
     cursor = _read_cursor(request, filters)
+    filters = filters.name_team(access.teams(request.actor))
     live = note_page_state(access.teams(request.actor))
     found = gauges.list_sessions(request.actor, filters, now=timezone.now(), cursor=cursor)
     columns = pick_columns(request.actor.user.session_columns if request.actor.user else ())

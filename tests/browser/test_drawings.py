@@ -79,7 +79,7 @@ def test_gauges_and_tables_tell_everything_without_scripts(styleguide: Page, liv
     context.close()
 
 
-def test_times_are_in_the_zone_of_the_browser_from_the_second_page_on(styleguide: Page, live_url: str) -> None:
+def test_times_are_in_the_zone_of_the_browser_from_the_first_page_on(styleguide: Page, live_url: str) -> None:
     browser = styleguide.context.browser
     assert browser is not None
     context = browser.new_context(base_url=live_url, timezone_id="Asia/Tokyo")
@@ -87,9 +87,24 @@ def test_times_are_in_the_zone_of_the_browser_from_the_second_page_on(styleguide
     context.clear_cookies(name="plimsoll_zone")
     abroad = context.new_page()
     abroad.goto("/styleguide/")
-    expect(abroad.locator("time").first).to_have_attribute("title", re.compile("UTC$"))
+    expect(abroad.locator("time").first).to_have_attribute("title", re.compile(r"GMT\+9$"))
+    moments = abroad.locator("time").filter(has_text=re.compile(r"^\d{4}-"))
+    first = moments.all_inner_texts()
     abroad.reload()
     expect(abroad.locator("time").first).to_have_attribute("title", re.compile("JST$"))
+    assert moments.all_inner_texts() == first
+    context.close()
+
+
+def test_page_without_scripts_says_that_its_times_are_utc(styleguide: Page, live_url: str) -> None:
+    browser = styleguide.context.browser
+    assert browser is not None
+    context = browser.new_context(base_url=live_url, timezone_id="Asia/Tokyo", java_script_enabled=False)
+    context.add_cookies(styleguide.context.cookies())  # type: ignore[arg-type]
+    context.clear_cookies(name="plimsoll_zone")
+    abroad = context.new_page()
+    abroad.goto("/styleguide/")
+    expect(abroad.locator("footer noscript span")).to_be_visible()  # its words are no text for a driver
     context.close()
 
 

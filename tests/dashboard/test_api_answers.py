@@ -5,9 +5,10 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
-from django.core.serializers.json import DjangoJSONEncoder
+from django.test import RequestFactory
 
-from dashboard.api.answers import answer_json
+from dashboard.api.answers import PlainRenderer, answer_json
+from dashboard.plain_json import spell_decimal
 
 VALUES = [
     datetime(2026, 5, 1, 10, 0, 4, 123_999, tzinfo=UTC),
@@ -18,6 +19,8 @@ VALUES = [
     date(2026, 5, 1),
     Decimal("1.24000000"),
     Decimal("1E-8"),
+    Decimal("0E-8"),
+    Decimal("1E+2"),
     "Grüße <b>",
     None,
     [1, 2.5, True],
@@ -26,4 +29,16 @@ VALUES = [
 
 @pytest.mark.parametrize("value", VALUES, ids=str)
 def test_every_value_is_written_as_the_framework_writes_it(value: object) -> None:
-    assert json.loads(answer_json({"value": value}).content) == json.loads(DjangoJSONEncoder().encode({"value": value}))
+    framework = PlainRenderer().render(RequestFactory().get("/"), {"value": value}, response_status=200)
+    assert json.loads(answer_json({"value": value}).content) == json.loads(framework)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [("0E-8", "0.00000000"), ("1E-8", "0.00000001"), ("1E+2", "100"), ("-0.5", "-0.5"), ("1.24000000", "1.24000000")],
+)
+def test_decimals_have_plain_digits_everywhere(value: str, written: str) -> None:
+    assert spell_decimal(Decimal(value)) == written
+    assert json.loads(answer_json({"value": Decimal(value)}).content) == {"value": written}
+    framework = PlainRenderer().render(RequestFactory().get("/"), {"value": Decimal(value)}, response_status=200)
+    assert json.loads(framework) == {"value": written}

@@ -81,6 +81,13 @@ def test_every_state_of_a_break_has_words(team: Team, columns: dict[str, object]
     ask(client, f"breaks/{loss.pk}")
 
 
+def test_break_of_unknown_cause_is_not_said_to_be_outside_of_control(team: Team) -> None:
+    (loss,) = make_breaks(make_session(team, "session-1"), 1)
+    page = read(sign_in("vera"), f"/breaks/{loss.pk}/")
+    assert "not known whether avoidable" in page
+    assert "outside your control" not in page
+
+
 def test_page_tells_cause_numbers_evidence_and_advice(recorded: AgentSession) -> None:
     loss = CacheBreak.objects.get(session=recorded, kind="break")
     page = read(sign_in("alice"), f"/breaks/{loss.pk}/")

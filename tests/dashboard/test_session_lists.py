@@ -197,6 +197,14 @@ def test_chips_take_their_own_filter_away() -> None:
     }
 
 
+def test_chip_of_a_team_shows_its_name(team: Team) -> None:
+    filters = SessionFilters.read({"team": team.slug})
+    assert [chip.value for chip in filters.chips] == [team.slug]
+    (chip,) = filters.name_team([team]).chips
+    assert (chip.value, chip.query_without) == (team.name, "")
+    assert filters.name_team([team]).query == filters.query
+
+
 def test_row_says_what_is_not_known(team: Team, alice: Actor) -> None:
     now = timezone.now()
     make_session(team, "bare-session", model="somebody-elses", call_count=2, unpriced_count=2, context_tokens=5)

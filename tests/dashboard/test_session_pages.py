@@ -13,10 +13,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from ninja.responses import NinjaJSONEncoder
 from pytest_django import Settings
 
 from dashboard import access
+from dashboard.api.answers import PlainEncoder
 from dashboard.api.sessions import SessionOut
 from dashboard.client.client_wishes import find_program
 from dashboard.models import AgentSession, CacheBreak, Membership, ObservedCompaction, Scope, SessionHour, Team
@@ -334,7 +334,7 @@ def test_api_list_holds_exactly_what_its_schema_says(team: Team) -> None:
     assert len(sessions) == 4
     for session in sessions:
         assert session.keys() == SessionOut.model_fields.keys()
-        written = json.dumps(SessionOut.model_validate(session).model_dump(), cls=NinjaJSONEncoder)
+        written = json.dumps(SessionOut.model_validate(session).model_dump(), cls=PlainEncoder)
         assert json.loads(written) == session
 
 

@@ -1,9 +1,11 @@
 """The transcript tab: who reads it, what a page holds and reads, links to entries and calls, search, findings."""
 
+import re
 from unittest.mock import patch
 
 import pytest
 from django.test import Client
+from django.utils.html import escape
 
 from dashboard.ingest import segments, stored_entries
 from dashboard.ingest.intake import Origin, take_in
@@ -11,6 +13,7 @@ from dashboard.ingest.observed import Piece
 from dashboard.models import AgentSession, EntrySegment, Team, User
 from dashboard.pages.transcript_entry import LONGEST_TEXT, CallPart
 from dashboard.pages.transcript_page import TranscriptAsked, TranscriptPage, entry_url, read_transcript_page
+from dashboard.templatetags.transcripts import mark_words
 from tests.dashboard.ingest.conversation import Conversation, make_agent
 from tests.recorded_talk import make_harbour, record_talk, write_recorded_talk
 
@@ -159,8 +162,44 @@ def test_words_are_looked_for_and_each_hit_leads_to_its_entry(session: AgentSess
     client.force_login(User.objects.get(username="alice"))
     shown = client.get(_url(session, "?text=LIGHTHOUSE+module")).text
     first = read_transcript_page(session, TranscriptAsked()).entries[0].view.uuid
-    assert f'<a href="{entry_url(session.pk, first)}">Never touch the lighthouse module.' in shown
+    link = escape(entry_url(session.pk, first, "LIGHTHOUSE module"))
+    assert f'<a href="{link}">Never touch the <mark>lighthouse module</mark>.' in shown
     assert "No line of this session says that." in client.get(_url(session, "?text=submarine")).text
+
+
+def test_search_stays_in_the_address_and_its_words_are_marked(session: AgentSession, client: Client) -> None:
+    client.force_login(User.objects.get(username="alice"))
+    first = read_transcript_page(session, TranscriptAsked()).entries[0].view.uuid
+    reached = client.get(entry_url(session.pk, first, "lighthouse module")).text
+    assert 'value="lighthouse module"' in reached
+    assert "Never touch the <mark>lighthouse module</mark>." in reached.split('class="transcript"')[1]
+    assert "This is 1 of " in reached
+    assert "text=lighthouse%20module#entry-" in reached.split("Next match")[0]
+    pages = client.get(_url(session, "?text=chart&after=nothing")).text
+    assert all("text=chart" in link for link in re.findall(r'href="([^"]+)" rel="(?:next|prev)"', pages))
+
+
+def test_search_goes_on_behind_the_first_fifty(team: Team, alice: User, client: Client) -> None:
+    talk = Conversation("long")
+    for number in range(120):
+        talk.ask(f"Tide {number}")
+    session = record_talk(team, alice, talk)
+    client.force_login(alice)
+    shown = client.get(_url(session, "?text=tide")).text
+    assert "120 lines with" in shown
+    assert "Lines 1 to 50" in shown
+    assert 'href="?text=tide&amp;found=51">Later matches' in shown
+    last = client.get(_url(session, "?text=tide&found=101")).text
+    assert "Lines 101 to 120" in last
+    assert "found=51" in last
+    assert "<mark>Tide</mark> 119" in last
+
+
+def test_marked_words_stay_text() -> None:
+    assert mark_words("a <b> & <B>", "<b>") == "a <mark>&lt;b&gt;</mark> &amp; <mark>&lt;B&gt;</mark>"
+    assert mark_words("two\n  lines", "two lines") == "<mark>two\n  lines</mark>"
+    assert mark_words("<i>", "") == mark_words("<i>", " ") == "&lt;i&gt;"
+    assert mark_words("a+b (c", "+b (") == "a<mark>+b (</mark>c"
 
 
 def test_page_unpacks_only_the_segments_it_shows(team: Team, alice: User) -> None:

@@ -23,6 +23,7 @@ from dashboard.jobs.claim import claim_next
 from dashboard.jobs.perform import perform, worker_name
 from dashboard.management.plain_command import PlainCommand, find_user
 from dashboard.models import AgentSession, CompactionRun, RunKind, RunState, SummarizerName
+from dashboard.plain_json import write_value
 from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.client_commands import write_resume_command
 from dashboard.runs.endings import close_stranded, list_stranded
@@ -82,7 +83,9 @@ class Command(PlainCommand):
         with _quiet_log():
             run, is_interrupted = _wait_for(actor, run, progress=_Progress(sys.stderr))
         written = self._write(actor, run) if options["write"] and run.state == RunState.DONE else {}
-        self.say(json.dumps({**describe_run(run), **written}, default=str) if options["json"] else tell_run(run))
+        self.say(
+            json.dumps({**describe_run(run), **written}, default=write_value) if options["json"] else tell_run(run)
+        )
         if written and not options["json"]:
             self.say(f"\nWritten to {written['path']}. Go on with it:\n  {written['command']}")
         if run.state != RunState.DONE:
@@ -99,7 +102,7 @@ class Command(PlainCommand):
         return {"path": file.path, "command": write_resume_command(run.session.project_path, file.external_id)}
 
     def _tell_preview(self, preview: Preview, *, as_json: bool) -> None:
-        self.say(json.dumps(describe_preview(preview), default=str) if as_json else tell_preview(preview))
+        self.say(json.dumps(describe_preview(preview), default=write_value) if as_json else tell_preview(preview))
         if preview.refusals:
             raise CommandError("\n".join(refusal.sentence for refusal in preview.refusals))
 

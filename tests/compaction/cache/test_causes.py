@@ -33,6 +33,15 @@ def test_causes_nearer_to_the_start_of_the_prefix_rank_first() -> None:
     ]  # fmt: skip
 
 
+def test_what_is_not_known_is_not_said_to_be_outside_of_control() -> None:
+    unsure = {cause for cause, note in CAUSES.items() if note.outlook is Outlook.NOT_KNOWN}
+    assert unsure >= {cause for cause, note in CAUSES.items() if note.family is Family.UNKNOWN}
+    for cause, note in CAUSES.items():
+        words = f"{note.title} {note.meaning} {note.advice}"
+        if "not known" in words or "gateway" in note.advice:
+            assert note.outlook is not Outlook.NOBODY, cause
+
+
 def test_what_nobody_can_change_is_not_called_avoidable() -> None:
     assert not CAUSES[Cause.LIKELY_SERVER_SIDE].is_avoidable
     assert not CAUSES[Cause.UNEXPLAINED].is_avoidable

@@ -44,7 +44,7 @@ CASES: list[tuple[Cause, Fingerprint, Fingerprint, str]] = [
         Cause.TOOLS_CHANGED, prints(), prints(tools=[tool("Bash", input_schema={}), *body()["tools"][1:]]),
         "new schema: Bash",
     ),
-    (Cause.TOOLS_REORDERED, prints(), prints(tools=body()["tools"][::-1]), "from tool 0 on"),
+    (Cause.TOOLS_REORDERED, prints(), prints(tools=body()["tools"][::-1]), "mcp__mail__send where Bash stood"),
     (Cause.SYSTEM_CHANGED, prints(), prints(system=[*body()["system"][:2], text("Hurry.", marked="5m")]), "block 1"),
     (Cause.WEB_SEARCH_TOGGLED, prints(), prints(tools=[*body()["tools"], SEARCH]), "on"),
     (

@@ -1,7 +1,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.cache.text_diff import LONGEST_LINE_SHOWN, MOST_LINES_SHOWN, Mark, diff_text, find_first_difference
+from compaction.cache.text_diff import (
+    LONGEST_LINE_SHOWN,
+    MOST_LINES_SHOWN,
+    DiffLine,
+    Mark,
+    diff_text,
+    find_first_difference,
+)
 
 
 @settings(max_examples=100, deadline=None)
@@ -59,3 +66,70 @@ def test_difference_far_inside_a_long_line_is_in_sight() -> None:
     assert removed.text.endswith("x old end")
     assert added.text.startswith("…")
     assert [word for mark, word in added.words if mark is Mark.ADDED] == ["new"]
+
+
+def pick(line: DiffLine, mark: Mark) -> list[str]:
+    return [word for own, word in line.words if own is mark]
+
+
+def test_few_characters_put_into_a_long_line_are_all_that_is_marked() -> None:
+    before = " ".join(f"word{number}" for number in range(900))
+    place = before.index("word500")
+    after = f"{before[:place]}eighteen letters, {before[place:]}"
+    (removed, added) = diff_text(before, after).lines
+    assert pick(removed, Mark.REMOVED) == []
+    assert pick(added, Mark.ADDED) == ["eighteen letters, "]
+    assert added.text.startswith("…")
+    assert added.text.endswith("…")
+    assert len(added.text) < LONGEST_LINE_SHOWN
+
+
+def test_change_inside_text_without_spaces_is_marked_where_it_is() -> None:
+    (removed, added) = diff_text("x" * 5_000 + "old" + "y" * 5_000, "x" * 5_000 + "new" + "y" * 5_000).lines
+    assert pick(removed, Mark.REMOVED) == ["old"]
+    assert pick(added, Mark.ADDED) == ["new"]
+
+
+def test_two_changes_of_a_long_line_are_both_in_sight() -> None:
+    words = [f"word{number}" for number in range(900)]
+    changed = [*words[:400], "first", *words[401:440], "second", *words[441:]]
+    (removed, added) = diff_text(" ".join(words), " ".join(changed)).lines
+    assert pick(removed, Mark.REMOVED) == ["word400", "word440"]
+    assert pick(added, Mark.ADDED) == ["first", "second"]
+
+
+def test_change_beyond_what_is_matched_is_said_to_be_there() -> None:
+    words = [f"word{number}" for number in range(900)]
+    found = diff_text(" ".join(words), " ".join(["first", *words[1:899], "last"]))
+    assert found.is_cut
+    assert all(len(line.text) < 2 * LONGEST_LINE_SHOWN for line in found.lines)
+    assert pick(found.lines[0], Mark.REMOVED) == ["word0"]
+
+
+def test_lines_stand_beside_the_lines_they_became() -> None:
+    found = diff_text("a\nb\nold one\nold two\nz", "a\nb\nnew one\nz")
+    rows = [(row.before and row.before.text, row.after and row.after.text, row.is_same) for row in found.rows]
+    assert rows == [
+        ("a", "a", True),
+        ("b", "b", True),
+        ("old one", "new one", False),
+        ("old two", None, False),
+        ("z", "z", True),
+    ]
+    last = found.lines[-1]
+    assert (last.old_number, last.number) == (5, 4)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from("abc"), max_size=10), st.lists(st.sampled_from("abc"), max_size=10))
+def test_rows_hold_every_line_once(before: list[str], after: list[str]) -> None:
+    found = diff_text("\n".join(before), "\n".join(after))
+    old = before and [line.text for row in found.rows if (line := row.before)]
+    new = after and [line.text for row in found.rows if (line := row.after)]
+    assert all(text in before for text in old)
+    assert all(text in after for text in new)
+    sides = [side for row in found.rows for side in ([row.before] if row.is_same else [row.before, row.after]) if side]
+    assert len(sides) == len(found.lines)
+    for line in found.lines:
+        if line.mark is Mark.SAME and line.old_number is not None:
+            assert before[line.old_number - 1] == after[line.number - 1] == line.text

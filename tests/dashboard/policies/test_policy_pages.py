@@ -102,6 +102,7 @@ def test_faults_stand_at_their_fields(team: Team, anna: Client) -> None:
         (thresholds_form("save", *twice), {"models-0-model"}),
         (thresholds_form("save", preset="late"), {"preset"}),
         (thresholds_form("preview", window_tokens="9" * 41), {"window_tokens"}),
+        (thresholds_form("save", window_tokens="5"), {"window_tokens"}),
     ]
     for form, names in cases:
         page = anna.post(THRESHOLDS, form)

@@ -1,11 +1,14 @@
 """The API of one session: the header's values, and its calls page by page."""
 
+from decimal import Decimal
+
 import pytest
 from django.test import Client
 
-from dashboard.models import AgentSession, Team
+from dashboard.models import AgentSession, CacheBreak, Team
 from tests.builders import make_session, make_team, make_user
 from tests.session_builders import make_calls
+from tests.session_rows import make_breaks
 
 pytestmark = pytest.mark.django_db
 
@@ -74,3 +77,57 @@ def test_bad_page_is_refused(session: AgentSession, asked: str, status: int) -> 
 def test_call_of_another_session_is_no_place_to_go_on(team: Team, session: AgentSession) -> None:
     foreign = make_calls(make_session(team, "s-9"), 1)[0]
     assert sign_in("vera").get(f"/api/v1/sessions/{session.pk}/calls?after={foreign.pk}").status_code == 404
+
+
+def test_call_has_its_verdict_and_its_price_by_kind(session: AgentSession) -> None:
+    calls = make_calls(session, 4, read_tokens=100_000, write_5m_tokens=2_000, cost_usd=Decimal("0.05"))
+    lost, rebuilt = calls[2], calls[3]
+    (loss,) = make_breaks(session, 1, cause="tools_changed")
+    (rebuild,) = make_breaks(session, 1, kind="expected", cause="compacted")
+    for row, call in ((loss, lost), (rebuild, rebuilt)):
+        CacheBreak.objects.filter(pk=row.pk).update(call_id=call.call_id)
+    told = sign_in("vera").get(f"/api/v1/sessions/{session.pk}/calls").json()["calls"]
+    assert [call["verdict"]["kind"] for call in told] == ["first", "held", "break", "expected rebuild"]
+    assert told[2]["verdict"]["break_id"] == loss.pk
+    assert told[2]["verdict"]["title"] == "The tools changed."
+    prices = {name: Decimal(usd) for name, usd in told[1]["prices"].items()}
+    assert sum(prices.values()) == Decimal("0.05")
+    assert prices["read_usd"] > 0
+    assert told[1]["prices"]["write_1h_usd"].startswith("0")
+    assert "E" not in "".join(told[1]["prices"].values())
+
+
+def test_last_call_of_each_thread_tells_what_the_next_prompt_costs(session: AgentSession) -> None:
+    make_calls(session, 2, read_tokens=100_000, write_5m_tokens=2_000)
+    make_calls(session, 2, agent_id="a", read_tokens=10_000)
+    told = sign_in("vera").get(f"/api/v1/sessions/{session.pk}/calls").json()["calls"]
+    assert [call["next_prompt"] is not None for call in told] == [False, True, False, True]
+    cost = told[1]["next_prompt"]
+    assert Decimal(cost["cold_usd"]) - Decimal(cost["warm_usd"]) == Decimal(cost["extra_usd"]) > 0
+
+
+def test_session_tells_what_the_next_prompt_costs(session: AgentSession) -> None:
+    client = sign_in("vera")
+    assert client.get(f"/api/v1/sessions/{session.pk}").json()["next_prompt"] is None
+    assert "Next prompt" not in client.get(f"/sessions/{session.pk}/").content.decode()
+    last = make_calls(session, 2, read_tokens=100_000, write_5m_tokens=2_000)[-1]
+    AgentSession.objects.filter(pk=session.pk).update(context_tokens=last.context_tokens)
+    cost = client.get(f"/api/v1/sessions/{session.pk}").json()["next_prompt"]
+    assert Decimal(cost["warm_usd"]) < Decimal(cost["cold_usd"])
+    page = client.get(f"/sessions/{session.pk}/").content.decode()
+    assert "Next prompt" in page
+    assert "when cold" in page or "while warm" in page
+
+
+def test_list_has_the_lines_of_each_session_and_plain_dollars(team: Team, session: AgentSession) -> None:
+    make_session(team, "s-9", model="some-model")
+    answer = sign_in("vera").get("/api/v1/sessions")
+    rows = {row["external_id"]: row for row in answer.json()["sessions"]}
+    drawn = {
+        line["name"]: line["tokens"] for line in sign_in("vera").get(f"/api/v1/sessions/{session.pk}").json()["lines"]
+    }
+    assert rows["s-1"]["lines"] == {name: drawn[name] for name in ("warning", "error", "auto-compact", "blocking")}
+    assert rows["s-9"]["lines"] == {}
+    assert b'"0E-8"' not in answer.content
+    assert Decimal(rows["s-1"]["lost_usd"]) == 0
+    assert rows["s-1"]["lost_usd"] == "0.00000000"

@@ -165,7 +165,7 @@ def test_failed_compaction_is_shown_and_does_not_count(client: Client, headers: 
     assert (session.compaction_count, session.micro_count) == (0, 0)
     client.force_login(User.objects.get(username="mia"))
     page = client.get(f"/sessions/{session.pk}/compactions/").content.decode()
-    assert "failed: too_few_groups" in page
+    assert "Failed: too_few_groups" in page
     (item,) = client.get(f"/api/v1/sessions/{session.pk}/compactions?kind=failed").json()["items"]
     assert (item["kind"], item["failure"]) == ("failed", "too_few_groups")
     assert client.get(f"/compactions/{row.pk}/").status_code == 200

@@ -1,0 +1,91 @@
+"""Calls for programs: each with the verdict on its cache, its price by kind, and what the prompt after it costs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.db.models import Max
+
+from compaction.cache.breaks import DEFAULT_POLICY
+from compaction.context.forecast import NextCallCost, price_next_call
+from compaction.context.prices import cost_of
+from compaction.transcripts.entries import Usage
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.models import AgentSession, ApiCall, CacheBreak, LossKind
+from dashboard.pages.session_call import judge_shown, make_usage
+
+_STORED_USD = Decimal("0.00000001")  # what differs by less is rounding
+
+
+@dataclass(frozen=True, slots=True)
+class ToldVerdict:
+    kind: str
+    title: str
+    sentence: str
+    break_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KindPrices:
+    """Dollars by kind of tokens at list price; `other_usd` is what was charged beyond them."""
+
+    read_usd: Decimal
+    write_5m_usd: Decimal
+    write_1h_usd: Decimal
+    uncached_usd: Decimal
+    output_usd: Decimal
+    other_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class ToldCall:
+    call: ApiCall
+    verdict: ToldVerdict
+    prices: KindPrices | None  # None where no price is known
+    next_prompt: NextCallCost | None  # of the last call of a thread alone
+
+
+def tell_calls(actor: Actor, session: AgentSession, calls: Sequence[ApiCall]) -> Iterator[ToldCall]:
+    """Two queries for all of them."""
+    ids = [call.call_id for call in calls]
+    losses = {loss.call_id: loss for loss in access.breaks(actor).filter(session=session, call_id__in=ids)}
+    ends = access.calls(actor).filter(session=session).order_by().values_list("agent_id").annotate(Max("number"))
+    lasts = dict(ends)
+    for call in calls:
+        usage = make_usage(call)
+        yield ToldCall(
+            call=call,
+            verdict=_judge(call, usage, losses.get(call.call_id)),
+            prices=_price(call, usage),
+            next_prompt=price_next_call(usage, call.model, call.at) if call.number == lasts[call.agent_id] else None,
+        )
+
+
+def _judge(call: ApiCall, usage: Usage, loss: CacheBreak | None) -> ToldVerdict:
+    shown = judge_shown(call, usage, loss)
+    return ToldVerdict(_name_kind(call, usage, loss), shown.title, shown.sentence, loss.pk if loss else None)
+
+
+def _name_kind(call: ApiCall, usage: Usage, loss: CacheBreak | None) -> str:
+    if loss is not None:
+        return "break" if loss.kind == LossKind.BREAK else "expected rebuild"
+    if usage.prompt_tokens == 0:
+        return "no prompt"
+    if not DEFAULT_POLICY.judges(call.model, call.query_source or None, usage):
+        return "not judged"
+    return "first" if call.number == 1 else "held"
+
+
+def _price(call: ApiCall, usage: Usage) -> KindPrices | None:
+    cost = cost_of(usage, call.model, call.at)
+    if cost is None or call.cost_usd is None:
+        return None
+    return KindPrices(
+        read_usd=cost.read_usd,
+        write_5m_usd=cost.write_5m_usd,
+        write_1h_usd=cost.write_1h_usd,
+        uncached_usd=cost.input_usd,
+        output_usd=cost.output_usd,
+        other_usd=(call.cost_usd - cost.total_usd).quantize(_STORED_USD),
+    )
