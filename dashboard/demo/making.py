@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-import msgspec
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -12,11 +11,12 @@ from dashboard.demo.codebase import shorten_wish
 from dashboard.demo.fleet import FLEET, TEAMS, Planned, Way, find_wish
 from dashboard.demo.ordering import order_demo
 from dashboard.demo.own_work import ask_for_first_notes, ask_for_run
-from dashboard.demo.proxied import Client, pass_through
+from dashboard.demo.proxied import answer_at_once, converse
 from dashboard.demo.stories import Script, tell, tell_agent
 from dashboard.demo.talks import LONG_OPUS, SONNET, Talk, name_id
 from dashboard.demo.telemetry import export_events, write_start_hook, write_status
 from dashboard.demo.told_items import tell_items
+from dashboard.demo.traffic import open_traffic, set_back
 from dashboard.ingest.agent_facts import SOURCE as ANY_AGENT
 from dashboard.ingest.agent_facts import prepare_items
 from dashboard.ingest.client_reports import take_in_hooks, take_in_statuses
@@ -27,6 +27,7 @@ from dashboard.ingest.otlp.telling import SOURCE as TELEMETRY
 from dashboard.jobs.run import JobFailed, JobRun
 from dashboard.models import AgentSession, Job, JobState, Team, User
 from dashboard.policies.in_force import find_policy
+from dashboard.proxy.callers import Caller
 from dashboard.proxy.inbox import Delivery
 from dashboard.proxy.recorder import Desk
 
@@ -78,7 +79,7 @@ def _make_session(planned: Planned, team: Team, owner: User, *, now: datetime) -
         case Way.ITEMS:
             _send_items(planned, team, owner, end_at=end_at)
         case Way.TELEMETRY:
-            talk = _tell(planned, end_at)
+            talk = tell(_write_script(planned), end_at=end_at)
             _send_events(team, owner, talk)
             take_in_hooks(team, owner, write_start_hook(talk.session_id, planned.project.folder, talk.happened[0].at))
         case Way.TRANSCRIPT:
@@ -95,8 +96,8 @@ def _ask_for_work(planned: Planned, team: Team, owner: User, *, now: datetime) -
         ask_for_first_notes(session, owner, now=now)
 
 
-def _tell(planned: Planned, end_at: datetime) -> Talk:
-    script = Script(
+def _write_script(planned: Planned) -> Script:
+    return Script(
         name=planned.name,
         project=planned.project,
         plan=planned.plan,
@@ -105,16 +106,10 @@ def _tell(planned: Planned, end_at: datetime) -> Talk:
         ttl=planned.ttl,
         is_open=planned.is_open,
     )
-    return tell(script, end_at=end_at)
-
-
-def _talk(planned: Planned, end_at: datetime) -> Client:
-    wish = find_wish(planned)
-    return pass_through(planned.name, planned.project, planned.plan, model=planned.model, wish=wish, end_at=end_at)
 
 
 def _send_lines(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
-    talk = _tell(planned, end_at)
+    talk = tell(_write_script(planned), end_at=end_at)
     origin = Origin(team, owner, "push")
     take_in(origin, Piece(talk.data, planned.name, talk.session_id))
     for number, words in enumerate(planned.agents, 1):
@@ -139,17 +134,20 @@ def _send_events(team: Team, owner: User, talk: Talk) -> None:
 
 def _send_items(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
     policy = find_policy(team)
-    items = tell_items(_talk(planned, end_at), title=shorten_wish(find_wish(planned)))
+    client = converse(_write_script(planned), end_at=end_at, post=answer_at_once)
+    items = tell_items(client, title=shorten_wish(find_wish(planned)))
     read = prepare_items(items, make_rules(team, policy))
     store_together(Origin(team, owner, ANY_AGENT), read.prepared, policy)
 
 
 def _send_calls(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
-    client = _talk(planned, end_at)
+    with open_traffic(Caller(team.pk, owner.pk, None)) as traffic:
+        client = converse(_write_script(planned), end_at=end_at, post=traffic.post)
+        exchanges = traffic.take_exchanges()
     desk = Desk()
-    for exchange in client.exchanges:
-        owned = msgspec.structs.replace(exchange, team_pk=team.pk, owner_pk=owner.pk)
-        desk.put([Delivery(owned, len(owned.request_body), lambda: None)])
+    for exchange, sent in zip(exchanges, client.sent, strict=True):
+        past = set_back(exchange, at=sent.at, seconds=sent.duration_seconds, name=sent.message_id)
+        desk.put([Delivery(past, len(past.request_body), lambda: None)])
     desk.write()
-    began_at = datetime.fromtimestamp(client.exchanges[0].started_at, end_at.tzinfo)
+    began_at = datetime.fromtimestamp(client.sent[0].at, end_at.tzinfo)
     take_in_hooks(team, owner, write_start_hook(client.session_id, planned.project.folder, began_at))

@@ -227,7 +227,8 @@ BEATS: Mapping[str, Beat] = {
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """`wish` opens it and is its title; `is_open`: it stops while a tool runs."""
+    """`plan` names beats, or steps of a proxied client. `wish` opens it and is its title; `is_open`: it stops while a
+    tool runs."""
 
     name: str
     project: Project
