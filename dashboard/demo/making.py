@@ -1,6 +1,7 @@
 """Making the demo's sessions: each comes in by the way a real one would take, and some are worked on afterwards."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.utils import timezone
@@ -9,6 +10,7 @@ from django.utils.dateparse import parse_datetime
 from compaction.transcripts.agents import AgentMeta
 from dashboard.demo.codebase import shorten_wish
 from dashboard.demo.fleet import FLEET, TEAMS, Planned, Way, find_wish
+from dashboard.demo.notice import GO_ON
 from dashboard.demo.ordering import order_demo
 from dashboard.demo.own_work import ask_for_first_notes, ask_for_run
 from dashboard.demo.proxied import answer_at_once, converse
@@ -24,8 +26,9 @@ from dashboard.ingest.intake import Origin, make_rules, store_together, take_in,
 from dashboard.ingest.observed import Piece
 from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export
 from dashboard.ingest.otlp.telling import SOURCE as TELEMETRY
+from dashboard.jobs.post import post_job
 from dashboard.jobs.run import JobFailed, JobRun
-from dashboard.models import AgentSession, Job, JobState, Team, User
+from dashboard.models import AgentSession, Job, JobState, RunKind, Team, User
 from dashboard.policies.in_force import find_policy
 from dashboard.proxy.callers import Caller
 from dashboard.proxy.inbox import Delivery
@@ -55,17 +58,36 @@ def make_at_once(owner: User, *, now: datetime) -> None:
 
 
 def fill_demo(*, now: datetime, report: Report = lambda _done: None) -> None:
-    teams = list(Team.objects.filter(is_demo=True).order_by("pk"))
-    people = {user.username: user for user in User.objects.filter(is_demo=True)}
-    developers = sorted(people.values(), key=lambda user: user.pk)
+    cast = find_cast()
     for done, planned in enumerate(FLEET):
         report(done)
         if Team.objects.filter(is_demo=True).count() < len(TEAMS):
             return  # it was removed meanwhile
-        team, owner = teams[planned.team], developers[planned.developer]
+        team, owner = cast.find(planned)
         _make_session(planned, team, owner, now=now)
         _ask_for_work(planned, team, owner, now=now)
     report(len(FLEET))
+    post_job(GO_ON, key=f"{GO_ON}:{cast.teams[0].pk}", team=cast.teams[0], payload={"at": now.isoformat()})
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The teams and people of the demo, as plans number them."""
+
+    teams: Sequence[Team]
+    developers: Sequence[User]
+
+    def find(self, planned: Planned) -> tuple[Team, User]:
+        return self.teams[planned.team], self.developers[planned.developer]
+
+
+def find_cast() -> Cast:
+    demo = {"is_demo": True}
+    return Cast(list(Team.objects.filter(**demo).order_by("pk")), list(User.objects.filter(**demo).order_by("pk")))
+
+
+def find_session(planned: Planned, team: Team) -> AgentSession | None:
+    return AgentSession.objects.select_related("team").filter(team=team, external_id=name_id(planned.name)).first()
 
 
 # --- one session -----------------------------------------------------------------------------------------------------
@@ -79,7 +101,7 @@ def _make_session(planned: Planned, team: Team, owner: User, *, now: datetime) -
         case Way.ITEMS:
             _send_items(planned, team, owner, end_at=end_at)
         case Way.TELEMETRY:
-            talk = tell(_write_script(planned), end_at=end_at)
+            talk = tell(write_script(planned), end_at=end_at)
             _send_events(team, owner, talk)
             take_in_hooks(team, owner, write_start_hook(talk.session_id, planned.project.folder, talk.happened[0].at))
         case Way.TRANSCRIPT:
@@ -87,16 +109,17 @@ def _make_session(planned: Planned, team: Team, owner: User, *, now: datetime) -
 
 
 def _ask_for_work(planned: Planned, team: Team, owner: User, *, now: datetime) -> None:
-    if planned.own_run is None and not planned.has_notes:
+    run = planned.own_run
+    session = find_session(planned, team) if run or planned.has_notes else None
+    if session is None:
         return
-    session = AgentSession.objects.select_related("team").get(team=team, external_id=name_id(planned.name))
-    if planned.own_run is not None:
-        ask_for_run(session, planned.own_run, owner, now=now)
-    if planned.has_notes:
+    if planned.has_notes or run is RunKind.NOTES:
         ask_for_first_notes(session, owner, now=now)
+    if run is not None and run is not RunKind.NOTES:  # notes come first: going_on asks for a run from them
+        ask_for_run(session, run, owner, now=now)
 
 
-def _write_script(planned: Planned) -> Script:
+def write_script(planned: Planned) -> Script:
     return Script(
         name=planned.name,
         project=planned.project,
@@ -109,7 +132,7 @@ def _write_script(planned: Planned) -> Script:
 
 
 def _send_lines(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
-    talk = tell(_write_script(planned), end_at=end_at)
+    talk = tell(write_script(planned), end_at=end_at)
     origin = Origin(team, owner, "push")
     take_in(origin, Piece(talk.data, planned.name, talk.session_id))
     for number, words in enumerate(planned.agents, 1):
@@ -134,7 +157,7 @@ def _send_events(team: Team, owner: User, talk: Talk) -> None:
 
 def _send_items(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
     policy = find_policy(team)
-    client = converse(_write_script(planned), end_at=end_at, post=answer_at_once)
+    client = converse(write_script(planned), end_at=end_at, post=answer_at_once)
     items = tell_items(client, title=shorten_wish(find_wish(planned)))
     read = prepare_items(items, make_rules(team, policy))
     store_together(Origin(team, owner, ANY_AGENT), read.prepared, policy)
@@ -142,7 +165,7 @@ def _send_items(planned: Planned, team: Team, owner: User, *, end_at: datetime) 
 
 def _send_calls(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
     with open_traffic(Caller(team.pk, owner.pk, None)) as traffic:
-        client = converse(_write_script(planned), end_at=end_at, post=traffic.post)
+        client = converse(write_script(planned), end_at=end_at, post=traffic.post)
         exchanges = traffic.take_exchanges()
     desk = Desk()
     for exchange, sent in zip(exchanges, client.sent, strict=True):
