@@ -46,7 +46,7 @@ def list_ways(url: str, key: str, *, is_local: bool) -> list[Way]:
     ways = [
         _push(url, key, program, install),
         _otlp(url, key),
-        _hooks(url, key, program, install),
+        _hooks(url, key, install, is_local=is_local),
         _proxy(url, key, is_local=is_local),
         _api(url, key),
     ]
@@ -125,13 +125,14 @@ def _otlp(url: str, key: str) -> Way:
     )
 
 
-def _hooks(url: str, key: str, program: str, install: str) -> Way:
+def _hooks(url: str, key: str, install: str, *, is_local: bool) -> Way:
+    command = ("connect", "claude-code", "--url", url, "--key", key, "--write")
     return Way(
         name="hooks",
         title="Hooks and status line",
         words="One command shows what it would add to your own settings of Claude Code; with --write it adds it, and "
         "with --undo it takes it out again.",
-        snippet=f"{program} connect claude-code --url {url} --key {key} --write",
+        snippet=spell_command(*command, is_local=is_local),
         sources=("hooks", "statusline"),
         shows="the client's own window and context, ends of sessions, begins of compactions",
         lacks="single calls: it adds to the other ways",
