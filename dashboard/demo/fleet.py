@@ -52,7 +52,7 @@ FLEET = (
     Planned("tariff", DESK, INES, BOOKING, 0.005, ("work", *_GROW * 3, "coffee", "work"), is_open=True, has_notes=True),
     Planned("flicker", DESK, TOMAS, TIDES, 0.02, (*_GROW * 4, "work"), is_open=True, agents=_EXPLORE[1:]),
     Planned("night-board", HARBOUR, YUKI, TIDES, 0.03, ("read everything", "work"), model=LONG_OPUS, is_open=True),
-    Planned("party-of-ten", DESK, INES, BOOKING, 1.4, ("work", "auto", "work", *_GROW * 3), agents=_EXPLORE),
+    Planned("party-of-ten", DESK, INES, BOOKING, 1.4, (*_GROW, "coffee", "auto", "work", *_GROW * 3), agents=_EXPLORE),
     Planned("blocked-desk", DESK, YUKI, BOOKS, 2.2, (*_GROW * 3, "to the brim"), own_run=RunKind.FULL),
     Planned("day-close", HARBOUR, YUKI, BOOKS, 3.1, ("lunch", *_GROW * 4), ttl="1h", own_run=RunKind.MICRO_SIZE),
     Planned("deck-plan", HARBOUR, INES, TIDES, 3.6, ("work", "to the warning"), own_run=RunKind.MICRO_IDLE),
