@@ -8,6 +8,7 @@ from dashboard.charts import Chart, Series, build_figure, escape_markup
 
 MOST_TABLE_ROWS = 200
 MOST_MARKED = 10  # each of so many calls or days has its own mark; of more, plotly chooses round ones
+MOST_DOTTED = 31  # points that lie far enough apart for dots
 # Colour and dash: the one is never the only sign.
 _LOOKS = (("write5m", "solid"), ("fresh", "dash"))
 
@@ -54,14 +55,14 @@ def _mark_axis(curves: Sequence[Curve]) -> dict[str, Any]:
 
 
 def _draw(curve: Curve, look: tuple[str, str], prefix: str) -> Series:
-    """What has no point leaves a gap; a dot shows where a point stands between two of them."""
+    """What has no point leaves a gap; dots show a point that stands between two of them."""
     token, dash = look
     figures = ",.2f" if prefix else ",.0f"
     known = dict(curve.points)
     numbers = range(min(known, default=1), max(known, default=0) + 1)
     style = {
         "type": "scatter",
-        "mode": "lines" if len(known) == len(numbers) > 1 else "lines+markers",
+        "mode": "lines" if len(known) == len(numbers) > MOST_DOTTED else "lines+markers",
         "connectgaps": False,
         "name": escape_markup(curve.name[:60]),
         "line": {"color": f"var(--{token})", "dash": dash, "width": 2},

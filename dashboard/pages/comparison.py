@@ -100,7 +100,7 @@ def _say_points(share: Figure) -> str:
 
 
 def _say_rate(rate: Figure) -> str:
-    return f"{rate:,.1f}".removesuffix(".0") if round(rate, 1) or not rate else "<0.1"
+    return "0" if not rate else "<0.1" if rate < 0.05 else f"{rate:,.1f}"
 
 
 _SHARED = (
