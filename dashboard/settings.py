@@ -241,6 +241,7 @@ JOB_KINDS = {
     "answer_crossing": ("dashboard.automation.answer.answer_crossing", "Answer a crossed auto-compact line"),
     "take_notes": ("dashboard.automation.note_taking.take_notes", "Take notes of a session"),
     "make_demo": ("dashboard.demo.making.make_demo", "Make the demo"),
+    "go_on_with_demo": ("dashboard.demo.going_on.go_on_with_demo", "Let live sessions of the demo go on"),
     "deliver_notice": ("dashboard.hooks.delivery.deliver_notice", "Tell a webhook"),
     "end_stranded_runs": ("dashboard.runs.endings.end_stranded_runs", "End compactions whose job is gone"),
 }

@@ -22,6 +22,7 @@ from dashboard.demo.ordering import order_demo
 from dashboard.demo.removal import remove_demo
 from dashboard.management.database import migrate_database, release_database
 from dashboard.models import User
+from dashboard.own_commands import spell_command
 from dashboard.static_build import build_static_files
 from dashboard.web_server import CannotListen, bind_address, refuse_open_door, start_listening
 
@@ -65,7 +66,8 @@ def renew_demo(say: Say) -> None:
     owner = ensure_local_owner()
     remove_demo(now=timezone.now())
     order_demo(owner, now=timezone.now())
-    say("  demo     its sessions come in while you look; remove it: plimsoll demo --remove")
+    say("  demo     its sessions come in while you look; to remove it:")
+    say(f"           {spell_command('demo', '--remove', is_local=settings.LOCAL_MODE)}")
 
 
 def welcome(say: Say) -> None:
@@ -74,7 +76,8 @@ def welcome(say: Say) -> None:
     if settings.LOCAL_MODE:
         link = create_link(ensure_local_owner(), now=timezone.now(), valid_for=LINK_VALID_FOR)
         say(f"  sign in  {link}")
-        say("           (works once, within the hour; a new one: plimsoll signinlink)")
+        say("           works once, within the hour; for a new one:")
+        say(f"           {spell_command('signinlink', is_local=True, with_address=True)}")
     elif not User.objects.exists():
         say("  sign in  There is no account yet. Make one: plimsoll createowner NAME")
     say(f"  data     {settings.DATA}")

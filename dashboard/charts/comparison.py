@@ -7,16 +7,19 @@ from typing import Any
 from dashboard.charts import Chart, Series, build_figure, escape_markup
 
 MOST_TABLE_ROWS = 200
+MOST_MARKED = 10  # each of so many calls or days has its own mark; of more, plotly chooses round ones
+MOST_DOTTED = 31  # points that lie far enough apart for dots
 # Colour and dash: the one is never the only sign.
 _LOOKS = (("write5m", "solid"), ("fresh", "dash"))
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points by the number of a call or a day."""
+    """Points by the number of a call or a day, from 1 to `length`; days without a call have none."""
 
     name: str
     points: tuple[tuple[int, float], ...]
+    length: int
 
 
 def draw_two_curves(
@@ -26,7 +29,7 @@ def draw_two_curves(
     series = [_draw(curve, look, prefix) for curve, look in zip(curves, _LOOKS, strict=True)]
     layout: dict[str, Any] = {
         "hovermode": "x unified",
-        "xaxis": {"title": {"text": along}, "fixedrange": True, "rangemode": "tozero", "tickformat": ",d"},
+        "xaxis": {"title": {"text": along}, "fixedrange": True, "tickformat": ",d", **_mark_axis(curves)},
         "yaxis": {"tickprefix": prefix, "fixedrange": True, "rangemode": "tozero"},
     }
     rows, left_out = _list_rows(curves, say)
@@ -42,18 +45,32 @@ def draw_two_curves(
     )  # fmt: skip
 
 
+def _mark_axis(curves: Sequence[Curve]) -> dict[str, Any]:
+    """From the first call or day to the last, marked from the first on: there is none with the number 0."""
+    length = max(1, *(curve.length for curve in curves))
+    if length <= MOST_MARKED:
+        return {"range": [0.5, length + 0.5], "tick0": 1, "dtick": 1}
+    edge = min(0.9, length / 50)  # so much room that a dot is not cut, and not so much that a 0 is marked
+    return {"range": [1 - edge, length + edge]}
+
+
 def _draw(curve: Curve, look: tuple[str, str], prefix: str) -> Series:
+    """What has no point leaves a gap; dots show a point that stands between two of them."""
     token, dash = look
     figures = ",.2f" if prefix else ",.0f"
+    known = dict(curve.points)
+    numbers = range(min(known, default=1), max(known, default=0) + 1)
     style = {
         "type": "scatter",
-        "mode": "lines" if len(curve.points) > 1 else "markers",
+        "mode": "lines" if len(known) == len(numbers) > MOST_DOTTED else "lines+markers",
+        "connectgaps": False,
         "name": escape_markup(curve.name[:60]),
         "line": {"color": f"var(--{token})", "dash": dash, "width": 2},
         "marker": {"color": f"var(--{token})"},
         "hovertemplate": f"{prefix}%{{y:{figures}}}",
     }
-    return Series(style, {"x": [x for x, _ in curve.points], "y": [round(y, 4) for _, y in curve.points]})
+    heights = [round(known[number], 4) if number in known else None for number in numbers]
+    return Series(style, {"x": list(numbers), "y": heights})
 
 
 def _list_rows(curves: Sequence[Curve], say: Callable[[float], str]) -> tuple[tuple[tuple[str, ...], ...], int]:

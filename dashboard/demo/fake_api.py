@@ -6,7 +6,12 @@ empties itself and all behind it, and some settings empty the messages.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
 from typing import Any
+
+from dashboard.demo.codebase import REPLIES, Project, say
+from dashboard.demo.talks import name_id
 
 CHARACTERS_PER_TOKEN = 3.6
 LOOKBACK_BLOCKS = 20
@@ -28,10 +33,21 @@ _KNOWN = frozenset(
 Json = dict[str, Any]
 
 
-class FakeApi:
-    """The cache of one conversation."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A stream of events, as its bytes."""
 
-    def __init__(self) -> None:
+    request_id: str
+    body: bytes
+
+
+class FakeApi:
+    """The cache of one conversation, and what it is answered. Names and words are the same in every demo."""
+
+    def __init__(self, name: str, project: Project) -> None:
+        self._name, self._project = name, project
+        self._random = Random(f"{name}/api")  # noqa: S311 (invented words)
+        self._answer_count = 0
         self._kept: list[tuple[str, int]] = []  # of the last prompt: each part's text and its tokens
         self._keys: Json = {}
         self._closed_blocks = 0
@@ -44,6 +60,14 @@ class FakeApi:
     def delete(self, count: int) -> None:
         """So many results are gone from the cache, and from all that is read back of it."""
         self._deleted_count += count
+
+    def answer(self, data: bytes, headers: Mapping[str, str]) -> Answer:
+        body = json.loads(data)
+        self._answer_count += 1
+        name = name_id(self._name, self._answer_count).replace("-", "")[:24]
+        reply = say(REPLIES, self._project, self._random)
+        usage = self.count(body, headers.get("anthropic-beta", "")) | {"output_tokens": 40 + len(reply) // 4}
+        return Answer(f"req_{name}", _write_events(f"msg_{name}", body["model"], usage, reply))
 
     def count(self, body: Json, betas: str = "") -> Json:
         """The usage of a request."""
@@ -71,6 +95,23 @@ class FakeApi:
         whole = sum(tokens for _, tokens in parts[:shared])
         read = max(0, whole - DELETED_TOKENS * self._deleted_count)
         return _spell_usage(read, total - whole, lifetime)
+
+
+def _write_events(message_id: str, model: str, usage: Json, words: str) -> bytes:
+    message = {"id": message_id, "type": "message", "role": "assistant", "model": model, "content": []}
+    events: list[Json] = [
+        {"type": "message_start", "message": message | {"usage": usage | {"output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": words}},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": usage["output_tokens"]},
+        },
+        {"type": "message_stop"},
+    ]
+    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
 
 
 def _spell_usage(read: int, written: int, lifetime: str) -> Json:

@@ -41,10 +41,10 @@ class Planned:
     is_open: bool = False  # it is still going on
     has_telemetry: bool = False  # beside its transcript
     own_run: RunKind | None = None  # a compaction of our own that its developer asks for
-    has_notes: bool = False  # its developer asks for notes
+    has_notes: bool = False  # its developer asks for notes; a run from notes has them too
 
 
-_GROW = ("read much",)
+_GROW, _FILL = ("read much",), ("read everything",) * 3
 _EXPLORE = ("Find every caller of the fare API.", "Look for tests that never fail.")
 
 FLEET = (
@@ -52,13 +52,13 @@ FLEET = (
     Planned("tariff", DESK, INES, BOOKING, 0.005, ("work", *_GROW * 3, "coffee", "work"), is_open=True, has_notes=True),
     Planned("flicker", DESK, TOMAS, TIDES, 0.02, (*_GROW * 4, "work"), is_open=True, agents=_EXPLORE[1:]),
     Planned("night-board", HARBOUR, YUKI, TIDES, 0.03, ("read everything", "work"), model=LONG_OPUS, is_open=True),
-    Planned("party-of-ten", DESK, INES, BOOKING, 1.4, ("work", "auto", "work", *_GROW * 3), agents=_EXPLORE),
+    Planned("party-of-ten", DESK, INES, BOOKING, 1.4, (*_GROW, "coffee", "auto", "work", *_GROW * 3), agents=_EXPLORE),
     Planned("blocked-desk", DESK, YUKI, BOOKS, 2.2, (*_GROW * 3, "to the brim"), own_run=RunKind.FULL),
     Planned("day-close", HARBOUR, YUKI, BOOKS, 3.1, ("lunch", *_GROW * 4), ttl="1h", own_run=RunKind.MICRO_SIZE),
-    Planned("deck-plan", HARBOUR, INES, TIDES, 3.6, ("work", "to the warning")),
+    Planned("deck-plan", HARBOUR, INES, TIDES, 3.6, ("work", "to the warning"), own_run=RunKind.MICRO_IDLE),
     Planned("seat-map", DESK, TOMAS, BOOKING, 4.6, ("server", "system", "effort"), Way.PROXY, SONNET),
     Planned("refund-twice", DESK, TOMAS, BOOKING, 6.0, (*_GROW * 3, "micro", "failed", "work"), has_telemetry=True),
-    Planned("gauge-names", HARBOUR, INES, TIDES, 8.0, ("work", "talk")),
+    Planned("gauge-names", HARBOUR, INES, TIDES, 8.0, ("work", *_GROW * 3, "work"), own_run=RunKind.NOTES),
     # yesterday
     Planned("one-cent", HARBOUR, YUKI, BOOKS, 22, ("coffee", "work", "another model", "work", "another model")),
     Planned("fast-lane", DESK, INES, BOOKING, 25, ("work", "fast mode", "work", "fast mode"), model=LONG_OPUS),
@@ -68,7 +68,7 @@ FLEET = (
     Planned("updates", DESK, TOMAS, BOOKING, 32, ("work", "update", "work", "restart", "work")),
     Planned("slow-lane", DESK, INES, BOOKING, 46, ("work", "coffee", "coffee"), has_telemetry=True),
     # this week
-    Planned("auditors", HARBOUR, YUKI, BOOKS, 50, ("early", "work", "manual", "work")),
+    Planned("auditors", HARBOUR, YUKI, BOOKS, 50, ("early", "work", "manual", *_GROW * 2), own_run=RunKind.FROM),
     Planned("snapshots", DESK, INES, BOOKING, 53, ("lifetime", "work", "skill", "work")),
     Planned("older-hand", DESK, TOMAS, BOOKING, 56, ("thinking", "work"), model=OLD_SONNET),
     Planned("harbour-map", HARBOUR, TOMAS, TIDES, 70, ("thinking", "lifetime", "markers"), Way.PROXY, SONNET),
@@ -79,7 +79,7 @@ FLEET = (
     Planned("layers", HARBOUR, TOMAS, TIDES, 99, ("beta", "field", "clearing"), Way.PROXY, LONG_OPUS),
     Planned("delays", HARBOUR, INES, TIDES, 103, (*_GROW * 2, "server silent"), reasons=("likely_server_side",)),
     Planned("voucher-rules", DESK, INES, BOOKING, 120, ("work", "overloaded", "work")),
-    Planned("whole-ledger", HARBOUR, YUKI, BOOKS, 124, ("read everything",) * 3, model=LONG_OPUS),
+    Planned("whole-ledger", HARBOUR, YUKI, BOOKS, 124, _FILL, model=LONG_OPUS, own_run=RunKind.UP_TO),
     # the week before
     Planned("bundle", HARBOUR, TOMAS, TIDES, 145, ("choice", "rewrite", "picture"), Way.PROXY, SONNET),
     Planned("midnight", HARBOUR, INES, TIDES, 149, ("lunch", "work", "lunch"), ttl="1h"),

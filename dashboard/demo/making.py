@@ -1,22 +1,24 @@
 """Making the demo's sessions: each comes in by the way a real one would take, and some are worked on afterwards."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import msgspec
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from compaction.transcripts.agents import AgentMeta
 from dashboard.demo.codebase import shorten_wish
 from dashboard.demo.fleet import FLEET, TEAMS, Planned, Way, find_wish
+from dashboard.demo.notice import GO_ON
 from dashboard.demo.ordering import order_demo
 from dashboard.demo.own_work import ask_for_first_notes, ask_for_run
-from dashboard.demo.proxied import Client, pass_through
+from dashboard.demo.proxied import answer_at_once, converse
 from dashboard.demo.stories import Script, tell, tell_agent
 from dashboard.demo.talks import LONG_OPUS, SONNET, Talk, name_id
 from dashboard.demo.telemetry import export_events, write_start_hook, write_status
 from dashboard.demo.told_items import tell_items
+from dashboard.demo.traffic import open_traffic, set_back
 from dashboard.ingest.agent_facts import SOURCE as ANY_AGENT
 from dashboard.ingest.agent_facts import prepare_items
 from dashboard.ingest.client_reports import take_in_hooks, take_in_statuses
@@ -24,9 +26,11 @@ from dashboard.ingest.intake import Origin, make_rules, store_together, take_in,
 from dashboard.ingest.observed import Piece
 from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export
 from dashboard.ingest.otlp.telling import SOURCE as TELEMETRY
+from dashboard.jobs.post import post_job
 from dashboard.jobs.run import JobFailed, JobRun
-from dashboard.models import AgentSession, Job, JobState, Team, User
+from dashboard.models import AgentSession, Job, JobState, RunKind, Team, User
 from dashboard.policies.in_force import find_policy
+from dashboard.proxy.callers import Caller
 from dashboard.proxy.inbox import Delivery
 from dashboard.proxy.recorder import Desk
 
@@ -54,17 +58,36 @@ def make_at_once(owner: User, *, now: datetime) -> None:
 
 
 def fill_demo(*, now: datetime, report: Report = lambda _done: None) -> None:
-    teams = list(Team.objects.filter(is_demo=True).order_by("pk"))
-    people = {user.username: user for user in User.objects.filter(is_demo=True)}
-    developers = sorted(people.values(), key=lambda user: user.pk)
+    cast = find_cast()
     for done, planned in enumerate(FLEET):
         report(done)
         if Team.objects.filter(is_demo=True).count() < len(TEAMS):
             return  # it was removed meanwhile
-        team, owner = teams[planned.team], developers[planned.developer]
+        team, owner = cast.find(planned)
         _make_session(planned, team, owner, now=now)
         _ask_for_work(planned, team, owner, now=now)
     report(len(FLEET))
+    post_job(GO_ON, key=f"{GO_ON}:{cast.teams[0].pk}", team=cast.teams[0], payload={"at": now.isoformat()})
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The teams and people of the demo, as plans number them."""
+
+    teams: Sequence[Team]
+    developers: Sequence[User]
+
+    def find(self, planned: Planned) -> tuple[Team, User]:
+        return self.teams[planned.team], self.developers[planned.developer]
+
+
+def find_cast() -> Cast:
+    demo = {"is_demo": True}
+    return Cast(list(Team.objects.filter(**demo).order_by("pk")), list(User.objects.filter(**demo).order_by("pk")))
+
+
+def find_session(planned: Planned, team: Team) -> AgentSession | None:
+    return AgentSession.objects.select_related("team").filter(team=team, external_id=name_id(planned.name)).first()
 
 
 # --- one session -----------------------------------------------------------------------------------------------------
@@ -78,7 +101,7 @@ def _make_session(planned: Planned, team: Team, owner: User, *, now: datetime) -
         case Way.ITEMS:
             _send_items(planned, team, owner, end_at=end_at)
         case Way.TELEMETRY:
-            talk = _tell(planned, end_at)
+            talk = tell(write_script(planned), end_at=end_at)
             _send_events(team, owner, talk)
             take_in_hooks(team, owner, write_start_hook(talk.session_id, planned.project.folder, talk.happened[0].at))
         case Way.TRANSCRIPT:
@@ -86,17 +109,18 @@ def _make_session(planned: Planned, team: Team, owner: User, *, now: datetime) -
 
 
 def _ask_for_work(planned: Planned, team: Team, owner: User, *, now: datetime) -> None:
-    if planned.own_run is None and not planned.has_notes:
+    run = planned.own_run
+    session = find_session(planned, team) if run or planned.has_notes else None
+    if session is None:
         return
-    session = AgentSession.objects.select_related("team").get(team=team, external_id=name_id(planned.name))
-    if planned.own_run is not None:
-        ask_for_run(session, planned.own_run, owner, now=now)
-    if planned.has_notes:
+    if planned.has_notes or run is RunKind.NOTES:
         ask_for_first_notes(session, owner, now=now)
+    if run is not None and run is not RunKind.NOTES:  # notes come first: going_on asks for a run from them
+        ask_for_run(session, run, owner, now=now)
 
 
-def _tell(planned: Planned, end_at: datetime) -> Talk:
-    script = Script(
+def write_script(planned: Planned) -> Script:
+    return Script(
         name=planned.name,
         project=planned.project,
         plan=planned.plan,
@@ -105,16 +129,10 @@ def _tell(planned: Planned, end_at: datetime) -> Talk:
         ttl=planned.ttl,
         is_open=planned.is_open,
     )
-    return tell(script, end_at=end_at)
-
-
-def _talk(planned: Planned, end_at: datetime) -> Client:
-    wish = find_wish(planned)
-    return pass_through(planned.name, planned.project, planned.plan, model=planned.model, wish=wish, end_at=end_at)
 
 
 def _send_lines(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
-    talk = _tell(planned, end_at)
+    talk = tell(write_script(planned), end_at=end_at)
     origin = Origin(team, owner, "push")
     take_in(origin, Piece(talk.data, planned.name, talk.session_id))
     for number, words in enumerate(planned.agents, 1):
@@ -139,17 +157,20 @@ def _send_events(team: Team, owner: User, talk: Talk) -> None:
 
 def _send_items(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
     policy = find_policy(team)
-    items = tell_items(_talk(planned, end_at), title=shorten_wish(find_wish(planned)))
+    client = converse(write_script(planned), end_at=end_at, post=answer_at_once)
+    items = tell_items(client, title=shorten_wish(find_wish(planned)))
     read = prepare_items(items, make_rules(team, policy))
     store_together(Origin(team, owner, ANY_AGENT), read.prepared, policy)
 
 
 def _send_calls(planned: Planned, team: Team, owner: User, *, end_at: datetime) -> None:
-    client = _talk(planned, end_at)
+    with open_traffic(Caller(team.pk, owner.pk, None)) as traffic:
+        client = converse(write_script(planned), end_at=end_at, post=traffic.post)
+        exchanges = traffic.take_exchanges()
     desk = Desk()
-    for exchange in client.exchanges:
-        owned = msgspec.structs.replace(exchange, team_pk=team.pk, owner_pk=owner.pk)
-        desk.put([Delivery(owned, len(owned.request_body), lambda: None)])
+    for exchange, sent in zip(exchanges, client.sent, strict=True):
+        past = set_back(exchange, at=sent.at, seconds=sent.duration_seconds, name=sent.message_id)
+        desk.put([Delivery(past, len(past.request_body), lambda: None)])
     desk.write()
-    began_at = datetime.fromtimestamp(client.exchanges[0].started_at, end_at.tzinfo)
+    began_at = datetime.fromtimestamp(client.sent[0].at, end_at.tzinfo)
     take_in_hooks(team, owner, write_start_hook(client.session_id, planned.project.folder, began_at))

@@ -8,6 +8,7 @@ from dashboard.demo.fleet import FLEET
 from dashboard.models import AgentSession, Job, JobState, Team
 
 KIND = "make_demo"
+GO_ON = "go_on_with_demo"  # the kind of the job behind it
 
 
 @dataclass(frozen=True)

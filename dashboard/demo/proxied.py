@@ -1,7 +1,6 @@
 """Conversations whose requests are known: a client that changes its ways, answered by the fake API.
 
-Its exchanges go to the proxy's recorder as the forwarder hands them over, without passing the forwarder: that stamps
-a call with the time at which it passes, and these are days old. An agent of another kind tells of them in told_items.
+Its calls pass the proxy (traffic); an agent of another kind tells of them itself (told_items).
 """
 
 import copy
@@ -12,12 +11,13 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
-from dashboard.demo.codebase import FOLLOW_UPS, REPLIES, Project, say, write_code
+from dashboard.demo.codebase import FOLLOW_UPS, Project, say, write_code
 from dashboard.demo.fake_api import FakeApi
+from dashboard.demo.stories import Script
 from dashboard.demo.talks import name_id
-from dashboard.proxy.wire import Ending, Exchange
 
 Json = dict[str, Any]
+Post = Callable[[FakeApi, bytes, Mapping[str, str]], bytes]  # a request and its headers to the API; its answer
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 _RULES = (
     "You help the people of a ferry line with their code. Be brief. Ask before you change what others call. "
@@ -50,11 +50,11 @@ class Sent:
 class Client:
     """One conversation. What it sends with each call stands in plain fields, so that a change is one assignment."""
 
-    def __init__(self, name: str, project: Project, *, model: str, start: datetime) -> None:
+    def __init__(self, name: str, project: Project, *, model: str, start: datetime, post: Post) -> None:
         self.name, self.project, self.model = name, project, model
         self.session_id = name_id(name)
         self.random = Random(name)  # noqa: S311 (invented figures)
-        self.api = FakeApi()
+        self.api, self.post = FakeApi(name, project), post
         self.now = start.timestamp()
         self.betas = "prompt-caching-scope-2026-01-05"
         self.rules, self.system_mark, self.ttl, self.scope = _RULES * 14, 0, "5m", "global"
@@ -65,7 +65,6 @@ class Client:
         words = {"Read": "Reads a file. ", "Edit": "Changes a file. ", "Bash": "Runs a command. ", "Grep": "Searches. "}
         self.tools = [_make_tool(tool, told) for tool, told in words.items()]
         self.messages: list[Json] = []
-        self.exchanges: list[Exchange] = []
         self.sent: list[Sent] = []
 
     def turn(self, words: str = "", *, extra: Sequence[Json] = ()) -> None:
@@ -77,32 +76,25 @@ class Client:
         self.call()
 
     def call(self) -> None:
-        number = len(self.exchanges) + 1
         self.now += 35 + 40 * self.random.random()
-        reply = say(REPLIES, self.project, self.random)
         body = self._spell_body()
-        usage = self.api.count(body, self.betas)
-        message_id = f"msg_{name_id(self.name, number).replace('-', '')[:24]}"
-        output_tokens = 40 + len(reply) // 4
-        answer = _write_answer(message_id, self.model, usage | {"output_tokens": output_tokens}, reply)
-        exchange = self._pack(body, answer, message_id)
-        self.exchanges.append(exchange)
+        answered = _read_events(self.post(self.api, json.dumps(body).encode(), self._spell_headers()))
         self.sent.append(
             Sent(
-                message_id,
+                answered.message_id,
                 self.now,
-                exchange.duration_seconds,
+                duration_seconds=3 + 6 * self.random.random(),
                 said=self.messages[-1],
-                reply=reply,
+                reply=answered.words,
                 body=body,
-                usage=usage,
-                output_tokens=output_tokens,
+                usage=answered.usage,
+                output_tokens=answered.output_tokens,
                 state=dict(self.state),
                 deleted_count=self.deleted_count,
             )
         )
         self.deleted_count = 0
-        self.messages.append({"role": "assistant", "content": [{"type": "text", "text": reply}]})
+        self.messages.append({"role": "assistant", "content": [{"type": "text", "text": answered.words}]})
 
     def _spell_body(self) -> Json:
         mark = {"cache_control": {"type": "ephemeral", **({"ttl": "1h"} if self.ttl == "1h" else {})}}
@@ -115,44 +107,33 @@ class Client:
         told = {"model": self.model, "max_tokens": 32_000, "stream": True, "system": system, "tools": self.tools}
         return {**told, "messages": messages, **self.fields}
 
-    def _pack(self, body: Json, answer: bytes, message_id: str) -> Exchange:
-        return Exchange(
-            id=message_id,
-            team_pk=0,
-            owner_pk=None,
-            key_pk=None,
-            started_at=self.now,
-            first_byte_seconds=0.6 + self.random.random(),
-            duration_seconds=3 + 6 * self.random.random(),
-            status=200,
-            ending=Ending.WHOLE,
-            request_headers={
-                "x-claude-code-session-id": self.session_id,
-                "anthropic-version": "2023-06-01",
-                "anthropic-beta": self.betas,
-                "user-agent": "claude-cli/2.1.126 (external, cli)",
-            },
-            response_headers={"content-type": "text/event-stream", "request-id": f"req_{message_id[4:]}"},
-            request_body=json.dumps(body).encode(),
-            response_body=answer,
-        )
+    def _spell_headers(self) -> dict[str, str]:
+        return {
+            "x-claude-code-session-id": self.session_id,
+            "anthropic-version": "2023-06-01",
+            "anthropic-beta": self.betas,
+            "user-agent": "claude-cli/2.1.126 (external, cli)",
+        }
 
 
-def _write_answer(message_id: str, model: str, usage: Json, words: str) -> bytes:
-    message = {"id": message_id, "type": "message", "role": "assistant", "model": model, "content": []}
-    events: list[Json] = [
-        {"type": "message_start", "message": message | {"usage": usage | {"output_tokens": 1}}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": words}},
-        {"type": "content_block_stop", "index": 0},
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "end_turn"},
-            "usage": {"output_tokens": usage["output_tokens"]},
-        },
-        {"type": "message_stop"},
-    ]
-    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    message_id: str
+    words: str
+    usage: Json
+    output_tokens: int
+
+
+def _read_events(data: bytes) -> _Answered:
+    events = [json.loads(line.removeprefix(b"data: ")) for line in data.splitlines() if line.startswith(b"data: ")]
+    by_type = {event["type"]: event for event in events}
+    message = by_type["message_start"]["message"]
+    return _Answered(
+        message["id"],
+        words=by_type["content_block_delta"]["delta"]["text"],
+        usage=message["usage"],
+        output_tokens=by_type["message_delta"]["usage"]["output_tokens"],
+    )
 
 
 # --- what a client may do to its cache ---
@@ -167,7 +148,7 @@ def _reorder_tools(client: Client) -> None:
 
 
 def _change_system(client: Client) -> None:
-    client.rules = f"Changed files: {len(client.exchanges)}. {client.rules}"
+    client.rules = f"Changed files: {len(client.sent)}. {client.rules}"
 
 
 def _search_web(client: Client) -> None:
@@ -324,22 +305,23 @@ _STEPS: Mapping[str, tuple[Callable[[Client], None], bool]] = {  # the change, a
 }
 
 
-def pass_through(
-    name: str, project: Project, steps: Sequence[str], *, model: str, wish: str, end_at: datetime
-) -> Client:
-    """A conversation that ends then; its exchanges belong to no team and person yet."""
-    rehearsal = _perform(name, project, steps, model=model, wish=wish, start=end_at)
-    took_seconds = rehearsal.now - end_at.timestamp()
-    start = datetime.fromtimestamp(end_at.timestamp() - took_seconds, end_at.tzinfo)
-    return _perform(name, project, steps, model=model, wish=wish, start=start)
+def answer_at_once(api: FakeApi, body: bytes, headers: Mapping[str, str]) -> bytes:
+    """For calls that go to the API itself."""
+    return api.answer(body, headers).body
 
 
-def _perform(name: str, project: Project, steps: Sequence[str], *, model: str, wish: str, start: datetime) -> Client:
-    client = Client(name, project, model=model, start=start)
-    client.turn(wish)
+def converse(script: Script, *, end_at: datetime, post: Post) -> Client:
+    """A conversation that ends then. How long it takes is known when it is over: it is rehearsed first."""
+    took_seconds = _perform(script, end_at, answer_at_once).now - end_at.timestamp()
+    return _perform(script, datetime.fromtimestamp(end_at.timestamp() - took_seconds, end_at.tzinfo), post)
+
+
+def _perform(script: Script, start: datetime, post: Post) -> Client:
+    client = Client(script.name, script.project, model=script.model, start=start, post=post)
+    client.turn(script.wish)
     for _ in range(3):
         client.turn()
-    for step in steps:
+    for step in script.plan:
         change, calls = _STEPS[step]
         change(client)
         if not calls:

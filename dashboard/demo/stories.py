@@ -1,8 +1,9 @@
 """What happens in a session: small pieces of a day's work that a plan strings together, most of them with a mishap."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import count
 
 from dashboard.demo.codebase import Project, shorten_wish
 from dashboard.demo.talks import OPUS, SONNET, Talk
@@ -10,6 +11,7 @@ from dashboard.demo.talks import OPUS, SONNET, Talk
 AUTO_LINE_TOKENS = 167_000  # of a window of 200,000, as the client draws it
 BLOCKING_LINE_TOKENS = 177_000
 LATE_TOKENS = 197_500
+TURN_EVERY = timedelta(minutes=2)  # of a talk that goes on; longer than a turn takes
 WARNING_TOKENS = 133_000  # with the earlier warning of a team that asked for it
 Beat = Callable[[Talk], None]
 
@@ -227,7 +229,8 @@ BEATS: Mapping[str, Beat] = {
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """`wish` opens it and is its title; `is_open`: it stops while a tool runs."""
+    """`plan` names beats, or steps of a proxied client. `wish` opens it and is its title; `is_open`: it stops while a
+    tool runs."""
 
     name: str
     project: Project
@@ -258,6 +261,29 @@ def _perform(script: Script, *, start: datetime) -> Talk:
         talk.edit()
     talk.title(shorten_wish(script.wish))
     return talk
+
+
+def go_on(talk: Talk, *, now: datetime) -> Iterator[bytes]:
+    """The lines of each turn that an open talk has taken since, the last one begun by then and over."""
+    end_at = talk.now
+    for number in count():
+        begin_at, known = end_at + number * TURN_EVERY, len(talk.lines)
+        if begin_at + TURN_EVERY > now:
+            return
+        talk.now = max(talk.now, begin_at)
+        _take_another_turn(talk)
+        if talk.now > now:
+            return
+        yield b"".join(talk.lines[known:])
+
+
+def _take_another_turn(talk: Talk) -> None:
+    """Small, so that hours of it fit; it stops while a tool runs, as an open talk does."""
+    if talk.model == OPUS and talk.context_tokens >= AUTO_LINE_TOKENS:
+        talk.compact("auto")
+    talk.reply()
+    talk.ask()
+    talk.read_file(400)
 
 
 def tell_agent(talk: Talk, agent_id: str, words: str, *, start: datetime) -> Talk:

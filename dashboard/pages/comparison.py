@@ -27,12 +27,14 @@ Point = tuple[int, float]  # a call or a day by number, and its figure
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One figure of a side: how it is called, said and judged."""
+    """One figure of a side: how it is called, said and judged. Rates and shares are judged; `is_beside` them stands
+    what they are of, which says nothing alone: twice the calls break the cache twice as often."""
 
     name: str
     label: str
     say: Callable[..., str]
     is_less_better: bool | None = None
+    is_beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,14 @@ class ComparedFigure:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is compared: a session or a period, with its figures by name and its curves."""
+    """What is compared: a session or a period, with its figures by name and its curves over `length` calls or days."""
 
     name: str
     detail: str
     url: str
     figures: dict[str, Figure | None]
     curves: dict[str, tuple[Point, ...]]
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +99,24 @@ def _say_points(share: Figure) -> str:
     return f"{points} point{'' if points == '1' else 's'}"
 
 
+def _say_rate(rate: Figure) -> str:
+    return "0" if not rate else "<0.1" if rate < 0.05 else f"{rate:,.1f}"
+
+
 _SHARED = (
     Measure("hit_rate", "Hit rate", say_percent, is_less_better=False),
-    Measure("breaks", "Cache breaks", _say_count, is_less_better=True),
-    Measure("lost_usd", "Lost to breaks", say_usd, is_less_better=True),
-    Measure("avoidable_usd", "Of it avoidable", say_usd, is_less_better=True),
-    Measure("lost_share", "Lost, share of the spend", say_percent, is_less_better=True),
-    Measure("spent_usd", "Spent", say_usd),
+    Measure("break_rate", "Cache breaks per 100 calls", _say_rate, is_less_better=True),
+    Measure("breaks", "Cache breaks", _say_count, is_beside=True),
+    Measure("lost_share", "Lost to breaks, share of the spend", say_percent, is_less_better=True),
+    Measure("lost_usd", "Lost to breaks", say_usd, is_beside=True),
+    Measure("avoidable_share", "Avoidable, share of the spend", say_percent, is_less_better=True),
+    Measure("avoidable_usd", "Avoidable", say_usd, is_beside=True),
     Measure("call_usd", "Spent per call", say_usd, is_less_better=True),
-    Measure("compactions", "Compactions", _say_count, is_less_better=True),
-    Measure("mid_task", "Of them mid-task", _say_count, is_less_better=True),
+    Measure("spent_usd", "Spent", say_usd, is_beside=True),
+    Measure("compaction_rate", "Compactions per 100 calls", _say_rate, is_less_better=True),
+    Measure("compactions", "Compactions", _say_count, is_beside=True),
+    Measure("mid_task_rate", "Mid-task compactions per 100 calls", _say_rate, is_less_better=True),
+    Measure("mid_task", "Mid-task compactions", _say_count, is_beside=True),
     Measure("calls", "Calls", _say_count),
 )
 SESSION_MEASURES = (
@@ -159,16 +170,16 @@ def _look_at_session(actor: Actor, session: AgentSession) -> Side:
             "growth_tokens": _find_growth(contexts),
             "peak_tokens": session.peak_tokens,
             "turns": session.turn_count,
-            "compactions": session.compaction_count,
-            "mid_task": session.mid_task_count,
             "hit_rate": session.read_tokens / prompts if prompts else None,
-            "breaks": session.break_count,
-            "calls": session.call_count,
+            **_tell_counts(
+                session.call_count, session.break_count, session.compaction_count, mid_task=session.mid_task_count
+            ),
             **_tell_dollars(
                 session.spent_usd if is_priced else None, session.lost_usd, session.avoidable_usd, session.call_count
             ),
         },
         curves={"context": tuple((number, float(tokens)) for number, tokens in enumerate(contexts, 1))},
+        length=len(contexts),
     )
 
 
@@ -186,6 +197,7 @@ def _look_at_period(actor: Actor, scope: Scope, period: Period, end_at: datetime
     calls, prompts, read = (sum(day[name] for day in days.values()) for name in ("calls", "prompts", "read"))
     spent, lost = (_add_usd(day[name] for day in days.values()) for name in ("spent", "lost"))
     breaks, avoidable = _count_breaks(actor, scope, period, end_at)
+    compactions, mid_task = _count_compactions(actor, scope, period, end_at)
     numbered = list(enumerate(period.list_days(), 1))
     held = [(number, days[day]) for number, day in numbered if day in days]
     spent_on = {day: float(each["spent"]) for day, each in days.items()}
@@ -198,15 +210,14 @@ def _look_at_period(actor: Actor, scope: Scope, period: Period, end_at: datetime
             "prompt_tokens": prompts // calls if calls else None,
             "sessions": hours.order_by().values("session").distinct().count(),
             "hit_rate": read / prompts if prompts else None,
-            "breaks": breaks,
-            "calls": calls,
-            **_count_compactions(actor, scope, period, end_at),
+            **_tell_counts(calls, breaks, compactions, mid_task=mid_task),
             **_tell_dollars(spent, lost, avoidable, calls),
         },
         curves={
             "context": tuple((number, each["prompts"] / each["calls"]) for number, each in held if each["calls"]),
             "spent": tuple((number, spent_on.get(day, 0.0)) for number, day in numbered if day <= today),
         },
+        length=period.days,
     )
 
 
@@ -241,15 +252,28 @@ def _count_breaks(actor: Actor, scope: Scope, period: Period, end_at: datetime) 
     return sum(row["breaks"] for row in rows), _add_usd(row["usd"] for row in rows if row["is_avoidable"])
 
 
-def _count_compactions(actor: Actor, scope: Scope, period: Period, end_at: datetime) -> dict[str, int]:
+def _count_compactions(actor: Actor, scope: Scope, period: Period, end_at: datetime) -> tuple[int, int]:
+    """All of them, and those in the middle of a task."""
     full = access.compactions(actor).filter(
         _match(scope), kind=CompactionKind.FULL, at__gte=period.start_at, at__lt=end_at
     )
-    counts: dict[str, int] = full.aggregate(
-        compactions=Count("id"),
-        mid_task=Count("id", filter=Q(is_mid_task=True)),
-    )
-    return counts
+    counts = full.aggregate(compactions=Count("id"), mid_task=Count("id", filter=Q(is_mid_task=True)))
+    return counts["compactions"], counts["mid_task"]
+
+
+def _tell_counts(calls: int, breaks: int, compactions: int, *, mid_task: int) -> dict[str, Figure | None]:
+    def rate(count: int) -> float | None:
+        return 100 * count / calls if calls else None
+
+    return {
+        "calls": calls,
+        "breaks": breaks,
+        "break_rate": rate(breaks),
+        "compactions": compactions,
+        "compaction_rate": rate(compactions),
+        "mid_task": mid_task,
+        "mid_task_rate": rate(mid_task),
+    }
 
 
 def _tell_dollars(spent: Decimal | None, lost: Decimal, avoidable: Decimal, calls: int) -> dict[str, Figure | None]:
@@ -259,6 +283,7 @@ def _tell_dollars(spent: Decimal | None, lost: Decimal, avoidable: Decimal, call
         "lost_usd": lost if is_known else None,
         "avoidable_usd": avoidable if is_known else None,
         "lost_share": lost / spent if spent else None,
+        "avoidable_share": avoidable / spent if spent else None,
         "call_usd": spent / calls if spent is not None and calls else None,
     }
 

@@ -1,12 +1,14 @@
 """The ways in: what to type for each of them on this very server, what it can show, and whether something came."""
 
-import shlex
 from dataclasses import dataclass
+
+from django.conf import settings
 
 from dashboard import access
 from dashboard.access import Actor
-from dashboard.client.client_wishes import find_program
+from dashboard.environment import find_transcript_folders
 from dashboard.models import Team
+from dashboard.own_commands import list_secret_variables, name_program, spell_command
 
 NO_KEY = "YOUR_KEY"
 INSTALL = "uv tool install ."  # no package index has Plimsoll: it comes from a checkout
@@ -44,16 +46,11 @@ def list_ways(url: str, key: str, *, is_local: bool) -> list[Way]:
     ways = [
         _push(url, key, program, install),
         _otlp(url, key),
-        _hooks(url, key, program, install),
+        _hooks(url, key, install, is_local=is_local),
         _proxy(url, key, is_local=is_local),
         _api(url, key),
     ]
-    return [_follow(program), *ways] if is_local else ways
-
-
-def name_program(*, is_local: bool) -> str:
-    """As a terminal takes it. `make run` installs into its own folder, where no terminal looks by itself."""
-    return shlex.join(find_program()) if is_local else "plimsoll"
+    return [_follow(), *ways] if is_local else ways
 
 
 def find_arrivals(actor: Actor, team: Team, ways: list[Way]) -> list[Arrival]:
@@ -63,18 +60,35 @@ def find_arrivals(actor: Actor, team: Team, ways: list[Way]) -> list[Arrival]:
     return [Arrival(way.name, not seen.isdisjoint(way.sources)) for way in ways]
 
 
-def _follow(program: str) -> Way:
+def _follow() -> Way:
     return Way(
         name="follow",
         title="Follow this machine",
-        words="Nothing to do: while Plimsoll runs here, it follows the transcripts of Claude Code. An older history "
-        "comes in with one command.",
-        snippet=f"{program} import ~/.claude",
+        words=" ".join((_say_followed(), *_say_secrets())),
+        snippet=spell_command("import", "~/.claude", is_local=True),
         sources=("follow", "import", "upload"),
         shows="context, calls, breaks, compactions and their losses, text",
         lacks="requests of older clients: some breaks stay unexplained",
         needs_key=False,
     )
+
+
+def _say_followed() -> str:
+    roots = settings.FOLLOW_ROOTS
+    if not roots:
+        return (
+            "Following is off here (PLIMSOLL_FOLLOW). One command reads what is there; typed again, it reads what has "
+            "come since."
+        )
+    whose = "the transcripts of Claude Code"
+    if list(roots) != find_transcript_folders():
+        whose = f"the transcripts below {' and '.join(map(str, roots))}"
+    return f"Nothing to do: while Plimsoll runs here, it follows {whose}. An older history comes in with one command."
+
+
+def _say_secrets() -> list[str]:
+    needed = list_secret_variables()
+    return [f"The terminal needs the {' and the '.join(needed)} of this server first."] if needed else []
 
 
 def _push(url: str, key: str, program: str, install: str) -> Way:
@@ -111,13 +125,14 @@ def _otlp(url: str, key: str) -> Way:
     )
 
 
-def _hooks(url: str, key: str, program: str, install: str) -> Way:
+def _hooks(url: str, key: str, install: str, *, is_local: bool) -> Way:
+    command = ("connect", "claude-code", "--url", url, "--key", key, "--write")
     return Way(
         name="hooks",
         title="Hooks and status line",
         words="One command shows what it would add to your own settings of Claude Code; with --write it adds it, and "
         "with --undo it takes it out again.",
-        snippet=f"{program} connect claude-code --url {url} --key {key} --write",
+        snippet=spell_command(*command, is_local=is_local),
         sources=("hooks", "statusline"),
         shows="the client's own window and context, ends of sessions, begins of compactions",
         lacks="single calls: it adds to the other ways",
@@ -144,10 +159,12 @@ def _api(url: str, key: str) -> Way:
     return Way(
         name="api",
         title="JSON API",
-        words="For programs: lines of a transcript, any number, again and again. An agent that writes no transcripts "
-        "tells its calls, messages and compactions to /api/v1/ingest/items instead.",
+        words="For programs: lines of a transcript, any number, again and again; here the newest transcript of the "
+        "machine. An agent that writes no transcripts tells its calls, messages and compactions to "
+        "/api/v1/ingest/items instead.",
         snippet=f"curl {url}/api/v1/ingest/transcripts \\\n  -H 'Authorization: Bearer {key}' \\\n"
-        "  -H 'Content-Type: application/x-ndjson' --data-binary @session.jsonl",
+        "  -H 'Content-Type: application/x-ndjson' \\\n"
+        '  --data-binary @"$(ls -t ~/.claude/projects/*/*.jsonl | head -n 1)"',
         sources=("api",),
         shows="whatever the lines hold; with /api/v1/ingest/items agents of any kind",
         lacks="what nobody tells it",

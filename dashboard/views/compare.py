@@ -1,5 +1,6 @@
 """Two sessions, or two periods of a team, a project or a developer, side by side."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 from django.http import HttpResponseBase
@@ -102,9 +103,9 @@ def _show_periods(request: PageRequest) -> HttpResponseBase:
 
 
 def _draw(found: Comparison, name: str, title: str, *, along: str, prefix: str = "") -> Chart:
-    first, second = (Curve(side.name, side.curves[name]) for side in (found.first, found.second))
+    first, second = (Curve(side.name, side.curves[name], side.length) for side in (found.first, found.second))
     if first.name == second.name:
-        first, second = Curve(f"{first.name} (first)", first.points), Curve(f"{second.name} (second)", second.points)
+        first, second = replace(first, name=f"{first.name} (first)"), replace(second, name=f"{second.name} (second)")
     say = _say_dollars if prefix else _say_tokens
     return draw_two_curves(f"compared-{name}", title, (first, second), along=along, say=say, prefix=prefix)
 

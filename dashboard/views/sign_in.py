@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard.accounts import audit, sign_in_links
 from dashboard.models import AuditAction, User
+from dashboard.own_commands import spell_command
 from dashboard.page_request import PageRequest
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -34,7 +35,7 @@ def sign_in(request: PageRequest) -> HttpResponse:
         _open_session(request, form.get_user(), way="password")
         return redirect(_next_page(request))
     status = HTTPStatus.UNPROCESSABLE_ENTITY if form.is_bound else HTTPStatus.OK
-    context = {"form": form, "next": request.GET.get("next", ""), "local_mode": settings.LOCAL_MODE}
+    context = {"form": form, "next": request.GET.get("next", ""), **_tell_link_command()}
     return render(request, "sign_in/page.html", context, status=status)
 
 
@@ -46,7 +47,7 @@ def sign_in_link(request: PageRequest, token: str) -> HttpResponse:
         return redirect("overview")  # the link stays unused
     user = sign_in_links.redeem(token, now=timezone.now())
     if user is None:
-        return render(request, "sign_in/spent_link.html", {"local_mode": settings.LOCAL_MODE}, status=HTTPStatus.GONE)
+        return render(request, "sign_in/spent_link.html", _tell_link_command(), status=HTTPStatus.GONE)
     _open_session(request, user, way="link")
     return redirect("overview")
 
@@ -67,6 +68,11 @@ def locked_out(
     response = render(request, "sign_in/locked.html", {"minutes": minutes}, status=HTTPStatus.TOO_MANY_REQUESTS)
     response["Retry-After"] = str(minutes * 60)
     return response
+
+
+def _tell_link_command() -> dict[str, object]:
+    command = spell_command("signinlink", is_local=settings.LOCAL_MODE, with_address=True)
+    return {"local_mode": settings.LOCAL_MODE, "link_command": command}
 
 
 def _open_session(request: HttpRequest, user: object, *, way: str) -> None:

@@ -16,9 +16,9 @@ from dashboard.ingest.intake import Origin
 from dashboard.ingest.record import TooBusy
 from dashboard.ingest.uploads import NothingReadable, Upload, UploadResult, take_in_upload
 from dashboard.models import Team
+from dashboard.own_commands import spell_command
 from dashboard.page_context import find_real_team
 from dashboard.page_request import PageRequest
-from dashboard.pages.ways_in import name_program
 from dashboard.views.team_page import signed_in
 
 MOST_FILES = 500
@@ -43,7 +43,8 @@ def upload(request: PageRequest) -> HttpResponse:
     context: dict[str, object] = {
         "teams": teams,
         "team": current if current in teams else teams[0],
-        "program": name_program(is_local=settings.LOCAL_MODE),
+        "import_command": spell_command("import", is_local=settings.LOCAL_MODE),
+        "is_following": bool(settings.FOLLOW_ROOTS),
     }
     status = HTTPStatus.OK
     if request.method == "POST":

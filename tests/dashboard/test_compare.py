@@ -4,9 +4,11 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import plotly.graph_objects as go
 import pytest
 from django.utils import timezone
 
+from dashboard.charts.comparison import Curve, draw_two_curves
 from dashboard.models import AgentSession, ApiCall, SessionHour, Team
 from dashboard.pages.trends import Trend, say_trend
 from tests.builders import make_many_sessions, make_session, make_team
@@ -53,9 +55,15 @@ def test_second_session_is_held_against_the_first(team: Team) -> None:
     expected: dict[str, tuple[Any, Any, str]] = {
         "growth_tokens": (2000, 666, "better"),
         "hit_rate": (0.5, 0.9, "better"),
-        "breaks": (2, 1, "better"),
-        "lost_usd": ("1.00000000", "0.00000000", "better"),
-        "compactions": (0, 1, "worse"),
+        "break_rate": (100 * 2 / 3, 25, "better"),
+        "breaks": (2, 1, ""),
+        "lost_share": ("0.25", 0, "better"),
+        "lost_usd": ("1.00000000", "0.00000000", ""),
+        "avoidable_share": ("0.25", 0, "better"),
+        "avoidable_usd": ("1.00000000", "0.00000000", ""),
+        "compaction_rate": (0, 25, "worse"),
+        "compactions": (0, 1, ""),
+        "mid_task_rate": (0, 0, "the same"),
         "calls": (3, 4, ""),
         "turns": (0, 0, "the same"),
     }
@@ -65,10 +73,14 @@ def test_second_session_is_held_against_the_first(team: Team) -> None:
         assert figure["verdict"] == verdict, name
     assert told["hit_rate"]["change"] == pytest.approx(0.8)
     page = read(client, f"/compare/?first={first.pk}&second={second.pk}")
-    row = page.split(">Cache breaks</th>")[1].split("</tr>")[0]
-    assert "−1<" in row  # noqa: RUF001
-    assert "−50%" in row  # noqa: RUF001
+    row = page.split(">Cache breaks per 100 calls</th>")[1].split("</tr>")[0]
+    assert ">66.7<" in row
+    assert "−41.7<" in row  # noqa: RUF001
     assert ">better</span>" in row
+    beside = page.split(">Cache breaks</th>")[1].split("</tr>")[0]
+    assert "−1<" in beside  # noqa: RUF001
+    assert "−50%" in beside  # noqa: RUF001
+    assert "better" not in beside
     assert "+40 points" in page
     assert 'id="compared-context-figure"' in page
 
@@ -77,7 +89,7 @@ def test_what_is_not_known_is_not_judged(team: Team) -> None:
     bare = make_session(team, "bare", call_count=2, unpriced_count=2)
     first, _ = make_pair(team)
     told = find_figures(sign_in("vera"), f"sessions/{bare.pk}/compare/{first.pk}")
-    for name in ("growth_tokens", "hit_rate", "spent_usd", "lost_usd", "lost_share", "call_usd"):
+    for name in ("growth_tokens", "hit_rate", "spent_usd", "lost_usd", "lost_share", "avoidable_share", "call_usd"):
         assert told[name]["first"] is None, name
         assert told[name]["verdict"] == "", name
     assert "unknown" in read(sign_in("vera"), f"/compare/?first={bare.pk}&second={first.pk}")
@@ -113,7 +125,42 @@ def test_last_days_are_held_against_the_days_before(team: Team) -> None:
     assert pairs["mid_task"] == (0, 3)
     assert [Decimal(figure) for figure in pairs["spent_usd"]] == [2, 8]
     assert [Decimal(figure) for figure in pairs["avoidable_usd"]] == [0, 1]
-    assert told["breaks"]["verdict"] == "worse"
+    assert (pairs["break_rate"], told["break_rate"]["verdict"]) == ((10, 10), "the same")
+    assert (pairs["mid_task_rate"], told["mid_task_rate"]["verdict"]) == ((0, 15), "worse")
+
+
+def test_more_work_is_not_called_worse(team: Team) -> None:
+    """Twice the breaks and compactions in four times the calls."""
+    web, now = make_session(team, "web"), timezone.now()
+    keep_hour(web, 1, call_count=400, spent_usd=Decimal(80), lost_usd=Decimal(4))
+    keep_hour(web, 9, call_count=100, spent_usd=Decimal(20), lost_usd=Decimal(2))
+    for days, number in ((1, 2), (9, 1)):
+        at = now - timedelta(days=days)
+        make_breaks(web, number, at=at, is_avoidable=True, lost_usd=Decimal(2))
+        make_compactions(web, number, at=at, is_mid_task=True)
+    told = find_figures(sign_in("vera"), "compare/periods")
+    for rate in ("break_rate", "lost_share", "avoidable_share", "compaction_rate", "mid_task_rate"):
+        assert told[rate]["verdict"] == "better", rate
+    for count in ("breaks", "lost_usd", "avoidable_usd", "compactions", "mid_task", "spent_usd", "calls"):
+        assert told[count]["difference"] not in (0, None), count
+        assert told[count]["verdict"] == "", count
+
+
+def test_days_without_calls_leave_a_gap_and_there_is_no_day_zero() -> None:
+    before, now = Curve("before", ((2, 5.0), (3, 6.0), (6, 7.0)), 7), Curve("now", ((4, 8.0),), 7)
+    chart = draw_two_curves("curves", "Curves", (before, now), along="day", say=str)
+    first, second = chart.figure["data"]
+    assert (first["x"], first["y"]) == ([2, 3, 4, 5, 6], [5.0, 6.0, None, None, 7.0])
+    assert not first["connectgaps"]
+    assert [each["mode"] for each in (first, second)] == ["lines+markers"] * 2
+    axis = chart.figure["layout"]["xaxis"]
+    assert (axis["range"], axis["tick0"], axis["dtick"]) == ([0.5, 7.5], 1, 1)
+    assert go.layout.XAxis(**axis)
+    whole = Curve("whole", tuple((number, 1.0) for number in range(1, 401)), 400)
+    chart = draw_two_curves("calls", "Calls", (whole, Curve("none", (), 0)), along="call", say=str)
+    assert chart.figure["data"][0]["mode"] == "lines"
+    assert chart.figure["data"][1]["y"] == []
+    assert 0 < chart.figure["layout"]["xaxis"]["range"][0] < 1
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,9 @@ def test_comparison_is_exported_as_it_stands(team: Team) -> None:
     rows = {row["figure"]: row for row in open_csv(sign_in("vera"), url)}
     breaks = rows["breaks"]
     assert (breaks["first"], breaks["first_figure"], breaks["second_figure"]) == ("one", "2", "1")
-    assert (breaks["difference"], breaks["change"], breaks["verdict"]) == ("-1", "-0.5", "better")
+    assert (breaks["difference"], breaks["change"], breaks["verdict"]) == ("-1", "-0.5", "")
+    rate = rows["break_rate"]
+    assert (rate["first_figure"], rate["second_figure"], rate["verdict"]) == ("50.0", "25.0", "better")
     assert {row["first"] for row in open_csv(sign_in("anna"), url)} == {"'=1+1"}
     periods = open_json(sign_in("vera"), "/compare/?team=harbour")["rows"]
     assert {"spent_usd", "sessions"} <= {row["figure"] for row in periods}

@@ -2,16 +2,21 @@
 
 import re
 import shlex
+import sqlite3
 import subprocess
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from django.test import Client
 from pytest_django import Settings
 
 from dashboard.client.client_wishes import find_program
+from dashboard.environment import find_transcript_folders
 from dashboard.live import room
 from dashboard.models import ApiKey, AuditAction, AuditEvent, Membership, Team
-from dashboard.pages.ways_in import INSTALL, NO_KEY, list_ways
+from dashboard.own_commands import spell_command
+from dashboard.pages.ways_in import INSTALL, NO_KEY, Way, list_ways
 from tests.builders import make_session, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -89,13 +94,64 @@ def test_snippets_work_as_they_are_copied() -> None:
     program = shlex.join(find_program())
     for name, command in (("follow", "import"), ("push", "watch"), ("hooks", "connect")):
         line = local[name].snippet.splitlines()[-1]
-        assert line.startswith(f"{program} {command} "), name
+        assert f"{program} {command} " in line, name
         assert not local[name].install
         done = subprocess.run([*shlex.split(program), command, "--help"], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     remote = {way.name: way for way in list_ways("https://plimsoll.example", "plk_x", is_local=False)}
     for name, way in remote.items():
         assert ("plimsoll " in way.snippet) == bool(way.install) == (name in ("push", "hooks"))
+
+
+def list_local_ways() -> dict[str, Way]:
+    return {way.name: way for way in list_ways("http://127.0.0.1:8000", "plk_x", is_local=True)}
+
+
+def test_history_goes_into_the_data_folder_of_this_server(tmp_path: Path, settings: Settings) -> None:
+    """Copied into a new terminal, which knows nothing of this server, in a folder of its own."""
+    home, settings.DATA = tmp_path / "home", tmp_path / "the server's data"
+    talk = home / ".claude" / "projects" / "-web" / "s1.jsonl"
+    talk.parent.mkdir(parents=True)
+    talk.write_text('{"type":"user","uuid":"u1","sessionId":"s1","message":{"role":"user","content":"hi"}}\n')
+    snippet = list_local_ways()["follow"].snippet
+    done = subprocess.run(
+        ["/bin/sh", "-c", snippet], cwd=home, env={"HOME": str(home)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    with closing(sqlite3.connect(settings.DATA / "plimsoll.sqlite3")) as database:
+        assert database.execute("SELECT external_id FROM dashboard_agentsession").fetchall() == [("s1",)]
+    assert not (home / ".local").exists()
+
+
+def test_command_names_what_a_new_terminal_does_not_know(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = shlex.join(find_program())
+    monkeypatch.setenv("PLIMSOLL_PORT", "8125")
+    ask = f"PLIMSOLL_DATA={settings.DATA} PLIMSOLL_PORT=8125 {program} signinlink"
+    assert spell_command("signinlink", is_local=True, with_address=True) == ask
+    monkeypatch.delenv("PLIMSOLL_DATA")
+    assert spell_command("import", is_local=True) == f"{program} import"
+    assert spell_command("import", is_local=False) == "plimsoll import"
+
+
+def test_card_says_what_is_followed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.FOLLOW_ROOTS = tuple(find_transcript_folders())
+    assert "it follows the transcripts of Claude Code." in list_local_ways()["follow"].words
+    settings.FOLLOW_ROOTS = (Path("/srv/talks"),)
+    assert "it follows the transcripts below /srv/talks." in list_local_ways()["follow"].words
+    settings.FOLLOW_ROOTS = ()
+    words = list_local_ways()["follow"].words
+    assert words.startswith("Following is off here")
+    assert "Nothing to do" not in words
+    monkeypatch.setenv("DATABASE_URL", "postgresql://ann:s3cret@db/plimsoll")
+    assert "needs the DATABASE_URL of this server" in list_local_ways()["follow"].words
+    assert not any("s3cret" in way.words + way.snippet for way in list_local_ways().values())
+
+
+def test_upload_page_promises_new_lines_only_where_they_come(team: Team, settings: Settings) -> None:
+    settings.FOLLOW_ROOTS = ()
+    assert "come in by themselves" not in enter("mia").get("/upload/").content.decode()
+    settings.FOLLOW_ROOTS = (Path("/srv/talks"),)
+    assert "come in by themselves" in enter("mia").get("/upload/").content.decode()
 
 
 def test_server_tells_how_the_program_gets_on_a_laptop(team: Team) -> None:

@@ -13,7 +13,19 @@ from dashboard.demo.fleet import FLEET, Planned
 from dashboard.demo.ordering import order_demo
 from dashboard.demo.removal import remove_demo
 from dashboard.jobs.perform import perform_due
-from dashboard.models import AgentSession, ApiCall, ChangedHour, CompactionRun, Job, RunState, SessionNote, Team, User
+from dashboard.models import (
+    AgentSession,
+    ApiCall,
+    ChangedHour,
+    CompactionRun,
+    Job,
+    JobState,
+    RunKind,
+    RunState,
+    SessionNote,
+    Team,
+    User,
+)
 from tests.builders import make_team, make_user
 from tests.dashboard.ingest.database_state import read_state
 from tests.dashboard.retention.talks import NOW, furnish, make_origin, make_talk
@@ -39,8 +51,9 @@ def test_no_row_is_left_and_real_ones_are_as_they_were(transactional_db: None) -
     perform_due()  # the sessions, then what was asked for about them
     made = AgentSession.objects.filter(team__is_demo=True)
     assert made.count() == len(FLEET)
-    assert CompactionRun.objects.filter(team__is_demo=True, state=RunState.DONE).count() == 2
-    assert SessionNote.objects.filter(team__is_demo=True).count() == 1
+    assert CompactionRun.objects.filter(team__is_demo=True, state=RunState.DONE).count() == len(RunKind)
+    assert SessionNote.objects.filter(team__is_demo=True).count() == 2
+    assert Job.objects.get(kind="go_on_with_demo").state == JobState.QUEUED
     assert ChangedHour.objects.filter(team_id__in=Team.objects.filter(is_demo=True)).exists()
     assert User.objects.filter(is_demo=True).count() == 3
     remove_demo(now=timezone.now())
@@ -82,7 +95,7 @@ def test_job_that_is_begun_again_makes_nothing_twice(monkeypatch: pytest.MonkeyP
     perform_due()
     assert {session["external_id"] for session in read_state()["sessions"]} == names
     assert ApiCall.objects.count() == calls > 0
-    assert (CompactionRun.objects.count(), SessionNote.objects.count()) == (2, 1)
+    assert (CompactionRun.objects.count(), SessionNote.objects.count()) == (len(RunKind), 2)
     assert Team.objects.filter(is_demo=True).count() == 2
 
 
