@@ -53,6 +53,10 @@ class SessionDetailOut(Schema):
     developer: str
     model: str
     client_version: str
+    is_claude_code: bool = Field(description="False: of another agent, whose window is that of the API.")
+    is_window_inferred: bool = Field(
+        description="`model` names the long window because a call held more than the short one: no call says so."
+    )
     sources: list[str]
     forked_from: RelativeOut | None
     forks: list[RelativeOut]

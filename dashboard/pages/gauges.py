@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property, lru_cache
+from operator import attrgetter
+from typing import Any
 
 from django.urls import reverse
 
@@ -21,9 +23,11 @@ from dashboard.pages.session_filters import SessionFilters
 from dashboard.pages.session_paging import Cursor, Page, SessionList
 from dashboard.pages.session_search import search_for
 from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.session_levels import USE_COLUMNS, describe_use
 from dashboard.words import say_range
 
 PAGE_SIZE = 50
+_GET_USE = attrgetter(*USE_COLUMNS)
 _SHORT_ID = 8
 
 
@@ -157,14 +161,12 @@ class _Scales:
 
     def __init__(self, settings: dict[int, TeamSettings]) -> None:
         self._settings = settings
-        self._found: dict[tuple[int, str, str, int | None], GaugeScale | None] = {}
+        self._found: dict[tuple[Any, ...], GaugeScale | None] = {}
 
     def find_scale(self, session: ListedSession) -> GaugeScale | None:
-        key = (session.team_id, session.model, session.client_version, session.reported_window_tokens)
+        key = (session.team_id, *_GET_USE(session))
         if key not in self._found:
-            _, model, version, window = key
-            in_use = ModelInUse(model, client_version=version or None, reported_window_tokens=window)
-            self._found[key] = _draw_scale(self._settings[session.team_id].lines_policy, in_use)
+            self._found[key] = _draw_scale(self._settings[session.team_id].lines_policy, describe_use(*key[1:]))
         return self._found[key]
 
 

@@ -38,6 +38,8 @@ class ListedSession(NamedTuple):
     model: str
     client_version: str
     reported_window_tokens: int | None
+    is_claude_code: bool
+    is_window_inferred: bool
     context_tokens: int
     level_rank: int
     percent_left: int | None

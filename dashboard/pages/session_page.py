@@ -4,7 +4,7 @@ Queries in, frozen values out; every page and endpoint about one session begins 
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -21,6 +21,7 @@ from dashboard.pages.calls_around import OF_CONVERSATION
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 from dashboard.pages.live_state import LiveState, find_live_state
 from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.session_levels import find_model_in_use
 
 MOST_FORKS = 20  # named in the header; a template that is forked a thousand times must not fill the page
 
@@ -232,12 +233,7 @@ def _find_neighbours(actor: Actor, session: AgentSession) -> Neighbours:
 def read_lines(session: AgentSession, thread: Thread | None) -> LinesInForce:
     """One query."""
     settings = find_policy(session.team)
-    in_use = ModelInUse(
-        session.model,
-        client_version=session.client_version or None,
-        reported_window_tokens=session.reported_window_tokens,
-        responses=thread.call_count if thread else None,
-    )
+    in_use = replace(find_model_in_use(session), responses=thread.call_count if thread else None)
     return LinesInForce(settings, in_use, draw_lines(settings.lines_policy, in_use))
 
 

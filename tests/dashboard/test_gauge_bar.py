@@ -75,7 +75,7 @@ def test_tick_tells_its_sum_step_by_step_with_origins() -> None:
     assert [step.origin for step in auto.steps] == [
         "window 200,000 from the client's table for claude-opus-4-5",
         "reserve 20,000 from min(max output 32,000, 20,000) (client's table)",
-        "13,000 from client's rule",
+        "13,000 from Claude Code's rule",
     ]
     assert [step.formula for step in blocking.steps][-1] == "blocking = available - 3,000 = 177,000"
 
