@@ -140,6 +140,15 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "Files, todos and plans that came back after a compaction.",
         "What was cut says so, and where Plimsoll compacted also what was skipped and why.",
     ),
+    # what the context is made of
+    "system and tools": (
+        "The system prompt and what describes the tools: they go with every call.",
+        "They are taken from a known request, else from what the first call of all held beyond its messages.",
+    ),
+    "restored, not recorded": (
+        "What the first call after a compaction held beyond the recorded lines and beyond system and tools.",
+        "The client put files and reminders back without writing them down, or tools were added meanwhile.",
+    ),
     # sessions
     "sub-agent": (
         "A conversation of its own that the main one started.",
@@ -182,6 +191,7 @@ _GROUPS = {
     "window": "The window and its lines",
     "cache read": "The cache",
     "compaction": "Compactions",
+    "system and tools": "What the context is made of",
     "sub-agent": "Sessions",
     "measured": "Numbers",
 }

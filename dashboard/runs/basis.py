@@ -78,7 +78,8 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
     context = slice_context(entries)
     model = _find_model(context, session)
     shapes = [entry for entry in stored if isinstance(entry.payload, ApiRequestShape)]
-    prefix_tokens = find_prefix_tokens(context, shapes=shapes) or 0
+    opening = () if session.content_removed_at else stored  # what is left may begin anywhere
+    prefix_tokens = find_prefix_tokens(context, shapes=shapes, opening=opening) or 0
     size = measure_context(context)
     lines = _draw_lines(session, model, is_main=not agent_id)
     return Basis(
