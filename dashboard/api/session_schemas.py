@@ -84,7 +84,7 @@ class SessionDetailOut(Schema):
     write_5m_tokens: int
     write_1h_tokens: int
     output_tokens: int
-    hit_rate: float | None
+    hit_rate: float | None = Field(description="Of all calls of the session; null before the first prompt.")
     spent_usd: Decimal | None = Field(description="Null when no call has a known price.")
     lost_usd: Decimal | None
     avoidable_usd: Decimal | None

@@ -77,7 +77,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     ),
     "hit rate": (
         "Tokens read from the cache as a share of all tokens of the prompts.",
-        "The higher, the less is paid again.",
+        "Of a session all calls count; the curve beside it shows the last ones, call by call.",
     ),
     "cache warm": (
         "The time until the cache forgets this prompt.",
