@@ -110,7 +110,7 @@ def test_without_stored_content_calls_still_tell_the_size(team: Team) -> None:
 
 
 def test_session_without_a_call_says_so(team: Team) -> None:
-    session = make_session(team, "session-1")
+    session = make_session(team, "session-1", context_tokens=0)
     assert "No call yet: nothing was measured." in read(sign_in("vera"), f"/sessions/{session.pk}/context/")
 
 
