@@ -74,8 +74,10 @@ def say_seconds(seconds: float | None) -> str:
 
 
 def say_range(likely: int, ends: tuple[int, int], unit: str) -> str:
-    """12, (8, 20), "turn" -> ~12 turns (8-20)."""
+    """12, (8, 20), "turn" -> ~12 turns (8-20). What rounds to nothing is still to come."""
     low, high = ends
+    if likely == 0:
+        return f"less than a {unit}" if high <= 1 else f"less than a {unit} (0-{high:,})"
     words = f"~{likely:,} {unit}" if likely == 1 else f"~{likely:,} {unit}s"
     return words if low == high else f"{words} ({low:,}-{high:,})"
 

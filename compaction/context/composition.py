@@ -2,7 +2,7 @@
 
 import json
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 from operator import itemgetter
@@ -34,6 +34,7 @@ UNCHANGED_TYPE = "file_unchanged"  # the same stub in toolUseResult
 LONGEST_STUB_TOKENS = 250  # the stub is one sentence: longer results need no look at what the client noted beside them
 WHOLE_FILE_LINES = 10**9
 UNKNOWN_TOOL = "unknown"
+PREFIX, UNRECORDED = "system and tools", "restored, not recorded"  # categories that no entry stands for
 FILE_TOOLS = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookRead", "NotebookEdit"})
 _PATH_KEYS = ("file_path", "notebook_path", "path")
 
@@ -149,18 +150,26 @@ class _Count:
 
 
 def compose_context(
-    context: ContextSlice, *, shapes: Iterable[Entry] = (), largest: int = 10, cache: ResultCache | None = None
+    context: ContextSlice,
+    *,
+    shapes: Iterable[Entry] = (),
+    opening: Sequence[Entry] = (),
+    largest: int = 10,
+    cache: ResultCache | None = None,
 ) -> Composition:
-    """The composition of what the model sees; `shapes` are the transcript's `api-request-shape` lines, if any."""
+    """The composition of what the model sees; `shapes` are the transcript's `api-request-shape` lines, if any,
+    `opening` are the entries of the thread from its first on."""
     count = _Count(cache or ResultCache())
     for entry in context.entries:
         _count_entry(entry, count)
     shares = [
         Share(category, add_margin(tally.tokens), tally.count, name) for (category, name), tally in count.shares.items()
     ]
-    prefix = find_prefix_tokens(context, shapes=shapes, cache=count.cache)
+    prefix = find_prefix_tokens(context, shapes=shapes, opening=opening, cache=count.cache)
     if prefix is not None:
-        shares.append(Share("system and tools", prefix, 1))
+        shares.append(Share(PREFIX, prefix, 1))
+        unrecorded = _count_unrecorded(context, prefix, count.cache)
+        shares += [Share(UNRECORDED, unrecorded, 1)] if unrecorded else []
     files = (Share("file", add_margin(tally.tokens), tally.count, path) for path, tally in count.files.items())
     return Composition(
         shares=_sort_shares(shares),
@@ -173,18 +182,51 @@ def compose_context(
 
 
 def find_prefix_tokens(
-    context: ContextSlice, *, shapes: Iterable[Entry] = (), cache: ResultCache | None = None
+    context: ContextSlice,
+    *,
+    shapes: Iterable[Entry] = (),
+    opening: Sequence[Entry] = (),
+    cache: ResultCache | None = None,
 ) -> int | None:
-    """Tokens of system and tools: of the last known request shape, else what the first call read beyond messages."""
+    """Tokens of system and tools: of the last known request shape, else what the first call of all read beyond its
+    messages. Behind a compaction that would hold what the client put back without writing it down, so the first call
+    of the context is asked only where none is known before it."""
     known = [entry for entry in shapes if isinstance(entry.payload, ApiRequestShape)]
     if known:
         shape = json.dumps(get_fields(known[-1].fields, "shape"), ensure_ascii=False, separators=(",", ":"))
         return add_margin(count_text_tokens(shape))
-    for index, entry in enumerate(context.entries):
+    first, here = _find_first_call(opening), _find_first_call(context.entries, context.kept_uuids)
+    if first is None:
+        return here.measure_beyond(cache) if here else None
+    # Less may be sent since then, as other tools are offered: never more than a whole prompt.
+    prefix = first.measure_beyond(cache)
+    return prefix if here is None else min(prefix, here.prompt_tokens)
+
+
+def _count_unrecorded(context: ContextSlice, prefix_tokens: int, cache: ResultCache) -> int:
+    """What came back after a compaction, as far as no entry tells of it: the measured rest of the first call."""
+    if context.boundary is None:
+        return 0
+    first = _find_first_call(context.entries, context.kept_uuids)
+    return max(0, first.measure_beyond(cache) - prefix_tokens) if first else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstCall:
+    """What the first call among some entries sent, and the entries before it."""
+
+    prompt_tokens: int
+    before: tuple[Entry, ...]
+
+    def measure_beyond(self, cache: ResultCache | None) -> int:
+        return max(0, self.prompt_tokens - add_margin(sum(count_entry_tokens(entry, cache) for entry in self.before)))
+
+
+def _find_first_call(entries: Sequence[Entry], kept_uuids: frozenset[str] = frozenset()) -> _FirstCall | None:
+    for index, entry in enumerate(entries):
         usage = entry.message.usage if entry.message and entry.is_response else None
-        if usage is not None and usage.prompt_tokens > 0 and entry.uuid not in context.kept_uuids:
-            before = sum(count_entry_tokens(earlier, cache) for earlier in context.entries[:index])
-            return max(0, usage.prompt_tokens - add_margin(before))
+        if usage is not None and usage.prompt_tokens > 0 and entry.uuid not in kept_uuids:
+            return _FirstCall(usage.prompt_tokens, tuple(entries[:index]))
     return None
 
 

@@ -69,7 +69,8 @@ class Origin(StrEnum):
     CLIENT_TABLE = "client's table"
     API_TABLE = "API's table"
     CLIENT_VERSION = "client version"
-    CLIENT_RULE = "client's rule"
+    CLIENT_RULE = "Claude Code's rule"
+    INFERRED = "inferred"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,14 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class ModelInUse:
-    """What is known about who runs which model: the part of the sum that no policy decides."""
+    """What is known about who runs which model: the part of the sum that no policy decides.
+
+    `is_window_inferred`: nobody said that the model has its long window, but a call held more than the short one.
+    """
 
     model: str
     is_claude_code: bool = True
+    is_window_inferred: bool = False
     client_version: str | None = None
     reported_window_tokens: int | None = None
     reported_max_output_tokens: int | None = None
@@ -110,6 +115,9 @@ def find_window(in_use: ModelInUse) -> Term | None:
         tokens, origin = _find_api_window(name), Origin.API_TABLE
     if tokens is None:
         return None
+    if in_use.is_window_inferred and name.has_long_window:
+        words = f"window {tokens:,} inferred: a call held more than the {origin} has for {name.base}"
+        return Term(tokens, Origin.INFERRED, words)
     return Term(tokens, origin, f"window {tokens:,} from the {origin} for {name.key}")
 
 

@@ -21,6 +21,7 @@ from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, Team
 from dashboard.policies.in_force import TeamSettings, find_policy
 from dashboard.runs.session_notes import has_notes_of_context
+from dashboard.session_levels import find_model_in_use
 
 MEASURED, ESTIMATED = "measured", "estimated"
 
@@ -85,10 +86,10 @@ def check_session(session: AgentSession, own: OwnLines = NO_OWN_LINES, *, now: d
 def draw_session_lines(settings: TeamSettings, session: AgentSession, own: OwnLines) -> Lines | None:
     if not session.model:
         return None
-    in_use = ModelInUse(
-        session.model,
-        client_version=session.client_version or None,
-        reported_window_tokens=own.window_tokens or session.reported_window_tokens,
+    known = find_model_in_use(session)
+    in_use = replace(
+        known,
+        reported_window_tokens=own.window_tokens or known.reported_window_tokens,
         reported_max_output_tokens=own.max_output_tokens,
     )
     return _draw_lines(orjson.dumps([settings.thresholds, own.policy]), in_use)[0]

@@ -22,7 +22,10 @@ class MeasuredOut(Schema):
 
 
 class PartOfContextOut(Schema):
-    category: str
+    category: str = Field(
+        description="`system and tools` is the first call's prefix, `restored, not recorded` what the first call after "
+        "a compaction held beyond it and the recorded lines."
+    )
     name: str
     tokens: int
     count: int

@@ -25,7 +25,8 @@ from dashboard.retention.deletion import delete_session as delete
 router = Router(tags=["sessions"])
 
 _SAME = (
-    "id", "external_id", "project", "project_path", "branch", "developer", "model", "client_version", "sources",
+    "id", "external_id", "project", "project_path", "branch", "developer", "model", "client_version", "is_claude_code",
+    "is_window_inferred", "sources",
     "started_at", "last_at", "ended_at", "warm_until", "context_tokens", "peak_tokens", "input_tokens", "read_tokens",
     "write_5m_tokens", "write_1h_tokens", "output_tokens", "client_cost_usd", "client_tokens", "unpriced_count",
     "call_count", "turn_count", "break_count", "rebuild_count", "compaction_count", "mid_task_count", "micro_count",

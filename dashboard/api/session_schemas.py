@@ -64,6 +64,10 @@ class SessionDetailOut(Schema):
     developer: str
     model: str
     client_version: str
+    is_claude_code: bool = Field(description="False: of another agent, whose window is that of the API.")
+    is_window_inferred: bool = Field(
+        description="`model` names the long window because a call held more than the short one: no call says so."
+    )
     sources: list[str]
     forked_from: RelativeOut | None
     forks: list[RelativeOut]
@@ -95,7 +99,7 @@ class SessionDetailOut(Schema):
     write_5m_tokens: int
     write_1h_tokens: int
     output_tokens: int
-    hit_rate: float | None
+    hit_rate: float | None = Field(description="Of all calls of the session; null before the first prompt.")
     spent_usd: Decimal | None = Field(description="Null when no call has a known price.")
     lost_usd: Decimal | None
     avoidable_usd: Decimal | None

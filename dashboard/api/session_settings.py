@@ -50,7 +50,8 @@ class ClientWordOut(Schema):
 
 class SettingsOut(Schema):
     lines: list[LineOut] = Field(description="From the window down; empty when the window is not known.")
-    auto_state: str = Field(alias="state")
+    is_claude_code: bool
+    auto_state: str = Field(alias="state", description="`as a guide` for agents other than Claude Code.")
     sentence: str = Field(alias="state_words")
     remarks: list[str]
     notes: list[str]

@@ -74,8 +74,10 @@ class SessionOut(Schema):
         examples=[{"warning": 147_000, "error": 147_000, "auto-compact": 167_000, "blocking": 177_000}],
     )
     forecast: dict[str, object] | None = Field(description="To the auto-compact line: [low, likely, high].")
-    recent_hits: list[int] = Field(description="Hit rate of the last calls in percent, oldest first.")
+    hit_rate: float | None = Field(description="Of all calls of the session; null before the first prompt.")
+    recent_hits: list[int] = Field(description="Hit rate of each of the last calls in percent, oldest first.")
     spent_usd: Decimal | None = Field(description="List price; null where no call has a known price.")
+    client_cost_usd: Decimal | None = Field(description="The client's own total, where it tells one.")
     lost_usd: Decimal | None = Field(description="Lost to cache breaks, list price.")
     calls: int
     breaks: int
@@ -208,8 +210,10 @@ def _describe_row(row: gauges.SessionRow) -> dict[str, object]:
         "percent_left": row.reading.percent_left,
         "lines": _list_lines(row.scale) if row.scale else {},
         "forecast": session.forecast,
+        "hit_rate": row.hit_rate,
         "recent_hits": session.recent_hits,
         "spent_usd": row.spent_usd,
+        "client_cost_usd": session.client_cost_usd,
         "lost_usd": row.lost_usd,
         "calls": session.call_count,
         "breaks": session.break_count,

@@ -14,6 +14,7 @@ from dashboard.pages.listed_session import ListedSession
 from dashboard.pages.live_state import find_live_state
 from dashboard.pages.run_rows import list_session_runs
 from dashboard.pages.session_calls import list_calls, say_cause
+from dashboard.pages.session_figures import find_hit_rate, is_price_unknown
 from dashboard.pages.session_filters import SessionFilters
 from dashboard.pages.session_paging import Cursor
 
@@ -21,7 +22,7 @@ BATCH = 500
 _SESSION_COLUMNS = (
     "id", "session", "team", "title", "project", "branch", "developer", "model", "client_version", "state",
     "started_at", "last_at", "context_tokens", "level", "percent_left", "calls", "compactions",
-    "mid_task_compactions", "last_hit_percent", "breaks", "lost_usd", "spent_usd",
+    "mid_task_compactions", "hit_rate", "last_hit_percent", "breaks", "lost_usd", "spent_usd", "client_cost_usd",
 )  # fmt: skip
 _CALL_COLUMNS = (
     "id", "call", "agent", "number", "turn", "at", "model", "client_version", "context_tokens", "cache_read_tokens",
@@ -59,15 +60,19 @@ def export_sessions(actor: Actor, filters: SessionFilters, *, now: datetime) -> 
 
 
 def _list_session(actor: Actor, session: ListedSession, team: Team, now: datetime) -> tuple[Cell, ...]:
-    is_price_unknown = 0 < session.call_count == session.unpriced_count
+    is_unpriced = is_price_unknown(session)
     return (
         session.id, session.external_id, team.slug, find_title(actor, session, team), session.project, session.branch,
         session.developer, session.model, session.client_version, find_live_state(session, now=now).value,
         session.started_at, session.last_at, session.context_tokens, LEVELS[session.level_rank], session.percent_left,
-        session.call_count, session.compaction_count, session.mid_task_count,
+        session.call_count, session.compaction_count, session.mid_task_count, _round_rate(find_hit_rate(session)),
         session.recent_hits[-1] if session.recent_hits else None, session.break_count,
-        None if is_price_unknown else session.lost_usd, None if is_price_unknown else session.spent_usd,
+        None if is_unpriced else session.lost_usd, None if is_unpriced else session.spent_usd, session.client_cost_usd,
     )  # fmt: skip
+
+
+def _round_rate(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 4)
 
 
 def export_calls(actor: Actor, session: AgentSession) -> ExportTable:

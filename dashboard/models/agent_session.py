@@ -35,6 +35,8 @@ class AgentSession(models.Model):
     branch = models.CharField(max_length=300, blank=True)
     model = models.CharField(max_length=200, blank=True)
     client_version = models.CharField(max_length=60, blank=True)
+    is_claude_code = models.BooleanField(default=True)  # else of another agent: dashboard.ingest.picture.tellers
+    is_window_inferred = models.BooleanField(default=False)  # the model's name says long window because a call had it
 
     started_at = models.DateTimeField(null=True, blank=True)
     last_at = models.DateTimeField(default=timezone.now)

@@ -18,6 +18,7 @@ from dashboard.models import AgentSession, CompactionKind, LossKind, SessionHour
 from dashboard.pages.gauges import name_session
 from dashboard.pages.periods import LocalDay, Period
 from dashboard.pages.session_calls import read_calls
+from dashboard.pages.session_figures import find_hit_rate, is_price_unknown
 from dashboard.pages.trends import Figure, Trend, sign
 from dashboard.words import UNKNOWN, say_percent, say_tokens, say_usd
 
@@ -160,8 +161,7 @@ def _look_at_session(actor: Actor, session: AgentSession) -> Side:
     told = [call for call in read_calls(actor, session).calls if not call.is_beside]
     own = [call for call in told if not call.agent_id] or told
     contexts = [call.context_tokens for call in own]
-    prompts = session.input_tokens + session.read_tokens + session.write_5m_tokens + session.write_1h_tokens
-    is_priced = session.call_count > session.unpriced_count or not session.call_count
+    is_priced = not is_price_unknown(session)
     return Side(
         name=name_session(actor, session, session.team),
         detail=session.project or "no project",
@@ -170,7 +170,7 @@ def _look_at_session(actor: Actor, session: AgentSession) -> Side:
             "growth_tokens": _find_growth(contexts),
             "peak_tokens": session.peak_tokens,
             "turns": session.turn_count,
-            "hit_rate": session.read_tokens / prompts if prompts else None,
+            "hit_rate": find_hit_rate(session),
             **_tell_counts(
                 session.call_count, session.break_count, session.compaction_count, mid_task=session.mid_task_count
             ),

@@ -17,6 +17,7 @@ from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, ApiCall, Thread
 from dashboard.pages.calls_around import OF_CONVERSATION
 from dashboard.pages.content_state import ContentState, find_content_state, find_stored_state
+from dashboard.pages.glossary import GLOSSARY
 from dashboard.pages.thread_names import UNNAMED, name_threads
 from dashboard.policies.in_force import find_policy
 
@@ -44,6 +45,11 @@ class Part:
     tokens: int
     count: int
     share: float
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether the glossary has its category."""
+        return self.category in GLOSSARY
 
 
 @dataclass(frozen=True)
@@ -172,7 +178,8 @@ def _look_inside(
     cache = ResultCache()
     context = slice_context(follow_chain(apply_boundaries(entries)))
     shapes = [entry for entry in entries if isinstance(entry.payload, ApiRequestShape)]
-    found = compose_context(context, shapes=shapes, cache=cache)
+    opening = () if session.content_removed_at else entries  # what is left may begin anywhere
+    found = compose_context(context, shapes=shapes, opening=opening, cache=cache)
     used = measured.context_tokens if measured else found.tokens
     return Inside(
         parts=_list_parts(found),

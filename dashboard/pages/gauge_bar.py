@@ -202,7 +202,7 @@ def draw_gauge(
     length = max(used, window, peak_tokens or 0, 1)
     if scale is None or scale.tokens != length:
         scale = draw_scale(lines, length)
-    words, reason = _say_forecast(forecast, reading)
+    words, reason = _say_forecast(forecast, is_past=used >= lines.limit_tokens)
     return GaugeBar(
         level=reading.level,
         used_tokens=reading.used_tokens,
@@ -256,20 +256,17 @@ def _say_origin(line: Line) -> str:
     return term.words if str(term.origin) in term.words else f"{term.words} ({term.origin})"
 
 
-def _say_forecast(forecast: Forecast | NotEnoughData | None, reading: Reading) -> tuple[str, str]:
+def _say_forecast(forecast: Forecast | NotEnoughData | None, *, is_past: bool) -> tuple[str, str]:
     """The words of the forecast, and what stands behind them or why there are none."""
     if forecast is None:
         return "", ""
     if isinstance(forecast, NotEnoughData):
-        return "", forecast.sentence
+        return NOW if is_past else "", forecast.sentence
     growth = f"The context grows by about {forecast.growth_tokens_per_call:,} tokens per call."
-    if forecast.remaining_tokens == 0 or reading.is_above_auto:
+    if is_past or forecast.remaining_tokens == 0:
         return NOW, growth
-    if forecast.turns is None:
-        calls = forecast.calls
-        return say_range(calls.likely, (calls.low, calls.high), "call"), growth
-    turns = forecast.turns
-    words = say_range(turns.likely, (turns.low, turns.high), "turn")
+    told, unit = (forecast.calls, "call") if forecast.turns is None else (forecast.turns, "turn")
+    words = say_range(told.likely, (told.low, told.high), unit)
     if forecast.minutes is not None and forecast.minutes.likely > 0:
         minutes = forecast.minutes
         growth = (

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property, lru_cache
+from operator import attrgetter
+from typing import Any
 
 from django.urls import reverse
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Reading, draw_lines, read_level
+from compaction.context.thresholds import Lines, Reading, draw_lines, read_level
 from compaction.context.windows import ModelInUse
 from dashboard import access
 from dashboard.access import Act, Actor
@@ -17,13 +19,16 @@ from dashboard.models import AgentSession, Team
 from dashboard.pages.gauge_bar import NOW, GaugeBar, GaugeScale, draw_gauge, draw_scale
 from dashboard.pages.listed_session import ListedSession
 from dashboard.pages.live_state import LiveState, find_live_state
+from dashboard.pages.session_figures import find_hit_rate, is_price_unknown
 from dashboard.pages.session_filters import SessionFilters
 from dashboard.pages.session_paging import Cursor, Page, SessionList
 from dashboard.pages.session_search import search_for
 from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.session_levels import USE_COLUMNS, describe_use
 from dashboard.words import say_range
 
 PAGE_SIZE = 50
+_GET_USE = attrgetter(*USE_COLUMNS)
 _SHORT_ID = 8
 
 
@@ -51,16 +56,15 @@ class SessionRow:
 
     @property
     def forecast_words(self) -> str:
-        return say_forecast(self.session, self.reading)
+        return say_forecast(self.session, self.scale.lines if self.scale else None)
 
     @property
     def name(self) -> str:
         return self.title or self.session.external_id[:_SHORT_ID]
 
     @property
-    def last_hit(self) -> float | None:
-        hits = self.session.recent_hits
-        return hits[-1] / 100 if hits else None
+    def hit_rate(self) -> float | None:
+        return find_hit_rate(self.session)
 
     @property
     def warm_words(self) -> str:
@@ -70,7 +74,7 @@ class SessionRow:
 
     @property
     def spent_usd(self) -> Decimal | None:
-        """None when no call has a price: a sum of nothing would read as free."""
+        """None when no call has a price."""
         return None if self.is_price_unknown else self.session.spent_usd
 
     @property
@@ -79,7 +83,7 @@ class SessionRow:
 
     @property
     def is_price_unknown(self) -> bool:
-        return 0 < self.session.call_count == self.session.unpriced_count
+        return is_price_unknown(self.session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +161,12 @@ class _Scales:
 
     def __init__(self, settings: dict[int, TeamSettings]) -> None:
         self._settings = settings
-        self._found: dict[tuple[int, str, str, int | None], GaugeScale | None] = {}
+        self._found: dict[tuple[Any, ...], GaugeScale | None] = {}
 
     def find_scale(self, session: ListedSession) -> GaugeScale | None:
-        key = (session.team_id, session.model, session.client_version, session.reported_window_tokens)
+        key = (session.team_id, *_GET_USE(session))
         if key not in self._found:
-            _, model, version, window = key
-            in_use = ModelInUse(model, client_version=version or None, reported_window_tokens=window)
-            self._found[key] = _draw_scale(self._settings[session.team_id].lines_policy, in_use)
+            self._found[key] = _draw_scale(self._settings[session.team_id].lines_policy, describe_use(*key[1:]))
         return self._found[key]
 
 
@@ -174,9 +176,9 @@ def _draw_scale(policy: Policy, in_use: ModelInUse) -> GaugeScale | None:
     return draw_scale(lines) if lines else None
 
 
-def say_forecast(session: ListedSession, reading: Reading) -> str:
+def say_forecast(session: ListedSession, lines: Lines | None) -> str:
     """Turns to the auto-compact line, calls where turns cannot be told; empty without a forecast."""
-    if reading.percent_left == 0:
+    if lines is not None and session.context_tokens >= lines.limit_tokens:
         return NOW
     told = session.forecast or {}
     for unit in ("turns", "calls"):

@@ -77,7 +77,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     ),
     "hit rate": (
         "Tokens read from the cache as a share of all tokens of the prompts.",
-        "The higher, the less is paid again.",
+        "Of a session all calls count; the curve beside it shows the last ones, call by call.",
     ),
     "cache warm": (
         "The time until the cache forgets this prompt.",
@@ -168,6 +168,15 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "Notes on the session that are kept while it goes on, in ten sections.",
         "A compaction can be made from them without asking a model.",
     ),
+    # what the context is made of
+    "system and tools": (
+        "The system prompt and what describes the tools: they go with every call.",
+        "They are taken from a known request, else from what the first call of all held beyond its messages.",
+    ),
+    "restored, not recorded": (
+        "What the first call after a compaction held beyond the recorded lines and beyond system and tools.",
+        "The client put files and reminders back without writing them down, or tools were added meanwhile.",
+    ),
     # sessions
     "sub-agent": (
         "A conversation of its own that the main one started.",
@@ -246,6 +255,7 @@ _GROUPS = {
     "window": "The window and its lines",
     "cache read": "The cache",
     "compaction": "Compactions",
+    "system and tools": "What the context is made of",
     "sub-agent": "Sessions",
     "measured": "Numbers",
 }

@@ -27,6 +27,7 @@ class ListedSession(NamedTuple):
     recent_hits: Sequence[int]
     spent_usd: Decimal
     lost_usd: Decimal
+    client_cost_usd: Decimal | None
     id: int
     team_id: int
     external_id: str
@@ -38,9 +39,15 @@ class ListedSession(NamedTuple):
     model: str
     client_version: str
     reported_window_tokens: int | None
+    is_claude_code: bool
+    is_window_inferred: bool
     context_tokens: int
     level_rank: int
     percent_left: int | None
+    input_tokens: int
+    read_tokens: int
+    write_5m_tokens: int
+    write_1h_tokens: int
     call_count: int
     unpriced_count: int
     break_count: int
@@ -92,7 +99,16 @@ def write_query(*parts: QuerySet[AgentSession]) -> ListQuery | None:
 
 
 def _make_session(  # noqa: PLR0913 (a row)
-    started: Any, last: Any, ended: Any, warm: Any, forecast: Any, hits: Any, spent: Any, lost: Any, *rest: Any
+    started: Any,
+    last: Any,
+    ended: Any,
+    warm: Any,
+    forecast: Any,
+    hits: Any,
+    spent: Any,
+    lost: Any,
+    paid: Any,
+    *rest: Any,
 ) -> ListedSession:
     return ListedSession(
         started and _make_time(started),
@@ -103,6 +119,7 @@ def _make_session(  # noqa: PLR0913 (a row)
         orjson.loads(hits),
         _make_usd(spent),
         _make_usd(lost),
+        None if paid is None else _make_usd(paid),
         *rest,
     )
 

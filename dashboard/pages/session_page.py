@@ -5,7 +5,7 @@ Queries in, frozen values out; every page and endpoint about one session begins 
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -32,7 +32,9 @@ from dashboard.pages.calls_around import OF_CONVERSATION
 from dashboard.pages.content_state import came_without_text
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 from dashboard.pages.live_state import LiveState, find_live_state
+from dashboard.pages.session_figures import count_prompt_tokens, find_hit_rate, is_price_unknown
 from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.session_levels import find_model_in_use
 
 _USAGE = ("input_tokens", "read_tokens", "write_5m_tokens", "write_1h_tokens", "output_tokens")
 MOST_FORKS = 20  # named in the header; a template that is forked a thousand times must not fill the page
@@ -115,8 +117,7 @@ class SessionHeader:
 
     @property
     def prompt_tokens(self) -> int:
-        counted = self.session
-        return counted.input_tokens + counted.read_tokens + counted.write_5m_tokens + counted.write_1h_tokens
+        return count_prompt_tokens(self.session)
 
     @property
     def token_count(self) -> int:
@@ -125,8 +126,7 @@ class SessionHeader:
 
     @property
     def hit_rate(self) -> float | None:
-        """Tokens read from the cache as a share of all prompts; None before the first prompt."""
-        return self.session.read_tokens / self.prompt_tokens if self.prompt_tokens else None
+        return find_hit_rate(self.session)
 
     @property
     def warm_words(self) -> str:
@@ -141,8 +141,18 @@ class SessionHeader:
 
     @property
     def is_price_unknown(self) -> bool:
-        """No call has a price: a sum of nothing would read as free."""
-        return 0 < self.session.call_count == self.session.unpriced_count
+        return is_price_unknown(self.session)
+
+    @property
+    def indicated(self) -> tuple[Lines, Reading] | None:
+        """What the round gauge shows: nothing where that would be a zero nobody measured."""
+        lines = self.standing.lines
+        return (lines, self.standing.reading) if lines and self.has_gauge else None
+
+    @property
+    def has_gauge(self) -> bool:
+        """A call, a sub-agent or the client's status line says how full the window is."""
+        return bool(self.session.call_count or self.threads or self.session.context_tokens)
 
     @property
     def spent_usd(self) -> Decimal | None:
@@ -249,12 +259,7 @@ def _find_neighbours(actor: Actor, session: AgentSession) -> Neighbours:
 def read_lines(session: AgentSession, thread: Thread | None) -> LinesInForce:
     """One query."""
     settings = find_policy(session.team)
-    in_use = ModelInUse(
-        session.model,
-        client_version=session.client_version or None,
-        reported_window_tokens=session.reported_window_tokens,
-        responses=thread.call_count if thread else None,
-    )
+    in_use = replace(find_model_in_use(session), responses=thread.call_count if thread else None)
     return LinesInForce(settings, in_use, draw_lines(settings.lines_policy, in_use))
 
 
@@ -269,7 +274,7 @@ def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -
         reading,
         forecast=forecast,
         peak_tokens=session.peak_tokens or None,
-        provenance=recent.provenance if recent else "",
+        provenance=recent.provenance if recent else "measured" if session.context_tokens else "",
     )
     return Standing(
         in_force.settings, in_force.in_use, lines, reading, forecast, bar, recent.next_prompt if recent else None
@@ -324,7 +329,7 @@ def _price_next(row: Sequence[Any]) -> NextCallCost | None:
 def _forecast(recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:
     """From the calls, not from the stored forecast: that one was made for the line of its day."""
     if recent is None:
-        return NotEnoughData("There is no call yet.")
+        return NotEnoughData("A forecast needs calls; none is known.")
     if lines is None:
         return NotEnoughData("Without a window there is no line to reach.")
     return forecast_line(recent.points, lines.limit_tokens)

@@ -22,6 +22,13 @@ STATE_WORDS = {
     LineState.NOT_SEEN: "The rule has this line, but this client version was not seen to act on it.",
     LineState.OFF: "Off: the client does not compact by itself, so the other lines count down from what is available.",
 }
+# Of another agent than Claude Code nobody knows when it compacts, unless it asks us.
+GUIDE = "as a guide"
+GUIDE_WORDS = (
+    "As a guide: this is not a session of Claude Code, whose rule the lines follow. "
+    "Its agent compacts when it decides to, or when it asks here whether it may go on."
+)
+OFF_GUIDE_WORDS = "Off in the team's policy, so the other lines count down from what is available."
 _SWITCHES = (
     ("is_compaction_enabled", "Compaction", "compaction"),
     ("is_auto_enabled", "Automatic compaction", "auto-compact line"),
@@ -84,6 +91,7 @@ class SeenLifetime:
 @dataclass(frozen=True, slots=True)
 class SettingsInForce:
     lines: tuple[LineSetting, ...]
+    is_claude_code: bool
     state: str
     state_words: str
     remarks: tuple[str, ...]
@@ -112,10 +120,12 @@ class Keeping:
 def read_settings(actor: Actor, session: AgentSession, in_force: LinesInForce) -> SettingsInForce:
     policy = in_force.settings.lines_policy.for_model(session.model)
     lines = in_force.lines
+    state, state_words = _say_state(in_force)
     return SettingsInForce(
         lines=tuple(list_line_settings(lines)) if lines else (),
-        state=str(lines.auto_state) if lines else "not known",
-        state_words=STATE_WORDS[lines.auto_state] if lines else WINDOW_NOT_KNOWN,
+        is_claude_code=session.is_claude_code,
+        state=state,
+        state_words=state_words,
         remarks=lines.remarks if lines else (),
         switches=tuple(_list_switches(policy)),
         notes=policy.notes,
@@ -133,6 +143,16 @@ def read_settings(actor: Actor, session: AgentSession, in_force: LinesInForce) -
             run_count=access.runs(actor).filter(session=session).count() if actor.may(Act.MANAGE, session.team) else 0,
         ),
     )
+
+
+def _say_state(in_force: LinesInForce) -> tuple[str, str]:
+    """Whether the auto-compact line acts, in a word and in a sentence."""
+    if in_force.lines is None:
+        return "not known", WINDOW_NOT_KNOWN
+    state = in_force.lines.auto_state
+    if in_force.in_use.is_claude_code:
+        return str(state), STATE_WORDS[state]
+    return (str(state), OFF_GUIDE_WORDS) if state is LineState.OFF else (GUIDE, GUIDE_WORDS)
 
 
 def list_line_settings(lines: Lines) -> Iterator[LineSetting]:

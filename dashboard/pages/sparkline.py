@@ -14,10 +14,11 @@ _WIDTH, _HEIGHT, _PADDING = 72, 18, 2
 _RISES = [f"{_PADDING + (1 - percent / 100) * (_HEIGHT - 2 * _PADDING):.1f}" for percent in range(101)]
 _WORDS = [say_percent(percent / 100) for percent in range(101)]
 _SIZE = f'width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
+LAST_HIT = "hit rate of the last call"
 _NOTHING = format_html('<span class="dim">{}</span>', UNKNOWN)
 
 
-def draw_sparkline(shares: Sequence[float | None], name: str = "hit rate") -> SafeString:
+def draw_sparkline(shares: Sequence[float | None], name: str = LAST_HIT) -> SafeString:
     """Shares from 0 to 1, oldest first, on a fixed scale; unknown ones are gaps. The last known one has a dot."""
     known = [share for share in shares if share is not None]
     if not known:
@@ -40,7 +41,7 @@ def draw_hits(percents: Sequence[int]) -> SafeString:
     if low < 0 or high > 100:
         return draw_sparkline([percent / 100 for percent in percents])
     points = [f"{x} {_RISES[percent]}" for x, percent in zip(_spread(len(percents)), percents, strict=True)]
-    label = f"hit rate {_WORDS[percents[-1]]}, between {_WORDS[low]} and {_WORDS[high]} before"
+    label = f"{LAST_HIT} {_WORDS[percents[-1]]}, between {_WORDS[low]} and {_WORDS[high]} before"
     return _draw(f"M{'L'.join(points)}", points[-1], label)
 
 

@@ -4,22 +4,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from compaction.context.policy import Policy
 from compaction.context.thresholds import draw_lines
-from compaction.context.windows import ModelInUse
 from dashboard.models import AgentSession, Team
 from dashboard.policies.drawn_lines import STYLES, acting_lines
+from dashboard.session_levels import USE_COLUMNS, describe_use
 from dashboard.words import join_words
 
 DAYS = 30
 # A preview is drawn at every pause of typing. Read row by row: grouping by model and client in the database took twice
 # as long, and more sessions than these tell nothing new about a line.
 MOST_SESSIONS = 10_000
-_KIND = ("model", "client_version", "reported_window_tokens")
 BEFORE, AFTER = SIDES = (0, 1)  # the policy in force, the other one
 
-Kind = tuple[str, str, int | None]  # sessions alike in these have the same lines
+Kind = tuple[Any, ...]  # the columns that lines depend on: sessions alike in these have the same lines
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class Effect:
 def count_effect(team: Team, current: Policy, draft: Policy, *, now: datetime) -> Effect:
     """One query, bounded."""
     recent = AgentSession.objects.filter(team=team, last_at__gte=now - timedelta(days=DAYS)).order_by("-last_at", "-id")
-    rows = list(recent.values_list(*_KIND, "peak_tokens")[: MOST_SESSIONS + 1])
+    rows = list(recent.values_list(*USE_COLUMNS, "peak_tokens")[: MOST_SESSIONS + 1])
     peaks: dict[Kind, list[int]] = {}
-    for model, version, reported, peak in rows[:MOST_SESSIONS]:
-        peaks.setdefault((model, version, reported), []).append(peak)
+    for *use, peak in rows[:MOST_SESSIONS]:
+        peaks.setdefault(tuple(use), []).append(peak)
     reached: Counter[tuple[str, int]] = Counter()
     known = 0
     for kind, held in peaks.items():
@@ -87,10 +87,8 @@ def count_effect(team: Team, current: Policy, draft: Policy, *, now: datetime) -
 
 
 def _find_marks(policy: Policy, kind: Kind) -> dict[str, int]:
-    model, version, reported = kind
-    # Every way in takes transcripts of Claude Code.
-    in_use = ModelInUse(model=model, client_version=version or None, reported_window_tokens=reported)
-    return {name: line.tokens for name, line in acting_lines(draw_lines(policy, in_use)).items()}
+    lines = draw_lines(policy, describe_use(*kind))
+    return {name: line.tokens for name, line in acting_lines(lines).items()}
 
 
 def _say_change(change: int, lines: Sequence[str], *, is_first: bool) -> str:

@@ -7,10 +7,10 @@ from functools import cached_property
 
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
-from compaction.context.windows import ModelInUse
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import AgentSession, Team, TeamPolicy
 from dashboard.policies.proxy_additions import NO_ADDITIONS, ProxyAdditions, read_additions
+from dashboard.session_levels import find_model_in_use
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,7 @@ class TeamSettings:
 
     def draw_session_lines(self, session: AgentSession) -> Lines | None:
         """None where the model or its window is not known."""
-        in_use = ModelInUse(
-            session.model,
-            client_version=session.client_version or None,
-            reported_window_tokens=session.reported_window_tokens,
-        )
-        return draw_lines(self.lines_policy, in_use) if session.model else None
+        return draw_lines(self.lines_policy, find_model_in_use(session)) if session.model else None
 
 
 _NEWEST = KeptQuery(

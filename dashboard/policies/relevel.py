@@ -5,21 +5,21 @@ A session that is done carries the policy's version, so a run that was killed go
 
 from dataclasses import fields
 from functools import cache, partial
+from typing import Any
 
 from django.db import connection
 from django.db.models import QuerySet
 
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
-from compaction.context.windows import ModelInUse
 from dashboard.jobs.run import JobFailed, JobRun
 from dashboard.models import AgentSession, SessionChange, Team
 from dashboard.policies.in_force import find_policy
-from dashboard.session_levels import SessionLevel, place_on_lines
+from dashboard.session_levels import USE_COLUMNS, SessionLevel, describe_use, place_on_lines
 
 BATCH = 250
 _LEVEL = tuple(field.name for field in fields(SessionLevel))
-_READ = ("pk", "model", "client_version", "reported_window_tokens", "context_tokens", *_LEVEL)
+_READ = ("pk", "context_tokens", *USE_COLUMNS, *_LEVEL)
 # One statement for many rows: the ORM's bulk_update builds an expression for every row and column, and would keep
 # everybody else from writing for a second a batch. A forecast to a line that moved is none; the next call makes one.
 _WRITE = (
@@ -63,8 +63,9 @@ def _relevel_batch(team: Team, target: int) -> tuple[int, int] | None:
         return None
     draw = cache(partial(_draw, settings.lines_policy))
     changed = []
-    for pk, model, client_version, reported, context_tokens, *figures in batch:
-        level = place_on_lines(draw(model, client_version, reported), context_tokens)
+    for pk, context_tokens, *columns in batch:
+        use, figures = columns[: len(USE_COLUMNS)], columns[len(USE_COLUMNS) :]
+        level = place_on_lines(draw(*use), context_tokens)
         wanted = [getattr(level, name) for name in _LEVEL]
         if figures != wanted:
             changed.append((*wanted, level.auto_line_tokens, pk))
@@ -75,7 +76,6 @@ def _relevel_batch(team: Team, target: int) -> tuple[int, int] | None:
     return len(batch), len(changed)
 
 
-def _draw(policy: Policy, model: str, client_version: str, reported_window_tokens: int | None) -> Lines | None:
-    # Every way in takes transcripts of Claude Code; how many responses there were moves no line.
-    in_use = ModelInUse(model, client_version=client_version or None, reported_window_tokens=reported_window_tokens)
-    return draw_lines(policy, in_use)
+def _draw(policy: Policy, *use: Any) -> Lines | None:
+    # How many responses there were moves no line.
+    return draw_lines(policy, describe_use(*use))

@@ -2,16 +2,16 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from compaction.cache.facts import REPORT, LineKind
 from compaction.compactors.fork import ParentRequest
 from compaction.compactors.micro import apply_boundaries
 from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
 from compaction.context.composition import find_prefix_tokens
+from compaction.context.model_names import read_model_name
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.tokens import measure_context
-from compaction.context.windows import ModelInUse
 from compaction.transcripts.chain import ContextSlice, follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape
@@ -20,6 +20,7 @@ from dashboard.models import AgentSession, FollowedFile
 from dashboard.policies.in_force import find_policy
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.fork_terms import ForkTerms
+from dashboard.session_levels import find_model_in_use
 
 MEASURED, COUNTED, ESTIMATE = "measured", "counted", "estimate"  # where a figure of tokens comes from
 NOT_STORED = (
@@ -77,7 +78,8 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
     context = slice_context(entries)
     model = _find_model(context, session)
     shapes = [entry for entry in stored if isinstance(entry.payload, ApiRequestShape)]
-    prefix_tokens = find_prefix_tokens(context, shapes=shapes) or 0
+    opening = () if session.content_removed_at else stored  # what is left may begin anywhere
+    prefix_tokens = find_prefix_tokens(context, shapes=shapes, opening=opening) or 0
     size = measure_context(context)
     lines = _draw_lines(session, model, is_main=not agent_id)
     return Basis(
@@ -115,11 +117,11 @@ def _find_model(context: ContextSlice, session: AgentSession) -> str:
 def _draw_lines(session: AgentSession, model: str, *, is_main: bool) -> Lines | None:
     if not model:
         return None
-    in_use = ModelInUse(
-        model,
-        client_version=session.client_version or None,
-        reported_window_tokens=session.reported_window_tokens if is_main else None,
-    )
+    in_use = find_model_in_use(session)
+    if not is_main:
+        in_use = replace(in_use, model=model, reported_window_tokens=None)
+    elif read_model_name(model).base != read_model_name(in_use.model).base:  # else its window may have been inferred
+        in_use = replace(in_use, model=model)
     return draw_lines(find_policy(session.team).lines_policy, in_use)
 
 

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from dashboard.charts import Chart
 from dashboard.pages.gauge_bar import GaugeBar, GaugeScale
-from dashboard.pages.sparkline import draw_sparkline
+from dashboard.pages.sparkline import LAST_HIT, draw_sparkline
 
 register = template.Library()
 
@@ -36,7 +36,7 @@ def gauge(bar: GaugeBar, size: str = "row") -> SafeString:
 
 
 @register.simple_tag
-def sparkline(shares: Sequence[float | None], name: str = "hit rate") -> SafeString:
+def sparkline(shares: Sequence[float | None], name: str = LAST_HIT) -> SafeString:
     """Shares over time, oldest first."""
     return draw_sparkline(shares, name)
 

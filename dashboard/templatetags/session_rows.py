@@ -95,10 +95,10 @@ def _draw_row(row: SessionRow, now: datetime, zone: tzinfo, shown: frozenset[str
         f'<td class="of-context">{gauge(row.bar)}</td>' if "context" in shown else "",
         f'<td class="num two">{_split_range(row.forecast_words)}</td>',
         f'<td class="num two">{session.compaction_count}{_below(session.mid_task_count, "mid-task")}</td>',
-        f'<td class="num">{draw_hits(session.recent_hits)}{_after(row.last_hit)}</td>',
+        f'<td class="num">{draw_hits(session.recent_hits)}{_after(row.hit_rate)}</td>',
         f'<td class="num two">{session.break_count}'
         f"{_small(f'{say_usd(row.lost_usd)} lost') if session.break_count else ''}</td>",
-        f'<td class="num">{say_usd(row.spent_usd)}</td>',
+        f'<td class="num two">{_say_spent(row)}</td>',
         f'<td class="num"{left}>{row.warm_words}</td>',
         f'<td class="num dim">{say_ago(session.last_at, now, zone)}</td>',
     )
@@ -106,6 +106,14 @@ def _draw_row(row: SessionRow, now: datetime, zone: tzinfo, shown: frozenset[str
         return f'<tr data-session="{session.pk}">{first}{"".join(cells)}</tr>'
     chosen = [cell for name, cell in zip(ALL_COLUMNS, cells, strict=True) if name in shown]
     return f'<tr data-session="{session.pk}">{first}{"".join(chosen)}</tr>'
+
+
+def _say_spent(row: SessionRow) -> str:
+    """Where no call is known, what the client says it paid."""
+    paid = row.session.client_cost_usd
+    if row.session.call_count == 0 and paid is not None:
+        return say_usd(paid) + _small("client's word")
+    return say_usd(row.spent_usd)
 
 
 def _split_range(words: str) -> str:

@@ -36,13 +36,12 @@ def render_tab(
     }
     if not request.htmx:
         header = header or read_header(request.actor, session, now=timezone.now())
-        standing = header.standing
         crossing = find_waiting(session)
         shared |= {
             "header": header,
             "suggestion": suggest(request.actor, crossing) if crossing else None,
             "own_runs": look_at_runs(request.actor, session),
             "tabs": list_tabs(session, tab),
-            "indicator": draw_indicator("gauge", standing.lines, standing.reading) if standing.lines else None,
+            "indicator": draw_indicator("gauge", *shown) if (shown := header.indicated) else None,
         }
     return render(request, f"session/{tab}.html", shared | context)

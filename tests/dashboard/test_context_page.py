@@ -110,7 +110,7 @@ def test_without_stored_content_calls_still_tell_the_size(team: Team) -> None:
 
 
 def test_session_without_a_call_says_so(team: Team) -> None:
-    session = make_session(team, "session-1")
+    session = make_session(team, "session-1", context_tokens=0)
     assert "No call yet: nothing was measured." in read(sign_in("vera"), f"/sessions/{session.pk}/context/")
 
 
@@ -165,3 +165,18 @@ def test_queries_do_not_grow_with_the_conversation(team: Team) -> None:
     client = sign_in("alice")
     for url in ("/sessions/{}/context/", "/api/v1/sessions/{}/context"):
         assert count_queries(client, url.format(few.pk)) == count_queries(client, url.format(many.pk))
+
+
+def test_what_a_compaction_put_back_unrecorded_has_a_part_of_its_own(team: Team) -> None:
+    talk = RecordedTalk("restored")
+    talk.ask("Draw.")
+    talk.reply("restored-1", {"type": "text", "text": "Well."}, read=0, written=26_000)
+    talk.compact(before=60_000)
+    talk.reply("restored-2", {"type": "text", "text": "On."}, read=0, written=40_000)
+    session = record_talk(team, make_user("alice"), talk)
+    inside = ask(sign_in("alice"), f"sessions/{session.pk}/context")["inside"]
+    parts = {part["category"]: part["tokens"] for part in inside["parts"]}
+    assert 25_900 < parts["system and tools"] <= 26_003
+    assert 13_000 < parts["restored, not recorded"] < 14_100
+    page = read(sign_in("alice"), f"/sessions/{session.pk}/context/")
+    assert "without writing them down" in page

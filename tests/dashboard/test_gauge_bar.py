@@ -75,7 +75,7 @@ def test_tick_tells_its_sum_step_by_step_with_origins() -> None:
     assert [step.origin for step in auto.steps] == [
         "window 200,000 from the client's table for claude-opus-4-5",
         "reserve 20,000 from min(max output 32,000, 20,000) (client's table)",
-        "13,000 from client's rule",
+        "13,000 from Claude Code's rule",
     ]
     assert [step.formula for step in blocking.steps][-1] == "blocking = available - 3,000 = 177,000"
 
@@ -151,6 +151,8 @@ TEN_CALLS, FIVE_TURNS, MINUTES = Range(8, 10, 14), Range(3, 5, 9), Range(10, 20,
         (Forecast(900, 90, TEN_CALLS), "~10 calls (8-14)", "about 90 tokens per call."),
         (Forecast(900, 90, TEN_CALLS, FIVE_TURNS), "~5 turns (3-9)", "about 90 tokens per call."),
         (Forecast(900, 90, TEN_CALLS, FIVE_TURNS, MINUTES), "~5 turns (3-9)", "20 minutes of work (10-35), pauses"),
+        (Forecast(900, 90, TEN_CALLS, None, MINUTES), "~10 calls (8-14)", "20 minutes of work (10-35), pauses"),
+        (Forecast(900, 90, TEN_CALLS, Range(0, 0, 1)), "less than a turn", "about 90 tokens per call."),
         (Forecast(0, 90, Range(0, 0, 0)), "now", "about 90 tokens per call."),
     ],
 )

@@ -10,11 +10,15 @@ from django.utils import timezone
 
 from dashboard import access
 from dashboard.access import Actor
+from dashboard.exports.sessions import export_sessions
 from dashboard.models import LEVELS, AgentSession, Team
 from dashboard.pages.gauges import list_sessions
 from dashboard.pages.session_filters import SessionFilters, SortName
+from dashboard.pages.session_page import read_header
 from dashboard.pages.session_paging import FEW, BadPlace, Cursor
+from dashboard.templatetags.session_rows import session_rows
 from tests.builders import make_many_sessions, make_session, make_team, make_user
+from tests.visitors import ask, sign_in
 
 pytestmark = pytest.mark.django_db
 
@@ -210,7 +214,7 @@ def test_row_says_what_is_not_known(team: Team, alice: Actor) -> None:
     make_session(team, "bare-session", model="somebody-elses", call_count=2, unpriced_count=2, context_tokens=5)
     (row,) = list_sessions(alice, SessionFilters(), now=now).rows
     assert (row.name, row.spent_usd, row.lost_usd) == ("bare-ses", None, None)
-    assert (row.bar.window_tokens, row.forecast_words, row.warm_words, row.last_hit) == (None, "", "not known", None)
+    assert (row.bar.window_tokens, row.forecast_words, row.warm_words, row.hit_rate) == (None, "", "not known", None)
 
 
 def test_row_says_how_soon_and_how_warm(team: Team, alice: Actor) -> None:
@@ -218,8 +222,43 @@ def test_row_says_how_soon_and_how_warm(team: Team, alice: Actor) -> None:
     told = {"growth": 900, "calls": [20, 30, 40], "turns": [4, 6, 9], "minutes": None}
     make_session(team, "a", context_tokens=90_000, forecast=told, warm_until=now + timedelta(seconds=192))
     make_session(team, "b", context_tokens=90_000, forecast=told | {"turns": None}, warm_until=now)
-    make_session(team, "c", context_tokens=180_000, forecast=told, recent_hits=[90, 12])
+    make_session(team, "c", context_tokens=180_000, forecast=told)
     rows = {row.name: row for row in list_sessions(alice, SessionFilters(), now=now).rows}
     assert [rows[name].forecast_words for name in "abc"] == ["~6 turns (4-9)", "~30 calls (20-40)", "now"]
     assert [rows[name].warm_words for name in "abc"] == ["3:12", "cold", "not known"]
-    assert rows["c"].last_hit == 0.12
+
+
+def test_row_says_now_only_at_the_line(team: Team, alice: Actor) -> None:
+    told = {"growth": 900, "calls": [1, 2, 3], "turns": None, "minutes": None}
+    make_session(team, "a", context_tokens=166_450, forecast=told)
+    make_session(team, "b", context_tokens=166_450, forecast=told | {"turns": [0, 0, 2]})
+    make_session(team, "c", context_tokens=167_000, forecast=told)
+    rows = {row.name: row for row in list_sessions(alice, SessionFilters(), now=timezone.now()).rows}
+    assert rows["a"].reading.percent_left == 0
+    assert [rows[name].forecast_words for name in "abc"] == ["~2 calls (1-3)", "less than a turn (0-2)", "now"]
+
+
+def test_hit_rate_is_that_of_the_whole_session_wherever_it_is_shown(team: Team, alice: Actor) -> None:
+    tokens = {"input_tokens": 100, "read_tokens": 750, "write_5m_tokens": 50, "write_1h_tokens": 100}
+    session = make_session(team, "one", recent_hits=[90, 12], call_count=2, **tokens)
+    (row,) = list_sessions(alice, SessionFilters(), now=timezone.now()).rows
+    assert row.hit_rate == read_header(alice, session, now=timezone.now()).hit_rate == 0.75
+    drawn = session_rows([row])
+    assert "</svg> 75%</td>" in drawn
+    assert 'aria-label="hit rate of the last call 12%, between 12% and 90% before"' in drawn
+    table = export_sessions(alice, SessionFilters(), now=timezone.now())
+    (told,) = [dict(zip(table.columns, values, strict=True)) for values in table.rows]
+    assert (told["hit_rate"], told["last_hit_percent"]) == (0.75, 12)
+    (listed,) = ask(sign_in("alice"), "sessions")["sessions"]
+    assert (listed["hit_rate"], listed["recent_hits"]) == (0.75, [90, 12])
+
+
+def test_what_the_client_paid_stands_where_no_call_is_known(team: Team, alice: Actor) -> None:
+    make_session(team, "a", client_cost_usd=Decimal("0.10"))
+    make_session(team, "b", client_cost_usd=Decimal("0.10"), call_count=1, spent_usd=Decimal("0.25"))
+    rows = {row.name: row for row in list_sessions(alice, SessionFilters(), now=timezone.now()).rows}
+    assert (rows["a"].spent_usd, rows["b"].spent_usd) == (None, Decimal("0.25"))
+    assert "$0.10<small>client's word</small>" in session_rows([rows["a"]])
+    assert "$0.25</td>" in session_rows([rows["b"]])
+    told = {row["external_id"]: row for row in ask(sign_in("alice"), "sessions")["sessions"]}
+    assert (told["a"]["spent_usd"], told["a"]["client_cost_usd"]) == (None, "0.10000000")

@@ -10,11 +10,15 @@ from dashboard.pages.sparkline import draw_hits, draw_sparkline
 @pytest.mark.parametrize(
     ("shares", "path", "words"),
     [
-        ([0.0, 1.0], "M2.0 16.0L70.0 2.0", "hit rate 100%, between 0% and 100% before"),
-        ([0.5], "M2.0 9.0", "hit rate 50%, between 50% and 50% before"),
-        ([1.0, None, 1.0, 0.0], "M2.0 2.0M47.3 2.0L70.0 16.0", "hit rate 0%, between 0% and 100% before"),
-        ([0.5, None], "M2.0 9.0", "hit rate 50%, between 50% and 50% before"),
-        ([-1.0, 7.0], "M2.0 16.0L70.0 2.0", "hit rate 700%, between -100% and 700% before"),
+        ([0.0, 1.0], "M2.0 16.0L70.0 2.0", "hit rate of the last call 100%, between 0% and 100% before"),
+        ([0.5], "M2.0 9.0", "hit rate of the last call 50%, between 50% and 50% before"),
+        (
+            [1.0, None, 1.0, 0.0],
+            "M2.0 2.0M47.3 2.0L70.0 16.0",
+            "hit rate of the last call 0%, between 0% and 100% before",
+        ),
+        ([0.5, None], "M2.0 9.0", "hit rate of the last call 50%, between 50% and 50% before"),
+        ([-1.0, 7.0], "M2.0 16.0L70.0 2.0", "hit rate of the last call 700%, between -100% and 700% before"),
     ],
 )
 def test_shares_are_drawn_on_one_scale(shares: list[float | None], path: str, words: str) -> None:

@@ -91,7 +91,13 @@ def test_spans_of_time_have_at_most_two_units(seconds: float | None, words: str)
 
 @pytest.mark.parametrize(
     ("likely", "ends", "words"),
-    [(12, (8, 20), "~12 turns (8-20)"), (1, (1, 1), "~1 turn"), (1_400, (900, 2_100), "~1,400 turns (900-2,100)")],
+    [
+        (12, (8, 20), "~12 turns (8-20)"),
+        (1, (1, 1), "~1 turn"),
+        (1_400, (900, 2_100), "~1,400 turns (900-2,100)"),
+        (0, (0, 1), "less than a turn"),
+        (0, (0, 3), "less than a turn (0-3)"),
+    ],
 )
 def test_range_has_the_likely_value_first(likely: int, ends: tuple[int, int], words: str) -> None:
     assert say_range(likely, ends, "turn") == words

@@ -93,3 +93,23 @@ def test_killed_upgrade_goes_on_where_it_stopped(upgraded: Path) -> None:
     done = run_plimsoll(upgraded, "migrate", "-v", "0")
     assert done.returncode == 0, done.stderr
     _check(upgraded, before)
+
+
+@pytest.mark.parametrize("upgraded", ["0004_other_agents.sqlite3.gz"], indirect=True)
+def test_stored_sessions_of_other_agents_are_levelled_anew(upgraded: Path) -> None:
+    """As are windows that were inferred, and peaks that left out what was compacted."""
+    assert run_plimsoll(upgraded, "migrate", "-v", "0").returncode == 0
+    columns = "model, is_claude_code, is_window_inferred, window_tokens, level, peak_tokens"
+    with closing(sqlite3.connect(upgraded / "data" / "plimsoll.sqlite3")) as connection:
+        found = connection.execute(f"SELECT {columns} FROM dashboard_agentsession ORDER BY id").fetchall()
+        peaks = connection.execute("SELECT MAX(peak_tokens) FROM dashboard_thread GROUP BY session_id").fetchall()
+    assert found == [
+        ("claude-opus-4-6", 0, 0, 1_000_000, "ok", 155_360),
+        ("claude-opus-4-6", 0, 0, 1_000_000, "ok", 230_000),
+        ("claude-sonnet-4-5[1m]", 0, 1, 1_000_000, "ok", 230_000),
+        ("claude-opus-4-5-20251101", 1, 0, 200_000, "ok", 168_200),
+        ("claude-opus-4-5-20251101[1m]", 1, 1, 1_000_000, "ok", 230_053),
+        ("claude-opus-4-5[1m]", 1, 0, 1_000_000, "ok", 230_053),
+        ("claude-opus-4-5-20251101", 1, 0, 200_000, "ok", 167_000),
+    ]
+    assert [peak for (peak,) in peaks] == [row[-1] for row in found]

@@ -16,6 +16,7 @@ _Times = tuple[datetime | None, datetime | None]  # start and end
 
 _CLAUDE_CODE = "claude_code."
 _LLM_REQUEST = "claude_code.llm_request"
+_SERVICE = "claude-code"
 # Operations that are one call of a model; others (agents, workflows) add up the calls below them.
 _CALLS = frozenset({None, "chat", "text_completion", "generate_content", "message", "messages"})
 _LONGEST_SECONDS = 86_400.0  # of one call; what claims more says nothing of when it ended
@@ -121,8 +122,11 @@ def _tell(span: Span, about: About, answer: Answer, times: _Times) -> Told:
     started_at, ended_at = times
     if started_at is not None and ended_at is None and 0 < (answer.duration_seconds or 0) < _LONGEST_SECONDS:
         ended_at = started_at + timedelta(seconds=answer.duration_seconds or 0)
-    # Named so that it stands behind the log event of the same call, which knows more.
-    key = f"span:{span.trace_id}-{span.span_id}" if span.span_id else f"span:{answer.call_id}"
+    # Named so that it stands behind the log event of the same call, which knows more; and after who speaks, as that
+    # decides whose session it is (dashboard.ingest.picture.tellers).
+    is_claude_code = span.name.startswith(_CLAUDE_CODE) or find_name(span.resource, "service.name") == _SERVICE
+    teller = "span-of-claude-code" if is_claude_code else "span"
+    key = f"{teller}:{span.trace_id}-{span.span_id}" if span.span_id else f"{teller}:{answer.call_id}"
     return Told(about.session_id, (about.make_fact(LineKind.ANSWER, key, ended_at or started_at, answer=answer),))
 
 

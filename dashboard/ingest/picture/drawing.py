@@ -1,7 +1,7 @@
 """Drawing a session: its threads judged one by one, then the columns that lists and gauges read."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain, islice
 
@@ -15,6 +15,7 @@ from compaction.cache.fact_reports import settle_reports
 from compaction.cache.facts import REPORT, LineFact, LineKind
 from compaction.cache.fingerprint import Fingerprint
 from compaction.context.forecast import MEMORY_CALLS, CallPoint, Forecast, Range, forecast_line
+from compaction.context.model_names import LONG_WINDOW_SUFFIX
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.windows import ModelInUse, find_window
@@ -31,6 +32,7 @@ from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id
 from dashboard.ingest.picture.compactions import draw_compactions, tell_compactions
 from dashboard.ingest.picture.losses import draw_losses
 from dashboard.ingest.picture.past_policies import PolicyAt
+from dashboard.ingest.picture.tellers import is_of_claude_code
 from dashboard.ingest.picture.unanswered import draw_unanswered
 from dashboard.session_levels import work_out_level
 
@@ -75,18 +77,22 @@ def draw_picture(
     """`shapes`: prints by their digest here. `policy_at`: which policy was in force then; None: always this one."""
     ordered: Sequence[LineFact] = order_facts(facts)
     unusual = _list_unusual(ordered)
+    is_claude_code = is_of_claude_code(ordered, external_id)
     if any(fact.type == REPORT or fact.client is not None for fact in unusual):
         ordered = settle_client(settle_clearing(settle_reports(ordered)))
         unusual = _list_unusual(ordered)
     named = _name_shapes(unusual, shapes or {})
-    threads = [_judge(agent_id, lines, named) for agent_id, lines in split_facts(ordered).items()]
+    threads = [
+        _judge(agent_id, lines, named, is_claude_code=is_claude_code)
+        for agent_id, lines in split_facts(ordered).items()
+    ]
     main, status = threads[0], find_status(unusual)
     # Of some sessions only a sub-agent's file is there: then it is what can be shown.
     shown = main if main.turns or status else max(threads, key=lambda thread: len(thread.turns))
-    gauge = _draw_gauge(shown, policy, status)
+    gauge = _draw_gauge(shown, policy, status) | {"is_claude_code": is_claude_code}
     picture = SessionPicture(_draw_session(ordered, unusual, main, external_id) | gauge)
     for thread in threads:
-        _add_thread(picture, thread, policy_at or (lambda _: policy))
+        _add_thread(picture, thread, policy_at or (lambda _: policy), is_claude_code=is_claude_code)
     return picture
 
 
@@ -94,18 +100,26 @@ def _list_unusual(facts: Iterable[LineFact]) -> list[LineFact]:
     return [fact for fact in facts if fact.kind not in _USUAL or fact.type == REPORT or fact.client is not None]
 
 
-def _find_model_in_use(calls: Sequence[FactCall], contexts: Sequence[int]) -> ModelInUse | None:
+def _find_model_in_use(
+    calls: Sequence[FactCall], contexts: Sequence[int], *, is_claude_code: bool
+) -> ModelInUse | None:
     """The model of the last call. A context that no window of its name holds was in the long one."""
     last = next((call for call in reversed(calls) if call.usage.prompt_tokens), None)
     if last is None or not last.model:
         return None
-    in_use = ModelInUse(last.model, client_version=last.version, responses=len(calls))
+    in_use = ModelInUse(last.model, is_claude_code=is_claude_code, client_version=last.version, responses=len(calls))
     window = find_window(in_use)
     same = [tokens for call, tokens in zip(calls, contexts, strict=True) if call.model == last.model]
     if window is not None and max(same) > window.tokens:
-        long = ModelInUse(f"{last.model}[1m]", client_version=last.version, responses=len(calls))
-        return long if find_window(long) is not None else in_use
+        return _infer_long_window(in_use)
     return in_use
+
+
+def _infer_long_window(in_use: ModelInUse) -> ModelInUse:
+    """As it is where the model has no longer one."""
+    long = replace(in_use, model=f"{in_use.model}{LONG_WINDOW_SUFFIX}", is_window_inferred=True)
+    window, longer = find_window(in_use), find_window(long)
+    return long if window and longer and longer.tokens > window.tokens else in_use
 
 
 def _name_shapes(facts: Iterable[LineFact], shapes: Mapping[str, Fingerprint]) -> dict[str, Fingerprint]:
@@ -113,16 +127,18 @@ def _name_shapes(facts: Iterable[LineFact], shapes: Mapping[str, Fingerprint]) -
     return dict(sorted(named.items()))
 
 
-def _judge(agent_id: str | None, facts: Sequence[LineFact], shapes: Mapping[str, Fingerprint]) -> _Thread:
+def _judge(
+    agent_id: str | None, facts: Sequence[LineFact], shapes: Mapping[str, Fingerprint], *, is_claude_code: bool
+) -> _Thread:
     calls = collect_fact_calls(facts, DEFAULT_POLICY, shapes=shapes)
     turns = [call for call in calls if not call.is_beside]
     contexts = [call.usage.context_tokens for call in turns]
-    in_use = _find_model_in_use(turns, contexts)
+    in_use = _find_model_in_use(turns, contexts, is_claude_code=is_claude_code)
     verdicts = judge_thread([call.cache_call for call in calls])
     return _Thread(fit_id(agent_id), facts, _list_unusual(facts), calls, turns, contexts, in_use, verdicts)
 
 
-def _add_thread(picture: SessionPicture, thread: _Thread, policy_at: PolicyAt) -> None:
+def _add_thread(picture: SessionPicture, thread: _Thread, policy_at: PolicyAt, *, is_claude_code: bool) -> None:
     if not thread.facts:
         return
     calls = {call.call_id: call for call in thread.calls}
@@ -131,7 +147,11 @@ def _add_thread(picture: SessionPicture, thread: _Thread, policy_at: PolicyAt) -
     picture.losses.update(draw_losses(thread.agent_id, calls, thread.verdicts))
 
     def find_lines(model: str | None, version: str | None, at: datetime | None) -> Lines | None:
-        return draw_lines(policy_at(at), ModelInUse(model, client_version=version)) if model else None
+        if not model:
+            return None
+        then, now = ModelInUse(model, is_claude_code=is_claude_code, client_version=version), thread.in_use
+        is_long = now is not None and now.is_window_inferred and now.model == f"{model}{LONG_WINDOW_SUFFIX}"
+        return draw_lines(policy_at(at), _infer_long_window(then) if is_long else then)
 
     if tell_compactions(thread.unusual):
         picture.compactions.update(draw_compactions(thread.agent_id, thread.facts, thread.calls, find_lines))
@@ -154,7 +174,7 @@ def _draw_thread(thread: _Thread) -> Row:
         "last_at": max(times, default=None),
         "window_tokens": window.tokens if window else None,
         "context_tokens": fit_count(_find_context(thread)),
-        "peak_tokens": fit_count(max(thread.contexts, default=0)),
+        "peak_tokens": fit_count(max(_list_sizes(thread), default=0)),
         "call_count": len(thread.calls),
     }
 
@@ -205,9 +225,10 @@ def _draw_gauge(main: _Thread, policy: Policy, status: LineFact | None) -> Row:
     row: Row = {
         "model": fit(in_use.model if in_use else "", 200),
         "context_tokens": fit_count(context_tokens),
-        "peak_tokens": fit_count(max(main.contexts, default=context_tokens)),
+        "peak_tokens": fit_count(max(_list_sizes(main), default=context_tokens)),
         "warm_until": find_reported_warmth(main.turns, status) or _find_warm_until(main),
         "reported_window_tokens": in_use.reported_window_tokens if in_use else None,
+        "is_window_inferred": in_use.is_window_inferred if in_use else False,
         "recent_hits": _list_recent_hits(main.turns),
         "forecast": None,
     }
@@ -226,6 +247,15 @@ def _find_context(thread: _Thread) -> int:
         if fact.kind is LineKind.BOUNDARY:
             return _estimate_after(thread.facts, fact)
     return next((call.usage.context_tokens for call in reversed(thread.turns) if call.usage.prompt_tokens), 0)
+
+
+def _list_sizes(thread: _Thread) -> Iterator[int]:
+    """All that is known of how full it was: after each call, and before each compaction, when what came in since the
+    last call counted too."""
+    yield from thread.contexts
+    for fact in thread.unusual:
+        if fact.compacted is not None and fact.compacted.before_tokens is not None:
+            yield fact.compacted.before_tokens
 
 
 def _estimate_after(facts: Sequence[LineFact], boundary: LineFact) -> int:

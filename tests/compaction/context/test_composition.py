@@ -62,6 +62,29 @@ def test_the_prefix_of_a_known_request_wins() -> None:
     assert find_prefix_tokens(ContextSlice(found), shapes=[shape]) == 106
 
 
+def test_what_came_back_unrecorded_after_a_compaction_is_not_system_and_tools() -> None:
+    before = (say("x" * 300), answer("m1", text("a"), usage=use(20, 1, cache_read_input_tokens=17_000)))
+    boundary = make_entry("system", subtype="compact_boundary", compactMetadata={"trigger": "auto"})
+    summary = say("x" * 3_000, isCompactSummary=True)
+    chain = (*before, boundary, summary, answer("m2", text("b"), usage=use(30_000, 1)))
+    context = slice_context(chain)
+    composition = compose_context(context, opening=chain)
+    assert Share("system and tools", 16_920, 1) in composition.shares
+    assert Share("restored, not recorded", 30_000 - 1_000 - 16_920, 1) in composition.shares
+    assert find_prefix_tokens(context, opening=chain) == 16_920
+    # Without a call before it nobody can tell the two apart.
+    alone = compose_context(context)
+    assert Share("system and tools", 29_000, 1) in alone.shares
+    assert alone.sum_category("restored, not recorded") == 0
+    assert alone.tokens == composition.tokens
+
+
+def test_nothing_is_restored_without_a_compaction() -> None:
+    shape = make_entry("api-request-shape", shapeHash="h", shape={"system": ["x" * 300]})
+    found = (say("go"), answer("m1", usage=use(20_000, 1)))
+    assert compose(*found, shapes=[shape], opening=found).sum_category("restored, not recorded") == 0
+
+
 def test_a_file_read_again_is_wasted() -> None:
     composition = compose(
         *read_file("t1", "/a"), *read_file("t2", "/a"), *read_file("t3", "/b"), *read_file("t4", "/a")
@@ -123,8 +146,8 @@ def test_the_largest_results_come_first_with_tool_and_path() -> None:
 def test_recorded_compositions_add_up_to_the_estimate(path: Path) -> None:
     entries = read_recorded(path).entries
     context = slice_context(follow_chain(entries))
-    composition = compose_context(context)
-    prefix = composition.sum_category("system and tools")
+    composition = compose_context(context, opening=entries)
+    prefix = composition.sum_category("system and tools") + composition.sum_category("restored, not recorded")
     estimate = estimate_tokens(context.entries)
     assert estimate <= composition.tokens - prefix <= estimate + len(composition.shares)
     if not path.stem.startswith("agent-"):

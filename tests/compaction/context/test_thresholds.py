@@ -85,7 +85,7 @@ def test_each_line_shows_its_formula_and_the_origin_of_every_term() -> None:
     assert [term.words for term in lines.auto.terms] == [
         "window 200,000 from the client's table for claude-opus-4-6",
         "reserve 20,000 from min(max output 64,000, 20,000)",
-        "13,000 from client's rule",
+        "13,000 from Claude Code's rule",
     ]
     off = draw(Policy.from_environment({"DISABLE_AUTO_COMPACT": "1"}))
     assert off.warning.formula == "warning = available - 20,000 = 160,000"

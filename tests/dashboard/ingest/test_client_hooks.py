@@ -24,6 +24,7 @@ from dashboard.pages.live_state import LiveState, find_live_state
 from tests.builders import make_key, make_team
 from tests.dashboard.ingest.conversation import START, Conversation, make_conversation
 from tests.dashboard.ingest.database_state import read_state
+from tests.visitors import read, sign_in
 
 HOOKS, STATUS, TRANSCRIPTS = "/api/v1/ingest/hooks", "/api/v1/ingest/status", "/api/v1/ingest/transcripts"
 RULES = Rules(keeps_content=True, digest_key=b"k")
@@ -160,6 +161,29 @@ def test_status_alone_draws_the_gauge_of_an_unknown_model(client: Client, header
     assert (session.model, session.window_tokens, session.reported_window_tokens) == ("harbour-1", 400_000, 400_000)
     assert (session.context_tokens, session.level, session.sources) == (96_000, "ok", ["statusline"])
     assert (session.warm_until, str(session.client_cost_usd)) == (expires_at, "1.50000000")
+
+
+def test_page_of_a_session_known_by_its_status_line_does_not_contradict_itself(
+    client: Client, headers: dict[str, str]
+) -> None:
+    send(client, STATUS, headers, status(0, cost={"total_cost_usd": 0.1}))
+    session = AgentSession.objects.get()
+    page = read(sign_in("mia"), f"/sessions/{session.pk}/")
+    assert "96,000 of 400,000 tokens in use" in page
+    assert "No call yet" not in page.split('id="session-figures"')[1].split("</dl>")[0]
+    assert "comes from the client's status line" in page
+    assert "$0.10 <small>said by the client, no call is known</small>" in page
+    assert 'id="session-indicator"' in page
+    context = read(sign_in("mia"), f"/sessions/{session.pk}/context/")
+    assert "96.0k tokens, as the client's status line says" in context
+    assert "nothing was measured" not in context
+
+
+def test_session_of_which_nothing_is_known_draws_no_gauge(client: Client, headers: dict[str, str]) -> None:
+    send(client, HOOKS, headers, hook("SessionStart", model="claude-opus-4-5"))
+    page = read(sign_in("mia"), f"/sessions/{AgentSession.objects.get().pk}/")
+    assert "No call yet, and the client has not said how full its context is." in page
+    assert 'id="session-indicator"' not in page
 
 
 def test_later_status_replaces_the_earlier_in_any_order(client: Client, headers: dict[str, str]) -> None:

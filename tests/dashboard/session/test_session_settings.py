@@ -45,7 +45,7 @@ def test_without_a_decision_the_lines_are_the_clients(session: AgentSession) -> 
         "auto-compact": 167_000,
         "blocking": 177_000,
     }
-    assert {line.origin for line in found.lines} == {"client's table", "client's rule"}
+    assert {line.origin for line in found.lines} == {"client's table", "Claude Code's rule"}
     assert found.policy.version == 0
     assert not found.may_tune
     assert read(session, "anna").may_tune
