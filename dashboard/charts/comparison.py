@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.charts import Chart, Series, build_figure, escape_markup
+from dashboard.charts import Chart, Series, build_figure, escape_markup, tick_whole_numbers
 
 MOST_TABLE_ROWS = 200
 # Colour and dash: the one is never the only sign.
@@ -24,9 +24,10 @@ def draw_two_curves(
 ) -> Chart:
     """`along` names the axis: call or day. `say` tells a figure in the table."""
     series = [_draw(curve, look, prefix) for curve, look in zip(curves, _LOOKS, strict=True)]
+    longest = max((x for curve in curves for x, _ in curve.points), default=0)
     layout: dict[str, Any] = {
         "hovermode": "x unified",
-        "xaxis": {"title": {"text": along}, "fixedrange": True, "rangemode": "tozero", "tickformat": ",d"},
+        "xaxis": {"title": {"text": along}, "fixedrange": True, "rangemode": "tozero", **tick_whole_numbers(longest)},
         "yaxis": {"tickprefix": prefix, "fixedrange": True, "rangemode": "tozero"},
     }
     rows, left_out = _list_rows(curves, say)
