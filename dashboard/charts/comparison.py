@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compaction.transcripts.titles import cut_title
 from dashboard.charts import Chart, Series, build_figure, escape_markup, tick_whole_numbers
 
 MOST_TABLE_ROWS = 200
@@ -49,7 +50,7 @@ def _draw(curve: Curve, look: tuple[str, str], prefix: str) -> Series:
     style = {
         "type": "scatter",
         "mode": "lines" if len(curve.points) > 1 else "markers",
-        "name": escape_markup(curve.name[:60]),
+        "name": escape_markup(cut_title(curve.name, 60)),
         "line": {"color": f"var(--{token})", "dash": dash, "width": 2},
         "marker": {"color": f"var(--{token})"},
         "hovertemplate": f"{prefix}%{{y:{figures}}}",

@@ -9,6 +9,7 @@ from functools import partial
 from compaction.cache.facts import REPORT, Answer, Compacted, LineFact, LineKind, Request, Unanswered
 from compaction.cache.fingerprint import Digest, Fingerprint, write_message_prints
 from compaction.cache.request import Marker, write_json
+from compaction.transcripts.titles import cut_title
 from compaction.transcripts.values import get_count, get_text
 from dashboard.ingest.observed import ObservedLine, ObservedShape, Rules
 from dashboard.ingest.transcripts import change_names, find_redactor
@@ -23,7 +24,6 @@ from dashboard.proxy.written_lines import write_lines
 
 SOURCE = "proxy"
 FAILED_AT_FIRST = "failed before its conversation was known"
-_LONGEST_TITLE = 120
 
 
 @dataclass(frozen=True)
@@ -302,4 +302,4 @@ def _begin_conversation(call: _Call) -> str | None:
     words = next(
         (" ".join(text[:1000].split()) for text in texts if text.strip() and not text.lstrip().startswith("<")), ""
     )
-    return find_redactor(tuple(call.rules.own_patterns.items())).clean(words[:_LONGEST_TITLE]) or None
+    return find_redactor(tuple(call.rules.own_patterns.items())).clean(cut_title(words)) or None

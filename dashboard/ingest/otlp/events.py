@@ -5,6 +5,7 @@ from datetime import datetime
 
 from compaction.cache.facts import Answer, Compacted, LineKind, Unanswered
 from compaction.transcripts.entries import Usage
+from compaction.transcripts.titles import cut_title
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp.attributes import (
     find_count,
@@ -22,7 +23,6 @@ from dashboard.ingest.transcripts import find_redactor
 
 PREFIX = "claude_code."
 REDACTED = "<REDACTED>"
-_LONGEST_TITLE = 120
 _LONGEST_REASON = 200
 
 # Known, and of no use for contexts, caches and compactions.
@@ -146,7 +146,7 @@ def _read_prompt(record: LogRecord, about: About, rules: Rules) -> Told | Droppe
     text = find_text(record.attributes, "prompt") if rules.keeps_content else None
     words = None
     if text and text != REDACTED and not text.lstrip().startswith("<"):
-        words = _clean(" ".join(text[:1000].split())[:_LONGEST_TITLE], rules) or None
+        words = _clean(cut_title(" ".join(text[:1000].split())), rules) or None
     key = f"prompt:{find_key(record)}"
     fact = about.make_fact(LineKind.PROMPT_REPORT, key, _find_time(record), has_words=True, words=words)
     return Told(about.session_id, (fact,))
