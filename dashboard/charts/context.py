@@ -126,5 +126,7 @@ def _list_areas(node: _Node, *, parent: str, path: tuple[str, ...] = ()) -> Iter
         yield area_id, f"{len(smaller):,} more", total, join_words((*path, f"{len(smaller):,} smaller ones"))
 
 
-def _shorten(name: str) -> str:
+def _shorten(path: str) -> str:
+    """A file by its last part: the whole path is in the hover."""
+    name = path.rstrip("/").rpartition("/")[2] or path
     return name if len(name) <= _LONGEST_NAME else f"…{name[-_LONGEST_NAME + 1 :]}"

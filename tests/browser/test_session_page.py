@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FloatRect, Page, expect
 
 from dashboard.models import AgentSession, User
 from tests.browser.conftest import Axe, SignIn
@@ -36,6 +36,12 @@ def opened(page: Page, session: AgentSession, owner: User, sign_in: SignIn) -> P
     sign_in(page, owner)
     page.goto(f"/sessions/{session.pk}/")
     return page
+
+
+def find_box(page: Page, selector: str) -> FloatRect:
+    box = page.locator(selector).first.bounding_box()
+    assert box is not None
+    return box
 
 
 def list_marks(page: Page) -> list[int]:
@@ -109,6 +115,25 @@ def test_ticks_stay_whole_numbers_in_a_part_that_is_zoomed_to(opened: Page) -> N
     wait_until(lambda: read_ticks() == ["10", "11", "12"], seconds=10, what="a tick for each call")
     area.evaluate("area => Plotly.relayout(area, {'xaxis.range': [0.5, 100.5]})")
     wait_until(lambda: len(read_ticks()) < 12, seconds=10, what="fewer ticks than calls")
+
+
+@pytest.mark.parametrize("path", ["", "breaks/", "compactions/"])
+def test_printed_tables_keep_inside_their_cards(opened: Page, path: str) -> None:
+    opened.set_viewport_size({"width": 718, "height": 1000})  # A4 with the margins that browsers leave
+    opened.goto(opened.url + path)
+    opened.emulate_media(media="print")
+    widths = opened.locator(".table-wrap > table").evaluate_all(
+        "tables => tables.map((table) => [table.scrollWidth, table.parentElement.clientWidth])"
+    )
+    assert widths
+    assert [pair for pair in widths if pair[0] > pair[1]] == []
+    expect(opened.get_by_role("heading", name="Details of a call")).to_be_hidden()
+
+
+def test_actions_begin_at_the_edge_of_a_narrow_page(opened: Page) -> None:
+    opened.set_viewport_size({"width": 360, "height": 700})
+    left = {round(box["x"]) for box in (find_box(opened, "h1"), find_box(opened, ".heading > .actions > .btn"))}
+    assert len(left) == 1
 
 
 def test_printed_figure_is_light_and_as_wide_as_paper(opened: Page) -> None:
