@@ -15,11 +15,13 @@ class TimelineAxis(StrEnum):
 
 
 class TimelineCall(NamedTuple):
-    """One API call: its number in the session, its tokens by kind, the sub-agent that made it, its key for details.
+    """One API call: its number in its thread, its tokens by kind, the sub-agent that made it, its key for details.
 
+    `place` on the axis of calls: one of the conversation stands at its number, all others below the call they followed.
     A tuple: a session has thousands, and a dataclass takes five times as long to make.
     """
 
+    place: float
     number: int
     at: datetime | None
     context_tokens: int
@@ -44,9 +46,9 @@ class TimelineLine:
 
 @dataclass(frozen=True, slots=True)
 class TimelineCompaction:
-    """A compaction right before the call with this number; right behind it where no call has followed yet."""
+    """A compaction right before the call with this key; right behind it where no call has followed yet."""
 
-    call_number: int
+    key: str
     before_tokens: int
     after_tokens: int | None
     trigger: str
@@ -55,12 +57,11 @@ class TimelineCompaction:
 
 @dataclass(frozen=True, slots=True)
 class TimelineBreak:
-    """A cache break at a call; the dollars are None where the model has no price."""
+    """A cache break at the call with this key; the dollars are None where the model has no price."""
 
-    call_number: int
+    key: str
     usd: Decimal | None
     cause: str
-    key: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from compaction.transcripts.payloads import (
     TurnDuration,
 )
 from compaction.transcripts.skipped import SkippedLine
+from compaction.transcripts.titles import cut_title
 from compaction.transcripts.usage import make_usage
 from compaction.transcripts.values import get_fields, get_text, get_texts
 
@@ -40,7 +41,6 @@ from compaction.transcripts.values import get_fields, get_text, get_texts
 _HOOK_LINES = frozenset({"progress", "attachment"})
 _RESUME_HOOK = b'"SessionStart:resume"'
 _LONGEST_NAME = 1000
-_LONGEST_TITLE = 120
 _NOTHING_SEEN = Glance()
 # Here and wherever each line is looked at: Python 3.11 finds the member of an enumeration ten times slower than a name.
 _ANSWER, _PROMPT, _RESULT = LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT
@@ -327,7 +327,7 @@ def _begin_prompt(entry: Entry) -> str | None:
 
 def _begin_text(text: str) -> str | None:
     words = " ".join(text[:_LONGEST_NAME].split())
-    return words[:_LONGEST_TITLE] if words and not words.startswith("<") else None
+    return cut_title(words) if words and not words.startswith("<") else None
 
 
 def _name_attachment(entry: Entry) -> str | None:

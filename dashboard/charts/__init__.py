@@ -39,6 +39,11 @@ _TEMPLATE: dict[str, Any] = {
 }
 
 
+# Up to so many calls or days every one has its tick: plotly would put others halfway between. static/js/charts.js does
+# the same for the part that is zoomed to.
+MOST_SINGLE_TICKS = 12
+
+
 @dataclass(frozen=True)
 class Chart:
     """A figure and the table behind it; the first column names the row, the others hold numbers.
@@ -95,6 +100,11 @@ def build_figure(
     if shared:
         figure["shared"] = shared
     return figure
+
+
+def tick_whole_numbers(count: int) -> dict[str, Any]:
+    """For an axis of calls or days by number."""
+    return {"tickformat": ",d", **({"dtick": 1} if count <= MOST_SINGLE_TICKS else {})}
 
 
 def escape_markup(text: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compaction.transcripts.titles import cut_title
 from dashboard.charts import Chart, Series, build_figure, escape_markup
 
 MOST_TABLE_ROWS = 200
@@ -64,7 +65,7 @@ def _draw(curve: Curve, look: tuple[str, str], prefix: str) -> Series:
         "type": "scatter",
         "mode": "lines" if len(known) == len(numbers) > MOST_DOTTED else "lines+markers",
         "connectgaps": False,
-        "name": escape_markup(curve.name[:60]),
+        "name": escape_markup(cut_title(curve.name, 60)),
         "line": {"color": f"var(--{token})", "dash": dash, "width": 2},
         "marker": {"color": f"var(--{token})"},
         "hovertemplate": f"{prefix}%{{y:{figures}}}",

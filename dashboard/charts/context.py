@@ -9,6 +9,7 @@ from dashboard.pages.gauge_bar import draw_gauge
 from dashboard.words import join_words, say_tokens
 
 # More areas than this in one part cannot be read; the smaller ones are put together.
+_SMALLEST_TEXT = 10
 _LARGEST_PARTS = 12
 _LONGEST_NAME = 28
 _DEPTH_COLOURS = ("var(--sunken)", "var(--accent-soft)", "var(--raised)")
@@ -74,7 +75,9 @@ def draw_composition(chart_id: str, parts: Sequence[ContextPart]) -> Chart:
         "values": [tokens for _, _, tokens, _ in areas],
         "customdata": [escape_markup(path) for _, _, _, path in areas],
     }
-    figure = build_figure([Series(look, columns)], {}, height=320)
+    # Areas too small for their words are told by their colour and on hover.
+    layout = {"uniformtext": {"mode": "hide", "minsize": _SMALLEST_TEXT}}
+    figure = build_figure([Series(look, columns)], layout, height=320)
     named: list[tuple[str, Callable[[ContextPart], str]]] = [
         ("Category", lambda part: part.category),
         ("Tool", lambda part: part.tool or ""),
@@ -123,5 +126,7 @@ def _list_areas(node: _Node, *, parent: str, path: tuple[str, ...] = ()) -> Iter
         yield area_id, f"{len(smaller):,} more", total, join_words((*path, f"{len(smaller):,} smaller ones"))
 
 
-def _shorten(name: str) -> str:
+def _shorten(path: str) -> str:
+    """A file by its last part: the whole path is in the hover."""
+    name = path.rstrip("/").rpartition("/")[2] or path
     return name if len(name) <= _LONGEST_NAME else f"…{name[-_LONGEST_NAME + 1 :]}"

@@ -1,18 +1,19 @@
 """Shade behind the calls that a fork repeats from its origin: they are shown there and counted once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from dashboard.chart_data import TimelineAxis, TimelineCall
+from dashboard.charts.timeline import find_place
 
 
-def shade_copies(figure: dict[str, Any], copies: Sequence[TimelineCall], axis: TimelineAxis) -> dict[str, Any]:
-    """The same figure with one area per run of copies; without copies the very same."""
-    if axis is TimelineAxis.CALL:
-        areas = [_draw_area(run[0].number - 0.5, run[-1].number + 0.5) for run in _list_runs(copies)]
-    else:
-        timed = [call for call in copies if call.at is not None]
-        areas = [_draw_area(_find_moment(run[0]), _find_moment(run[-1])) for run in _list_runs(timed)]
+def shade_copies(
+    figure: dict[str, Any], calls: Sequence[TimelineCall], copies: Collection[str], axis: TimelineAxis
+) -> dict[str, Any]:
+    """The same figure with one area per run of copies, which are told by key; without copies the very same."""
+    shown = [call for call in calls if axis is TimelineAxis.CALL or call.at is not None]
+    areas = [_shade_run(run, axis) for run in _list_runs(shown, copies)]
     if not areas:
         return figure
     areas[0]["label"] = {
@@ -24,19 +25,16 @@ def shade_copies(figure: dict[str, Any], copies: Sequence[TimelineCall], axis: T
     return {**figure, "layout": {**layout, "shapes": [*areas, *layout.get("shapes", ())]}}
 
 
-def _list_runs(calls: Sequence[TimelineCall]) -> Iterator[list[TimelineCall]]:
-    run: list[TimelineCall] = []
-    for call in calls:
-        if run and call.number != run[-1].number + 1:
-            yield run
-            run = []
-        run.append(call)
-    if run:
-        yield run
+def _list_runs(calls: Sequence[TimelineCall], copies: Collection[str]) -> Iterator[list[TimelineCall]]:
+    for is_copied, run in groupby(calls, lambda call: call.key in copies):
+        if is_copied:
+            yield list(run)
 
 
-def _find_moment(call: TimelineCall) -> float:
-    return call.at.timestamp() * 1000 if call.at else 0.0
+def _shade_run(run: Sequence[TimelineCall], axis: TimelineAxis) -> dict[str, Any]:
+    start, end = find_place(run[0], axis), find_place(run[-1], axis)
+    # By call, as wide as the calls of the conversation that they are or stand below.
+    return _draw_area(round(start) - 0.5, round(end) + 0.5) if axis is TimelineAxis.CALL else _draw_area(start, end)
 
 
 def _draw_area(start: float, end: float) -> dict[str, Any]:

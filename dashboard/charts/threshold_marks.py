@@ -11,10 +11,10 @@ from dashboard.words import say_size
 _HEADROOM = 1.18
 # Below this share of the lowest line the calls would be a thin strip at the foot of an empty figure.
 _LEAST_SHARE_OF_LINE = 0.4
-# Labels of lines closer than this share of the figure's height would lie on each other.
-_LEAST_DISTANCE = 0.06
-# Of the figure's width, for labels at its right end.
-_LABEL_SHARE = 0.2
+# One row of a label, as a share of the figure's height.
+_ROW_SHARE = 0.055
+_ABOVE = "above this figure:"
+_LABEL_SIZE, _CHARACTER_PIXELS, _LABEL_GAP_PIXELS = 11, 6.6, 6
 
 
 def list_lines(lines: Lines | None) -> tuple[TimelineLine, ...]:
@@ -33,48 +33,97 @@ def choose_top(highest_tokens: int, lines: Sequence[TimelineLine]) -> int:
     return round(max(highest_tokens, *tokens) * _HEADROOM)
 
 
-def find_label_room(lines: Sequence[TimelineLine], top_tokens: int, heights: Sequence[int]) -> float:
-    """How many calls' width to leave free at the right, so that labels do not lie on the last calls; 0 when these are
-    lower than the labels."""
-    if not lines or not heights:
-        return 0.0
-    lowest = min(line.tokens for line in lines)
-    # Labels stand on their line, or hang from the top in as many rows as there are lines and one more.
-    foot = lowest if lowest <= top_tokens else top_tokens * (1 - _LEAST_DISTANCE * (len(lines) + 1))
-    last = heights[-max(1, round(len(heights) * _LABEL_SHARE)) :]
-    return len(heights) * _LABEL_SHARE / (1 - _LABEL_SHARE) if max(last) > foot else 0.0
-
-
 def draw_thresholds(lines: Sequence[TimelineLine], top_tokens: int) -> list[dict[str, Any]]:
-    """One line each; labels of close neighbours stand above the highest of them. Lines beyond the figure are named."""
+    """One line each; none where they lie beyond the figure."""
+    return [
+        {
+            "type": "line",
+            "xref": "x domain",
+            "x0": 0,
+            "x1": 1,
+            "y0": line.tokens,
+            "y1": line.tokens,
+            "layer": "above",
+            "line": {
+                "color": f"var(--{line.style}-fill)",
+                "width": 1.5,
+                "dash": "dash" if line.is_dashed else "solid",
+            },
+        }
+        for line in lines
+        if line.tokens <= top_tokens
+    ]
+
+
+def label_thresholds(lines: Sequence[TimelineLine], top_tokens: int) -> list[dict[str, Any]]:
+    """Names in the margin at the right, beside their lines, where no call can lie below them. Those of close neighbours
+    stand in one stack, those of lines beyond the figure at its top."""
     if not lines:
         return []
-    ordered = sorted(lines, key=lambda line: line.tokens)
-    if ordered[0].tokens > top_tokens:
-        words = ["above this figure:", *(_say_line(line) for line in reversed(ordered))]
-        return [{**_stretch(top_tokens), "line": {"width": 0}, "label": _label(words, "top")}]
-    shapes: list[dict[str, Any]] = []
-    names: list[str] = []
-    for place, line in enumerate(ordered):
-        names.insert(0, _say_line(line))
-        look = {"color": f"var(--{line.style}-fill)", "width": 1.5, "dash": "dash" if line.is_dashed else "solid"}
-        shape = {**_stretch(line.tokens), "line": look}
-        is_last = place + 1 == len(ordered)
-        if is_last or ordered[place + 1].tokens - line.tokens > top_tokens * _LEAST_DISTANCE:
-            shape["label"] = _label(names, "bottom")
-            names = []
-        shapes.append(shape)
-    return shapes
+    if is_beyond(lines, top_tokens):
+        rows = [_ABOVE, *(_colour(line) for line in sorted(lines, key=_by_tokens, reverse=True))]
+        return [_label(rows, {"yref": "y domain", "y": 1, "yanchor": "top"})]
+    return [
+        _label(
+            [_colour(line) for line in reversed(stack)], {"yref": "y", "y": _find_middle(stack), "yanchor": "middle"}
+        )
+        for stack in _stack_neighbours(lines, top_tokens)
+    ]
 
 
-def _stretch(tokens: int) -> dict[str, Any]:
-    return {"type": "line", "xref": "x domain", "x0": 0, "x1": 1, "y0": tokens, "y1": tokens, "layer": "above"}
+def measure_labels(lines: Sequence[TimelineLine], top_tokens: int) -> int:
+    """The margin that they need, in pixels."""
+    words = [say_line(line) for line in lines] + ([_ABOVE] if is_beyond(lines, top_tokens) else [])
+    return round(max(map(len, words), default=0) * _CHARACTER_PIXELS) + 2 * _LABEL_GAP_PIXELS
 
 
-def _label(rows: Sequence[str], anchor: str) -> dict[str, Any]:
-    look = {"textposition": "end", "xanchor": "right", "yanchor": anchor, "padding": 2}
-    return {**look, "text": "<br>".join(rows), "font": {"color": "var(--ink-2)", "size": 11}}
+def is_beyond(lines: Sequence[TimelineLine], top_tokens: int) -> bool:
+    """Whether even the lowest line lies above the figure."""
+    return all(line.tokens > top_tokens for line in lines)
 
 
-def _say_line(line: TimelineLine) -> str:
-    return f'<span style="color: var(--{line.style})">{line.name} {say_size(line.tokens)}</span>'
+def say_line(line: TimelineLine) -> str:
+    return f"{line.name} {say_size(line.tokens)}"
+
+
+def _stack_neighbours(lines: Sequence[TimelineLine], top_tokens: int) -> list[list[TimelineLine]]:
+    """From the lowest: stacks, each beside the middle of its lines, that do not touch."""
+    row_tokens = top_tokens * _ROW_SHARE
+    stacks: list[list[TimelineLine]] = []
+    for line in sorted(lines, key=_by_tokens):
+        stacks.append([line])
+        while len(stacks) > 1 and _touch(stacks[-2], stacks[-1], row_tokens):
+            stacks[-2:] = [stacks[-2] + stacks[-1]]
+    return stacks
+
+
+def _touch(lower: Sequence[TimelineLine], upper: Sequence[TimelineLine], row_tokens: float) -> bool:
+    return _find_middle(upper) - _find_middle(lower) < row_tokens * (len(lower) + len(upper)) / 2
+
+
+def _find_middle(stack: Sequence[TimelineLine]) -> float:
+    return (stack[0].tokens + stack[-1].tokens) / 2
+
+
+def _by_tokens(line: TimelineLine) -> int:
+    return line.tokens
+
+
+def _label(rows: Sequence[str], place: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **place,
+        "name": "line",
+        "xref": "paper",
+        "x": 1,
+        "xanchor": "left",
+        "xshift": _LABEL_GAP_PIXELS,
+        "align": "left",
+        "borderpad": 0,
+        "showarrow": False,
+        "text": "<br>".join(rows),
+        "font": {"color": "var(--ink-2)", "size": _LABEL_SIZE},
+    }
+
+
+def _colour(line: TimelineLine) -> str:
+    return f'<span style="color: var(--{line.style})">{say_line(line)}</span>'

@@ -1,15 +1,29 @@
 """The timeline of a session: tokens per call, the lines, compactions, cache breaks, and sub-agents in lanes below."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC
 from typing import Any
 
 from django.utils import timezone
 
-from dashboard.chart_data import Timeline, TimelineAxis, TimelineBreak, TimelineCall, TimelineCompaction
-from dashboard.charts import Chart, Series, build_figure, escape_markup
-from dashboard.charts.threshold_marks import choose_top, draw_thresholds, find_label_room
+from dashboard.chart_data import (
+    Timeline,
+    TimelineAxis,
+    TimelineBreak,
+    TimelineCall,
+    TimelineCompaction,
+    TimelineLine,
+)
+from dashboard.charts import Chart, Series, build_figure, escape_markup, tick_whole_numbers
+from dashboard.charts.threshold_marks import (
+    choose_top,
+    draw_thresholds,
+    is_beyond,
+    label_thresholds,
+    measure_labels,
+    say_line,
+)
 from dashboard.words import say_size, say_tokens, say_usd
 
 # (name, colour token, field of a call), from the bottom of the stack to its top
@@ -28,6 +42,10 @@ MOST_LANES = 8
 _MAIN_PIXELS, _LANE_PIXELS, _FRAME_PIXELS = 280, 22, 70
 _SMALLEST_MARK, _LARGEST_MARK, _LARGEST_LANE_MARK = 9, 26, 16
 _LEAST_LABEL_GAP = 0.1
+# By time a context stands until the next call; the newest is drawn on by this share of the figure, so that it can be
+# seen and clicked. A session of one call is a minute wide.
+_NEWEST_SHARE, _ONLY_MILLISECONDS = 0.03, 60_000
+_BEHIND_SHARE = 0.02
 _COLUMNS = ("Call", "Time", "Agent", "Context", *(name.capitalize() for name, _, _ in KINDS), "Event")
 
 
@@ -37,21 +55,26 @@ def draw_timeline(
     """Everything on one x axis. By time, calls whose time is not known are left out of the figure."""
     shown = [call for call in timeline.calls if axis is TimelineAxis.CALL or call.at is not None]
     main = [call for call in shown if call.agent is None]
-    places = {call.number: _place(call, axis) for call in shown}
+    places = {call.key: find_place(call, axis) for call in shown}
     lanes = _name_lanes(shown)
     edge = 0.5 if axis is TimelineAxis.CALL else 0.0
+    x = [places[call.key] for call in main]
+    if axis is TimelineAxis.TIME and main:
+        x.append(_find_end(places.values()))
     series = [
         *_stack_kinds(main, axis),
-        *_mark_compactions(timeline.compactions, places, edge=edge),
+        *_mark_compactions(timeline.compactions, shown, places, edge=edge),
         *_mark_breaks(timeline.breaks, shown, lanes, places),
         *_draw_lanes(shown, lanes, places),
     ]
     top = choose_top(max((call.context_tokens for call in main), default=0), timeline.lines)
     lane_count = min(len(lanes), MOST_LANES)
     layout = _lay_out(axis, top, _label_lanes(lanes))
-    room = find_label_room(timeline.lines, top, [call.context_tokens if call.agent is None else 0 for call in shown])
-    if room and axis is TimelineAxis.CALL:
-        layout["xaxis"]["range"] = [shown[0].number - 0.5, shown[-1].number + 0.5 + room]
+    if axis is TimelineAxis.CALL:
+        layout["xaxis"] |= tick_whole_numbers(len(main)) | _range_calls(timeline.compactions, places)
+    if timeline.lines:
+        layout["margin"]["r"] = measure_labels(timeline.lines, top)
+        layout["annotations"] = label_thresholds(timeline.lines, top)
     verticals = _draw_verticals(timeline.compactions, places, edge=edge)
     layout["shapes"] = [*draw_thresholds(timeline.lines, top), *verticals]
     listed = timeline.calls[-MOST_TABLE_ROWS:] if has_table else ()
@@ -62,13 +85,13 @@ def draw_timeline(
             series,
             layout,
             height=_MAIN_PIXELS + _FRAME_PIXELS + _LANE_PIXELS * lane_count,
-            shared={"x": [places[call.number] for call in main]},
+            shared={"x": x},
         ),
         _COLUMNS if has_table else (),
         _list_rows(listed, timeline),
         keys=tuple(call.key for call in listed),
         note=_say_left_out(timeline.calls, shown),
-        legend=_list_legend(timeline),
+        legend=(*_list_marks(timeline, axis), *_list_lines(timeline.lines, top)),
     )
 
 
@@ -76,21 +99,38 @@ def mark_picked(figure: dict[str, Any], call: TimelineCall, axis: TimelineAxis) 
     """The same figure with a line through the call, as static/js/charts.js draws it where one is clicked."""
     if axis is TimelineAxis.TIME and call.at is None:
         return figure
-    place, layout = _place(call, axis), figure["layout"]
+    place, layout = find_place(call, axis), figure["layout"]
     line = {"color": "var(--ink)", "width": 1}
     mark = {"type": "line", "name": "picked", "x0": place, "x1": place, "y0": 0, "y1": 1, "yref": "paper", "line": line}
     return {**figure, "layout": {**layout, "shapes": [*layout.get("shapes", ()), mark]}}
 
 
-def _place(call: TimelineCall, axis: TimelineAxis) -> int:
+def find_place(call: TimelineCall, axis: TimelineAxis) -> float:
     if axis is TimelineAxis.CALL or call.at is None:
-        return call.number
+        return call.place
     # Plotly shows times in UTC: the person's wall clock is handed over as if it were that.
     return round(timezone.localtime(call.at).replace(tzinfo=UTC).timestamp() * 1000)
 
 
+def _range_calls(compactions: Sequence[TimelineCompaction], places: dict[str, float]) -> dict[str, Any]:
+    """Whole calls, and room for the mark of a compaction behind the last one."""
+    if not places:
+        return {}
+    first, last = round(min(places.values())), round(max(places.values()))
+    behind = (last - first + 1) * _BEHIND_SHARE if any(one.is_behind for one in compactions) else 0
+    return {"range": [first - 0.5, last + 0.5 + behind]}
+
+
+def _find_end(places: Iterable[float]) -> float:
+    """Of the newest call, which no other has ended yet."""
+    known = list(places)
+    first, last = min(known), max(known)
+    return last + (round((last - first) * _NEWEST_SHARE) or _ONLY_MILLISECONDS)
+
+
 def _stack_kinds(calls: Sequence[TimelineCall], axis: TimelineAxis) -> list[Series]:
     is_bars = axis is TimelineAxis.CALL and len(calls) <= MOST_BAR_CALLS
+    drawn = [*calls, *calls[-1:]] if axis is TimelineAxis.TIME else calls
     series: list[Series] = []
     for name, token, field in KINDS:
         colour = f"var(--{token})"
@@ -101,51 +141,69 @@ def _stack_kinds(calls: Sequence[TimelineCall], axis: TimelineAxis) -> list[Seri
             shape = "hvh" if axis is TimelineAxis.CALL else "hv"
             line = {"shape": shape, "width": 0, "color": colour}
             look |= {"type": "scatter", "mode": "lines", "stackgroup": "tokens", "line": line, "fillcolor": colour}
-        columns = {"x": "=x", "y": [getattr(call, field) for call in calls]}
+        columns = {"x": "=x", "y": [getattr(call, field) for call in drawn]}
         if not series:
             look["meta"] = "call"
-            columns["customdata"] = [call.key for call in calls]
+            columns["customdata"] = [call.key for call in drawn]
         series.append(Series(look, columns))
     return series
 
 
 def _mark_compactions(
-    compactions: Sequence[TimelineCompaction], places: dict[int, int], *, edge: float
+    compactions: Sequence[TimelineCompaction],
+    calls: Sequence[TimelineCall],
+    places: dict[str, float],
+    *,
+    edge: float,
 ) -> list[Series]:
-    known = [one for one in compactions if one.call_number in places]
+    """On their verticals."""
+    by_key = {call.key: call for call in calls}
+    known = [one for one in compactions if one.key in by_key]
     if not known:
         return []
     look = {
         "type": "scatter",
         "mode": "markers",
         "name": "compaction",
+        "meta": "compaction",
         "marker": {"symbol": "triangle-down", "size": 10, "color": "var(--auto-fill)"},
-        "hovertemplate": "%{customdata}<extra></extra>",
+        "hovertemplate": "%{text}<extra></extra>",
     }
     columns = {
-        # Behind the last call the mark stands on its line: a figure is as wide as its marks, not as its lines.
-        "x": [places[one.call_number] + (edge if one.is_behind else 0) for one in known],
+        "x": [_stand(one, places, edge) for one in known],
         "y": [one.before_tokens for one in known],
-        "customdata": [escape_markup(f"{_say_place(one)}: {say_change(one)}, {one.trigger}") for one in known],
+        "text": [
+            escape_markup(f"{_say_place(one, by_key[one.key])}: {say_change(one)}, {one.trigger}") for one in known
+        ],
+        "customdata": [one.key for one in known],
     }
     return [Series(look, columns)]
 
 
-def _say_place(one: TimelineCompaction) -> str:
-    side = "after" if one.is_behind else "before"
-    return f"compacted {side} call {one.call_number:,}"
+def _stand(one: TimelineCompaction, places: dict[str, float], edge: float) -> float:
+    """Between two calls."""
+    return places[one.key] + (edge if one.is_behind else -edge)
+
+
+def _say_place(one: TimelineCompaction, call: TimelineCall) -> str:
+    return f"compacted {'after' if one.is_behind else 'before'} {_name_call(call)}"
+
+
+def _name_call(call: TimelineCall) -> str:
+    """Numbers begin anew in every thread, so that of a sub-agent is named with it."""
+    return f"call {call.number:,}" + (f" of {call.agent}" if call.agent else "")
 
 
 def _mark_breaks(
-    breaks: Sequence[TimelineBreak], calls: Sequence[TimelineCall], lanes: dict[str, int], places: dict[int, int]
+    breaks: Sequence[TimelineBreak], calls: Sequence[TimelineCall], lanes: dict[str, int], places: dict[str, float]
 ) -> list[Series]:
     """Those of the main thread on top of their calls, those of sub-agents in the lanes of their own."""
-    by_number = {call.number: call for call in calls}
-    known = [(one, by_number[one.call_number]) for one in breaks if one.call_number in by_number]
+    by_key = {call.key: call for call in calls}
+    known = [(one, by_key[one.key]) for one in breaks if one.key in by_key]
     most = max((float(one.usd) for one, _ in known if one.usd is not None), default=0.0)
-    own = [(one, call.context_tokens, _size_mark(one, most)) for one, call in known if call.agent is None]
+    own = [(one, call, call.context_tokens, _size_mark(one, most)) for one, call in known if call.agent is None]
     apart = [
-        (one, lanes[call.agent], min(_size_mark(one, most), _LARGEST_LANE_MARK))
+        (one, call, lanes[call.agent], min(_size_mark(one, most), _LARGEST_LANE_MARK))
         for one, call in known
         if call.agent is not None
     ]
@@ -153,9 +211,9 @@ def _mark_breaks(
 
 
 def _draw_breaks(
-    marks: Sequence[tuple[TimelineBreak, int, float]], places: dict[int, int], **look_of_axis: str
+    marks: Sequence[tuple[TimelineBreak, TimelineCall, int, float]], places: dict[str, float], **look_of_axis: str
 ) -> list[Series]:
-    """Each with its height and its size."""
+    """Each with its call, its height and its size."""
     if not marks:
         return []
     look = {
@@ -168,19 +226,19 @@ def _draw_breaks(
             "color": "var(--loss)",
             "line": {"color": "var(--card)", "width": 1.5},
             "opacity": 1,
-            "size": [size for _, _, size in marks],
-            "symbol": ["circle" if one.usd is not None else "circle-open-dot" for one, _, _ in marks],
+            "size": [size for *_, size in marks],
+            "symbol": ["circle" if one.usd is not None else "circle-open-dot" for one, *_ in marks],
         },
         **look_of_axis,
     }
     columns = {
-        "x": [places[one.call_number] for one, _, _ in marks],
-        "y": [height for _, height, _ in marks],
+        "x": [places[one.key] for one, *_ in marks],
+        "y": [height for _, _, height, _ in marks],
         "text": [
-            escape_markup(f"cache break at call {one.call_number:,}: {one.cause}, {say_usd(one.usd)}")
-            for one, _, _ in marks
+            escape_markup(f"cache break at {_name_call(call)}: {one.cause}, {say_usd(one.usd)}")
+            for one, call, *_ in marks
         ],
-        "customdata": [one.key for one, _, _ in marks],
+        "customdata": [one.key for one, *_ in marks],
     }
     return [Series(look, columns)]
 
@@ -206,7 +264,7 @@ def _label_lanes(lanes: dict[str, int]) -> list[str]:
     return [*names[: MOST_LANES - 1], f"{len(names) - MOST_LANES + 1:,} more"]
 
 
-def _draw_lanes(calls: Sequence[TimelineCall], lanes: dict[str, int], places: dict[int, int]) -> list[Series]:
+def _draw_lanes(calls: Sequence[TimelineCall], lanes: dict[str, int], places: dict[str, float]) -> list[Series]:
     told = [(call, lanes[call.agent]) for call in calls if call.agent is not None]
     if not told:
         return []
@@ -220,10 +278,12 @@ def _draw_lanes(calls: Sequence[TimelineCall], lanes: dict[str, int], places: di
         "hovertemplate": "%{text}<extra></extra>",
     }
     columns = {
-        "x": [places[call.number] for call, _ in told],
+        "x": [places[call.key] for call, _ in told],
         "y": [lane for _, lane in told],
         "customdata": [call.key for call, _ in told],
-        "text": [escape_markup(f"{call.agent}: {say_tokens(call.context_tokens)}") for call, _ in told],
+        "text": [
+            escape_markup(f"{call.agent}, call {call.number:,}: {say_tokens(call.context_tokens)}") for call, _ in told
+        ],
         "marker": {
             "symbol": "line-ns",
             "line": {"color": "var(--write5m)", "width": 2},
@@ -234,14 +294,10 @@ def _draw_lanes(calls: Sequence[TimelineCall], lanes: dict[str, int], places: di
 
 
 def _draw_verticals(
-    compactions: Sequence[TimelineCompaction], places: dict[int, int], *, edge: float
+    compactions: Sequence[TimelineCompaction], places: dict[str, float], *, edge: float
 ) -> list[dict[str, Any]]:
     """One line per compaction at the edge of its call, with "167k → 51k" where the label has room."""
-    known = [
-        (places[one.call_number] + (edge if one.is_behind else -edge), one)
-        for one in compactions
-        if one.call_number in places
-    ]
+    known = [(_stand(one, places, edge), one) for one in compactions if one.key in places]
     first, last = min(places.values(), default=0), max(places.values(), default=1)
     gap = (last - first) * _LEAST_LABEL_GAP
     shapes, labelled_at = [], float("-inf")
@@ -280,7 +336,7 @@ def say_change(one: TimelineCompaction) -> str:
 def _lay_out(axis: TimelineAxis, top_tokens: int, lanes: Sequence[str]) -> dict[str, Any]:
     x: dict[str, Any] = {"type": "date", "title": {"text": f"time, {timezone.get_current_timezone_name()}"}}
     if axis is TimelineAxis.CALL:
-        x = {"type": "linear", "title": {"text": "call"}, "unifiedhovertitle": {"text": "call %{x}"}}
+        x = {"type": "linear", "title": {"text": "call"}, "unifiedhovertitle": {"text": "call %{x:.0f}"}}
     layout: dict[str, Any] = {
         "barmode": "stack",
         "bargap": 0.08,
@@ -307,12 +363,12 @@ def _lay_out(axis: TimelineAxis, top_tokens: int, lanes: Sequence[str]) -> dict[
 
 
 def _list_rows(calls: Sequence[TimelineCall], timeline: Timeline) -> tuple[tuple[str, ...], ...]:
-    events: dict[int, list[str]] = {}
+    events: dict[str, list[str]] = {}
     for compaction in timeline.compactions:
         when = " after it" if compaction.is_behind else ""
-        events.setdefault(compaction.call_number, []).append(f"compacted{when} {say_change(compaction)}")
+        events.setdefault(compaction.key, []).append(f"compacted{when} {say_change(compaction)}")
     for one in timeline.breaks:
-        events.setdefault(one.call_number, []).append(f"{one.cause}, {say_usd(one.usd)}")
+        events.setdefault(one.key, []).append(f"{one.cause}, {say_usd(one.usd)}")
     return tuple(
         (
             f"{call.number:,}",
@@ -320,21 +376,28 @@ def _list_rows(calls: Sequence[TimelineCall], timeline: Timeline) -> tuple[tuple
             call.agent or "",
             f"{call.context_tokens:,}",
             *(f"{getattr(call, field):,}" for _, _, field in KINDS),
-            "; ".join(events.get(call.number, [])),
+            "; ".join(events.get(call.key, [])),
         )
         for call in calls
     )
 
 
-def _list_legend(timeline: Timeline) -> tuple[tuple[str, str], ...]:
+def _list_marks(timeline: Timeline, axis: TimelineAxis) -> tuple[tuple[str, str], ...]:
     has_agents = any(call.agent is not None for call in timeline.calls)
+    where = ", below the call it followed" if axis is TimelineAxis.CALL else ""
     marks = (
         ("compacted", "compaction", bool(timeline.compactions)),
         ("broken", "cache break, larger with its dollars", bool(timeline.breaks)),
-        ("lane", "call of a sub-agent", has_agents),
+        ("lane", f"call of a sub-agent{where}", has_agents),
     )
     kinds = tuple((token, name) for name, token, _ in KINDS)
     return (*kinds, *((style, words) for style, words, is_there in marks if is_there))
+
+
+def _list_lines(lines: Sequence[TimelineLine], top_tokens: int) -> list[tuple[str, str]]:
+    """They are named in the figure where it is wide enough, else in the legend: static/css/chart.css."""
+    where = ", above this figure" if is_beyond(lines, top_tokens) else ""
+    return [(f"line {line.style}", f"{say_line(line)}{where}") for line in reversed(lines)]
 
 
 def _say_left_out(calls: Sequence[TimelineCall], shown: Sequence[TimelineCall]) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from compaction.transcripts.titles import cut_title
+
 CHARACTERS_PER_TOKEN = 3.6  # of code, as the estimate of the engine counts it
 LONGEST_TEXT = 40_000
 
@@ -164,7 +166,7 @@ def write_test_run(project: Project, random: Random, tokens: int) -> str:
 
 def shorten_wish(wish: str) -> str:
     """Its first sentence, for a title."""
-    return wish.partition(". ")[0].rstrip(".")[:90]
+    return cut_title(wish.partition(". ")[0].rstrip("."), 90)
 
 
 def say(patterns: Sequence[str], project: Project, random: Random) -> str:

@@ -17,6 +17,7 @@ from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Line, Position
 from compaction.transcripts.reader import read_line
 from compaction.transcripts.skipped import Item, SkippedLine
+from compaction.transcripts.titles import cut_title
 from compaction.transcripts.transcript import TranscriptReader
 from dashboard.ingest.hostile_json import ENDLESS_BYTES, MOST_DIGITS, MOST_VALUES, holds_endless_number, holds_too_much
 from dashboard.ingest.observed import (
@@ -125,7 +126,7 @@ class Redaction:
 
     def clean_title(self, text: str, longest: int) -> str:
         """The same on one line. Looked at again there: what stood on two lines may be a name and its secret on one."""
-        return self._clean(" ".join(self._clean_head(text).split()))[:longest]
+        return cut_title(self._clean(" ".join(self._clean_head(text).split())), longest)
 
     def _clean_head(self, text: str) -> str:
         if len(text) <= _LOOKED_AT:

@@ -12,7 +12,7 @@ from dashboard.pages.content_state import ContentState, find_content_state
 from dashboard.pages.ledger import GRADES, LossRow, find_cause_note, make_row, name_session
 from dashboard.pages.prefix_view import PrefixView, view_difference
 from dashboard.pages.recorded_requests import Missing, read_request_pair
-from dashboard.pages.thread_names import UNNAMED, name_threads
+from dashboard.pages.thread_names import name_by_id, name_threads
 
 # Losses that a compaction announced, and its kind.
 _KINDS = {
@@ -83,7 +83,7 @@ def read_break(actor: Actor, loss: CacheBreak) -> BreakPage:
         row=make_row(
             loss,
             session_name=name_session(session, reads_content=reads_content),
-            thread=threads.get(loss.agent_id, UNNAMED),
+            thread=threads.get(loss.agent_id) or name_by_id(loss.agent_id),
         ),
         session=session,
         note=find_cause_note(loss.cause),

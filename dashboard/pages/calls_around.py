@@ -6,7 +6,7 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
-from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models import F, Max, Min, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
 from compaction.cache.calls import CONVERSATION_SOURCES
@@ -41,6 +41,15 @@ def read_calls_around(compactions: Collection[int]) -> dict[int, CallsAround]:
     )
     calls = ApiCall.objects.in_bulk([pk for _, *pair in sides for pk in pair if pk is not None])
     return {pk: CallsAround(calls.get(before), calls.get(after)) for pk, before, after in sides}
+
+
+def find_neighbours(call: ApiCall) -> tuple[int | None, int | None]:
+    """The numbers of the calls of the conversation before and after this one of the same thread."""
+    own = ApiCall.objects.filter(OF_CONVERSATION, session_id=call.session_id, agent_id=call.agent_id)
+    found = own.aggregate(
+        before=Max("number", filter=Q(number__lt=call.number)), after=Min("number", filter=Q(number__gt=call.number))
+    )
+    return found["before"], found["after"]
 
 
 def find_compaction_before(session_id: int, agent_id: str, number: int, kind: CompactionKind) -> int | None:

@@ -22,7 +22,7 @@ from dashboard.pages.content_state import ContentState, find_content_state, find
 from dashboard.pages.failed_compaction import FailedCompaction, describe_failed
 from dashboard.pages.ledger import name_session
 from dashboard.pages.restored_things import RestoredThings, read_restored
-from dashboard.pages.thread_names import UNNAMED, name_threads
+from dashboard.pages.thread_names import name_by_id, name_threads
 
 MESSAGES_SHOWN = 50
 _TENTH = Decimal("0.1")
@@ -142,7 +142,7 @@ def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_messa
     row = make_row(
         compaction,
         session_name=name_session(session, reads_content=reads_content),
-        thread=threads.get(compaction.agent_id, UNNAMED),
+        thread=threads.get(compaction.agent_id) or name_by_id(compaction.agent_id),
         scale_tokens=find_scale([compaction]),
     )
     return CompactionPage(

@@ -13,7 +13,7 @@ from dashboard.models import AgentSession, CompactionKind, ObservedCompaction
 from dashboard.pages.calls_around import read_calls_around
 from dashboard.pages.keyset import Place, take_page
 from dashboard.pages.ledger import PAGE_SIZE, name_session
-from dashboard.pages.thread_names import MAIN, UNNAMED, name_threads
+from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.words import say_tokens
 
 
@@ -47,6 +47,7 @@ class CompactionRow:
     id: int
     session_id: int
     session_name: str
+    agent_id: str
     thread: str
     kind: str
     at: datetime | None
@@ -58,7 +59,7 @@ class CompactionRow:
     saved_tokens: int | None
     summary_tokens: int | None
     duration_seconds: float | None
-    call_number: int
+    call_number: int  # in its thread, of the last call before it; 0 where there is none
     turns_since_previous: int | None
     chain_number: int
     is_mid_task: bool | None
@@ -138,7 +139,7 @@ def list_compactions(
             make_row(
                 row,
                 session_name=name_session(row.session, reads_content=access.reads_content(actor, row.session)),
-                thread=UNNAMED if row.agent_id else MAIN,
+                thread=name_by_id(row.agent_id),
                 scale_tokens=scale,
             )
             for row in rows
@@ -161,7 +162,10 @@ def list_session_compactions(
     rows, following = take_page(found, before, size)
     name, scale = name_session(session, reads_content=reads_content), find_scale(rows)
     made = (
-        make_row(row, session_name=name, thread=threads.get(row.agent_id, UNNAMED), scale_tokens=scale) for row in rows
+        make_row(
+            row, session_name=name, thread=threads.get(row.agent_id) or name_by_id(row.agent_id), scale_tokens=scale
+        )
+        for row in rows
     )
     return CompactionPageOfRows(tuple(made), following)
 
@@ -186,6 +190,7 @@ def make_row(compaction: ObservedCompaction, *, session_name: str, thread: str, 
         id=compaction.pk,
         session_id=compaction.session_id,
         session_name=session_name,
+        agent_id=compaction.agent_id,
         thread=thread,
         kind=compaction.kind,
         at=compaction.at,

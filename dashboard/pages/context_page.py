@@ -18,7 +18,7 @@ from dashboard.models import AgentSession, ApiCall, Thread
 from dashboard.pages.calls_around import OF_CONVERSATION
 from dashboard.pages.content_state import ContentState, find_content_state, find_stored_state
 from dashboard.pages.glossary import GLOSSARY
-from dashboard.pages.thread_names import UNNAMED, name_threads
+from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.policies.in_force import find_policy
 
 MOST_FILES = 50
@@ -141,7 +141,7 @@ def read_context(actor: Actor, session: AgentSession, *, now: datetime) -> Conte
     inside = None
     if entries:
         inside = _look_inside(session, entries, measured, now=now, shows_paths=state is ContentState.SHOWN)
-    return ContextPage(session, threads.get(agent_id, UNNAMED), measured, state, inside)
+    return ContextPage(session, threads.get(agent_id) or name_by_id(agent_id), measured, state, inside)
 
 
 def _find_shown_agent(session: AgentSession) -> str:

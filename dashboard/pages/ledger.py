@@ -12,7 +12,7 @@ from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import AgentSession, CacheBreak, LossKind
 from dashboard.pages.keyset import Place, take_page
-from dashboard.pages.thread_names import MAIN, UNNAMED, name_threads
+from dashboard.pages.thread_names import name_by_id, name_threads
 
 PAGE_SIZE = 50
 
@@ -55,10 +55,11 @@ class LossRow:
     session_name: str
     project: str
     developer: str
+    agent_id: str
     thread: str
     kind: str
     at: datetime
-    call_number: int
+    call_number: int  # in its thread
     model: str
     cause: str
     title: str
@@ -114,7 +115,7 @@ def list_losses(actor: Actor, wanted: LossFilter, *, before: Place | None = None
             make_row(
                 row,
                 session_name=name_session(row.session, reads_content=access.reads_content(actor, row.session)),
-                thread=UNNAMED if row.agent_id else MAIN,
+                thread=name_by_id(row.agent_id),
             )
             for row in rows
         ),
@@ -131,7 +132,9 @@ def list_session_losses(
     for row in rows:
         row.session = session
     name = name_session(session, reads_content=reads_content)
-    found = tuple(make_row(row, session_name=name, thread=threads.get(row.agent_id, UNNAMED)) for row in rows)
+    found = tuple(
+        make_row(row, session_name=name, thread=threads.get(row.agent_id) or name_by_id(row.agent_id)) for row in rows
+    )
     return LossPage(found, following)
 
 
@@ -162,6 +165,7 @@ def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
         session_name=session_name,
         project=loss.session.project,
         developer=loss.session.developer,
+        agent_id=loss.agent_id,
         thread=thread,
         kind=loss.kind,
         at=loss.at,

@@ -14,7 +14,7 @@ from dashboard.pages.live_state import LiveState, find_live_state
 from dashboard.pages.run_form import KIND_SENTENCES, SUMMARIZER_SENTENCES, RunForm, choose_as_before
 from dashboard.pages.run_pivots import PivotList, list_pivots
 from dashboard.pages.session_page import read_threads
-from dashboard.pages.thread_names import UNNAMED, name_threads
+from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.client_commands import write_compact_command
 from dashboard.runs.preview import Notice, Preview, preview_run
@@ -165,10 +165,14 @@ def make_draft(
 
 def _name_threads(session: AgentSession, *, reads_content: bool) -> dict[str, str]:
     names = name_threads(session.pk, reads_content=reads_content)
-    threads = [thread for thread in read_threads(session) if thread.call_count or not thread.agent_id]
+    threads = [
+        (thread.agent_id, thread.context_tokens)
+        for thread in read_threads(session)
+        if thread.call_count or not thread.agent_id
+    ]
     return {
-        thread.agent_id: f"{names.get(thread.agent_id, UNNAMED)} ({say_tokens(thread.context_tokens)} tokens)"
-        for thread in threads
+        agent_id: f"{names.get(agent_id) or name_by_id(agent_id)} ({say_tokens(context_tokens)} tokens)"
+        for agent_id, context_tokens in threads
     } or {"": names[""]}
 
 

@@ -23,7 +23,7 @@ from dashboard.pages.run_result import (
     trace_fates,
 )
 from dashboard.pages.run_rows import RunRow, find_scale, make_run_row, read_runs
-from dashboard.pages.thread_names import UNNAMED, name_threads
+from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.runs.failures import Failure, describe_failure
 
 MOST_OTHERS = 20
@@ -138,7 +138,7 @@ def read_run(
     row = make_run_row(
         run,
         session=session,
-        thread=threads.get(run.agent_id, UNNAMED),
+        thread=threads.get(run.agent_id) or name_by_id(run.agent_id),
         scale_tokens=find_scale([run]),
         reads_content=reads_content,
     )

@@ -12,7 +12,7 @@ from dashboard.access import Actor
 from dashboard.models import AgentSession, CompactionRun, RunKind, RunRevision, RunState, SummarizerName
 from dashboard.pages.compaction_rows import ShrinkBar
 from dashboard.pages.ledger import name_session
-from dashboard.pages.thread_names import UNNAMED, name_threads
+from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.words import say_tokens
 
 PAGE_SIZE = 25
@@ -145,7 +145,7 @@ def list_session_runs(actor: Actor, session: AgentSession, *, before: int | None
         make_run_row(
             run,
             session=session,
-            thread=threads.get(run.agent_id, UNNAMED),
+            thread=threads.get(run.agent_id) or name_by_id(run.agent_id),
             scale_tokens=scale,
             reads_content=reads_content,
         )

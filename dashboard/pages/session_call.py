@@ -1,20 +1,31 @@
 """One call of a session in detail: tokens and dollars by kind, times, verdict on its cache, its neighbours."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
 from compaction.cache.breaks import DEFAULT_POLICY
+from compaction.cache.calls import is_beside_conversation
 from compaction.context.forecast import NextCallCost, price_next_call
 from compaction.context.prices import Cost, cost_of
 from compaction.transcripts.entries import Usage
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import ApiCall, CacheBreak, LossKind, Thread
-from dashboard.pages.session_calls import CallOrder, name_thread, say_cause
-from dashboard.words import say_tokens, say_usd
+from dashboard.pages.calls_around import find_neighbours
+from dashboard.pages.session_calls import CallOrder, CompactionAt, name_thread, say_cause
+from dashboard.words import join_words, say_tokens, say_usd
 
-TRANSCRIPT = "transcript"
+_SOURCES = {"proxy": "the proxy", "otlp": "telemetry (OTLP)", "api": "the JSON API"}
+_TRANSCRIPT = "the transcript"
+_FIELDS = {
+    "usage": "tokens",
+    "model": "model",
+    "stop_reason": "stop reason",
+    "duration_seconds": "duration",
+    "ttft_seconds": "first token",
+    "request_id": "request",
+}
 # Sums of rounded figures: what differs by less is rounding, what differs by more was charged for something else.
 _ROUNDING_USD = Decimal("0.000001")
 
@@ -31,24 +42,26 @@ class KindCost:
 
 @dataclass(frozen=True, slots=True)
 class CallVerdict:
-    """What happened to the cache at a call, as a sentence; `break_pk` is None where there is nothing more to read."""
+    """What happened to the cache at a call, as a sentence; `loss_pk` is None where nothing was lost, `title` is empty
+    where the kind says it all."""
 
     kind: str
     title: str
     sentence: str
-    break_pk: int | None = None
+    loss_pk: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CallDetails:
     call: ApiCall
-    place: int
     thread: str
     kinds: tuple[KindCost, ...]
     other_usd: Decimal | None  # charged beyond the tokens by kind: searches, further samplings, tiers
     price_source: str
     verdict: CallVerdict
-    sources: tuple[tuple[str, str], ...]  # field, who told it
+    compactions_before: tuple[CompactionAt, ...]
+    compactions_after: tuple[CompactionAt, ...]
+    told_by: str
     previous_pk: int | None
     next_pk: int | None
     next_cost: NextCallCost | None
@@ -67,9 +80,8 @@ class CallDetails:
 
 
 def read_call(actor: Actor, calls: CallOrder, threads: tuple[Thread, ...], pk: int) -> CallDetails | None:
-    """None when the session has no such call. Two queries."""
-    index = calls.find_index(pk)
-    if index is None:
+    """None when the session has no such call. Two queries, and one more where its thread was compacted."""
+    if calls.find_index(pk) is None:
         return None
     call = access.calls(actor).filter(pk=pk).first()
     if call is None:
@@ -81,15 +93,17 @@ def read_call(actor: Actor, calls: CallOrder, threads: tuple[Thread, ...], pk: i
     cost = cost_of(usage, call.model, call.at)
     is_last = own + 1 == len(siblings)
     names = {thread.agent_id: name_thread(thread) for thread in threads}
+    before, after = _find_compactions(call, calls)
     return CallDetails(
         call=call,
-        place=index + 1,
         thread=names.get(call.agent_id, call.agent_id),
         kinds=tuple(_list_kinds(call, cost)),
         other_usd=_find_other(call, cost),
         price_source=cost.source if cost else "",
         verdict=judge_shown(call, usage, loss),
-        sources=tuple(sorted(call.provenance.items())),
+        compactions_before=before,
+        compactions_after=after,
+        told_by=say_sources(call),
         previous_pk=siblings[own - 1] if own else None,
         next_pk=None if is_last else siblings[own + 1],
         next_cost=price_next_call(usage, call.model, call.at) if is_last else None,
@@ -114,16 +128,40 @@ def judge_shown(call: ApiCall, usage: Usage, loss: CacheBreak | None) -> CallVer
         is_break = loss.kind == LossKind.BREAK
         title = say_cause(loss.cause)
         words = f"{gone}: {say_usd(loss.lost_usd)} at list price."
-        return CallVerdict(
-            "cache break" if is_break else "expected rebuild", title, words, loss.pk if is_break else None
-        )
+        return CallVerdict("cache break" if is_break else "expected rebuild", title, words, loss.pk)
     if usage.prompt_tokens == 0:
-        return CallVerdict("nothing", "No prompt.", "The call reports no tokens, so there is nothing to judge.")
+        return CallVerdict("not judged", "", "The call reports no prompt, so there is nothing to judge.")
     if not DEFAULT_POLICY.judges(call.model, call.query_source or None, usage):
-        return CallVerdict("not judged", "Not judged.", "Calls of this model or purpose cache in another way.")
+        return CallVerdict("not judged", "", "Calls of this model or purpose cache in another way.")
     if call.number == 1:
-        return CallVerdict("nothing", "First call.", "The first call of a thread fills the cache.")
-    return CallVerdict("nothing", "The cache held.", "The call found what the call before it had left in the cache.")
+        return CallVerdict("first call", "", "The first call of a thread fills the cache.")
+    return CallVerdict("cache held", "", "The call found what the call before it had left in the cache.")
+
+
+def say_sources(call: ApiCall) -> str:
+    """Who told of it. A report names the model only where no line of a transcript does."""
+    told: Mapping[str, str] = call.provenance
+    by_source: dict[str, list[str]] = {}
+    for field, source in sorted(told.items()):
+        by_source.setdefault(_SOURCES.get(source, source), []).append(_FIELDS.get(field, field))
+    has_line = not told or ("model" not in told and call.model != "")
+    if len(by_source) + has_line == 1:
+        return _TRANSCRIPT if has_line else next(iter(by_source))
+    parts = [f"{join_words(fields)}: {source}" for source, fields in by_source.items()]
+    return "; ".join([*parts, f"the rest: {_TRANSCRIPT}"] if has_line else parts)
+
+
+def _find_compactions(call: ApiCall, calls: CallOrder) -> tuple[tuple[CompactionAt, ...], tuple[CompactionAt, ...]]:
+    """Those between it and the calls of the conversation on both sides."""
+    own = [one for one in calls.compactions if one.agent_id == call.agent_id]
+    if not own or is_beside_conversation(call.query_source or None):
+        return (), ()
+    last, following = find_neighbours(call)
+    before = tuple(one for one in own if (last or 0) <= one.call_number < call.number)
+    after = tuple(
+        one for one in own if call.number <= one.call_number and (following is None or one.call_number < following)
+    )
+    return before, after
 
 
 def _list_kinds(call: ApiCall, cost: Cost | None) -> Iterator[KindCost]:

@@ -16,6 +16,7 @@ from dashboard import access
 from dashboard.access import Actor
 from dashboard.kept_query import KeptQuery, Open
 from dashboard.models import AgentSession, ApiCall, CacheBreak, CompactionKind, LossKind, ObservedCompaction, Thread
+from dashboard.pages.thread_names import name_agent
 from dashboard.words import say_size, say_usd
 
 PAGE_SIZE = 50
@@ -91,6 +92,7 @@ class LossAt:
 class CompactionAt:
     """A compaction behind the call of its thread with this number."""
 
+    pk: int
     agent_id: str
     call_number: int
     kind: str
@@ -101,19 +103,27 @@ class CompactionAt:
 
     @property
     def sentence(self) -> str:
+        return self.say("before it")
+
+    def say(self, place: str) -> str:
+        """Before or after a call."""
         if self.kind == CompactionKind.FAILED:
-            return "a compaction failed before it"
+            return f"a compaction failed {place}"
         if self.kind == CompactionKind.MICRO:
             saved = "" if self.saved_tokens is None else f", {say_size(self.saved_tokens)} freed"
-            return f"micro-compaction before it{saved}"
+            return f"micro-compaction {place}{saved}"
         if self.before_tokens is None or self.after_tokens is None:
-            return "compacted before it"
-        return f"compacted before it: {say_size(self.before_tokens)} → {say_size(self.after_tokens)}"
+            return f"compacted {place}"
+        return f"compacted {place}: {say_size(self.before_tokens)} → {say_size(self.after_tokens)}"
+
+    @property
+    def sentence_after(self) -> str:
+        return self.say("after it")
 
 
 @dataclass(frozen=True, slots=True)
 class CallOrder:
-    """All calls of a session in order; a call's place is its position in `calls`, from 1."""
+    """All calls of a session in order."""
 
     calls: Sequence[OrderedCall]
     losses: dict[str, LossAt]  # by call id
@@ -143,7 +153,6 @@ class CallRow:
     """One line of the table."""
 
     call: PlacedCall
-    place: int
     thread: str
     events: tuple[str, ...]
     at: datetime | None
@@ -155,8 +164,10 @@ class CallRow:
         """Context and tokens by kind."""
         call = self.call
         counts = (call.context_tokens, call.read_tokens, call.write_5m_tokens, call.write_1h_tokens, call.input_tokens)
-        output = f"~{call.output_tokens:,}" if self.is_output_estimated else f"{call.output_tokens:,}"
-        return (*[f"{count:,}" for count in counts], output, say_usd(self.cost_usd))
+        output, usd = f"{call.output_tokens:,}", say_usd(self.cost_usd)
+        if self.is_output_estimated:
+            output, usd = f"~{output}", usd if self.cost_usd is None else f"~{usd}"
+        return (*[f"{count:,}" for count in counts], output, usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +175,19 @@ class CallPage:
     """Newest calls first. `older_than` is the call behind which the next page begins; None on the last one."""
 
     rows: tuple[CallRow, ...]
+    skipped: int  # newer calls than those on the page
     total: int
     has_agents: bool
     is_newest: bool
     older_than: int | None
+
+    @property
+    def first_row(self) -> int:
+        return self.skipped + 1
+
+    @property
+    def last_row(self) -> int:
+        return self.skipped + len(self.rows)
 
 
 _FIELDS = [_AS_STORED if name == "is_counted" else name for name in PlacedCall._fields]
@@ -252,23 +272,24 @@ def read_page(actor: Actor, calls: CallOrder, threads: Sequence[Thread], *, befo
     end = None if before is None else calls.find_index(before)
     stop = len(calls.calls) if end is None else end
     start = max(0, stop - PAGE_SIZE)
-    shown = [(place, call.pk) for place, call in enumerate(calls.calls[start:stop], start + 1)]
-    found = access.calls(actor).filter(pk__in=[pk for _, pk in shown])
+    shown = [call.pk for call in calls.calls[start:stop]]
+    found = access.calls(actor).filter(pk__in=shown)
     told = {row[0]: row for row in found.values_list(*_FIELDS, "is_output_estimated", "cost_usd")}
     names = {thread.agent_id: name_thread(thread) for thread in threads}
     rows = []
-    for place, pk in reversed(shown):
+    for pk in reversed(shown):
         if pk in told:
             *columns, is_estimated, cost_usd = told[pk]
             call = PlacedCall(*columns)
             name, events = names.get(call.agent_id, call.agent_id), _list_events(calls, call)
-            rows.append(CallRow(call, place, name, events, call.at, is_estimated, cost_usd))
+            rows.append(CallRow(call, name, events, call.at, is_estimated, cost_usd))
     return CallPage(
         rows=tuple(rows),
+        skipped=len(calls.calls) - stop,
         total=len(calls.calls),
         has_agents=any(thread.agent_id for thread in threads),
         is_newest=end is None,
-        older_than=shown[0][1] if start > 0 else None,
+        older_than=shown[0] if start > 0 else None,
     )
 
 
@@ -290,10 +311,7 @@ def _list_events(calls: CallOrder, call: PlacedCall) -> tuple[str, ...]:
 
 
 def name_thread(thread: Thread) -> str:
-    """Short and different from the others of its session: its kind, and how its id begins."""
-    if not thread.agent_id:
-        return MAIN
-    return f"{thread.agent_type or 'sub-agent'} {thread.agent_id.removeprefix('agent-')[:7]}"
+    return name_agent(thread.agent_id, thread.agent_type) if thread.agent_id else MAIN
 
 
 def say_cause(code: str) -> str:

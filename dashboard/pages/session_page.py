@@ -27,7 +27,7 @@ from compaction.transcripts.entries import Usage
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
-from dashboard.models import AgentSession, CompactionKind, ResumedFile, Thread
+from dashboard.models import AgentSession, ApiCall, CompactionKind, ResumedFile, Thread
 from dashboard.pages.calls_around import OF_CONVERSATION
 from dashboard.pages.content_state import came_without_text
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
@@ -95,6 +95,7 @@ class SessionHeader:
     threads: tuple[Thread, ...]
     state: LiveState
     warm_seconds: int | None  # left of the cache's lifetime, 0 when it is over, None when it is not known
+    has_estimates: bool  # whether what was spent holds answers whose length is estimated
     standing: Standing
 
     @property
@@ -192,12 +193,22 @@ def read_header(actor: Actor, session: AgentSession, *, now: datetime) -> Sessio
         threads=threads,
         state=find_live_state(session, now=now),
         warm_seconds=_count_warm(session, now),
+        has_estimates=bool(_ESTIMATES.read(session=session.pk)),
         standing=_read_standing(actor, session, find_shown_thread(threads)),
     )
 
 
 _THREADS = KeptQuery(
     lambda: Thread.objects.filter(session_id=Open("session")).order_by("agent_id").values_list(*column_names(Thread))
+)
+
+
+_ESTIMATES = KeptQuery(
+    lambda: (
+        ApiCall.objects.filter(session_id=Open("session"), is_output_estimated=True, is_counted=True)
+        .order_by()
+        .values_list("pk")[:1]
+    )
 )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.models import AgentSession, CompactionRun, RunState, ThreadBreaker
-from dashboard.pages.thread_names import MAIN, UNNAMED
+from dashboard.pages.thread_names import name_by_id
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,11 @@ def look_at_runs(actor: Actor, session: AgentSession) -> SessionRuns:
         may_reset=actor.may(Act.TUNE, session.team),
         open_runs=tuple(_make_open(run) for run in runs.only("state", "stage", "agent_id")),
         breakers=tuple(
-            OpenBreaker(
-                each.agent_id, _name_thread(each.agent_id), each.failures, each.opened_at, each.last_failure_code
-            )
+            OpenBreaker(each.agent_id, name_by_id(each.agent_id), each.failures, each.opened_at, each.last_failure_code)
             for each in paused
         ),
     )
 
 
 def _make_open(run: CompactionRun) -> OpenRun:
-    return OpenRun(run.pk, run.state, run.stage, _name_thread(run.agent_id))
-
-
-def _name_thread(agent_id: str) -> str:
-    return UNNAMED if agent_id else MAIN
+    return OpenRun(run.pk, run.state, run.stage, name_by_id(run.agent_id))

@@ -1,6 +1,7 @@
 """The tabs of a session: their addresses, and how much each of them has to show."""
 
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from django.urls import reverse
 
@@ -36,6 +37,12 @@ def tab_url(session: AgentSession, tab: str) -> str:
     if tab == FIRST_TAB:
         return reverse("session", args=[session.pk])
     return reverse("session_tab", args=[session.pk, tab])
+
+
+def numbered_call_url(session_id: int, agent_id: str, number: int) -> str:
+    """The timeline with a call picked by its number in its thread, for those who do not know its id."""
+    named = {"agent": agent_id} if agent_id else {}
+    return f"{reverse('session', args=[session_id])}?{urlencode({**named, 'number': number})}"
 
 
 def count_shown(session: AgentSession, tab: str) -> int:

@@ -1,5 +1,7 @@
 """The timeline of a session as a figure: its calls with lines, compactions, breaks, and sub-agents apart."""
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dashboard.chart_data import Timeline, TimelineAxis, TimelineBreak, TimelineCall, TimelineCompaction
@@ -13,14 +15,16 @@ from dashboard.pages.session_page import SessionHeader
 
 CHART_ID = "timeline"
 BESIDE = "beside the conversation"
+# How far from the middle of a call's place others may stand below it, in calls.
+_REACH = 0.45
 
 
 def draw_session(header: SessionHeader, calls: SessionCalls, *, axis: TimelineAxis, picked: int | None = None) -> Chart:
     """No queries. The table behind the figure is the page's own, with all calls. `picked`: the call that is marked."""
     timeline = _collect(header, calls)
     chart = draw_timeline(CHART_ID, timeline, axis=axis, has_table=False)
-    copies = [call for call, own in zip(timeline.calls, calls.calls, strict=True) if not own.is_counted]
-    figure = shade_copies(chart.figure, copies, axis)
+    copies = {str(call.pk) for call in calls.calls if not call.is_counted}
+    figure = shade_copies(chart.figure, timeline.calls, copies, axis)
     index = None if picked is None else calls.find_index(picked)
     if index is not None:
         figure = mark_picked(figure, timeline.calls[index], axis)
@@ -35,6 +39,7 @@ def _collect(header: SessionHeader, calls: SessionCalls) -> Timeline:
     drawn = tuple(
         TimelineCall(
             place,
+            call.number,
             call.at,
             call.context_tokens,
             call.read_tokens,
@@ -45,21 +50,35 @@ def _collect(header: SessionHeader, calls: SessionCalls) -> Timeline:
             _find_lane(call, own, lanes),
             str(call.pk),
         )
-        for place, call in enumerate(calls.calls, 1)
+        for place, call in zip(_place_calls(calls.calls, own), calls.calls, strict=True)
     )
-    talk = {call.number: (place, call) for place, call in enumerate(calls.calls, 1) if call.agent_id == own}
-    places = {number: place for number, (place, call) in talk.items() if not call.is_beside}
-    contexts = {number: talk[number][1].context_tokens for number in places}
+    talk = {call.number: call for call in calls.calls if call.agent_id == own and not call.is_beside}
     return Timeline(
         calls=drawn,
         lines=list_lines(header.standing.lines),
         compactions=tuple(
-            _place_compaction(one, places, contexts)
+            _place_compaction(one, talk)
             for one in calls.compactions
-            if places and one.agent_id == own and one.kind == CompactionKind.FULL
+            if talk and one.agent_id == own and one.kind == CompactionKind.FULL
         ),
         breaks=tuple(_place_breaks(calls)),
     )
+
+
+def _place_calls(calls: Sequence[PlacedCall], own: str) -> Iterator[float]:
+    """A call of the conversation at its number; others side by side below the one they followed, or below the first."""
+    slots, slot = [], next((call.number for call in calls if call.agent_id == own), 1)
+    for call in calls:
+        slot = call.number if call.agent_id == own else slot
+        slots.append(slot)
+    counts = Counter(slot for call, slot in zip(calls, slots, strict=True) if call.agent_id != own)
+    seen: Counter[int] = Counter()
+    for call, slot in zip(calls, slots, strict=True):
+        if call.agent_id == own:
+            yield call.number
+        else:
+            seen[slot] += 1
+            yield round(slot - _REACH + 2 * _REACH * (seen[slot] - 0.5) / counts[slot], 4)
 
 
 def _find_lane(call: PlacedCall, own: str, lanes: dict[str, str]) -> str | None:
@@ -69,17 +88,17 @@ def _find_lane(call: PlacedCall, own: str, lanes: dict[str, str]) -> str | None:
     return BESIDE if call.is_beside else None
 
 
-def _place_compaction(one: CompactionAt, places: dict[int, int], contexts: dict[int, int]) -> TimelineCompaction:
-    """What the client did not write down is read off the calls on both sides."""
+def _place_compaction(one: CompactionAt, talk: dict[int, PlacedCall]) -> TimelineCompaction:
+    """`talk`: calls of the conversation by number. What the client did not write down is read off them."""
     before, after = one.before_tokens, one.after_tokens
-    earlier = [number for number in places if number <= one.call_number]
-    later = [number for number in places if number > one.call_number]
+    earlier = [number for number in talk if number <= one.call_number]
+    later = [number for number in talk if number > one.call_number]
     if before is None:
-        before = contexts[max(earlier)] if earlier else 0
+        before = talk[max(earlier)].context_tokens if earlier else 0
     if after is None and later:
-        after = contexts[min(later)]
+        after = talk[min(later)].context_tokens
     return TimelineCompaction(
-        call_number=places[min(later) if later else max(earlier)],
+        key=str(talk[min(later) if later else max(earlier)].pk),
         before_tokens=before,
         after_tokens=after,
         trigger=one.trigger or "trigger not recorded",
@@ -89,11 +108,10 @@ def _place_compaction(one: CompactionAt, places: dict[int, int], contexts: dict[
 
 def _place_breaks(calls: SessionCalls) -> list[TimelineBreak]:
     placed = []
-    for place, call in enumerate(calls.calls, 1):
+    for call in calls.calls:
         loss = calls.losses.get(call.call_id)
         if loss is not None and loss.is_break:
-            # The key is the call's: its details tell of the break.
-            placed.append(TimelineBreak(place, loss.lost_usd, loss.title.rstrip("."), str(call.pk)))
+            placed.append(TimelineBreak(str(call.pk), loss.lost_usd, loss.title.rstrip(".")))
     return placed
 
 

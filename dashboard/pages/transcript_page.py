@@ -14,7 +14,7 @@ from dashboard.models import AgentSession, ObservedCompaction
 from dashboard.pages.compaction_rows import CompactionRow, make_row
 from dashboard.pages.content_state import ContentState, find_content_state
 from dashboard.pages.entry_search import FoundStretch, find_entries
-from dashboard.pages.thread_names import UNNAMED, name_threads
+from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.pages.transcript_entry import CallPart, EntryView, view_entries
 
 TAB = "transcript"
@@ -205,7 +205,7 @@ def _list_choices(
 ) -> tuple[ThreadChoice, ...]:
     names = name_threads(session.pk, reads_content=True)
     return tuple(
-        ThreadChoice(name, names.get(name, UNNAMED), len(facts), name == current)
+        ThreadChoice(name, names.get(name) or name_by_id(name), len(facts), name == current)
         for name, facts in threads.items()
         if facts or name == current
     )

@@ -20,6 +20,7 @@ from compaction.cache.facts import (
 )
 from compaction.cache.fingerprint import Digest, Fingerprint, write_message_prints
 from compaction.cache.request import Marker, write_json
+from compaction.transcripts.titles import LONGEST_TITLE
 from compaction.transcripts.values import get_count, get_text
 from dashboard.ingest.observed import ObservedLine, ObservedShape, Rules
 from dashboard.ingest.transcripts import Redaction, change_names, find_redactor
@@ -35,7 +36,6 @@ from dashboard.proxy.written_lines import write_lines
 
 SOURCE = "proxy"
 FAILED_AT_FIRST = "failed before its conversation was known"
-_LONGEST_TITLE = 120
 _LONGEST_NAME = 200
 
 
@@ -345,7 +345,7 @@ def _begin_conversation(call: _Call) -> str | None:
         get_text(block, "text") or "" for message in messages if message.role == "user" for block in message.blocks
     )
     words = next((text for text in texts if text.strip() and not text.lstrip().startswith("<")), "")
-    return _find_redaction(call.rules).clean_title(words, _LONGEST_TITLE) or None
+    return _find_redaction(call.rules).clean_title(words, LONGEST_TITLE) or None
 
 
 def _find_redaction(rules: Rules) -> Redaction:

@@ -26,7 +26,7 @@ def _draw_row(row: CallRow, address: str, *, has_agents: bool) -> str:
     figures = "".join([f'<td class="num">{figure}</td>' for figure in row.figures])
     return (
         f"{'<tr>' if row.call.is_counted else _COPY}"
-        f'<td class="num"><a href="{picked}" hx-get="{picked}" hx-target="#call-details">{row.place}</a></td>'
+        f'<td class="num"><a href="{picked}" hx-get="{picked}" hx-target="#call-details">{row.call.number:,}</a></td>'
         f'<td class="nowrap">{moment(row.at, "unknown")}</td>{thread}{figures}'
         f"<td>{escape('; '.join(row.events))}</td></tr>"
     )

@@ -1,5 +1,6 @@
-"""Links from a finding to what was said: {% entry_url session_id uuid %}, {% call_url session_id call_id %}; and words
-that were looked for, marked in it: {{ text|mark_words:words }}."""
+"""Links from a finding to what was said: {% entry_url session_id uuid %}, {% call_url session_id call_id %}; to a call
+in the timeline: {% numbered_call_url session_id agent_id number %}; and words that were looked for, marked in what was
+said: {{ text|mark_words:words }}."""
 
 import re
 from functools import lru_cache
@@ -8,11 +9,12 @@ from django.template import Library
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
-from dashboard.pages import transcript_page
+from dashboard.pages import session_tabs, transcript_page
 
 register = Library()
 register.simple_tag(transcript_page.entry_url)
 register.simple_tag(transcript_page.call_url)
+register.simple_tag(session_tabs.numbered_call_url)
 
 
 @register.filter

@@ -1,12 +1,13 @@
 """The timeline tab of a session: the figure, the table behind it, and the call that is picked in either.
 
-The same address answers htmx with the picked call alone, or with another page of the table alone.
+The same address answers htmx with the picked call alone, or with another page of the table alone. ?number= and
+?agent= lead to a call by its number in its thread.
 """
 
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpResponse, HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from dashboard import access
@@ -23,6 +24,7 @@ from dashboard.pages.unanswered_calls import read_unanswered
 from dashboard.views.exports import read_format, send_export
 from dashboard.views.session_frame import render_tab
 
+_MOST_CALLS = 2**31 - 1  # what a column for numbers of calls holds
 CALL_PLACE, TABLE_PLACE = "call-details", "calls-table"  # ids in the page that htmx fills
 
 
@@ -33,6 +35,8 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponseBase:
         return _show_call(request, session)
     if request.htmx.target == TABLE_PLACE:
         return _show_table(request, session)
+    if (numbered := _find_numbered(request, session)) is not None:
+        return redirect(f"{request.path}?call={numbered}")
     header = read_header(request.actor, session, now=timezone.now())
     axis = TimelineAxis.TIME if request.GET.get("x") == TimelineAxis.TIME else TimelineAxis.CALL
     calls = read_calls(request.actor, session, is_timed=axis is TimelineAxis.TIME)
@@ -40,7 +44,7 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponseBase:
     context: dict[str, object] = {
         "chart": draw_session(header, calls, axis=axis, picked=picked) if calls.calls else None,
         "calls_page": read_page(request.actor, calls, header.threads, before=_read_id(request, "before")),
-        "picked": picked,
+        "picked": picked or "number" in request.GET,
         "details": read_call(request.actor, calls, header.threads, picked) if picked else None,
         "copy_count": calls.copy_count,
         "axis": axis.value,
@@ -78,6 +82,16 @@ def _link_calls(request: PageRequest) -> str:
     """The address of this page with another call picked, up to its id."""
     kept = {name: request.GET[name] for name in ("x", "before") if name in request.GET}
     return f"?{urlencode(kept)}&call=" if kept else "?call="
+
+
+def _find_numbered(request: PageRequest, session: AgentSession) -> int | None:
+    number = _read_id(request, "number")
+    if number is None:
+        return None
+    found = access.calls(request.actor).filter(
+        session=session, agent_id=request.GET.get("agent", ""), number=min(number, _MOST_CALLS)
+    )
+    return found.values_list("pk", flat=True).first()
 
 
 def _read_picked(request: PageRequest) -> int | None:

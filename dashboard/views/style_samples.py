@@ -117,13 +117,13 @@ def _make_timeline(count: int, lines: Lines | None, *, step: int = 1) -> Timelin
         at += timedelta(minutes=25 if number % PAUSED_EVERY == 0 else 1)
         agent = f"explore-{number // 40 + 1}" if number % 40 in (20, 21, 22) and number < 100 else None
         if number % (COMPACTED_EVERY * step) == 0:
-            compactions.append(TimelineCompaction(number, context, 51_000, "auto"))
+            compactions.append(TimelineCompaction(_key(number), context, 51_000, "auto"))
             context = 51_000
         added = GROWTHS_TOKENS[number % len(GROWTHS_TOKENS)]
         is_broken = agent is None and number % (BROKEN_EVERY * step) == 0
         if is_broken:
             usd = None if number % 2 else Decimal(context) / 100_000
-            breaks.append(TimelineBreak(number, usd, "The cache expired after five minutes", f"break-{number}"))
+            breaks.append(TimelineBreak(_key(number), usd, "The cache expired after five minutes"))
         size = 9_000 + number * 40 if agent else context + added
         calls.append(_make_call(number, at, size, added, agent=agent, is_broken=is_broken))
         context = context if agent else context + added
@@ -138,6 +138,7 @@ def _make_call(
     read = prompt // 8 if is_broken else prompt - added_tokens // 2
     return TimelineCall(
         number,
+        number,
         at,
         context_tokens,
         read_tokens=read,
@@ -146,5 +147,9 @@ def _make_call(
         uncached_tokens=uncached,
         output_tokens=output,
         agent=agent,
-        key=f"call-{number}",
+        key=_key(number),
     )
+
+
+def _key(number: int) -> str:
+    return f"call-{number}"

@@ -5,6 +5,10 @@
   const TOUCHED = { ...CONFIG, displayModeBar: true, modeBarButtons: [["zoomIn2d", "zoomOut2d", "pan2d", "resetScale2d"]] };
   const TOKEN = /var\((--[\w-]+)\)/g;
   const narrow = matchMedia("(max-width: 720px)");
+  const MOST_SINGLE_TICKS = 12; // as in dashboard/charts
+  // Paper is light, and as wide as this at the most; a figure does not shrink by itself when its page is laid out for it.
+  const PAPER_PIXELS = 680;
+  let isOnPaper = false;
 
   // A custom property holds its light-dark() text; only a used colour is the resolved one.
   function reader() {
@@ -50,25 +54,55 @@
     return { type: "line", name: "picked", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", line };
   }
 
-  // A click on a call asks for its details: ?call=KEY, and &break=KEY where a cache break lies at the same place.
-  function pick(area, points) {
-    const url = new URL(area.dataset.pickUrl, location.href);
-    // The hover gathers what lies near, a break a few calls away too; the call under the pointer decides.
-    const call = points.find((point) => point.data.meta === "call") ?? points.find((point) => point.data.meta);
-    if (!call) return;
-    const { x } = call;
-    for (const point of points) {
-      if (point.data.meta && point.x === x) url.searchParams.set(point.data.meta, point.customdata);
+  // The page marks the call of its address; one that was picked since then goes before it.
+  function shapesOf(area, data) {
+    if (area.pickedKey === undefined) return area.shapesDrawn;
+    const rest = area.shapesDrawn.filter((shape) => shape.name !== "picked");
+    for (const trace of data) {
+      const index = trace.meta === "call" ? trace.customdata.indexOf(area.pickedKey) : -1;
+      if (index >= 0) return [...rest, mark(area, trace.x[index])];
     }
-    area.pickedAt = x;
-    Plotly.relayout(area, { shapes: [...area.shapesAtRest, mark(area, x)] });
+    return rest;
+  }
+
+  function remark(area, key) {
+    area.pickedKey = key;
+    if (area.data) Plotly.relayout(area, { shapes: shapesOf(area, area.data) });
+  }
+
+  // A click on a call, or on a mark that belongs to one, asks for its details.
+  function pick(area, points) {
+    // The hover gathers what lies near, a break a few calls away too; the call under the pointer decides.
+    const point = points.find(({ data }) => data.meta === "call") ?? points.find(({ data }) => data.meta);
+    if (!point) return;
+    const url = new URL(area.dataset.pickUrl, location.href);
+    url.searchParams.set("call", point.customdata);
+    remark(area, point.customdata);
     htmx.ajax("GET", url.pathname + url.search, { source: area, target: area.dataset.pickTarget, swap: "innerHTML" });
   }
 
+  // Calls have whole numbers, however few of them are zoomed to.
+  function tick(area) {
+    const axis = area._fullLayout.xaxis;
+    if (axis?.tickformat !== ",d") return;
+    const isSingle = axis.range[1] - axis.range[0] <= MOST_SINGLE_TICKS;
+    if (isSingle === (axis.tickmode === "linear")) return;
+    Plotly.relayout(area, { "xaxis.tickmode": isSingle ? "linear" : "auto", "xaxis.dtick": isSingle ? 1 : null });
+  }
+
   function listen(area) {
-    if (area.isListening || !area.dataset.pickUrl) return;
+    if (area.isListening) return;
     area.isListening = true;
-    area.on("plotly_click", ({ points }) => pick(area, points));
+    area.on("plotly_relayout", () => tick(area));
+    if (area.dataset.pickUrl) area.on("plotly_click", ({ points }) => pick(area, points));
+  }
+
+  // Names of lines stand in the margin, and those of compactions above the figure, where there is room for them.
+  function fit(layout) {
+    for (const shape of layout.shapes ?? []) if (shape.name === "compaction") delete shape.label;
+    if (!layout.annotations) return;
+    layout.annotations = layout.annotations.filter((label) => label.name !== "line");
+    delete layout.margin.r;
   }
 
   async function draw(area) {
@@ -81,13 +115,10 @@
     const isTouched = matchMedia("(pointer: coarse)").matches;
     const config = isTouched && figure.layout.dragmode === "zoom" ? TOUCHED : CONFIG;
     if (isTouched) figure.layout.dragmode = false;
-    if (narrow.matches) {
-      for (const shape of figure.layout.shapes ?? []) if (shape.name === "compaction") delete shape.label;
-    }
-    // The page marks the call of its address; one that was clicked since then goes before it.
-    const shapes = figure.layout.shapes ?? [];
-    area.shapesAtRest = shapes.filter((shape) => shape.name !== "picked");
-    if (area.pickedAt !== undefined) figure.layout.shapes = [...area.shapesAtRest, mark(area, area.pickedAt)];
+    if (narrow.matches) fit(figure.layout);
+    if (isOnPaper) figure.layout.width = Math.min(area.clientWidth, PAPER_PIXELS);
+    area.shapesDrawn = figure.layout.shapes ?? [];
+    figure.layout.shapes = shapesOf(area, figure.data);
     await Plotly.react(area, figure.data, figure.layout, config);
     listen(area);
     area.classList.add("drawn");
@@ -101,12 +132,44 @@
     }
   }
 
+  // Before a page is printed there is no time to wait: all figures at once, in the light colours, and back again.
+  function turnToPaper(isPaper) {
+    if (isPaper === isOnPaper) return;
+    isOnPaper = isPaper;
+    const root = document.documentElement;
+    const shown = root.style.colorScheme;
+    if (isPaper) root.style.colorScheme = "light";
+    for (const area of document.querySelectorAll("[data-chart].drawn")) {
+      draw(area);
+      if (!isPaper && area.offsetParent) Plotly.Plots.resize(area);
+    }
+    root.style.colorScheme = shown;
+  }
+
+  // What is picked elsewhere, in a table or by a link, is marked in the figure too; links to this page keep it.
+  function follow(place) {
+    const key = place.querySelector("[data-call]")?.dataset.call;
+    if (key === undefined) return;
+    for (const area of document.querySelectorAll("[data-pick-target]")) {
+      if (area.dataset.pickTarget === `#${place.id}`) remark(area, key);
+    }
+    for (const link of document.querySelectorAll("a[data-keeps-call]")) {
+      const url = new URL(link.href);
+      url.searchParams.set("call", key);
+      link.href = url.href;
+    }
+  }
+
   drawWithin(document);
   document.addEventListener("plimsoll:theme", () => drawWithin(document));
   narrow.addEventListener("change", () => drawWithin(document));
+  addEventListener("beforeprint", () => turnToPaper(true));
+  addEventListener("afterprint", () => turnToPaper(false));
+  matchMedia("print").addEventListener("change", (event) => turnToPaper(event.matches));
   document.addEventListener("htmx:load", (event) => {
     if (event.target !== document.body) drawWithin(event.target);
   });
+  document.addEventListener("htmx:afterSwap", (event) => follow(event.detail.target));
   document.addEventListener("htmx:beforeCleanupElement", (event) => {
     if (event.target.matches?.("[data-chart]")) Plotly.purge(event.target);
   });

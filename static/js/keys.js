@@ -49,7 +49,7 @@
     const next = all[Math.min(Math.max(now + by, 0), all.length - 1)];
     all[now]?.classList.remove("is-current");
     next.classList.add("is-current");
-    const target = next.querySelector("a[href], button") ?? next;
+    const target = next.querySelector("[data-opens]") ?? next.querySelector("a[href], button") ?? next;
     if (target === next) next.tabIndex = -1;
     target.focus({ preventScroll: true });
     next.scrollIntoView({ block: "nearest" });

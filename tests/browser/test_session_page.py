@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FloatRect, Page, expect
 
 from dashboard.models import AgentSession, User
 from tests.browser.conftest import Axe, SignIn
@@ -38,6 +38,12 @@ def opened(page: Page, session: AgentSession, owner: User, sign_in: SignIn) -> P
     return page
 
 
+def find_box(page: Page, selector: str) -> FloatRect:
+    box = page.locator(selector).first.bounding_box()
+    assert box is not None
+    return box
+
+
 def list_marks(page: Page) -> list[int]:
     """Where the figure marks a call as picked."""
     found: list[int] = page.locator("[data-pick-url]").evaluate(
@@ -52,26 +58,101 @@ def test_click_on_a_call_shows_its_details_beside_the_chart(opened: Page, sessio
     area.scroll_into_view_if_needed()
     box = area.locator(".nsewdrag").first.bounding_box()
     assert box is not None
-    # Four calls of the sub-agent without a time come first: the break at call 20 is the 24th of 104.
-    x = box["x"] + area.evaluate("area => area._fullLayout.xaxis.l2p(24)")
+    x = box["x"] + area.evaluate("area => area._fullLayout.xaxis.l2p(20)")
     y = box["y"] + box["height"] - 12
     opened.mouse.move(x - 2, y)
     opened.mouse.move(x, y)
     expect(opened.locator(".hoverlayer .legend").first).to_be_visible()
     opened.mouse.click(x, y)
     details = opened.locator("#call-details")
-    expect(details).to_contain_text("Call 24")
-    expect(details).to_contain_text("main, number 20 there")
+    expect(details).to_contain_text("Call 20")
     expect(details).to_contain_text("cache break")
     expect(details).to_contain_text("$0.06 at list price")
-    assert list_marks(opened) == [24]
+    assert list_marks(opened) == [20]
     expect(opened).to_have_url(re.compile(r"/sessions/\d+/\?call=\d+"))
     details.get_by_role("link", name="Next call").click()
-    expect(details).to_contain_text("Call 25")
-    opened.reload()
-    expect(details).to_contain_text("Call 25")
+    expect(details).to_contain_text("Call 21")
+    wait_until(lambda: list_marks(opened) == [21], seconds=10, what="the mark at the next call")
+    expect(details.get_by_role("link", name="Next call")).to_be_focused()
+    opened.get_by_role("link", name="90", exact=True).click()
+    expect(details).to_contain_text("Call 90")
+    wait_until(lambda: list_marks(opened) == [90], seconds=10, what="the mark at the row's call")
+    opened.get_by_role("link", name="by time").click()
+    expect(details).to_contain_text("Call 90")
+    opened.get_by_role("link", name="by call").click()
+    expect(details).to_contain_text("Call 90")
     wait_for_charts(opened)
-    assert list_marks(opened) == [25]
+    assert list_marks(opened) == [90]
+
+
+def test_row_far_down_brings_the_details_into_view_and_leads_back(opened: Page) -> None:
+    wait_for_charts(opened)
+    opened.set_viewport_size({"width": 1280, "height": 600})
+    row = opened.get_by_role("link", name="60", exact=True)
+    row.scroll_into_view_if_needed()
+    details = opened.locator("#call-details")
+    expect(details).not_to_be_in_viewport()
+    row.click()
+    expect(details.get_by_role("heading", name="Call 60")).to_be_in_viewport()
+    expect(details).to_be_focused()
+    # The compaction behind it is a link away.
+    expect(details).to_contain_text("Compacted after it: 50k → 20k.")
+    details.get_by_role("link", name="What the compaction did").focus()
+    details.get_by_role("button", name="Back to the table").click()
+    expect(row).to_be_focused()
+    expect(row).to_be_in_viewport()
+    expect(row).to_have_attribute("aria-current", "true")
+
+
+def test_ticks_stay_whole_numbers_in_a_part_that_is_zoomed_to(opened: Page) -> None:
+    wait_for_charts(opened)
+    area = opened.locator("[data-pick-url]")
+
+    def read_ticks() -> list[str]:
+        return area.locator(".xtick text").all_text_contents()
+
+    area.evaluate("area => Plotly.relayout(area, {'xaxis.range': [9.5, 12.5]})")
+    wait_until(lambda: read_ticks() == ["10", "11", "12"], seconds=10, what="a tick for each call")
+    area.evaluate("area => Plotly.relayout(area, {'xaxis.range': [0.5, 100.5]})")
+    wait_until(lambda: len(read_ticks()) < 12, seconds=10, what="fewer ticks than calls")
+
+
+@pytest.mark.parametrize("path", ["", "breaks/", "compactions/"])
+def test_printed_tables_keep_inside_their_cards(opened: Page, path: str) -> None:
+    opened.set_viewport_size({"width": 718, "height": 1000})  # A4 with the margins that browsers leave
+    opened.goto(opened.url + path)
+    opened.emulate_media(media="print")
+    widths = opened.locator(".table-wrap > table").evaluate_all(
+        "tables => tables.map((table) => [table.scrollWidth, table.parentElement.clientWidth])"
+    )
+    assert widths
+    assert [pair for pair in widths if pair[0] > pair[1]] == []
+    expect(opened.get_by_role("heading", name="Details of a call")).to_be_hidden()
+
+
+def test_actions_begin_at_the_edge_of_a_narrow_page(opened: Page) -> None:
+    opened.set_viewport_size({"width": 360, "height": 700})
+    left = {round(box["x"]) for box in (find_box(opened, "h1"), find_box(opened, ".heading > .actions > .btn"))}
+    assert len(left) == 1
+
+
+def test_printed_figure_is_light_and_as_wide_as_paper(opened: Page) -> None:
+    opened.emulate_media(color_scheme="dark")
+    opened.reload()
+    wait_for_charts(opened)
+    area = opened.locator("[data-pick-url]")
+
+    def read_colour() -> str:
+        colour: str = area.evaluate("area => area.data[0].marker.color")
+        return colour
+
+    dark, wide = read_colour(), area.evaluate("area => area._fullLayout.width")
+    opened.emulate_media(media="print", color_scheme="dark")
+    wait_until(lambda: read_colour() != dark, seconds=10, what="the light colours")
+    assert area.evaluate("area => area._fullLayout.width") <= 680 < wide
+    opened.emulate_media(media="screen", color_scheme="dark")
+    wait_until(lambda: read_colour() == dark, seconds=10, what="the dark colours again")
+    wait_until(lambda: area.evaluate("area => area._fullLayout.width") == wide, seconds=10, what="its own width")
 
 
 def test_finger_zooms_by_buttons_and_scrolls_the_page(opened: Page, session: AgentSession, live_url: str) -> None:
@@ -104,13 +185,13 @@ def test_table_is_walked_by_keyboard_alone(opened: Page) -> None:
     press(opened, "j")
     press(opened, "Enter")
     details = opened.locator("#call-details")
-    expect(details).to_contain_text("Call 103")
-    expect(details).to_contain_text("The cache held.")
+    expect(details).to_contain_text("Call 99")
+    expect(details).to_contain_text("cache held")
     opened.get_by_role("link", name="Older").last.press("Enter")
-    expect(opened.locator("#calls-table")).to_contain_text("Calls 5 to 54 of 104.")
-    expect(details).to_contain_text("Call 103")
-    opened.get_by_role("link", name="54", exact=True).press("Enter")
-    expect(details).to_contain_text("Call 54")
+    expect(opened.locator("#calls-table")).to_contain_text("Rows 51 to 100 of 104.")
+    expect(details).to_contain_text("Call 99")
+    opened.get_by_role("link", name="50", exact=True).press("Enter")
+    expect(details).to_contain_text("Call 50")
 
 
 def test_keys_lead_to_tabs_and_neighbours(opened: Page, session: AgentSession) -> None:
@@ -137,10 +218,12 @@ def test_everything_is_read_without_scripts(opened: Page, live_url: str) -> None
     bare.goto(opened.url)
     expect(bare.get_by_role("img", name=re.compile("of 200,000 tokens in use")).first).to_be_visible()
     bare.get_by_role("link", name="Older").last.click()
-    expect(bare.locator("#calls-table")).to_contain_text("Calls 5 to 54 of 104.")
-    bare.get_by_role("link", name="24", exact=True).click()
+    expect(bare.locator("#calls-table")).to_contain_text("Rows 51 to 100 of 104.")
+    bare.get_by_role("link", name="20", exact=True).click()
     expect(bare.locator("#call-details")).to_contain_text("cache break")
-    expect(bare.locator("#calls-table")).to_contain_text("Calls 5 to 54 of 104.")
+    expect(bare.locator("#calls-table")).to_contain_text("Rows 51 to 100 of 104.")
+    expect(bare.locator(".chart-area").first).to_be_hidden()
+    expect(bare.get_by_text("A script draws this figure").last).to_be_visible()
     bare.get_by_role("link", name="Settings in force").click()
     expect(bare.get_by_role("row", name=re.compile("auto = available - 13,000 = 167,000"))).to_be_visible()
     context.close()

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from compaction.cache.causes import CAUSES, Cause
-from dashboard.models import AgentSession, CacheBreak, Team
+from dashboard.models import AgentSession, ApiCall, CacheBreak, Team
 from dashboard.pages.keyset import Place, read_place
 from tests.builders import make_session, make_user
 from tests.recorded_talk import make_harbour, record_talk, write_recorded_talk
@@ -96,8 +96,9 @@ def test_page_tells_cause_numbers_evidence_and_advice(recorded: AgentSession) ->
     assert places == sorted(places)
     assert note.meaning in page
     assert "By the difference of the requests 0 tokens should have survived; 0 did, which agrees." in page
-    assert "call 2, sdk" in page
-    assert "call 3, sdk" in page
+    for number in (2, 3):
+        call = ApiCall.objects.get(session=recorded, agent_id="", number=number)
+        assert f'<a href="/sessions/{recorded.pk}/?call={call.pk}">call {number}</a>, sdk' in page
 
 
 def test_diff_shows_tools_with_server_and_words_that_changed(recorded: AgentSession) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -27,11 +28,18 @@ from dashboard.chart_data import (
     TimelineBreak,
     TimelineCall,
     TimelineCompaction,
+    TimelineLine,
 )
 from dashboard.charts import Chart
 from dashboard.charts.context import draw_composition, draw_indicator
 from dashboard.charts.money import draw_loss_by_group, draw_spend_per_day
-from dashboard.charts.threshold_marks import choose_top, draw_thresholds, list_lines
+from dashboard.charts.threshold_marks import (
+    choose_top,
+    draw_thresholds,
+    label_thresholds,
+    list_lines,
+    measure_labels,
+)
 from dashboard.charts.timeline import (
     KINDS,
     MOST_BAR_CALLS,
@@ -57,6 +65,7 @@ SHORT, LONG = lines_of(Preset.EARLY, "claude-opus-4-5"), lines_of(Preset.CLIENT,
 
 def make_call(number: int, read_tokens: int = 20_000, **changes: Any) -> TimelineCall:
     values: dict[str, Any] = {
+        "place": number,
         "number": number,
         "at": STARTED_AT + timedelta(minutes=number),
         "context_tokens": read_tokens + 1_000,
@@ -74,8 +83,8 @@ def make_call(number: int, read_tokens: int = 20_000, **changes: Any) -> Timelin
 TIMELINE = Timeline(
     (make_call(1), make_call(2, 160_000), make_call(3, 9_000, agent="explore"), make_call(4, 51_000)),
     list_lines(SHORT),
-    (TimelineCompaction(4, 161_000, 51_000, "auto"),),
-    (TimelineBreak(2, Decimal("0.64"), "Tools changed", "b-1"), TimelineBreak(4, None, "Not known", "b-2")),
+    (TimelineCompaction("call-4", 161_000, 51_000, "auto"),),
+    (TimelineBreak("call-2", Decimal("0.64"), "Tools changed"), TimelineBreak("call-4", None, "Not known")),
 )
 CHARTS = (
     draw_timeline("calls", TIMELINE),
@@ -123,10 +132,14 @@ def test_every_row_of_a_table_has_all_its_columns(chart: Chart) -> None:
 def test_tokens_of_the_main_thread_are_all_in_the_stack(axis: TimelineAxis, counts: list[int]) -> None:
     calls = tuple(make_call(number, count) for number, count in enumerate(counts, 1))
     chart = draw_timeline("calls", Timeline((*calls, make_call(99, agent="explore"))), axis=axis)
+    # By time the newest call is told twice: where it begins, and up to where it is drawn.
+    drawn = calls if axis is TimelineAxis.CALL else (*calls, calls[-1])
     for name, _, field in KINDS:
-        assert sum(find_trace(chart, name)["y"]) == sum(getattr(call, field) for call in calls)
-    assert len(chart.figure["shared"]["x"]) == len(calls)
-    assert find_trace(chart, "cache read")["customdata"] == [call.key for call in calls]
+        assert sum(find_trace(chart, name)["y"]) == sum(getattr(call, field) for call in drawn)
+    x = chart.figure["shared"]["x"]
+    assert len(x) == len(drawn)
+    assert x == sorted(set(x))
+    assert find_trace(chart, "cache read")["customdata"] == [call.key for call in drawn]
 
 
 def test_calls_of_sub_agents_are_in_lanes_of_their_own() -> None:
@@ -144,7 +157,7 @@ def test_agents_beyond_the_last_lane_share_it() -> None:
 
 def test_break_grows_with_its_dollars_and_an_unknown_amount_has_another_shape() -> None:
     costs = [Decimal("0.01"), Decimal("0.25"), Decimal(1), None]
-    breaks = tuple(TimelineBreak(number, usd, "Tools changed", "b") for number, usd in enumerate(costs, 1))
+    breaks = tuple(TimelineBreak(f"call-{number}", usd, "Tools changed") for number, usd in enumerate(costs, 1))
     calls = tuple(make_call(number) for number in range(1, 5))
     marks = find_trace(draw_timeline("calls", Timeline(calls, breaks=breaks)), "cache break")
     sizes, symbols = marks["marker"]["size"], marks["marker"]["symbol"]
@@ -158,14 +171,17 @@ def test_break_grows_with_its_dollars_and_an_unknown_amount_has_another_shape() 
 def test_compaction_is_a_labelled_vertical_before_its_call() -> None:
     vertical = CHARTS[0].figure["layout"]["shapes"][-1]
     assert (vertical["x0"], vertical["x1"], vertical["label"]["text"]) == (3.5, 3.5, "161k → 51k")
+    mark = find_trace(CHARTS[0], "compaction")
+    assert (mark["x"], mark["customdata"]) == ([3.5], ["call-4"])
+    assert mark["text"] == ["compacted before call 4: 161k → 51k, auto"]
 
 
 @pytest.mark.parametrize("axis", list(TimelineAxis))
 def test_compaction_that_no_call_followed_is_a_vertical_behind_the_last(axis: TimelineAxis) -> None:
     calls = tuple(make_call(number) for number in (1, 2))
-    newest = TimelineCompaction(2, 161_000, None, "auto", is_behind=True)
+    newest = TimelineCompaction("call-2", 161_000, None, "auto", is_behind=True)
     chart = draw_timeline("calls", Timeline(calls, compactions=(newest,)), axis=axis)
-    vertical, last = chart.figure["layout"]["shapes"][-1], chart.figure["shared"]["x"][-1]
+    vertical, last = chart.figure["layout"]["shapes"][-1], chart.figure["shared"]["x"][1]
     edge = 0.5 if axis is TimelineAxis.CALL else 0
     assert (vertical["x0"], vertical["label"]["text"]) == (last + edge, "161k → unknown")
     assert find_trace(chart, "compaction")["x"] == [last + edge]
@@ -174,16 +190,17 @@ def test_compaction_that_no_call_followed_is_a_vertical_behind_the_last(axis: Ti
 
 def test_breaks_of_sub_agents_lie_in_their_lanes() -> None:
     calls = (make_call(1), make_call(2, agent="explore"), make_call(3, agent="plan"))
-    breaks = tuple(TimelineBreak(number, Decimal(number), "Tools changed", f"b-{number}") for number in (1, 2, 3))
+    breaks = tuple(TimelineBreak(f"call-{number}", Decimal(number), "Tools changed") for number in (1, 2, 3))
     marks = draw_timeline("calls", Timeline(calls, breaks=breaks)).figure["data"]
     own, apart = (trace for trace in marks if trace["name"] == "cache break")
-    assert (own["customdata"], own["y"]) == (["b-1"], [21_000])
-    assert (apart["customdata"], apart["y"], apart["yaxis"]) == (["b-2", "b-3"], [0, 1], "y2")
+    assert (own["customdata"], own["y"]) == (["call-1"], [21_000])
+    assert (apart["customdata"], apart["y"], apart["yaxis"]) == (["call-2", "call-3"], [0, 1], "y2")
+    assert apart["text"][0] == "cache break at call 2 of explore: Tools changed, $2.00"
 
 
 def test_labels_of_compactions_without_room_are_left_out() -> None:
     calls = tuple(make_call(number) for number in range(1, 101))
-    crowd = tuple(TimelineCompaction(number, 167_000, 51_000, "auto") for number in range(2, 101, 2))
+    crowd = tuple(TimelineCompaction(f"call-{number}", 167_000, 51_000, "auto") for number in range(2, 101, 2))
     shapes = draw_timeline("calls", Timeline(calls, compactions=crowd)).figure["layout"]["shapes"]
     assert len(shapes) == len(crowd)
     assert sum("label" in shape for shape in shapes) == 10
@@ -199,7 +216,7 @@ def test_few_calls_are_bars_and_many_are_areas() -> None:
 def test_calls_without_a_time_are_left_out_by_time_and_that_is_said() -> None:
     timeline = Timeline((make_call(1), make_call(2, at=None)))
     by_time = draw_timeline("calls", timeline, axis=TimelineAxis.TIME)
-    assert by_time.figure["shared"]["x"] == [round((STARTED_AT.timestamp() + 60) * 1000)]
+    assert by_time.figure["shared"]["x"][0] == round((STARTED_AT.timestamp() + 60) * 1000)
     assert by_time.note == "The figure leaves out 1 calls whose time is not known."
     assert by_time.rows[1][1] == "unknown"
     assert draw_timeline("calls", timeline).note == ""
@@ -208,7 +225,7 @@ def test_calls_without_a_time_are_left_out_by_time_and_that_is_said() -> None:
 def test_times_are_the_wall_clock_of_the_person() -> None:
     with timezone.override(ZoneInfo("Asia/Tokyo")):
         chart = draw_timeline("calls", Timeline((make_call(1),)), axis=TimelineAxis.TIME)
-    assert chart.figure["shared"]["x"] == [round((STARTED_AT.timestamp() + 60 + 9 * 3600) * 1000)]
+    assert chart.figure["shared"]["x"][0] == round((STARTED_AT.timestamp() + 60 + 9 * 3600) * 1000)
     assert chart.figure["layout"]["xaxis"]["title"]["text"] == "time, Asia/Tokyo"
     assert chart.rows[0][1] == "2026-03-14 18:01:00 JST"
 
@@ -232,18 +249,48 @@ def test_figure_is_as_high_as_the_lines_once_the_calls_come_near(highest: int, t
 @pytest.mark.parametrize(
     ("lines", "top", "labels"),
     [
-        (SHORT, 208_860, [["warning 127k"], ["error 147k"], [], ["blocking 177k", "auto-compact 167k"]]),
-        (LONG, 1_152_860, [[], [], ["blocking 977k", "auto-compact 967k", "warning and error 947k"]]),
+        (SHORT, 208_860, [["warning 127k"], ["error 147k"], ["blocking 177k", "auto-compact 167k"]]),
+        (LONG, 1_152_860, [["blocking 977k", "auto-compact 967k", "warning and error 947k"]]),
         (LONG, 59_000, [["above", "blocking 977k", "auto-compact 967k", "warning and error 947k"]]),
     ],
 )
 def test_labels_of_close_lines_are_stacked(lines: Lines, top: int, labels: list[list[str]]) -> None:
-    shapes = draw_thresholds(list_lines(lines), top)
-    rows = [shape["label"]["text"].split("<br>") if "label" in shape else [] for shape in shapes]
+    rows = [label["text"].split("<br>") for label in label_thresholds(list_lines(lines), top)]
     assert len(rows) == len(labels)
     for row, expected in zip(rows, labels, strict=True):
         assert len(row) == len(expected)
         assert all(words in text for text, words in zip(row, expected, strict=True))
+    assert len(draw_thresholds(list_lines(lines), top)) == (0 if labels[0][0] == "above" else len(list_lines(lines)))
+
+
+@given(tokens=st.lists(st.integers(1, 1_000_000), min_size=1, max_size=6))
+def test_labels_of_lines_never_touch_and_stay_beside_the_figure(tokens: list[int]) -> None:
+    lines = [TimelineLine("line", "warning", each) for each in tokens]
+    top = choose_top(max(tokens), lines)
+    row = top * 0.05  # 14 of 280 pixels, a little less than what a row is given
+    labels = label_thresholds(lines, top)
+    stacks = [(label["y"], row * len(label["text"].split("<br>")) / 2) for label in labels]
+    assert all(upper - high >= lower + low for (lower, low), (upper, high) in pairwise(stacks))
+    assert all(label["xref"] == "paper" and label["x"] == 1 for label in labels)
+
+
+@pytest.mark.parametrize("axis", list(TimelineAxis))
+@pytest.mark.parametrize("highest", [20_000, 171_000])
+def test_labels_of_lines_have_room_beside_the_calls(axis: TimelineAxis, highest: int) -> None:
+    timeline = Timeline((make_call(1), make_call(2, highest)), list_lines(SHORT))
+    chart = draw_timeline("calls", timeline, axis=axis)
+    layout = chart.figure["layout"]
+    assert layout["margin"]["r"] == measure_labels(timeline.lines, layout["yaxis"]["range"][1])
+    assert layout["margin"]["r"] > len("auto-compact 167k") * 6
+    assert draw_timeline("bare", Timeline(timeline.calls)).figure["layout"]["margin"] == {"t": 24}
+    assert ("line blocking", "blocking 177k") in chart.legend or highest == 20_000
+
+
+@pytest.mark.parametrize(("count", "ticks"), [(2, 1), (12, 1), (13, None)])
+def test_ticks_of_calls_are_whole_numbers(count: int, ticks: int | None) -> None:
+    calls = tuple(make_call(number) for number in range(1, count + 1))
+    axis = draw_timeline("calls", Timeline(calls)).figure["layout"]["xaxis"]
+    assert (axis["tickformat"], axis.get("dtick"), axis["range"]) == (",d", ticks, [0.5, count + 0.5])
 
 
 def test_spend_of_a_day_is_split_into_lost_and_other() -> None:
@@ -298,8 +345,8 @@ def test_text_of_people_is_no_markup_in_a_figure() -> None:
             "calls",
             Timeline(
                 (make_call(1), make_call(2, agent=hostile)),
-                compactions=(TimelineCompaction(1, 5, 3, hostile),),
-                breaks=(TimelineBreak(1, None, hostile, "b"),),
+                compactions=(TimelineCompaction("call-1", 5, 3, hostile),),
+                breaks=(TimelineBreak("call-1", None, hostile),),
             ),
         ),
     ]
@@ -317,23 +364,6 @@ def test_figure_in_the_page_reads_as_written_and_cannot_end_its_script() -> None
     assert opening == '<script id="a&quot;b-figure" type="application/json"'
     assert json.loads(rest.removesuffix("</script>")) == chart.figure
     assert not set("<>&") & set(rest.removesuffix("</script>"))
-
-
-@pytest.mark.parametrize(
-    ("heights", "room"),
-    [
-        ([20_000, 171_000], 0.5),  # a short session whose last call is above its lines
-        ([20_000] * 8 + [171_000] * 2, 2.5),
-        ([171_000] * 8 + [20_000] * 2, None),  # compacted: the labels stand over low calls
-        ([20_000, 30_000], 0.5),  # far below: the names hang from the top of a figure that these calls fill
-    ],
-)
-def test_labels_of_lines_have_room_beside_high_calls(heights: list[int], room: float | None) -> None:
-    calls = tuple(make_call(number, height) for number, height in enumerate(heights, 1))
-    timeline = Timeline(calls, list_lines(SHORT))
-    axis = draw_timeline("calls", timeline).figure["layout"]["xaxis"]
-    assert axis.get("range") == (None if room is None else [0.5, len(heights) + 0.5 + room])
-    assert "range" not in draw_timeline("times", timeline, axis=TimelineAxis.TIME).figure["layout"]["xaxis"]
 
 
 def test_picked_call_is_marked_where_it_lies() -> None:

@@ -128,7 +128,7 @@ def test_session_of_a_sub_agent_alone_shows_the_sub_agent(team: Team) -> None:
     talk.reply("alone-1", read=0, written=9_000)
     session = record_talk(team, make_user("alice"), talk)
     told = ask(sign_in("alice"), f"sessions/{session.pk}/context")
-    assert told["thread"] == "sub-agent"
+    assert told["thread"] == "sub-agent a1b2c3"
     assert told["measured"]["prompt_tokens"] == 9_003
     assert told["inside"]["parts"]
 

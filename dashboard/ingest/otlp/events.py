@@ -5,6 +5,7 @@ from datetime import datetime
 
 from compaction.cache.facts import Answer, Compacted, LineKind, Unanswered
 from compaction.transcripts.entries import Usage
+from compaction.transcripts.titles import LONGEST_TITLE
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp.attributes import (
     clean_name,
@@ -24,7 +25,6 @@ from dashboard.ingest.transcripts import find_redactor
 
 PREFIX = "claude_code."
 REDACTED = "<REDACTED>"
-_LONGEST_TITLE = 120
 
 # Known, and of no use for contexts, caches and compactions.
 UNUSED_EVENTS = frozenset(
@@ -147,7 +147,7 @@ def _read_prompt(record: LogRecord, about: About, rules: Rules) -> Told | Droppe
     text = find_text(record.attributes, "prompt") if rules.keeps_content else None
     words = None
     if text and text != REDACTED and not text.lstrip().startswith("<"):
-        words = find_redactor(tuple(rules.own_patterns.items())).clean_title(text, _LONGEST_TITLE) or None
+        words = find_redactor(tuple(rules.own_patterns.items())).clean_title(text, LONGEST_TITLE) or None
     key = f"prompt:{find_key(record)}"
     fact = about.make_fact(LineKind.PROMPT_REPORT, key, _find_time(record), has_words=True, words=words)
     return Told(about.session_id, (fact,))

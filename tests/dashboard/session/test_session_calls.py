@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.chart_data import TimelineAxis
-from dashboard.models import AgentSession
-from dashboard.pages.session_call import read_call
+from dashboard.models import AgentSession, ApiCall
+from dashboard.pages.session_call import read_call, say_sources
 from dashboard.pages.session_calls import PAGE_SIZE, PlacedCall, read_calls, read_page, weave_threads
 from dashboard.pages.session_page import read_header, read_threads
 from dashboard.pages.session_timeline import draw_session
@@ -73,7 +73,8 @@ def test_pages_hold_every_call_once(session: AgentSession, count: int) -> None:
     places: list[int] = []
     page = read_page(viewer(), calls, threads, before=None)
     while True:
-        places += [row.place for row in page.rows]
+        places += [row.call.number for row in page.rows]
+        assert (page.first_row, page.last_row) == (len(places) - len(page.rows) + 1, len(places))
         if page.older_than is None:
             break
         page = read_page(viewer(), calls, threads, before=page.older_than)
@@ -90,7 +91,7 @@ def test_rows_tell_what_happened(session: AgentSession) -> None:
     calls[0].is_counted = False
     calls[0].save()
     page = read_page(viewer(), read_calls(viewer(), session), read_threads(session), before=None)
-    events = {row.place: "; ".join(row.events) for row in page.rows}
+    events = {row.call.number: "; ".join(row.events) for row in page.rows}
     assert events[1] == "copy, not counted"
     assert events[3].startswith("cache break: ")
     assert events[3].endswith(", $0.06")
@@ -153,17 +154,17 @@ def test_neighbours_are_of_the_same_thread_and_only_the_last_call_foretells(sess
     assert first.next_cost is middle.next_cost is None
     assert last.next_cost is not None
     assert last.next_cost.cold_usd > last.next_cost.warm_usd > 0
-    assert (first.place, middle.place, last.place) == (1, 3, 5)
+    assert [details.call.number for details in (first, middle, last)] == [1, 2, 3]
 
 
 VERDICTS: dict[str, tuple[dict[str, Any], int, str, str]] = {
     "broke": ({}, 3, "break", "cache break"),
     "had to": ({}, 3, "expected", "expected rebuild"),
-    "held": ({}, 3, "", "nothing"),
-    "first": ({}, 1, "", "nothing"),
+    "held": ({}, 3, "", "cache held"),
+    "first": ({}, 1, "", "first call"),
     "haiku": ({"model": "claude-haiku-4-5"}, 3, "", "not judged"),
     "side call": ({"query_source": "compact"}, 3, "", "not judged"),
-    "empty": ({"read_tokens": 0, "write_5m_tokens": 0, "input_tokens": 0}, 3, "", "nothing"),
+    "empty": ({"read_tokens": 0, "write_5m_tokens": 0, "input_tokens": 0}, 3, "", "not judged"),
 }
 
 
@@ -176,7 +177,45 @@ def test_verdict_is_the_stored_one_or_says_why_there_is_none(session: AgentSessi
     details = read_call(viewer(), read_calls(viewer(), session), read_threads(session), calls[number - 1].pk)
     assert details is not None
     assert details.verdict.kind == expected
-    assert details.verdict.break_pk == (stored.pk if stored and kind == "break" else None)
+    assert details.verdict.loss_pk == (stored.pk if stored else None)
+
+
+SOURCES: dict[str, tuple[dict[str, str], str]] = {
+    "lines": ({}, "the transcript"),
+    "proxy": ({"usage": "proxy", "model": "proxy", "request_id": "proxy"}, "the proxy"),
+    "own agent": ({"usage": "api", "model": "api"}, "the JSON API"),
+    "both": (
+        {"usage": "otlp", "duration_seconds": "otlp"},
+        "duration and tokens: telemetry (OTLP); the rest: the transcript",
+    ),
+    "two reports": (
+        {"usage": "proxy", "model": "proxy", "request_id": "otlp"},
+        "model and tokens: the proxy; request: telemetry (OTLP)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SOURCES)
+def test_call_says_who_told_of_it(case: str) -> None:
+    provenance, words = SOURCES[case]
+    assert say_sources(ApiCall(provenance=provenance, model="claude-opus-4-5")) == words
+
+
+@pytest.mark.django_db
+def test_call_leads_to_the_compactions_on_both_sides(session: AgentSession) -> None:
+    """A call beside the conversation stands between the second one and the call that it follows."""
+    calls = make_calls(session, 5)
+    ApiCall.objects.filter(pk=calls[3].pk).update(query_source="generate_session_title")
+    add_compaction(session, behind=1)
+    add_compaction(session, behind=4)
+    found, threads = read_calls(viewer(), session), read_threads(session)
+    sides = []
+    for call in calls:
+        details = read_call(viewer(), found, threads, call.pk)
+        assert details is not None
+        sides.append(([one.call_number for one in details.compactions_before],
+                      [one.call_number for one in details.compactions_after]))  # fmt: skip
+    assert sides == [([], [1]), ([1], []), ([], [4]), ([], []), ([4], [])]
 
 
 # --- the figure ------------------------------------------------------------------------------------------------------
@@ -197,19 +236,20 @@ def test_figure_places_all_threads_on_one_axis(session: AgentSession, axis: Time
     mark = chart.figure["layout"]["shapes"][-1]
     assert (mark["name"], mark["x0"]) == ("picked", chart.figure["shared"]["x"][1])
     main, lanes = chart.figure["data"][0], chart.figure["data"][-1]
-    assert main["customdata"] == [str(call.pk) for call in calls]
+    assert main["customdata"][:6] == [str(call.pk) for call in calls]
     assert len(lanes["x"]) == 2
     if axis is TimelineAxis.CALL:
-        # Both threads began together: 1 main, 2 agent, 3 main, 4 agent, 5 to 8 main.
-        assert chart.figure["shared"]["x"] == [1, 3, 5, 6, 7, 8]
-        assert lanes["x"] == [2, 4]
+        # Both threads began together: one call of the agent followed each of the first two.
+        assert chart.figure["shared"]["x"] == [1, 2, 3, 4, 5, 6]
+        assert lanes["x"] == [1, 2]
     compacted = next(trace for trace in chart.figure["data"] if trace["name"] == "compaction")
     assert compacted["y"] == [calls[2].context_tokens, 167_000]
     # No call has followed the newest one: it stands behind the last, and what it left is not known yet.
     newest = chart.figure["layout"]["shapes"][-2]
-    assert newest["x0"] == compacted["x"][1] >= chart.figure["shared"]["x"][-1]
+    assert newest["x0"] == compacted["x"][1] >= chart.figure["shared"]["x"][5]
     assert newest["label"]["text"] == "167k → unknown"
-    assert "compacted after call 8: 167k → unknown" in compacted["customdata"][1]
+    assert "compacted after call 6: 167k → unknown" in compacted["text"][1]
+    assert compacted["customdata"] == [str(calls[3].pk), str(calls[5].pk)]
     broken = next(trace for trace in chart.figure["data"] if trace["name"] == "cache break")
     assert broken["customdata"] == [str(calls[4].pk)]
 

@@ -125,7 +125,7 @@ def test_htmx_gets_the_part_it_asks_for(session: AgentSession) -> None:
     assert "<html" not in tab
     assert 'id="calls-table"' in tab
     table = client.get(f"{url}?before={calls[10].pk}", headers=htmx("calls-table")).content.decode()
-    assert "Calls 1 to 10 of 60." in table
+    assert "Rows 51 to 60 of 60." in table
     assert "chart" not in table
     picked = client.get(f"{url}?call={calls[2].pk}", headers=htmx("call-details"))
     assert "Call 3" in picked.content.decode()
@@ -150,6 +150,46 @@ def test_call_that_is_not_here_is_said(session: AgentSession, call: str) -> None
     for picked in (call, str(foreign.pk)):
         answer = client.get(f"/sessions/{session.pk}/?call={picked}", headers=htmx("call-details"))
         assert answer.status_code == 404
+
+
+def test_call_is_found_by_its_number_in_its_thread(session: AgentSession) -> None:
+    main, agent = make_calls(session, 3), make_calls(session, 3, agent_id="agent-7f")
+    client, url = sign_in("vera"), f"/sessions/{session.pk}/"
+    assert client.get(f"{url}?number=2").headers["Location"] == f"{url}?call={main[1].pk}"
+    assert client.get(f"{url}?agent=agent-7f&number=2").headers["Location"] == f"{url}?call={agent[1].pk}"
+    for absent in ("number=4", "number=2&agent=other", f"number={'9' * 18}"):
+        assert "This session has no such call." in read_words(client, f"{url}?{absent}")
+
+
+def test_findings_and_timeline_name_a_call_alike(session: AgentSession) -> None:
+    """The sub-agent made two calls before the main conversation's third, so that this is the fifth of the session."""
+    main, agent = make_calls(session, 3), make_calls(session, 2, agent_id="agent-7f")
+    add_break(main[2])
+    add_break(agent[1])
+    add_compaction(session, behind=3)
+    client, url = sign_in("vera"), f"/sessions/{session.pk}/"
+    assert "Call 3 main" in read_words(client, f"{url}?call={main[2].pk}", **htmx("call-details"))
+    for page in (f"{url}breaks/", "/breaks/?days=90"):
+        drawn = client.get(page).content.decode()
+        assert f'<a href="{url}?number=3">call 3</a>' in drawn
+        assert re.search(rf'<a href="{url}\?agent=agent-7f&(amp;)?number=2">call 2</a>, (Explore|sub-agent) 7f', drawn)
+    compactions = client.get(f"{url}compactions/").content.decode()
+    assert re.search(rf'after\s+<a href="{url}\?number=3">call 3</a>', compactions)
+
+
+def test_call_whose_turn_and_length_are_not_known_says_so(session: AgentSession) -> None:
+    call = make_calls(session, 2, turn=0, is_output_estimated=True)[1]
+    client, url = sign_in("vera"), f"/sessions/{session.pk}/"
+    words = read_words(client, f"{url}?call={call.pk}", **htmx("call-details"))
+    assert "Turn" in words
+    assert "not known" in words.split("Stopped by")[0].rsplit("Client", 1)[1]
+    assert "~36 ~$" in words
+    assert "~$0.01" in words
+    assert "worked out from what arrived of it" in words
+    AgentSession.objects.filter(pk=session.pk).update(call_count=2, spent_usd="0.02")
+    page = read_words(client, url)
+    assert "~$0.02" in page
+    assert "with estimates" in page
 
 
 def test_break_is_picked_by_its_call(session: AgentSession) -> None:

@@ -194,4 +194,4 @@ def test_calls_beside_the_conversation_are_paid_for_and_drawn_apart(client: Clie
     client.force_login(User.objects.get(username="mia"))
     page = client.get(f"/sessions/{session.pk}/").content.decode()
     assert "beside the conversation: generate_session_title" in page
-    assert "beside the conversation: 2.6k" in page  # its own lane in the figure
+    assert "beside the conversation, call 2: 2.6k" in page  # its own lane in the figure

@@ -100,7 +100,7 @@ class AddFlag(migrations.AddField):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dashboard", "0019_call_copies")]
+    dependencies = [("dashboard", "0020_unanswered_additions")]
 
     operations = [
         AddFlag("agentsession", "is_claude_code", models.BooleanField(default=True)),
