@@ -17,6 +17,7 @@ from django.utils import timezone
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.charts.context import draw_indicator
+from dashboard.charts.money import draw_spend_per_day
 from dashboard.models import AgentSession, Team
 from dashboard.pages.fleet import look_at_fleet
 from dashboard.pages.gauges import draw_rows
@@ -121,6 +122,7 @@ def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None)
             "tabs": list_tabs(session, tab),
             "indicator": draw_indicator("gauge", standing.lines, standing.reading) if standing.lines else None,
             "shown_count": count_shown(session, tab),
+            "is_live": True,
         }
         html = render_to_string("live/session.html", context)
         return DrawnSession(Belonging(session.team_id, session.owner_id), html)
@@ -129,8 +131,15 @@ def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None)
 def draw_overview(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
     with drawing(zone):
         fleet = look_at_fleet(actor, team, now=timezone.now())
-        tiles = list_tiles(team, fleet) if fleet else []
-        return render_to_string("live/overview.html", {"fleet": fleet, "tiles": tiles})
+        if fleet is None:
+            return ""
+        context = {
+            "fleet": fleet,
+            "tiles": list_tiles(team, fleet),
+            "chart": draw_spend_per_day("spend-per-day", fleet.numbers.days),
+            "is_live": True,
+        }
+        return render_to_string("live/overview.html", context)
 
 
 def draw_ways(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:

@@ -71,6 +71,7 @@ def ledger(request: PageRequest) -> HttpResponseBase:
     context: dict[str, object] = {
         "ledger": found,
         "live": live,
+        "is_live": True,
         "filters": filters,
         "tiles": list_tiles(found),
         "days_chart": _draw_days(found),
