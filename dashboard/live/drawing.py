@@ -15,7 +15,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from dashboard import access
-from dashboard.access import Actor
+from dashboard.access import Act, Actor
 from dashboard.charts.context import draw_indicator
 from dashboard.charts.money import draw_spend_per_day
 from dashboard.models import AgentSession, Team
@@ -142,10 +142,17 @@ def draw_overview(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
         return render_to_string("live/overview.html", context)
 
 
-def draw_ways(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
+def draw_ways(actor: Actor, team: Team, zone: ZoneInfo | None, *, is_overview: bool) -> str:
+    """Ways are shown to those who may send; the heading of the overview to everybody."""
     with drawing(zone):
         ways = list_ways(settings.PUBLIC_URL, "", is_local=settings.LOCAL_MODE)
-        return render_to_string("live/ways.html", {"arrivals": find_arrivals(actor, team, ways)})
+        arrivals = find_arrivals(actor, team, ways)
+        context = {
+            "arrivals": arrivals if actor.may(Act.INGEST, team) else [],
+            "has_come": any(arrival.has_come for arrival in arrivals),
+            "is_overview": is_overview,
+        }
+        return render_to_string("live/ways.html", context)
 
 
 def count_offer(
