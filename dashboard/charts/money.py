@@ -9,6 +9,7 @@ from dashboard.chart_data import DayLoss, DaySpend, GroupLoss
 from dashboard.charts import Chart, Series, build_figure, escape_markup
 from dashboard.words import say_percent, say_usd
 
+MOST_BARS = 12
 _ROW_PIXELS = 34
 _LONGEST_LINE = 22
 _LOSS_LEGEND = (("loss", "avoidable"), ("output", "not avoidable"))
@@ -75,11 +76,13 @@ def draw_loss_per_day(chart_id: str, days: Sequence[DayLoss]) -> Chart:
     )
 
 
-def draw_loss_by_group(chart_id: str, groups: Sequence[GroupLoss], *, by: str = "cause", note: str = "") -> Chart:
-    """One bar per group, the avoidable part first. The order given is kept, from the top."""
-    names = ["<br>".join(map(escape_markup, _wrap(group.name))) for group in groups]
-    expected = [_round(group.lost_usd - group.avoidable_usd) for group in groups]
-    avoidable = [_round(group.avoidable_usd) for group in groups]
+def draw_loss_by_group(chart_id: str, groups: Sequence[GroupLoss], *, by: str = "cause") -> Chart:
+    """One bar per group, the dearest on top, the avoidable part of each first. What has no bar of its own is one bar
+    together with its like, so that the bars add up to the whole."""
+    bars = _fold_cheapest(groups)
+    names = ["<br>".join(map(escape_markup, _wrap(bar.name))) for bar in bars]
+    expected = [_round(bar.lost_usd - bar.avoidable_usd) for bar in bars]
+    avoidable = [_round(bar.avoidable_usd) for bar in bars]
     series = [
         _bars("avoidable", "loss", {"y": names, "x": avoidable}, orientation="h"),
         _bars("not avoidable", "output", {"y": names, "x": expected}, orientation="h"),
@@ -91,18 +94,33 @@ def draw_loss_by_group(chart_id: str, groups: Sequence[GroupLoss], *, by: str = 
         "xaxis": {"tickprefix": "$", "fixedrange": True, "rangemode": "tozero", "nticks": 5, "tickangle": 0},
         "yaxis": {"type": "category", "autorange": "reversed", "fixedrange": True, "ticksuffix": " "},
     }
-    rows = tuple(
-        (group.name, f"{group.breaks:,}", say_usd(group.lost_usd), say_usd(group.avoidable_usd)) for group in groups
-    )
+    rows = tuple((bar.name, f"{bar.breaks:,}", say_usd(bar.lost_usd), say_usd(bar.avoidable_usd)) for bar in bars)
+    title = f"Lost to cache breaks by {by}, list price"
+    if len(bars) < len(groups):
+        title += f": the {MOST_BARS} dearest of {len(groups):,} {by}s, the others as one bar"
     return Chart(
         chart_id,
-        f"Lost to cache breaks by {by}, list price",
-        build_figure(series, layout, height=50 + _ROW_PIXELS * max(1, len(groups))),
+        title,
+        build_figure(series, layout, height=50 + _ROW_PIXELS * max(1, len(bars))),
         (by.capitalize(), "Breaks", "Lost", "Avoidable"),
         rows,
-        note=note,
         legend=_LOSS_LEGEND,
     )
+
+
+def _fold_cheapest(groups: Sequence[GroupLoss]) -> list[GroupLoss]:
+    """By what they lost. A single one that is left over has as much right to the last bar as "1 other"."""
+    ranked = sorted(groups, key=lambda group: (-group.lost_usd, -group.avoidable_usd, -group.breaks))
+    if len(ranked) <= MOST_BARS + 1:
+        return ranked
+    shown, rest = ranked[:MOST_BARS], ranked[MOST_BARS:]
+    others = GroupLoss(
+        name=f"{len(rest):,} others",
+        breaks=sum(group.breaks for group in rest),
+        lost_usd=sum((group.lost_usd for group in rest), Decimal(0)),
+        avoidable_usd=sum((group.avoidable_usd for group in rest), Decimal(0)),
+    )
+    return [*shown, others]
 
 
 def _wrap(name: str) -> list[str]:

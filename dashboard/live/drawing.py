@@ -15,8 +15,9 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from dashboard import access
-from dashboard.access import Actor
+from dashboard.access import Act, Actor
 from dashboard.charts.context import draw_indicator
+from dashboard.charts.money import draw_spend_per_day
 from dashboard.models import AgentSession, Team
 from dashboard.pages.fleet import look_at_fleet
 from dashboard.pages.gauges import draw_rows
@@ -120,6 +121,7 @@ def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None)
             "tabs": list_tabs(session, tab),
             "indicator": draw_indicator("gauge", *shown) if (shown := header.indicated) else None,
             "shown_count": count_shown(session, tab),
+            "is_live": True,
         }
         html = render_to_string("live/session.html", context)
         return DrawnSession(Belonging(session.team_id, session.owner_id), html)
@@ -128,14 +130,28 @@ def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None)
 def draw_overview(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
     with drawing(zone):
         fleet = look_at_fleet(actor, team, now=timezone.now())
-        tiles = list_tiles(team, fleet) if fleet else []
-        return render_to_string("live/overview.html", {"fleet": fleet, "tiles": tiles})
+        if fleet is None:
+            return ""
+        context = {
+            "fleet": fleet,
+            "tiles": list_tiles(team, fleet),
+            "chart": draw_spend_per_day("spend-per-day", fleet.numbers.days),
+            "is_live": True,
+        }
+        return render_to_string("live/overview.html", context)
 
 
-def draw_ways(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
+def draw_ways(actor: Actor, team: Team, zone: ZoneInfo | None, *, is_overview: bool) -> str:
+    """Ways are shown to those who may send; the heading of the overview to everybody."""
     with drawing(zone):
         ways = list_ways(settings.PUBLIC_URL, "", is_local=settings.LOCAL_MODE)
-        return render_to_string("live/ways.html", {"arrivals": find_arrivals(actor, team, ways)})
+        arrivals = find_arrivals(actor, team, ways)
+        context = {
+            "arrivals": arrivals if actor.may(Act.INGEST, team) else [],
+            "has_come": any(arrival.has_come for arrival in arrivals),
+            "is_overview": is_overview,
+        }
+        return render_to_string("live/ways.html", context)
 
 
 def count_offer(

@@ -49,6 +49,13 @@ def say_ago(at: datetime, now: datetime, zone: tzinfo) -> SafeString:
     return _time(at, words, zone, f' data-age="{math.floor(seconds)}"')  # static/js/ages.js lets it grow
 
 
+@register.simple_tag
+def just_now() -> SafeString:
+    """The moment of drawing, which grows older while the page is open."""
+    now = timezone.now()
+    return say_ago(now, now, timezone.get_current_timezone())
+
+
 @register.filter
 def moment(at: datetime | None, absent: str = "never") -> SafeString | str:
     """The exact time, to the minute; seconds and zone on hover."""

@@ -32,7 +32,6 @@ from dashboard.pages.trends import Trend, say_trend
 from dashboard.views.exports import read_format, read_part, send_export
 from dashboard.words import say_percent, say_tokens, say_usd
 
-MOST_BARS = 12
 MOST_GROUPS = 100
 GROUPS = "groups"  # the part of the page that is exported apart
 
@@ -72,6 +71,7 @@ def ledger(request: PageRequest) -> HttpResponseBase:
     context: dict[str, object] = {
         "ledger": found,
         "live": live,
+        "is_live": True,
         "filters": filters,
         "tiles": list_tiles(found),
         "days_chart": _draw_days(found),
@@ -157,16 +157,14 @@ def _draw_days(found: Ledger) -> Chart:
 
 def _draw_groups(found: Ledger) -> Chart | None:
     """Days have a figure of their own."""
-    groups = [group for group in found.groups if group.total.breaks]
+    groups = [
+        GroupLoss(group.name, group.total.breaks, group.total.lost_usd, group.total.avoidable_usd)
+        for group in found.groups
+        if group.total.breaks
+    ]
     if found.filters.by is GroupName.DAY or not groups:
         return None
-    shown = [
-        GroupLoss(group.name, group.total.breaks, group.total.lost_usd, group.total.avoidable_usd)
-        for group in groups[:MOST_BARS]
-    ]
-    left_out = len(groups) - len(shown)
-    note = f"The {len(shown)} dearest of {len(groups):,}; the table below has the others." if left_out else ""
-    return draw_loss_by_group("ledger-groups", shown, by=found.filters.by.value, note=note)
+    return draw_loss_by_group("ledger-groups", groups, by=found.filters.by.value)
 
 
 def _offer_choices(request: PageRequest, filters: LedgerFilters) -> dict[str, object]:

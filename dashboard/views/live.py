@@ -112,9 +112,11 @@ async def live_ways(request: HttpRequest, viewer: Viewer, slug: str) -> HttpResp
     """Whether something came by each of the ways in."""
     team = access.require_team(viewer.actor, slug, access.Act.SEE)
     zone = read_zone(request)
-    key = ("ways", team.pk, board.find_count(team), zone)
+    is_overview = request.GET.get("page") == "overview"
+    may_send = viewer.actor.may(access.Act.INGEST, team)
+    key = ("ways", team.pk, board.find_count(team), zone, is_overview, may_send)
     draw = sync_to_async(draw_ways, thread_sensitive=True)
-    return HttpResponse(await parts.find(key, lambda: draw(viewer.actor, team, zone)))
+    return HttpResponse(await parts.find(key, lambda: draw(viewer.actor, team, zone, is_overview=is_overview)))
 
 
 @require_safe

@@ -46,6 +46,7 @@ def overview(request: PageRequest) -> HttpResponse:
         "fleet": fleet,
         **({} if fleet else describe_ways(request, team)),
         "live": live,
+        "is_live": True,
     }
     if fleet:
         context |= {

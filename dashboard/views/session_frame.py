@@ -33,6 +33,7 @@ def render_tab(
         "tab": tab,
         "shown_count": count_shown(session, tab),
         "live": request.live,
+        "is_live": True,
     }
     if not request.htmx:
         header = header or read_header(request.actor, session, now=timezone.now())

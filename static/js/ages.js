@@ -26,5 +26,6 @@
   }
 
   pass();
+  document.addEventListener("plimsoll:ages", pass);
   setInterval(pass, 5000);
 })();

@@ -1,4 +1,5 @@
-// Copy buttons: every .code block gets one; data-copy="id" on a button copies that element's text or value.
+// Copy buttons: every .code block gets one; data-copy="id" on a button copies that element's text or value. A block with
+// data-key-form lacks its key: that form makes it first.
 (() => {
   const SAYS_MS = 2000;
 
@@ -30,13 +31,39 @@
     return id ? document.getElementById(id) : button.parentElement.querySelector("pre");
   }
 
+  const keyFormOf = (block) => document.getElementById(block?.dataset.keyForm ?? "");
+
+  // The form draws all blocks anew, with the key; the button of this one among them, or none where no key was made.
+  async function fillKeyIn(block) {
+    const form = keyFormOf(block);
+    const [target, label] = [form.getAttribute("hx-target"), block.querySelector("pre").getAttribute("aria-label")];
+    try {
+      await htmx.ajax("POST", form.action, { source: form, target, select: target, swap: "outerHTML" });
+    } catch {
+      return null; // unreachable
+    }
+    enhanceWithin(document);
+    const filled = document.querySelector(`.code:not([data-key-form]) > pre[aria-label="${CSS.escape(label)}"]`);
+    return filled?.parentElement.querySelector("[data-copy]");
+  }
+
+  function say(button, words) {
+    button.dataset.label ??= button.textContent;
+    button.textContent = voice.textContent = words;
+    button.focus();
+    setTimeout(() => {
+      button.textContent = button.dataset.label;
+      voice.textContent = "";
+    }, SAYS_MS);
+  }
+
   function enhance(block) {
     if (block.querySelector("[data-copy]")) return;
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
     button.dataset.copy = "";
-    button.textContent = "Copy";
+    button.textContent = keyFormOf(block) ? "Copy with a new key" : "Copy";
     block.append(button);
   }
 
@@ -51,18 +78,17 @@
   document.querySelector("main")?.append(voice);
 
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
-    const source = button && sourceOf(button);
-    if (!source) return;
+    const asked = event.target.closest("[data-copy]");
+    if (!asked || !sourceOf(asked)) return;
+    const block = asked.closest("[data-key-form]");
+    asked.disabled = true; // one key for two clicks
+    const button = keyFormOf(block) ? await fillKeyIn(block) : asked;
+    asked.disabled = false;
+    if (!button) return say(asked, "No key was made");
+    const source = sourceOf(button);
     const done = await copy(source.value ?? source.textContent.trim());
-    button.dataset.label ??= button.textContent;
-    button.textContent = done ? "Copied" : "Select and copy";
-    voice.textContent = button.textContent;
-    button.focus();
-    setTimeout(() => {
-      button.textContent = button.dataset.label;
-      voice.textContent = "";
-    }, SAYS_MS);
+    const copied = block && button === asked ? "Copied, without a key" : "Copied";
+    say(button, done ? copied : "Select and copy");
   });
   enhanceWithin(document);
   document.addEventListener("htmx:load", (event) => enhanceWithin(event.target));

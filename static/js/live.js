@@ -11,6 +11,7 @@
   let known = new Map(); // changes known so far, by team
   let source = null;
   let heardAt = 0;
+  let answeredAt = 0; // when the server was last there
   let retryMs = FIRST_RETRY_MS;
   let retryTimer = 0;
   let askTimer = 0;
@@ -48,14 +49,15 @@
     opened.addEventListener("open", () => {
       heardAt = Date.now();
       stopAsking();
+      noteAnswer();
       document.documentElement.dataset.heard = "stream";
     });
     opened.addEventListener("still", () => {
       if (Date.now() - openedAt > FIRST_RETRY_MS) retryMs = FIRST_RETRY_MS; // it lasts
-      heardAt = Date.now();
+      heardAt = answeredAt = Date.now();
     });
     opened.addEventListener("changed", (event) => {
-      heardAt = Date.now();
+      heardAt = answeredAt = Date.now();
       take(JSON.parse(event.data));
     });
     opened.addEventListener("end", fall);
@@ -77,6 +79,8 @@
     const answer = await get(`/live/changes?${query()}`);
     const news = answer?.ok ? await answer.json() : null;
     if (own !== asking) return; // the stream tells it
+    if (!answer || answer.status >= 500) sayLost();
+    else noteAnswer();
     if (news) take(news);
     if (answer?.type === "opaqueredirect") return hush(); // signed out
     askTimer = setTimeout(ask, about(ASK_EVERY_MS));
@@ -88,6 +92,24 @@
     } catch {
       return null; // unreachable: whoever asked tries again
     }
+  }
+
+  // One quiet voice, there before it speaks: a live region made at that moment is often not heard.
+  const lost = document.createElement("p");
+  lost.className = "live-lost";
+  lost.setAttribute("role", "status");
+
+  function noteAnswer() {
+    answeredAt = Date.now();
+    lost.replaceChildren();
+  }
+
+  function sayLost() {
+    if (lost.hasChildNodes()) return;
+    const age = document.createElement("time");
+    age.dataset.age = Math.round((Date.now() - answeredAt) / 1000);
+    lost.append("Not connected, last seen ", age);
+    document.dispatchEvent(new CustomEvent("plimsoll:ages")); // static/js/ages.js says it
   }
 
   // --- what to do about them ---
@@ -191,11 +213,16 @@
       - Number(document.getElementById("tab-content").dataset.shown);
     const words = sayMore(more, NOUNS[offer.dataset.liveNoun]);
     if (!words || more <= 0) return offer.replaceChildren();
-    const link = document.createElement("a");
+    const link = offer.querySelector("a") ?? startOffer(offer);
     link.href = newestUrl();
     link.textContent = `${words}, show`;
+  }
+
+  function startOffer(offer) {
+    const link = document.createElement("a");
     link.addEventListener("click", showCalls);
     offer.replaceChildren(link);
+    return link;
   }
 
   // A tab that is paged says where its newest page is. How many lines of a transcript are new is not counted.
@@ -231,8 +258,10 @@
     takeAway(drawn.content.querySelector("[data-gone]"));
     const words = drawn.innerHTML.trim();
     if (offer?.isConnected && offer.innerHTML !== words) {
+      const hadFocus = offer.contains(document.activeElement);
       offer.innerHTML = words;
       htmx.process(offer);
+      if (hadFocus) offer.querySelector("a")?.focus({ preventScroll: true });
     }
     return true;
   }
@@ -259,6 +288,8 @@
     if (found === place) return;
     place = found;
     if (!place) return hush();
+    answeredAt = Date.now(); // the page itself came
+    if (!lost.isConnected) document.querySelector("main").append(lost);
     const counts = place.dataset.since.split(",").filter(Boolean).map((part) => part.split(":"));
     known = new Map(counts.map(([slug, number]) => [slug, Number(number)]));
     retryMs = FIRST_RETRY_MS;

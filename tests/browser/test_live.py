@@ -210,6 +210,121 @@ def test_overview_counts_by_itself(page: Page, alice: User, team: Team, followed
     expect(page.get_by_role("link", name="1 new session, show")).to_be_visible()
 
 
+PLACES = """() => [...document.querySelectorAll("main :is(tr, .card, .tile, .chart-area, h2, a.chip)")]
+  .filter((each) => each.checkVisibility())
+  .map((each) => `${each.localName} ${Math.round(each.getBoundingClientRect().top)}`)"""
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("path", ["/", "/sessions/", "/breaks/", "/sessions/{pk}/"])
+def test_nothing_moves_when_an_offer_comes(
+    page: Page, alice: User, team: Team, followed: Path, path: str, width: int
+) -> None:
+    writer = Writer(followed, "harbour")
+    writer.answer(3)
+    session = find_session(writer)
+    make_breaks(session, 1, at=timezone.now())
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(path.format(pk=session.pk))
+    wait_for_stream(page)
+    expect(page.locator(".chart-area:not(.drawn)")).to_have_count(0)
+    page.locator(".tabs, .heading").last.evaluate("(each) => each.scrollIntoView()")  # a phone has it further down
+    before = page.evaluate(PLACES)
+    if path == "/breaks/":
+        other = make_session(team, "other")
+        make_breaks(other, 1, at=timezone.now())
+        SessionChange.objects.note(team.pk, [other.pk])
+    elif path.startswith("/sessions/{"):
+        writer.answer()
+    else:
+        Writer(followed, "another").answer()
+    offer = page.locator("[data-live-offer] a")
+    expect(offer).to_be_in_viewport()
+    assert page.evaluate(PLACES) == before
+    page.mouse.wheel(0, 200)
+    expect(offer).to_be_in_viewport()
+    expect(offer).to_have_css("pointer-events", "auto")  # soon, not at once: a click may be on its way
+
+
+def test_open_table_stays_open_while_its_part_is_drawn_anew(
+    page: Page, alice: User, team: Team, followed: Path
+) -> None:
+    writer = Writer(followed, "harbour")
+    writer.answer(3)
+    page.set_viewport_size({"width": 1280, "height": 600})
+    page.goto(f"/sessions/{find_session(writer).pk}/")
+    wait_for_stream(page)
+    fold, inside = page.locator("#session-indicator details"), page.locator("#session-indicator summary")
+    inside.focus()
+    inside.press("Enter")
+    expect(fold).to_have_attribute("open", "")
+    fold.evaluate("(each) => { each.isOld = true; each.querySelector('.table-wrap').scrollLeft = 20; }")
+    scrolled = fold.locator(".table-wrap").evaluate("(each) => each.scrollLeft")
+    before = page.evaluate(PLACES)
+    writer.answer()
+    expect(page.locator("dl.figures > div").filter(has_text="Calls").locator("dd")).to_contain_text("4")
+    assert not fold.evaluate("(each) => each.isOld ?? false")
+    expect(fold).to_have_attribute("open", "")
+    expect(inside).to_be_focused()
+    assert fold.locator(".table-wrap").evaluate("(each) => each.scrollLeft") == scrolled
+    assert page.evaluate(PLACES) == before
+
+
+def test_open_table_stays_open_when_new_calls_are_shown(page: Page, alice: User, team: Team, followed: Path) -> None:
+    TeamPolicy.objects.create(team=team, version=1, stores_content=True)
+    writer = Writer(followed, "harbour")
+    writer.answer(3)
+    page.goto(f"/sessions/{find_session(writer).pk}/context/")
+    wait_for_stream(page)
+    fold = page.locator("#tab-content .chart details")
+    fold.locator("summary").click()
+    fold.evaluate("(each) => { each.isOld = true; }")
+    writer.answer()
+    page.get_by_role("link", name="1 new call, show").click()
+    expect(page.locator("[data-live-offer] a")).to_have_count(0)
+    assert not fold.evaluate("(each) => each.isOld ?? false")
+    expect(fold).to_have_attribute("open", "")
+
+
+def test_overview_draws_its_figure_again_and_says_how_old_it_is(
+    page: Page, alice: User, team: Team, followed: Path
+) -> None:
+    Writer(followed, "harbour").answer()
+    wait_until(AgentSession.objects.exists, seconds=10, what="the session")
+    page.goto("/")
+    wait_for_stream(page)
+    expect(page.locator("#spend-and-loss .chart-area.drawn")).to_have_count(1)
+    page.locator("#spend-and-loss summary").click()
+    spent = page.locator("#spend-and-loss tbody > tr").last.locator("td").nth(1)
+    bars = "() => document.querySelector('#spend-and-loss .chart-area').data.at(-1).y.at(-1)"
+    before, told, age = page.evaluate(bars), spent.inner_text(), page.locator("#spend-and-loss figcaption time")
+    expect(age).to_have_text("just now")
+    expect(age).to_have_text(re.compile(r"^\d+ s ago$"))
+    Writer(followed, "another").answer(5)
+    expect(spent).not_to_have_text(told)
+    expect(age).to_have_text("just now")
+    wait_until(lambda: page.evaluate(bars) > before, seconds=10, what="higher bars")
+
+
+def test_page_says_that_the_server_is_gone_until_it_is_back(
+    page: Page, page_errors: PageErrors, alice: User, team: Team
+) -> None:
+    (session,) = make_many_sessions(team, 1, title=lambda _: "Quiet")
+    page_errors.expect("Failed to load resource")
+    page.goto("/sessions/")
+    wait_for_stream(page)
+    lost = page.get_by_role("status").filter(has_text="Not connected, last seen")
+    expect(lost).to_have_count(0)
+    page.route("**/live/*", lambda route: route.abort())
+    hide(page, is_hidden=True)
+    hide(page, is_hidden=False)  # the stream is opened anew, in vain
+    expect(lost).to_have_text(re.compile(r"Not connected, last seen \d+ (s|min) ago"))
+    change(session, "Louder")
+    page.unroute("**/live/*")
+    expect(page.locator(f'tr[data-session="{session.pk}"]')).to_contain_text("Louder")
+    expect(lost).to_have_count(0)
+
+
 def test_page_asks_when_the_stream_is_refused_and_a_hidden_tab_hears_nothing(
     page: Page, page_errors: PageErrors, alice: User, team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,11 +4,13 @@ import re
 
 import pytest
 from django.test import override_settings
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from dashboard.live import room
-from dashboard.models import User
-from tests.browser.conftest import Axe, SignIn
+from dashboard.models import ApiKey, Membership, Role, SessionChange, User
+from tests.browser.conftest import Axe, PageErrors, SignIn
+from tests.builders import make_session, make_user
 from tests.dashboard.ingest.conversation import make_conversation
 
 
@@ -38,11 +40,64 @@ def test_way_says_that_something_came(signed_in: Page, axe: Axe, live_url: str) 
     )
     assert sent.ok, sent.text()
     expect(tick).to_contain_text("received")
+    expect(signed_in.get_by_role("heading", name="The first session is here: show it")).to_be_visible()
     expect(signed_in.locator("#way-otlp")).to_have_text("waiting")
     assert key in signed_in.get_by_role("region", name="JSON API").inner_text()
     assert axe(signed_in) == []
     signed_in.set_viewport_size({"width": 360, "height": 740})
     assert signed_in.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_copy_hands_out_no_snippet_without_its_key(signed_in: Page, page_errors: PageErrors) -> None:
+    signed_in.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    signed_in.goto("/")
+    push = signed_in.locator("li").filter(has=signed_in.get_by_role("heading", name="Push from a laptop"))
+    copy = push.get_by_role("button", name="Copy with a new key")
+    signed_in.route("**/connect/", lambda route: route.abort())
+    page_errors.expect("Failed to load resource")
+    page_errors.expect("htmx:")
+    copy.click()
+    expect(push.get_by_role("button", name="No key was made")).to_be_visible()
+    assert not ApiKey.objects.exists()
+    signed_in.unroute("**/connect/")
+    copy.click()
+    expect(push.get_by_role("button", name="Copied", exact=True)).to_be_focused()
+    copied = signed_in.evaluate("navigator.clipboard.readText()")
+    assert re.match(r"export PLIMSOLL_KEY=plk_[\w-]{20,}\n", copied)
+    assert ApiKey.objects.count() == 1
+    expect(signed_in.get_by_text("The key is in every snippet below.")).to_be_visible()
+    expect(signed_in.get_by_text("YOUR_KEY")).to_have_count(0)
+    expect(signed_in.get_by_role("button", name="Copy with a new key")).to_have_count(0)
+    signed_in.locator(".code").last.get_by_role("button", name="Copy").click()
+    expect(signed_in.locator(".code").last.get_by_role("button", name="Copied", exact=True)).to_be_visible()
+    assert ApiKey.objects.count() == 1
+
+
+def test_parts_of_an_empty_overview_keep_their_distance(signed_in: Page) -> None:
+    for width in (1280, 360):
+        signed_in.set_viewport_size({"width": width, "height": 800})
+        signed_in.goto("/")
+        demo, title, words, key, ways = (
+            signed_in.locator(part).first.bounding_box() or {}
+            for part in ("[aria-labelledby=demo-title]", "#ways-state", ".ways-in > .sub", "#make-key", ".connect-ways")
+        )
+        for above, below in ((demo, title), (words, key), (key, ways)):
+            assert below["y"] - above["y"] - above["height"] >= 12
+
+
+def test_viewer_of_an_empty_team_hears_of_the_first_session(page: Page, owner: User, sign_in: SignIn) -> None:
+    room.forget()
+    team = owner.memberships.get().team
+    vera = make_user("vera")
+    Membership.objects.create(team=team, user=vera, role=Role.VIEWER)
+    sign_in(page, vera)
+    page.goto("/")
+    expect(page.get_by_role("heading", name="Nothing has arrived yet")).to_be_visible()
+    expect(page.locator('html[data-heard="stream"]')).to_have_count(1)
+    session = make_session(team, "first", sources=["push"], last_at=timezone.now())
+    SessionChange.objects.note(team.pk, [session.pk])
+    page.get_by_role("link", name="show it").click()
+    expect(page.get_by_role("heading", name="Sessions by risk")).to_be_visible()
 
 
 def test_snippets_can_be_read_without_scripts(signed_in: Page, owner: User, sign_in: SignIn, live_url: str) -> None:

@@ -90,6 +90,28 @@ def test_groups_come_with_what_could_have_been_kept_first(team: Team, by: GroupN
             assert read_ledger(access.person(make_user("alice")), narrowed).total == group.total
 
 
+def test_bars_are_the_dearest_groups_and_add_up_to_what_was_lost(team: Team) -> None:
+    """What could not be avoided is as dear as what could: the figure must not leave it out."""
+    for number in range(25):
+        session = make_session(team, f"s-{number}", project=f"project {number:02}")
+        make_breaks(session, 1, at=timezone.now(), is_avoidable=number % 5 != 3, lost_usd=Decimal(number + 1))
+    chart = sign_in("vera").get("/breaks/?by=project").context["group_chart"]
+    assert [row[0] for row in chart.rows] == [f"project {number:02}" for number in range(24, 12, -1)] + ["13 others"]
+    avoidable, other = ([*trace["x"]] for trace in chart.figure["data"])
+    assert other[:3] == [0, 24, 0]
+    assert sum(avoidable) + sum(other) == sum(range(1, 26))
+    assert sum(int(row[1]) for row in chart.rows) == 25
+    assert "the 12 dearest of 25 projects" in chart.title
+
+
+def test_one_group_more_than_bars_has_a_bar_of_its_own(team: Team) -> None:
+    for number in range(13):
+        make_breaks(make_session(team, f"s-{number}", project=f"project {number}"), 1, at=timezone.now())
+    chart = sign_in("vera").get("/breaks/?by=project").context["group_chart"]
+    assert len(chart.rows) == 13
+    assert " of 13" not in chart.title
+
+
 def test_column_of_the_period_before_adds_up(team: Team) -> None:
     fill(team)
     gone = make_session(team, "gone", project="gone", developer="ina", model="claude-haiku-4-5")
