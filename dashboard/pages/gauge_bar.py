@@ -83,6 +83,16 @@ class GaugeScale:
         return " · ".join(tick.label for tick in self.ticks)
 
     @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The sums of all lines, each step once, from the window down."""
+        return tuple({step.formula: step for tick in self.ticks for step in tick.steps}.values())
+
+    @cached_property
+    def sums(self) -> str:
+        """The same as text, a step a line."""
+        return "\n".join(f"{step.formula}: {step.origin}" for step in self.steps)
+
+    @cached_property
     def sentence(self) -> str:
         return f"Lines: {', '.join(f'{tick.name} at {tick.tokens:,}' for tick in self.ticks)}."
 
@@ -116,6 +126,11 @@ class GaugeBar:
     @property
     def is_known(self) -> bool:
         return self.window_tokens is not None
+
+    @property
+    def shows_edge(self) -> bool:
+        """The scale is longer than the window: its end is drawn and named."""
+        return self.window_percent < 100
 
     @property
     def is_over_full(self) -> bool:
@@ -170,7 +185,8 @@ class GaugeBar:
         if self.notice:
             parts.append(self.notice)
         if self.peak_tokens is not None:
-            parts.append(f"Highest so far: {self.peak_tokens:,}.")
+            beyond = ", more than the window" if self.peak_tokens > self.window_tokens else ""
+            parts.append(f"Highest so far: {self.peak_tokens:,}{beyond}.")
         if self.forecast_words:
             parts.append(f"Forecast: {self.forecast_words}.")
         return " ".join(parts)

@@ -26,7 +26,8 @@ _HARMLESS = {ord(letter): f"\\u{ord(letter):04X}" for letter in "<>&"}
 
 @register.simple_tag
 def gauge(bar: GaugeBar, size: str = "row") -> SafeString:
-    """One gauge in one of three sizes; all but the row tell how each line is worked out."""
+    """One gauge in one of three sizes. A row tells how its lines are worked out as its title, the larger ones line by
+    line."""
     drawing = _draw_svg(bar, size)
     if size == "row":
         return _draw_row(bar, drawing)
@@ -49,13 +50,21 @@ def figure(chart: Chart) -> SafeString:
 
 
 def _draw_row(bar: GaugeBar, drawing: SafeString) -> SafeString:
-    labels = bar.scale.labels if bar.scale else ""
-    words = " · ".join(part for part in (bar.left_words, labels, bar.notice) if part)
+    if bar.scale is None:
+        # That the level is not known either goes without saying, and would make the column wider than all others.
+        title, badge = escape(bar.notice), ""
+    else:
+        title = f"{bar.left_words} · {_say_lines(bar.scale, bar.notice)}"
+        badge = f' <span class="badge lv-{bar.style}">{bar.level_words}</span>'
     return SafeString(
-        f'<div class="gauge gauge-row" title="{escape(words)}">{drawing}<div class="gauge-says">'
-        f"<b>{bar.used_words}</b> <span>{bar.window_words}</span> "
-        f'<span class="badge lv-{bar.style}">{bar.level_words}</span></div></div>'
+        f'<div class="gauge gauge-row" title="{title}">{drawing}<div class="gauge-says">'
+        f"<b>{bar.used_words}</b> <span>{bar.window_words}</span>{badge}</div></div>"
     )
+
+
+@lru_cache(maxsize=256)
+def _say_lines(scale: GaugeScale, notice: str) -> str:
+    return escape("\n".join(filter(None, (scale.labels, scale.sums, notice))))
 
 
 def _draw_svg(bar: GaugeBar, size: str) -> SafeString:
@@ -78,10 +87,11 @@ def _draw_fill(bar: GaugeBar, top: int, thickness: int) -> Iterator[str]:
     width = _LEAST_FILL_PIXELS if bar.used_tokens > 0 and within < 1 else f"{within}%"
     yield f'<rect class="gauge-track" y="{top}" width="100%" height="{thickness}" rx="4"/>'
     yield f'<rect class="gauge-fill" y="{top}" width="{width}" height="{thickness}" rx="4"/>'
+    edge = bar.window_percent
     if bar.is_over_full:
-        edge, middle = bar.window_percent, top + thickness / 2
-        stroke = f'stroke-width="{thickness}"'
-        yield f'<line class="gauge-over" x1="{edge}%" x2="100%" y1="{middle}" y2="{middle}" {stroke}/>'
+        middle, stroke = top + thickness / 2, f'stroke-width="{thickness}"'
+        yield f'<line class="gauge-over" x1="{edge}%" x2="{bar.fill_percent}%" y1="{middle}" y2="{middle}" {stroke}/>'
+    if bar.shows_edge:
         yield f'<line class="gauge-edge" x1="{edge}%" x2="{edge}%" y2="{2 * top + thickness}"/>'
     if bar.peak_percent is not None and bar.peak_percent > bar.fill_percent:
         x = f'x1="{bar.peak_percent}%" x2="{bar.peak_percent}%"'

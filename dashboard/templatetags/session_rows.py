@@ -11,13 +11,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from dashboard.pages.gauge_bar import GaugeScale
 from dashboard.pages.gauges import SessionRow
 from dashboard.pages.session_columns import ALL_COLUMNS, COLUMN_TERMS, COLUMN_WORDS
 from dashboard.pages.session_filters import SessionFilters, SortName
 from dashboard.pages.sparkline import draw_hits
 from dashboard.templatetags.drawings import gauge
 from dashboard.templatetags.plimsoll import say_ago, term
-from dashboard.words import say_model, say_percent, say_usd
+from dashboard.words import say_model, say_percent, say_size, say_usd
 
 register = template.Library()
 
@@ -69,6 +70,23 @@ def _explain_column(name: str, url: str = "") -> str:
 
 
 @register.simple_tag
+def line_sums(rows: Iterable[SessionRow], columns: Sequence[str] = ALL_COLUMNS) -> SafeString:
+    """How the lines of these gauges are worked out, once for all rows with the same: one stop for the keyboard, where
+    a title on every gauge is for the pointer alone."""
+    if "context" not in (columns or ALL_COLUMNS):
+        return SafeString("")
+    scales = {row.scale.sums: row.scale for row in rows if row.scale is not None}
+    sums = "".join(_draw_sums(scale) for scale in scales.values())
+    summary = "<summary>How the lines of these gauges are worked out</summary>"
+    return SafeString(f'<details class="gauge-sums">{summary}{sums}</details>' if sums else "")
+
+
+def _draw_sums(scale: GaugeScale) -> str:
+    steps = "".join(f"<dt>{escape(step.formula)}</dt><dd>{escape(step.origin)}</dd>" for step in scale.steps)
+    return f"<h3>Window of {say_size(scale.lines.window.tokens)}</h3><dl>{steps}</dl>"
+
+
+@register.simple_tag
 def choice_options(offered: Iterable[str], chosen: str) -> SafeString:
     """The chosen one is there even when it is not offered any more."""
     names = list(offered)
@@ -112,7 +130,7 @@ def _say_spent(row: SessionRow) -> str:
     """Where no call is known, what the client says it paid."""
     paid = row.session.client_cost_usd
     if row.session.call_count == 0 and paid is not None:
-        return say_usd(paid) + _small("client's word")
+        return say_usd(paid) + _small("by client")
     return say_usd(row.spent_usd)
 
 

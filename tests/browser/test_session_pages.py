@@ -177,3 +177,29 @@ def test_nothing_scrolls_sideways_on_a_small_phone(signed_in: Page, path: str) -
     gauge = signed_in.locator(".gauge-row").first.bounding_box()
     assert gauge is not None
     assert gauge["x"] + gauge["width"] / 2 < 360  # seen without scrolling the table
+
+
+@pytest.mark.parametrize("path", ["/", "/sessions/"])
+def test_table_fits_its_card_with_every_kind_of_gauge(signed_in: Page, team: Team, path: str) -> None:
+    now = timezone.now()
+    for number, (model, tokens) in enumerate(
+        [("somebody-elses-coder", 1_248_200), ("claude-sonnet-4-5", 172_000), ("claude-sonnet-4-5", 212_000)]
+    ):
+        make_session(
+            team, f"wide-{number}", model=model, context_tokens=tokens, last_at=now + timedelta(seconds=number),
+            level_rank=5, percent_left=0, developer="mia", client_cost_usd="0.1", recent_hits=[91, 100],
+        )  # fmt: skip
+    signed_in.set_viewport_size({"width": 1280, "height": 800})
+    signed_in.goto(path)
+    expect(signed_in.get_by_text("window not known").first).to_be_visible()
+    wrapper = signed_in.locator(".table-wrap", has=signed_in.locator(".session-table"))
+    assert wrapper.evaluate("wrap => wrap.scrollWidth - wrap.clientWidth") <= 0
+
+
+def test_sums_behind_the_lines_are_one_stop_for_the_keyboard(signed_in: Page) -> None:
+    signed_in.goto("/sessions/")
+    summary = signed_in.get_by_text("How the lines of these gauges are worked out")
+    expect(signed_in.get_by_text("blocking = available - 3,000 = 177,000")).to_be_hidden()
+    summary.focus()
+    signed_in.keyboard.press("Enter")
+    expect(signed_in.get_by_text("blocking = available - 3,000 = 177,000")).to_be_visible()

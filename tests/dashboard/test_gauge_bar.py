@@ -1,5 +1,6 @@
 """The gauge in every state: where things lie on the bar, which words stand beside it, what its drawing holds."""
 
+import html
 import re
 from dataclasses import replace
 
@@ -86,8 +87,36 @@ def test_more_than_the_window_stretches_the_scale_and_is_said() -> None:
     assert [tick.percent for tick in bar.ticks] == [58.8, 66.8, 70.8]
     assert "50,000 tokens over the window. Level: blocking." in bar.sentence
     drawn = gauge(bar)
-    assert '<line class="gauge-over" x1="80.0%" x2="100%"' in drawn
+    assert '<line class="gauge-over" x1="80.0%" x2="100.0%"' in drawn
     assert '<rect class="gauge-fill" y="3" width="80.0%"' in drawn
+
+
+def test_hatch_ends_at_what_is_used_and_the_window_has_its_edge() -> None:
+    over = bar_of(CLIENT, replace(SHORT, reported_window_tokens=100_000), 120_000, peak_tokens=160_000)
+    drawn = gauge(over, "header")
+    assert '<line class="gauge-over" x1="62.5%" x2="75.0%"' in drawn
+    assert '<line class="gauge-edge" x1="62.5%"' in drawn
+    assert '<li class="gauge-edge-name">window <b>100.0k</b></li>' in drawn
+    assert "Highest so far: 160,000, more than the window." in over.sentence
+    below = gauge(bar_of(CLIENT, SHORT, 51_000, peak_tokens=250_000), "header")
+    assert '<line class="gauge-edge" x1="80.0%"' in below
+    assert "gauge-over" not in below
+    assert "gauge-edge" not in gauge(bar_of(CLIENT, SHORT, 51_000, peak_tokens=60_000), "header")
+
+
+def test_row_tells_the_sum_and_the_origins_of_its_lines() -> None:
+    drawn = gauge(bar_of(CLIENT, SHORT, 51_000))
+    title = html.unescape(drawn.split('title="')[1].split('"')[0])
+    first, *sums = title.split("\n")
+    assert first == "69% left · warning and error 147.0k · auto-compact 167.0k · blocking 177.0k"
+    assert sums == [
+        "window = 200,000: window 200,000 from the client's table for claude-opus-4-5",
+        "available = window - 20,000 = 180,000: reserve 20,000 from min(max output 32,000, 20,000) (client's table)",
+        "auto = available - 13,000 = 167,000: 13,000 from Claude Code's rule",
+        "warning = auto - 20,000 = 147,000: 20,000 from Claude Code's rule",
+        "error = auto - 20,000 = 147,000: 20,000 from Claude Code's rule",
+        "blocking = available - 3,000 = 177,000: 3,000 from Claude Code's rule",
+    ]
 
 
 def test_window_that_is_not_known_is_said_and_never_drawn_as_zero() -> None:

@@ -16,7 +16,7 @@ from dashboard.pages.gauges import list_sessions
 from dashboard.pages.session_filters import SessionFilters, SortName
 from dashboard.pages.session_page import read_header
 from dashboard.pages.session_paging import FEW, BadPlace, Cursor
-from dashboard.templatetags.session_rows import session_rows
+from dashboard.templatetags.session_rows import line_sums, session_rows
 from tests.builders import make_many_sessions, make_session, make_team, make_user
 from tests.visitors import ask, sign_in
 
@@ -258,7 +258,20 @@ def test_what_the_client_paid_stands_where_no_call_is_known(team: Team, alice: A
     make_session(team, "b", client_cost_usd=Decimal("0.10"), call_count=1, spent_usd=Decimal("0.25"))
     rows = {row.name: row for row in list_sessions(alice, SessionFilters(), now=timezone.now()).rows}
     assert (rows["a"].spent_usd, rows["b"].spent_usd) == (None, Decimal("0.25"))
-    assert "$0.10<small>client's word</small>" in session_rows([rows["a"]])
+    assert "$0.10<small>by client</small>" in session_rows([rows["a"]])
     assert "$0.25</td>" in session_rows([rows["b"]])
     told = {row["external_id"]: row for row in ask(sign_in("alice"), "sessions")["sessions"]}
     assert (told["a"]["spent_usd"], told["a"]["client_cost_usd"]) == (None, "0.10000000")
+
+
+def test_sums_behind_the_lines_stand_once_below_the_rows(team: Team, alice: Actor) -> None:
+    for number in range(3):
+        make_session(team, f"short-{number}")
+    make_session(team, "long", model="claude-opus-5-5")
+    make_session(team, "unknown", model="qwen-coder")
+    rows = list_sessions(alice, SessionFilters(), now=timezone.now()).rows
+    drawn = line_sums(rows)
+    assert (drawn.count("<details"), drawn.count("<dl>")) == (1, 2)
+    assert "<dt>blocking = available - 3,000 = 977,000</dt>" in drawn
+    assert "from the client&#x27;s table for claude-sonnet-4-5</dd>" in drawn
+    assert line_sums(rows, ["spent"]) == line_sums([]) == ""
