@@ -96,7 +96,7 @@ def _describe(found: Comparison) -> dict[str, object]:
                 "second": each.trend.now,
                 "difference": each.trend.difference,
                 "change": each.trend.change,
-                "verdict": each.trend.verdict,
+                "verdict": each.verdict,
             }
             for each in found.figures
         ],

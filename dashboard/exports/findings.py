@@ -23,7 +23,7 @@ def export_comparison(found: Comparison) -> ExportTable:
     rows: list[tuple[Cell, ...]] = [
         (
             each.measure.name, each.measure.label, found.first.name, each.trend.before, found.second.name,
-            each.trend.now, each.trend.difference, each.trend.change, each.trend.verdict,
+            each.trend.now, each.trend.difference, each.trend.change, each.verdict,
         )
         for each in found.figures
     ]  # fmt: skip

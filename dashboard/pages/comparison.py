@@ -54,6 +54,11 @@ class ComparedFigure:
         return self._say(self.trend.now)
 
     @property
+    def verdict(self) -> str:
+        """Counts and sums beside a rate have none, not even that they are the same."""
+        return "" if self.measure.is_beside else self.trend.verdict
+
+    @property
     def difference_words(self) -> str:
         difference, say = self.trend.difference, self.measure.say
         return "" if difference is None else sign(difference, _say_points if say is say_percent else say)

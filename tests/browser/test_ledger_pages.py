@@ -104,7 +104,7 @@ def test_session_is_compared_with_another(signed_in: Page) -> None:
     signed_in.goto(f"/sessions/{first.pk}/")
     signed_in.get_by_role("link", name="Compare with…").click()
     signed_in.get_by_role("link", name="=Fix login 3").click()
-    expect(signed_in.get_by_role("row", name=re.compile("Cache breaks"))).to_contain_text("the same")
+    expect(signed_in.get_by_role("row", name=re.compile("Cache breaks per 100 calls"))).to_contain_text("the same")
     wait_for_charts(signed_in)
     expect(signed_in.locator(".scatterlayer .trace")).to_have_count(2)
 

@@ -64,6 +64,7 @@ def test_second_session_is_held_against_the_first(team: Team) -> None:
         "compaction_rate": (0, 25, "worse"),
         "compactions": (0, 1, ""),
         "mid_task_rate": (0, 0, "the same"),
+        "mid_task": (0, 0, ""),
         "calls": (3, 4, ""),
         "turns": (0, 0, "the same"),
     }
