@@ -52,7 +52,7 @@ class BreakOut(Schema):
     thread: str
     kind: str
     at: datetime
-    call_number: int
+    call_number: int = Field(description="Place of the call in its thread, from 1, as on every page.")
     model: str
     cause: str
     title: str

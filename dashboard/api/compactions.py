@@ -54,7 +54,9 @@ class CompactionOut(Schema):
     saved_tokens: int | None
     summary_tokens: int | None
     duration_seconds: float | None
-    call_number: int = Field(description="The last call before it, in its thread.")
+    call_number: int = Field(
+        description="Place of the last call before it in its thread, from 1; 0 where there is none."
+    )
     turns_since_previous: int | None
     chain_number: int
     is_mid_task: bool | None = Field(description="Null where the lines do not tell.")

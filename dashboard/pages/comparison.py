@@ -1,5 +1,6 @@
 """Two sessions, or two periods of a team, held against each other: the figures, their differences, and the curves."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +18,7 @@ from dashboard.access import Actor
 from dashboard.models import AgentSession, CompactionKind, LossKind, SessionHour, Team
 from dashboard.pages.gauges import name_session
 from dashboard.pages.periods import LocalDay, Period
-from dashboard.pages.session_calls import read_calls
+from dashboard.pages.session_calls import PlacedCall, read_calls
 from dashboard.pages.session_figures import find_hit_rate, is_price_unknown
 from dashboard.pages.trends import Figure, Trend, sign
 from dashboard.words import UNKNOWN, say_percent, say_tokens, say_usd
@@ -164,7 +165,7 @@ def _compare(first: Side, second: Side, measures: Sequence[Measure]) -> Comparis
 
 def _look_at_session(actor: Actor, session: AgentSession) -> Side:
     told = [call for call in read_calls(actor, session).calls if not call.is_beside]
-    own = [call for call in told if not call.agent_id] or told
+    own = _find_conversation(told)
     contexts = [call.context_tokens for call in own]
     is_priced = not is_price_unknown(session)
     return Side(
@@ -183,9 +184,16 @@ def _look_at_session(actor: Actor, session: AgentSession) -> Side:
                 session.spent_usd if is_priced else None, session.lost_usd, session.avoidable_usd, session.call_count
             ),
         },
-        curves={"context": tuple((number, float(tokens)) for number, tokens in enumerate(contexts, 1))},
-        length=len(contexts),
+        curves={"context": tuple((call.number, float(call.context_tokens)) for call in own)},
+        length=max((call.number for call in own), default=0),
     )
+
+
+def _find_conversation(calls: Sequence[PlacedCall]) -> list[PlacedCall]:
+    """The main one, else that of the longest sub-agent: numbers of calls begin anew in every thread."""
+    lengths = Counter(call.agent_id for call in calls)
+    shown = "" if "" in lengths else max(lengths, key=lambda agent_id: lengths[agent_id], default="")
+    return [call for call in calls if call.agent_id == shown]
 
 
 def _find_growth(contexts: Sequence[int]) -> int | None:

@@ -36,7 +36,7 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponseBase:
     if request.htmx.target == TABLE_PLACE:
         return _show_table(request, session)
     if (numbered := _find_numbered(request, session)) is not None:
-        return redirect(f"{request.path}?call={numbered}")
+        return redirect(f"{request.path}?call={numbered}#{CALL_PLACE}")
     header = read_header(request.actor, session, now=timezone.now())
     axis = TimelineAxis.TIME if request.GET.get("x") == TimelineAxis.TIME else TimelineAxis.CALL
     calls = read_calls(request.actor, session, is_timed=axis is TimelineAxis.TIME)

@@ -75,7 +75,7 @@ def test_ledger_is_narrowed_and_its_export_has_the_same_totals(signed_in: Page) 
     assert {row["session"][:2] for row in rows} == {"'="}
     signed_in.get_by_role("link", name="The tools changed").first.click()
     expect(signed_in).to_have_url(re.compile("cause=tools_changed"))
-    signed_in.locator("#breaks tbody a").first.click()
+    signed_in.locator("#breaks tbody [data-opens]").first.click()
     expect(signed_in.get_by_role("heading", level=1)).to_have_text("The tools changed.")
 
 

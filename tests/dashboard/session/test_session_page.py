@@ -155,8 +155,8 @@ def test_call_that_is_not_here_is_said(session: AgentSession, call: str) -> None
 def test_call_is_found_by_its_number_in_its_thread(session: AgentSession) -> None:
     main, agent = make_calls(session, 3), make_calls(session, 3, agent_id="agent-7f")
     client, url = sign_in("vera"), f"/sessions/{session.pk}/"
-    assert client.get(f"{url}?number=2").headers["Location"] == f"{url}?call={main[1].pk}"
-    assert client.get(f"{url}?agent=agent-7f&number=2").headers["Location"] == f"{url}?call={agent[1].pk}"
+    assert client.get(f"{url}?number=2").headers["Location"] == f"{url}?call={main[1].pk}#call-details"
+    assert client.get(f"{url}?agent=agent-7f&number=2").headers["Location"] == f"{url}?call={agent[1].pk}#call-details"
     for absent in ("number=4", "number=2&agent=other", f"number={'9' * 18}"):
         assert "This session has no such call." in read_words(client, f"{url}?{absent}")
 
