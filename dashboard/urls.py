@@ -33,7 +33,7 @@ from dashboard.views.live import (
 )
 from dashboard.views.new_run import new_run
 from dashboard.views.overview import overview
-from dashboard.views.palette import palette_sessions
+from dashboard.views.palette import palette_places, palette_sessions
 from dashboard.views.prompt_lint import prompt_lint
 from dashboard.views.proxy_settings import proxy_settings
 from dashboard.views.resume import resume_download, resume_undo, resume_write
@@ -118,6 +118,7 @@ urlpatterns = [
     path("resumed/<int:resumed_id>/undo/", resume_undo, name="resume_undo"),
     path("glossary/", glossary, name="glossary"),
     path("palette/sessions", palette_sessions, name="palette_sessions"),
+    path("palette/places", palette_places, name="palette_places"),
     path("lint/", prompt_lint, name="prompt_lint"),
     path("jobs/", jobs, name="jobs"),
     path("jobs/<int:job_id>/cancel/", cancel_job, name="cancel_job"),

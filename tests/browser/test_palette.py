@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from dashboard.models import AgentSession, User
+from dashboard.models import AgentSession, SavedView, User
 from tests.browser.conftest import Axe, PageErrors, SignIn
 from tests.browser.keys import press
 from tests.builders import make_team, make_user
@@ -40,7 +40,7 @@ def test_palette_is_worked_by_keyboard(signed_in: Page, session: AgentSession, a
     expect(signed_in.get_by_role("option", name=NAME)).to_be_visible()
     assert axe(signed_in) == []
     signed_in.keyboard.type("harb")
-    expect(signed_in.get_by_role("option")).to_have_count(1)
+    expect(signed_in.get_by_role("option", selected=True)).to_contain_text(NAME)  # pages of the team come after it
     expect(field).to_have_attribute("aria-activedescendant", "palette-option-0")
     press(signed_in, "Enter")
     expect(signed_in).to_have_url(re.compile(rf"/sessions/{session.pk}/$"))
@@ -66,6 +66,94 @@ def test_palette_is_worked_by_keyboard(signed_in: Page, session: AgentSession, a
     expect(signed_in.get_by_role("option", selected=True)).to_contain_text("Tab: Settings in force")
     press(signed_in, "Enter")
     expect(signed_in).to_have_url(re.compile("/settings/$"))
+
+
+FOUND = {
+    "upload": "Upload transcripts",
+    "keys api": "API keys",
+    "thresholds": "Thresholds",
+    "members": "Members",
+    "webhooks": "Webhooks",
+    "summariser": "Summariser",
+    "storage": "Storage",
+    "automation": "Automatic mode",
+    "settings proxy": "Proxy settings",
+    "audit": "Audit log",
+    "save view": "Save this view",
+    "columns": "Choose the columns",
+    "sign out": "Sign out",
+    "log out": "Sign out",
+    "help": "Show the keys",
+    "keys": "Show the keys",
+    "theme": "Theme: dark",
+    "dark mode": "Theme: dark",
+    "make demo": "Make the demo",
+    "web shop": "Web shop",
+    "export csv": "Export the sessions as CSV",
+    "glossary": "Glossary",
+}
+
+
+def test_palette_finds_pages_and_what_can_be_done(signed_in: Page, owner: User) -> None:
+    SavedView.objects.create(owner=owner, list_name="sessions", name="Web shop", query="project=web")
+    signed_in.goto("/sessions/")
+    press(signed_in, "Control+k")
+    palette = signed_in.locator("#palette")
+    field = palette.get_by_role("combobox")
+    expect(palette.get_by_role("option", name="Audit log")).to_be_attached()
+    for typed, found in FOUND.items():
+        field.fill(typed)
+        expect(palette.get_by_role("option", name=found), typed).to_have_count(1)
+    field.fill("overview")
+    expect(palette.get_by_role("option", selected=True).locator("kbd")).to_have_text(["g", "o"])
+    field.fill("shop web")
+    press(signed_in, "Enter")
+    expect(signed_in).to_have_url("/sessions/?project=web")
+
+
+def choose(page: Page, typed: str, found: str) -> None:
+    press(page, "Control+k")
+    page.locator("#palette-text").fill(typed)
+    page.locator("#palette").get_by_role("option", name=found).click()
+
+
+def test_palette_does_what_can_be_done(signed_in: Page, session: AgentSession) -> None:
+    signed_in.goto("/sessions/")
+    choose(signed_in, "save view", "Save this view")
+    expect(signed_in.get_by_label("Name")).to_be_focused()
+    choose(signed_in, "columns", "Choose the columns")
+    expect(signed_in.locator(".menu-form").get_by_role("checkbox").first).to_be_focused()
+    choose(signed_in, "search", "Search in this list")
+    expect(signed_in.get_by_label("Search")).to_be_focused()
+    choose(signed_in, "theme dark", "Theme: dark")
+    expect(signed_in.locator("html")).to_have_attribute("data-theme", "dark")
+    choose(signed_in, "help", "Show the keys")
+    expect(signed_in.get_by_role("heading", name="Keyboard")).to_be_visible()
+    press(signed_in, "Escape")
+    choose(signed_in, "api keys", "API keys")
+    expect(signed_in).to_have_url(re.compile("/teams/harbour/keys/$"))
+    choose(signed_in, "make key", "Make the key")
+    expect(signed_in.get_by_label("Name")).to_be_focused()  # it is filled in before it is sent
+    signed_in.goto(f"/sessions/{session.pk}/settings/")
+    choose(signed_in, "delete", "Delete this session")
+    expect(signed_in.get_by_role("dialog", name="Delete this session")).to_be_visible()
+    signed_in.goto("/glossary/")
+    choose(signed_in, "demo", "Make the demo")
+    expect(signed_in.locator(".demo-notice")).to_be_visible()
+    choose(signed_in, "remove demo", "Remove the demo")
+    expect(signed_in.locator(".demo-notice")).to_have_count(0)
+    choose(signed_in, "log out", "Sign out")
+    expect(signed_in).to_have_url(re.compile("/sign-in/"))
+
+
+def test_palette_knows_the_links_of_the_page_when_places_cannot_be_asked_for(
+    signed_in: Page, page_errors: PageErrors
+) -> None:
+    page_errors.expect("Failed to load resource")
+    signed_in.route("**/palette/places", lambda route: route.abort())
+    signed_in.goto("/")
+    press(signed_in, "Control+k")
+    expect(signed_in.get_by_role("option", name="Glossary")).to_have_count(1)
 
 
 def test_palette_says_when_sessions_cannot_be_asked_for(signed_in: Page, page_errors: PageErrors) -> None:

@@ -61,7 +61,7 @@ LIST_ESCAPED = """() => [...document.querySelectorAll("*")].filter((element) =>
 NOT_OPENED = {
     "GET sign_in", "GET sign_in_link", "GET invitation", "GET openapi", "GET health_live", "GET health_ready",
     "GET new_team", "GET password", "GET resume_download",  # the last is a file
-    "GET palette_sessions",  # drawn by the palette, which is opened at the end
+    "GET palette_sessions", "GET palette_places",  # drawn by the palette, which is opened at the end
 }  # fmt: skip
 
 

@@ -26,6 +26,7 @@ def test_way_says_that_something_came(signed_in: Page, axe: Axe, live_url: str) 
     expect(signed_in.get_by_role("heading", name="Nothing has arrived yet")).to_be_visible()
     assert axe(signed_in) == []
     signed_in.get_by_role("button", name="Make a key and fill it in").click()
+    expect(signed_in.get_by_role("region", name="JSON API")).to_contain_text("plk_")
     api = signed_in.get_by_role("region", name="JSON API").inner_text()
     assert live_url in api
     (key,) = re.findall(r"plk_[\w-]+", api)
@@ -77,12 +78,14 @@ def test_parts_of_an_empty_overview_keep_their_distance(signed_in: Page) -> None
     for width in (1280, 360):
         signed_in.set_viewport_size({"width": width, "height": 800})
         signed_in.goto("/")
-        demo, title, words, key, ways = (
-            signed_in.locator(part).first.bounding_box() or {}
-            for part in ("[aria-labelledby=demo-title]", "#ways-state", ".ways-in > .sub", "#make-key", ".connect-ways")
-        )
-        for above, below in ((demo, title), (words, key), (key, ways)):
-            assert below["y"] - above["y"] - above["height"] >= 12
+        pairs = (("[aria-labelledby=demo-title]", "#ways-state"), (".ways-in > .sub", "#make-key"))
+        for above, below in (*pairs, ("#make-key", ".connect-ways")):
+            assert find_edge(signed_in, below, "top") - find_edge(signed_in, above, "bottom") >= 12
+
+
+def find_edge(page: Page, part: str, side: str) -> float:
+    edge: float = page.locator(part).evaluate("(each, side) => each.getBoundingClientRect()[side]", side)
+    return edge
 
 
 def test_viewer_of_an_empty_team_hears_of_the_first_session(page: Page, owner: User, sign_in: SignIn) -> None:

@@ -58,6 +58,7 @@ PAGES: dict[str, Row] = {
     "POST dismiss_crossing": Row(302, 403, 403, 302, 302, 404),
     "GET glossary": everybody(200),
     "GET palette_sessions": everybody(200),
+    "GET palette_places": everybody(200),
     "GET prompt_lint": everybody(200),
     "POST prompt_lint": everybody(200),
     "GET team": everybody(200, other=404),
