@@ -86,6 +86,11 @@ class Comparison:
     second: Side
     figures: tuple[ComparedFigure, ...]
 
+    @property
+    def is_empty(self) -> bool:
+        """Neither side has a call."""
+        return not (self.first.figures["calls"] or self.second.figures["calls"])
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:

@@ -164,6 +164,12 @@ def test_days_without_calls_leave_a_gap_and_there_is_no_day_zero() -> None:
     assert 0 < chart.figure["layout"]["xaxis"]["range"][0] < 1
 
 
+def test_nothing_is_not_held_against_nothing(team: Team) -> None:
+    page = read(sign_in("alice"), "/compare/")
+    assert "No call on either side" in page
+    assert "the same" not in page
+
+
 @pytest.mark.parametrize(
     ("query", "calls"),
     [("project=web", (10, 10)), ("developer=tom", (0, 10)), ("project=none", (0, 0))],
