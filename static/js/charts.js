@@ -169,7 +169,7 @@
   document.addEventListener("htmx:load", (event) => {
     if (event.target !== document.body) drawWithin(event.target);
   });
-  document.addEventListener("htmx:afterSwap", (event) => follow(event.detail.target));
+  document.addEventListener("htmx:afterSwap", (event) => follow(event.target));
   document.addEventListener("htmx:beforeCleanupElement", (event) => {
     if (event.target.matches?.("[data-chart]")) Plotly.purge(event.target);
   });

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 from django.utils import timezone
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from dashboard.ingest.folder_watch import FolderWatch
 from dashboard.ingest.follow import Follower
@@ -92,6 +92,12 @@ def find_session(writer: Writer) -> AgentSession:
     return found.get()
 
 
+def find_figure(page: Page, name: str) -> Locator:
+    """In the header of a session; what explains another figure may hold the same word."""
+    named = page.locator("dt").filter(has=page.get_by_role("button", name=name, exact=True))
+    return page.locator("dl.figures > div").filter(has=named).locator("dd")
+
+
 def wait_for_stream(page: Page) -> None:
     expect(page.locator('html[data-heard="stream"]')).to_have_count(1)
 
@@ -104,7 +110,7 @@ def test_session_is_followed_while_lines_and_telemetry_arrive(
     session = find_session(writer)
     page.goto(f"/sessions/{session.pk}/")
     wait_for_stream(page)
-    calls = page.locator("dl.figures > div").filter(has_text="Calls").locator("dd")
+    calls = find_figure(page, "Calls")
     expect(calls).to_contain_text("3")
     rows = page.locator("#calls-table tbody > tr")
     expect(rows).to_have_count(3)
@@ -262,7 +268,7 @@ def test_open_table_stays_open_while_its_part_is_drawn_anew(
     scrolled = fold.locator(".table-wrap").evaluate("(each) => each.scrollLeft")
     before = page.evaluate(PLACES)
     writer.answer()
-    expect(page.locator("dl.figures > div").filter(has_text="Calls").locator("dd")).to_contain_text("4")
+    expect(find_figure(page, "Calls")).to_contain_text("4")
     assert not fold.evaluate("(each) => each.isOld ?? false")
     expect(fold).to_have_attribute("open", "")
     expect(inside).to_be_focused()

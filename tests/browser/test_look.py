@@ -37,7 +37,7 @@ def test_theme_menu_goes_back_to_the_system(styleguide: Page) -> None:
     styleguide.get_by_role("button", name="Dark").click()
     expect(styleguide.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
     assert styleguide.evaluate(SHOWN_BACKGROUND) == DARK
-    styleguide.get_by_role("button", name="System").click()
+    styleguide.get_by_role("button", name="System", exact=True).click()
     assert theme_cookie(styleguide.context) is None
     assert styleguide.evaluate(SHOWN_BACKGROUND) == LIGHT
     styleguide.emulate_media(color_scheme="dark")
