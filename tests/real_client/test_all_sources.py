@@ -153,7 +153,7 @@ def test_all_sources_join_into_one_session_with_the_totals_of_the_api(prepared: 
         assert totals == said
         # Boundary, event and hook of the compaction came, and are one.
         assert [fact.type for fact in facts if fact.kind is LineKind.BOUNDARY] == ["system"]
-        for name in ("otlp:compaction:", "hook:compaction:", "otlp:span:"):
+        for name in ("otlp:compaction:", "hook:compaction:", "otlp:span-of-claude-code:"):
             assert any(fact.id.startswith(name) for fact in facts), name
         columns = "kind, trigger, before_tokens > 0, duration_seconds > 0, summary_uuid != ''"
         compactions = read(f"SELECT {columns} FROM dashboard_observedcompaction")
