@@ -41,6 +41,7 @@ class Inbox:
         self._waiting_bytes = 0
         self._changed = threading.Condition()
         self._senders: set[socket.socket] = set()
+        self._is_closed = False
         self._path = path
         self._listening = _listen(path)
         threading.Thread(target=self._accept, name="inbox", daemon=True).start()
@@ -60,10 +61,14 @@ class Inbox:
         return taken
 
     def close(self) -> None:
-        self._listening.close()
-        for sender in list(self._senders):
+        with self._changed:
+            self._is_closed = True
+            senders = list(self._senders)
+        # Closing alone would not wake who waits there for a sender, and it would take in one more.
+        for each in (self._listening, *senders):
             with contextlib.suppress(OSError):
-                sender.shutdown(socket.SHUT_RDWR)
+                each.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
         self._path.unlink(missing_ok=True)
 
     def _accept(self) -> None:
@@ -72,7 +77,11 @@ class Inbox:
                 sender, _ = self._listening.accept()
             except OSError:  # closed
                 return
-            self._senders.add(sender)
+            with self._changed:
+                if self._is_closed:
+                    sender.close()
+                    return
+                self._senders.add(sender)
             threading.Thread(target=self._read, args=(sender,), name="sender", daemon=True).start()
 
     def _read(self, sender: socket.socket) -> None:
