@@ -7,7 +7,10 @@ do), and adds trailers to the headers of a request that was decided about alread
 from collections import deque
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from dashboard.answer_writer import AnswerWriter
 
 _NOWHERE: deque[tuple[bytes, bytes]] = deque(maxlen=0)  # keeps nothing of what is appended
 
@@ -49,6 +52,10 @@ class PlainHttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         self.headers = _NOWHERE  # type: ignore[assignment]  # the request keeps its own list; what follows are trailers
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        cycle.transport = AnswerWriter(self.transport, self.loop)
+        super()._start_asgi_task(cycle, app)
 
     def _should_upgrade(self) -> bool:
         """Asked of requests that want another protocol: their first reading is not to be answered."""

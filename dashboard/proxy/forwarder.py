@@ -17,7 +17,6 @@ from dashboard.front_door import Application, Message, Receive, Scope, Send, dec
 from dashboard.logs import mask_tokens
 from dashboard.proxy.additions import Enlarged, Enlarger
 from dashboard.proxy.callers import Caller, Callers
-from dashboard.proxy.connection_use import NotedRequest
 from dashboard.proxy.feed import Feed
 from dashboard.proxy.passage import Passage
 from dashboard.proxy.passed_headers import KEY_HEADER
@@ -34,6 +33,7 @@ from dashboard.proxy.refusals import (
     too_large,
 )
 from dashboard.proxy.tap import Held, Tap
+from dashboard.proxy.upstream_requests import UpstreamRequest
 from dashboard.proxy.upstreams import ROOT, NoSuchPlace, Place, find_place, is_loopback
 from dashboard.proxy.wire import Ending
 
@@ -43,7 +43,6 @@ CONNECT_SECONDS = 10.0
 IDLE_CONNECTION_SECONDS = 30.0
 LONGEST_LINE_BYTES = 64 * 1024
 MOST_ANSWER_HEADERS = 1000  # as many as no upstream has; by itself the client library takes 128
-NO_AUTOMATIC_HEADERS = frozenset({"Accept", "Accept-Encoding", "User-Agent", "Content-Type"})
 # A browser says these of every page; programs do not.
 PAGE_HEADERS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-dest"})
 RELAY_HEADERS = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"})
@@ -217,12 +216,11 @@ class Forwarder:
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_CONNECTION_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
-                skip_auto_headers=NO_AUTOMATIC_HEADERS,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                 max_line_size=LONGEST_LINE_BYTES,
                 max_field_size=LONGEST_LINE_BYTES,
                 max_headers=MOST_ANSWER_HEADERS,
-                request_class=NotedRequest,
+                request_class=UpstreamRequest,
             )
             self._sweeper = asyncio.create_task(self._end_silences())
         return self._session

@@ -11,7 +11,6 @@ from yarl import URL
 
 from dashboard.front_door import Receive, Scope, Send
 from dashboard.proxy.additions import HEADER, Enlarged
-from dashboard.proxy.connection_use import is_reused
 from dashboard.proxy.passed_headers import pass_request_headers, pass_response_headers
 from dashboard.proxy.refusals import (
     BROKEN_ANSWER,
@@ -23,6 +22,7 @@ from dashboard.proxy.refusals import (
     too_large,
 )
 from dashboard.proxy.tap import Tap
+from dashboard.proxy.upstream_requests import is_reused
 from dashboard.proxy.upstreams import Place, find_way_out
 from dashboard.proxy.wire import Ending
 

@@ -1,6 +1,6 @@
 """Which headers pass: all but those of one connection (RFC 9110, 7.6.1) and our own. No Django here."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from multidict import CIMultiDict
@@ -29,7 +29,7 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 def pass_request_headers(headers: RawHeaders) -> "CIMultiDict[str]":
     """What the upstream is told; names come in small letters from the server."""
     listed = list(headers)
-    dropped = OF_ONE_CONNECTION | _SAID_ANEW | _named_by_connection(listed)
+    dropped = _find_dropped(listed) | _SAID_ANEW
     passed: CIMultiDict[str] = CIMultiDict()
     for name, value in listed:
         kept = _drop_own_cookies(value) if name == b"cookie" and OWN_COOKIES in value else value
@@ -39,25 +39,25 @@ def pass_request_headers(headers: RawHeaders) -> "CIMultiDict[str]":
 
 
 def pass_response_headers(headers: RawHeaders, *, status: int = 200) -> list[tuple[bytes, bytes]]:
-    """What the caller is told: order and repetition stay."""
-    listed = list(headers)
-    dropped = OF_ONE_CONNECTION | _named_by_connection((name.lower(), value) for name, value in listed)
+    """What the caller is told: order and repetition stay. Names in small letters, as the server here writes them."""
+    listed = [(name.lower(), value) for name, value in headers]
+    dropped = _find_dropped(listed)
     if status == HTTPStatus.NOT_MODIFIED:
         dropped |= _LENGTH_OF_ANOTHER
-    passed = [(name, value) for name, value in listed if name.lower() not in dropped]
-    if any(name.lower() == b"content-type" and value.lower().startswith(_PAGES) for name, value in passed):
-        passed.append(_NO_SCRIPTS)
+    passed = [header for header in listed if header[0] not in dropped]
+    for name, value in passed:
+        if name == b"content-type" and value.lower().startswith(_PAGES):
+            return [*passed, _NO_SCRIPTS]
     return passed
 
 
-def _named_by_connection(headers: RawHeaders) -> frozenset[bytes]:
-    return frozenset(_list_named(headers))
-
-
-def _list_named(headers: RawHeaders) -> Iterator[bytes]:
+def _find_dropped(headers: RawHeaders) -> frozenset[bytes]:
+    """Of headers with names in small letters: those of one connection, and those that it names itself."""
+    dropped = OF_ONE_CONNECTION
     for name, value in headers:
         if name == b"connection":
-            yield from (part.strip().lower() for part in value.split(b","))
+            dropped |= {part.strip().lower() for part in value.split(b",")}
+    return dropped
 
 
 def _drop_own_cookies(value: bytes) -> bytes:

@@ -98,6 +98,7 @@ def find_place(raw_path: bytes, upstreams: Mapping[str, str]) -> Place:
     return Place(key, upstreams[name], rest or b"/")
 
 
+@lru_cache(maxsize=512)
 def _check_path(path: bytes) -> None:
     """Raises NoSuchPlace for a path that would lead out of the upstream, or a key there. It is judged as an upstream
     could read it, decoded."""

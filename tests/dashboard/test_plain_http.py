@@ -148,3 +148,20 @@ def test_fields_behind_a_body_become_no_headers(port: int) -> None:
     told = exchange(port, head + trailers + after, answers=2)
     assert json.loads(told[0]) == ["POST", "/x", ["host", "transfer-encoding"], "{}"]
     assert json.loads(told[1]) == ["GET", "/after", ["host"], ""]
+
+
+def test_head_and_body_of_an_answer_come_together(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(post("b", fields="").encode())
+        assert connection.recv(65536).endswith(b'"b"]')
+
+
+def test_answers_without_a_body_keep_their_order(port: int) -> None:
+    head = "HEAD /first HTTP/1.1\r\nHost: a\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall((head * 3 + post("b", fields="Connection: close\r\n")).encode())
+        with connection.makefile("rb") as file:
+            told = file.read()
+    assert [part.split(b" ", 1)[0] for part in told.split(b"HTTP/1.1 ")[1:]] == [b"200"] * 4
+    assert told.count(b"/x") == 1
+    assert told.endswith(b'"b"]')
