@@ -40,6 +40,7 @@ from dashboard.proxy.wire import Ending
 MESSAGES_PATH, COUNT_PATH = b"/v1/messages", b"/v1/messages/count_tokens"
 PATH_SHOWN = 300
 CONNECT_SECONDS = 10.0
+LOOK_SECONDS = 0.2  # a caller who left is missed after that
 IDLE_CONNECTION_SECONDS = 30.0
 LONGEST_LINE_BYTES = 64 * 1024
 MOST_ANSWER_HEADERS = 1000  # as many as no upstream has; by itself the client library takes 128
@@ -222,15 +223,16 @@ class Forwarder:
                 max_headers=MOST_ANSWER_HEADERS,
                 request_class=UpstreamRequest,
             )
-            self._sweeper = asyncio.create_task(self._end_silences())
+            self._sweeper = asyncio.create_task(self._look_after_calls())
         return self._session
 
-    async def _end_silences(self) -> None:
-        """One look over all calls instead of a timer for every byte."""
+    async def _look_after_calls(self) -> None:
+        """One look over all of them instead of a task for each call and a timer for every byte."""
         limits, loop = self._limits, asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(min(5.0, limits.silence_seconds / 10, limits.answer_seconds / 10))
+            await asyncio.sleep(LOOK_SECONDS)
             for passage in list(self._passages):
+                passage.watch_caller()
                 limit_seconds = limits.answer_seconds if passage.awaits_answer else limits.silence_seconds
                 if passage.moved_at < loop.time() - limit_seconds:
                     passage.end_silence()

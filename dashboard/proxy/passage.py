@@ -102,6 +102,11 @@ class Passage:
         piece."""
         return self._is_body_whole and not self._is_stream and not self.bytes_out
 
+    def watch_caller(self) -> None:
+        """Called from outside, again and again: most calls are over before their caller could think better of it."""
+        if self._watch is None and self._is_body_whole and not self._is_over:
+            self._watch = self._loop.create_task(self._wait_for_leaving())
+
     def end_silence(self) -> None:
         """Called from outside when nothing moved for too long."""
         self._leave(Ending.SILENT, UPSTREAM_SILENT if self._is_body_whole else CALLER_SILENT)
@@ -126,8 +131,6 @@ class Passage:
                 data, told = self.enlarged.body, self.enlarged.headers
         elif not self._is_body_whole:
             data = self._read_on(first)
-        else:
-            self._watch_caller()
         response = await self._ask(session, place, pass_request_headers(told), data)
         try:
             await self._answer(response)
@@ -218,14 +221,10 @@ class Passage:
             if part:
                 yield part
             if self._is_body_whole:
-                self._watch_caller()
                 return
             part = await self._receive_part()
         self._leave(Ending.CLIENT_LEFT)
         await asyncio.sleep(3600)
-
-    def _watch_caller(self) -> None:
-        self._watch = self._loop.create_task(self._wait_for_leaving())
 
     async def _wait_for_leaving(self) -> None:
         with contextlib.suppress(asyncio.CancelledError):
