@@ -18,6 +18,8 @@ _NO_PLACE: _Place = (NO_TIME, 0, NO_TIME, "")
 def order_facts(facts: Iterable[LineFact]) -> list[LineFact]:
     """Each line no earlier than its parent; lines of one moment by their distance from the root, then by id."""
     by_id = {fact.id: fact for fact in facts}
+    if _are_ordered(by_id):
+        return list(by_id.values())
     places: dict[str, _Place] = {}
     for name, fact in by_id.items():
         above = places.get(fact.parent) if fact.parent else _NO_PLACE
@@ -27,6 +29,22 @@ def order_facts(facts: Iterable[LineFact]) -> list[LineFact]:
         else:
             _place_path(fact, by_id, places)
     return [by_id[place[3]] for place in sorted(places.values())]
+
+
+def _are_ordered(by_id: Mapping[str, LineFact]) -> bool:
+    """Whether they certainly stand in their order, as those of most sessions do: each later than the one before it or
+    its child, and later than a parent elsewhere."""
+    before_id, before_at = "", NO_TIME
+    for name, fact in by_id.items():
+        at, parent = fact.at, fact.parent
+        if at is None:
+            return False
+        if parent != before_id or at < before_at:
+            above = by_id.get(parent) if parent else None
+            if at <= before_at or (above is not None and (above.at is None or above.at >= at)):
+                return False
+        before_id, before_at = name, at
+    return True
 
 
 def _place_path(fact: LineFact, by_id: Mapping[str, LineFact], places: dict[str, _Place]) -> None:

@@ -3,6 +3,8 @@
 They leave Ctrl-C to the process that started them, and end when it is gone, however it went.
 """
 
+import contextlib
+import fcntl
 import gc
 import multiprocessing
 import os
@@ -25,6 +27,7 @@ from dashboard.ingest.looks import PIECE_BYTES, NextLook
 from dashboard.ingest.observed import Piece, Rules
 from dashboard.loading import loading
 
+PIPE_BYTES = 1024 * 1024  # the most that Linux lets a user have
 MOST_PROCESSES = 8  # one writer cannot keep up with more
 DecodersLost = BrokenProcessPool
 
@@ -57,6 +60,7 @@ class Decoders:
             with loading():
                 price_of("claude-opus-4-5", None)  # the first question loads the tables: once, before they part
             self._pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_settle_in)
+            _widen(self._pool)
             self._pool.submit(int)  # starts them all, now: what is opened from here on is not theirs
 
     def __enter__(self) -> "Decoders":
@@ -94,6 +98,16 @@ def prepare_process() -> None:
     gc.freeze()  # what is loaded by now stays, and after a fork stays shared
     gc.set_threshold(100_000, 20, 100)
     sys.setswitchinterval(0.0005)
+
+
+def _widen(pool: ProcessPoolExecutor) -> None:
+    """What is decoded comes back in megabytes, through a pipe of 64 KB: a fiftieth of the time goes into waking each
+    other up. The standard library has no way to say so."""
+    queue = getattr(pool, "_result_queue", None)
+    writer = getattr(queue, "_writer", None)
+    if sys.platform == "linux" and writer is not None:
+        with contextlib.suppress(OSError):  # one who has many pipes may have no wide ones
+            fcntl.fcntl(writer.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def _decode_and_pack(decode: Callable[[_Work, Rules], Decoded], work: _Work, rules: Rules) -> bytes:

@@ -224,14 +224,15 @@ def _explain(error: Exception) -> str:
 
 
 def group_looks(looks: Iterable[NextLook]) -> list[tuple[NextLook, ...]]:
-    """The files of a session together, up to a piece's size, in the order of each session's first file. Small sessions
-    share a work, so that little time is spent on handing it out."""
+    """The files of a session together, up to a piece's size; sessions that were written to long ago first, so that most
+    are there before those that were forked from them. Small ones share a work: handing it out takes time too."""
     families: dict[str, list[NextLook]] = defaultdict(list)
     for look in looks:
         families[name_session(look.file.path)[0] or look.file.path].append(look)
     works: list[list[NextLook]] = []
     shared: list[NextLook] = []
-    for part in (part for family in families.values() for part in _cut_family(family)):
+    oldest_first = sorted(families.values(), key=_find_oldest)
+    for part in (part for family in oldest_first for part in _cut_family(family)):
         # What goes on with a known session would keep the others from being drawn where they are decoded.
         if any(look.known.offset for look in part) or _measure(part) > SHARED_BYTES:
             works.append(part)
@@ -241,6 +242,10 @@ def group_looks(looks: Iterable[NextLook]) -> list[tuple[NextLook, ...]]:
             works.append(part)
             shared = part
     return [tuple(work) for work in works]
+
+
+def _find_oldest(family: Iterable[NextLook]) -> int:
+    return min(look.file.modified_ns for look in family)
 
 
 def _cut_family(family: Iterable[NextLook]) -> Iterator[list[NextLook]]:

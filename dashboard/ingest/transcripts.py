@@ -212,7 +212,7 @@ class _Desk:
         for name, drawer in self._drawers.items():
             if not drawer.facts:
                 continue
-            drawer.facts = [_forget_odd_time(fact) for fact in drawer.facts]
+            drawer.facts = _forget_odd_times(drawer.facts)
             lines, counts = self._finish(drawer)
             redactions += counts
             sessions.append(ObservedSession(name, lines, tuple(drawer.shapes.values())))
@@ -344,10 +344,11 @@ def strip_ending(raw: bytes) -> bytes:
     return raw.strip(b"\r\n").replace(b"\n", b" ")
 
 
-def _forget_odd_time(fact: LineFact) -> LineFact:
-    if fact.at is None or EARLIEST_YEAR <= fact.at.year < LATEST_YEAR:
-        return fact
-    return change_fact(fact, at=None)
+def _forget_odd_times(facts: Iterable[LineFact]) -> list[LineFact]:
+    return [
+        fact if (at := fact.at) is None or EARLIEST_YEAR <= at.year < LATEST_YEAR else change_fact(fact, at=None)
+        for fact in facts
+    ]
 
 
 def _as_sidechain(fact: LineFact, agent_id: str) -> LineFact:
