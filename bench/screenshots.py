@@ -26,6 +26,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 PAGES = ("", "sessions", "breaks", "compare", "connect", "upload", "glossary", "lint", "jobs", "health", "account")
 TEAM_PAGES = (
     "",
+    "settings",
     "keys",
     "invitations",
     "thresholds",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 
 from compaction.cache.breaks import DEFAULT_POLICY
 from compaction.cache.calls import is_beside_conversation
@@ -40,15 +41,38 @@ class KindCost:
     usd: Decimal | None
 
 
+class VerdictKind(StrEnum):
+    """As the API names them; `label` is for pages."""
+
+    BREAK = "break"
+    REBUILD = "expected rebuild"
+    NO_PROMPT = "no prompt"
+    NOT_JUDGED = "not judged"
+    FIRST = "first"
+    HELD = "held"
+
+    @property
+    def label(self) -> str:
+        return _LABELS.get(self, self.value)
+
+
+_LABELS = {
+    VerdictKind.BREAK: "cache break",
+    VerdictKind.NO_PROMPT: "not judged",
+    VerdictKind.FIRST: "first call",
+    VerdictKind.HELD: "cache held",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class CallVerdict:
-    """What happened to the cache at a call, as a sentence; `loss_pk` is None where nothing was lost, `title` is empty
+    """What happened to the cache at a call, as a sentence; `break_id` is None where nothing was lost, `title` is empty
     where the kind says it all."""
 
-    kind: str
+    kind: VerdictKind
     title: str
     sentence: str
-    loss_pk: int | None = None
+    break_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +148,17 @@ def make_usage(call: ApiCall) -> Usage:
 def judge_shown(call: ApiCall, usage: Usage, loss: CacheBreak | None) -> CallVerdict:
     """The stored verdict, or why there is none."""
     if loss is not None:
+        kind = VerdictKind.BREAK if loss.kind == LossKind.BREAK else VerdictKind.REBUILD
         gone = f"{say_tokens(loss.lost_tokens)} tokens were gone, {say_tokens(loss.recreated_tokens)} written again"
-        is_break = loss.kind == LossKind.BREAK
-        title = say_cause(loss.cause)
         words = f"{gone}: {say_usd(loss.lost_usd)} at list price."
-        return CallVerdict("cache break" if is_break else "expected rebuild", title, words, loss.pk)
+        return CallVerdict(kind, say_cause(loss.cause), words, loss.pk)
     if usage.prompt_tokens == 0:
-        return CallVerdict("not judged", "", "The call reports no prompt, so there is nothing to judge.")
+        return CallVerdict(VerdictKind.NO_PROMPT, "", "The call reports no prompt, so there is nothing to judge.")
     if not DEFAULT_POLICY.judges(call.model, call.query_source or None, usage):
-        return CallVerdict("not judged", "", "Calls of this model or purpose cache in another way.")
+        return CallVerdict(VerdictKind.NOT_JUDGED, "", "Calls of this model or purpose cache in another way.")
     if call.number == 1:
-        return CallVerdict("first call", "", "The first call of a thread fills the cache.")
-    return CallVerdict("cache held", "", "The call found what the call before it had left in the cache.")
+        return CallVerdict(VerdictKind.FIRST, "", "The first call of a thread fills the cache.")
+    return CallVerdict(VerdictKind.HELD, "", "The call found what the call before it had left in the cache.")
 
 
 def say_sources(call: ApiCall) -> str:

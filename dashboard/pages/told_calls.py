@@ -6,24 +6,15 @@ from decimal import Decimal
 
 from django.db.models import Max
 
-from compaction.cache.breaks import DEFAULT_POLICY
 from compaction.context.forecast import NextCallCost, price_next_call
 from compaction.context.prices import cost_of
 from compaction.transcripts.entries import Usage
 from dashboard import access
 from dashboard.access import Actor
-from dashboard.models import AgentSession, ApiCall, CacheBreak, LossKind
-from dashboard.pages.session_call import judge_shown, make_usage
+from dashboard.models import AgentSession, ApiCall
+from dashboard.pages.session_call import CallVerdict, judge_shown, make_usage
 
 _STORED_USD = Decimal("0.00000001")  # what differs by less is rounding
-
-
-@dataclass(frozen=True, slots=True)
-class ToldVerdict:
-    kind: str
-    title: str
-    sentence: str
-    break_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +32,7 @@ class KindPrices:
 @dataclass(frozen=True, slots=True)
 class ToldCall:
     call: ApiCall
-    verdict: ToldVerdict
+    verdict: CallVerdict
     prices: KindPrices | None  # None where no price is known
     next_prompt: NextCallCost | None  # of the last call of a thread alone
 
@@ -56,25 +47,10 @@ def tell_calls(actor: Actor, session: AgentSession, calls: Sequence[ApiCall]) ->
         usage = make_usage(call)
         yield ToldCall(
             call=call,
-            verdict=_judge(call, usage, losses.get(call.call_id)),
+            verdict=judge_shown(call, usage, losses.get(call.call_id)),
             prices=_price(call, usage),
             next_prompt=price_next_call(usage, call.model, call.at) if call.number == lasts[call.agent_id] else None,
         )
-
-
-def _judge(call: ApiCall, usage: Usage, loss: CacheBreak | None) -> ToldVerdict:
-    shown = judge_shown(call, usage, loss)
-    return ToldVerdict(_name_kind(call, usage, loss), shown.title, shown.sentence, loss.pk if loss else None)
-
-
-def _name_kind(call: ApiCall, usage: Usage, loss: CacheBreak | None) -> str:
-    if loss is not None:
-        return "break" if loss.kind == LossKind.BREAK else "expected rebuild"
-    if usage.prompt_tokens == 0:
-        return "no prompt"
-    if not DEFAULT_POLICY.judges(call.model, call.query_source or None, usage):
-        return "not judged"
-    return "first" if call.number == 1 else "held"
 
 
 def _price(call: ApiCall, usage: Usage) -> KindPrices | None:

@@ -176,8 +176,8 @@ def test_verdict_is_the_stored_one_or_says_why_there_is_none(session: AgentSessi
     stored = add_break(calls[number - 1], kind=kind) if kind else None
     details = read_call(viewer(), read_calls(viewer(), session), read_threads(session), calls[number - 1].pk)
     assert details is not None
-    assert details.verdict.kind == expected
-    assert details.verdict.loss_pk == (stored.pk if stored else None)
+    assert details.verdict.kind.label == expected
+    assert details.verdict.break_id == (stored.pk if stored else None)
 
 
 SOURCES: dict[str, tuple[dict[str, str], str]] = {
