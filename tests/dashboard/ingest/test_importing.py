@@ -215,8 +215,8 @@ def test_database_that_refuses_is_tried_again_then_told(home: Path, monkeypatch:
 # How it works
 
 
-def make_found(path: str, size_bytes: int) -> NextLook:
-    return NextLook(FoundFile("/r", path, 1, size_bytes, 0), Place())
+def make_found(path: str, size_bytes: int, modified_ns: int = 0) -> NextLook:
+    return NextLook(FoundFile("/r", path, 1, size_bytes, modified_ns), Place())
 
 
 def name_works(looks: list[NextLook]) -> list[list[str]]:
@@ -231,6 +231,17 @@ def test_files_of_a_session_are_written_together_up_to_a_piece() -> None:
         make_found(f"p/{SESSION}/subagents/agent-b.jsonl", PIECE_BYTES),
     ]
     assert name_works(looks) == [[f"{SESSION}.jsonl", "agent-a.jsonl"], ["agent-b.jsonl"], [f"{OTHER}.jsonl"]]
+
+
+def test_what_was_written_to_long_ago_comes_first() -> None:
+    large = SHARED_BYTES + 1
+    looks = [
+        make_found("fork.jsonl", large, 7),
+        make_found(f"p/{SESSION}.jsonl", large, 9),
+        make_found("origin.jsonl", large, 5),
+        make_found(f"p/{SESSION}/subagents/agent-a.jsonl", 1, 3),
+    ]
+    assert name_works(looks) == [[f"{SESSION}.jsonl", "agent-a.jsonl"], ["origin.jsonl"], ["fork.jsonl"]]
 
 
 def test_small_sessions_share_a_work_unless_they_go_on_with_a_known_one() -> None:
