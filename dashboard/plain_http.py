@@ -1,4 +1,5 @@
-"""HTTP/1.1 as the web server reads it: no other protocol is changed to, and fields behind a body are left out.
+"""HTTP/1.1 as the web server speaks it: no other protocol is changed to, fields behind a body are left out, and the
+head of an answer goes out with its body (dashboard/answer_writer.py).
 
 uvicorn drops the body of a request that asks for another protocol (`Upgrade: h2c`, as curl --http2 and Java's client
 do), and adds trailers to the headers of a request that was decided about already.

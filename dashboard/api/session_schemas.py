@@ -2,11 +2,11 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal
 
 from ninja import Field, Schema
 
 from dashboard.pages.live_state import LiveState
+from dashboard.pages.session_call import VerdictKind
 
 
 class RangeOut(Schema):
@@ -121,7 +121,7 @@ class SessionDetailOut(Schema):
 class VerdictOut(Schema):
     """What happened to the cache at a call."""
 
-    kind: Literal["break", "expected rebuild", "held", "first", "not judged", "no prompt"]
+    kind: VerdictKind
     title: str = Field(examples=["The tools changed."])
     sentence: str = Field(examples=["38.0k tokens were gone, 38.0k written again: $0.25 at list price."])
     break_id: int | None = Field(description="Of the break or rebuild, for `/breaks/{id}`.")

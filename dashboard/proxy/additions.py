@@ -3,12 +3,12 @@ results. A request that says something about either itself is left as it is. No 
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
-from compaction.cache.request import read_request
+from compaction.cache.request import PromptMessage, read_request
 from compaction.compactors.native_edits import NativeSettings, build_result_clearing
 from compaction.transcripts.values import get_fields, get_items, get_text
 from dashboard.policies.proxy_additions import ProxyAdditions
@@ -123,23 +123,25 @@ class Enlarger:
                 self._last.popitem(last=False)
 
 
-def _mark_last_answer(fields: Fields) -> bytes | None:
+def _read_backwards(fields: Fields) -> Iterator[PromptMessage]:
+    """The last message first, each decoded when it is asked for: a conversation may be long."""
     for raw in reversed(_ITEMS.decode(fields["messages"]) if "messages" in fields else []):
-        for message in read_request({"messages": [msgspec.json.decode(raw)]}).messages:
-            if message.role == "assistant":
-                return mark_message(message)
-    return None
+        yield from read_request({"messages": [msgspec.json.decode(raw)]}).messages
+
+
+def _mark_last_answer(fields: Fields) -> bytes | None:
+    answers = (message for message in _read_backwards(fields) if message.role == "assistant")
+    last = next(answers, None)
+    return None if last is None else mark_message(last)
 
 
 def _wants_summary(fields: Fields) -> bool:
     """A summary is to be made of everything."""
     if "compaction" in fields:
         return True
-    for raw in reversed(_ITEMS.decode(fields["messages"]) if "messages" in fields else []):
-        message = read_request({"messages": [msgspec.json.decode(raw)]}).messages[0]
-        if message.role != "system":
-            return asks_for_summary(message.role, message.blocks)
-    return False
+    spoken = (message for message in _read_backwards(fields) if message.role != "system")
+    last = next(spoken, None)
+    return last is not None and asks_for_summary(last.role, last.blocks)
 
 
 def _add_clearing(read: Mapping[str, object], wanted: ProxyAdditions) -> dict[str, object] | None:

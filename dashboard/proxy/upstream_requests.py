@@ -23,7 +23,7 @@ _LEFT_OUT: "CIMultiDict[None]" = CIMultiDict(dict.fromkeys(("Accept", "Accept-En
 class UpstreamRequest(aiohttp.ClientRequest):
     """For the session that requests are made with."""
 
-    def update_auto_headers(self, skip_auto_headers: Iterable[str] | None) -> None:  # noqa: ARG002
+    def update_auto_headers(self, skip_auto_headers: Iterable[str] | None) -> None:  # noqa: ARG002 (the library asks)
         """The upstream is told what the caller told, and no more."""
         self._skip_auto_headers = _LEFT_OUT
 
