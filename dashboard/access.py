@@ -101,6 +101,11 @@ class Actor:
         standing = self.standings.get(team.slug)
         return standing is not None and standing.may(act)
 
+    @property
+    def sender(self) -> User | None:
+        """The account whose telemetry this is; None for a collector key, which sends for many people."""
+        return None if self.key is not None and self.key.is_collector else self.user
+
     def may_anywhere(self, act: Act) -> bool:
         return any(standing.may(act) for standing in self.standings.values())
 
@@ -334,6 +339,14 @@ def require_resumed(actor: Actor, resumed: ResumedFile) -> None:
         raise PermissionDenied(f"This needs the right to {Act.RUN_TEAM}.")
 
 
+def require_personal_sender(actor: Actor) -> None:
+    """Transcripts can be compacted and resumed, so they are taken from people and their own keys only."""
+    if actor.sender is None:
+        raise PermissionDenied(
+            "A collector key sends OTLP, hooks, status lines and proxied calls. Send transcripts with a personal key."
+        )
+
+
 def owns_session(actor: Actor, session: AgentSession) -> bool:
     """The person themselves, in a browser: a key acts for them, but is given away."""
     return actor.key is None and actor.user is not None and session.owner_id == actor.user.pk
@@ -394,6 +407,29 @@ def may_remove_view(actor: Actor, view: SavedView) -> bool:
 def require_remove_view(actor: Actor, view: SavedView) -> None:
     if not may_remove_view(actor, view):
         raise PermissionDenied(f"This needs the right to {Act.MANAGE}.")
+
+
+# --- who may own a session -------------------------------------------------------------------------------------------
+
+
+def owners_to_assign(actor: Actor, session: AgentSession) -> QuerySet[User]:
+    """Accounts that the actor may make the owner of this session: an owner reads its content.
+
+    Admins assign sessions that have no owner; only owners of the team move a session from one person to another."""
+    if session.owner_id is not None and not actor.may(Act.GOVERN, session.team):
+        return User.objects.none()
+    return people_to_assign(actor, session.team)
+
+
+def people_to_assign(actor: Actor, team: Team) -> QuerySet[User]:
+    """Members that sessions can be assigned to; nobody gets to read content by assigning sessions to themselves."""
+    if actor.key is not None or not actor.may(Act.MANAGE, team):
+        return User.objects.none()
+    roles = [role for role, acts in ROLE_ACTS.items() if Act.READ_OWN_CONTENT in acts]
+    people = User.objects.filter(is_active=True, memberships__team=team, memberships__role__in=roles)
+    if actor.user is not None and not (actor.may(Act.GOVERN, team) or actor.may(Act.READ_TEAM_CONTENT, team)):
+        people = people.exclude(pk=actor.user.pk)
+    return people.order_by("username")
 
 
 # --- who may give what -----------------------------------------------------------------------------------------------

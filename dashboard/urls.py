@@ -19,7 +19,7 @@ from dashboard.views.glossary import glossary
 from dashboard.views.health import health, health_live, health_ready
 from dashboard.views.invitations import invitation, invitations, revoke_invitation
 from dashboard.views.jobs import cancel_job, jobs, retry_job
-from dashboard.views.keys import keys, limit_key, revoke_key
+from dashboard.views.keys import keys, limit_key, mark_key, revoke_key
 from dashboard.views.ledger import ledger
 from dashboard.views.live import (
     live_breaks,
@@ -33,6 +33,7 @@ from dashboard.views.live import (
 )
 from dashboard.views.new_run import new_run
 from dashboard.views.overview import overview
+from dashboard.views.ownership import assign_developer, assign_owner, developers, unassign_developer
 from dashboard.views.palette import palette_places, palette_sessions
 from dashboard.views.prompt_lint import prompt_lint
 from dashboard.views.proxy_settings import proxy_settings
@@ -76,6 +77,10 @@ urlpatterns = [
     path("teams/<slug:slug>/keys/", keys, name="keys"),
     path("teams/<slug:slug>/keys/<int:key_id>/revoke/", revoke_key, name="revoke_key"),
     path("teams/<slug:slug>/keys/<int:key_id>/limits/", limit_key, name="limit_key"),
+    path("teams/<slug:slug>/keys/<int:key_id>/collector/", mark_key, name="mark_key"),
+    path("teams/<slug:slug>/developers/", developers, name="developers"),
+    path("teams/<slug:slug>/developers/assign/", assign_developer, name="assign_developer"),
+    path("teams/<slug:slug>/developers/unassign/", unassign_developer, name="unassign_developer"),
     path("teams/<slug:slug>/thresholds/", thresholds, name="thresholds"),
     path("teams/<slug:slug>/storage/", storage, name="storage"),
     path("teams/<slug:slug>/storage/allow/", allow_session, name="allow_session"),
@@ -99,6 +104,7 @@ urlpatterns = [
     path("sessions/<int:session_id>/", session, name="session"),
     path("sessions/<int:session_id>/compact/", new_run, name="new_run"),
     path("sessions/<int:session_id>/breaker/reset/", reset_breaker, name="reset_breaker"),
+    path("sessions/<int:session_id>/owner/", assign_owner, name="assign_owner"),
     path("sessions/<int:session_id>/delete/", delete_session, name="delete_session"),
     path("sessions/<int:session_id>/download/<slug:form>/", download_session, name="download_session"),
     path("sessions/<int:session_id>/notes/edit/", edit_notes, name="edit_notes"),

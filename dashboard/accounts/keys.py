@@ -11,6 +11,7 @@ from dashboard.accounts.refusals import Refused
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import ApiKey, AuditAction, Scope, Team, User
 
+SHARED_SCOPES = "A collector key is shared, so it can only have the scopes ingest and proxy."
 PREFIX_LENGTH = len(tokens.KEY) + 10
 # `last_used_at` is for people, who read minutes; a write for every request would be the busiest row of the database.
 LAST_USED_EVERY = timedelta(minutes=1)
@@ -20,8 +21,15 @@ _FOUND = KeptQuery(lambda: ApiKey.objects.filter(prefix=Open("prefix")).values_l
 
 
 @transaction.atomic
-def create_key(
-    team: Team, owner: User, *, name: str, scopes: Sequence[Scope], expires_at: datetime | None, by: User | None
+def create_key(  # noqa: PLR0913 (every column that is decided when a key is made)
+    team: Team,
+    owner: User,
+    *,
+    name: str,
+    scopes: Sequence[Scope],
+    expires_at: datetime | None,
+    by: User | None,
+    is_collector: bool = False,
 ) -> tuple[ApiKey, str]:
     """The key's row, and the key itself: the only time it can be shown. Raises Refused."""
     if team.is_demo:
@@ -30,6 +38,8 @@ def create_key(
         raise Refused("A key needs at least one scope.")
     if Scope.CONTENT in scopes and Scope.READ not in scopes:
         raise Refused("The content scope needs the read scope as well.")
+    if is_collector and not set(scopes) <= {Scope.INGEST, Scope.PROXY}:
+        raise Refused(SHARED_SCOPES)
     text = tokens.make_token(tokens.KEY)
     key = ApiKey.objects.create(
         team=team,
@@ -39,9 +49,22 @@ def create_key(
         digest=tokens.digest(text),
         scopes=[scope.value for scope in Scope if scope in scopes],
         expires_at=expires_at,
+        is_collector=is_collector,
     )
     audit.note(team, AuditAction.KEY_CREATED, by=by, subject=key, owner=owner.username, scopes=list(key.scopes))
+    if is_collector:
+        audit.note(team, AuditAction.KEY_MARKED, by=by, subject=key)
     return key, text
+
+
+@transaction.atomic
+def mark_collector(key: ApiKey, *, is_collector: bool, by: User) -> None:
+    """Decide whether the key sends for many people or for its owner. Sessions it created before stay as they are."""
+    if is_collector and not key.may_collect:
+        raise Refused(SHARED_SCOPES)
+    if ApiKey.objects.filter(pk=key.pk, is_collector=not is_collector).update(is_collector=is_collector):
+        action = AuditAction.KEY_MARKED if is_collector else AuditAction.KEY_UNMARKED
+        audit.note(key.team, action, by=by, subject=key)
 
 
 @transaction.atomic

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
+from django.core.exceptions import PermissionDenied
+
 from compaction.cache.request import read_request, write_json
 from compaction.compactors.outcome import Trigger
 from compaction.context.tokens import estimate_tokens
@@ -59,6 +61,8 @@ def start_message_run(
     preview.raise_refusal()
     data = write_lines(name, talk.question.messages, model=talk.question.model, now=now)
     taken = take_in(Origin(team, actor.user, SOURCE), Piece(data, "messages", session_id=name))
+    if taken.refused_sessions:  # created by a colleague since it was looked up
+        raise PermissionDenied("The session of this name is somebody else's: choose another name.")
     if not taken.sessions:
         raise RunRefused("session_deleted", DELETED)
     stored = AgentSession.objects.select_related("team").get(pk=taken.sessions[0].session_pk)

@@ -4,10 +4,11 @@ from typing import Any
 
 from ninja import Query, Router, Schema, Status
 
+from dashboard import access
 from dashboard.access import Act
 from dashboard.api.named_team import find_team
 from dashboard.api.pushed_lines import PushPlace
-from dashboard.api.request import ApiRequest, acting_user
+from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
 from dashboard.ingest.agent_facts import SOURCE, prepare_items
 from dashboard.ingest.agent_items import ItemRefused, describe_batch, read_batch
@@ -19,6 +20,7 @@ router = Router(tags=["ingest"])
 
 BODY_BYTES = 32 * MIB
 GONE = "The session was deleted here, and stays away."
+NOT_YOURS = "The session belongs to another account. Choose another id for yours."
 _USAGE = {"input_tokens": 12, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 4100, "output_tokens": 350}
 _REQUEST = {
     "system": [{"type": "text", "text": "You sort mail.", "cache_control": {"type": "ephemeral"}}],
@@ -103,7 +105,8 @@ def send_items(request: ApiRequest, place: Query[PushPlace]) -> ItemsTaken | Sta
     """Sessions, prompts, calls, messages and compactions of any agent, in any order. Each item is taken or refused by
     itself; ids are your own, so that what is sent again is known."""
     try:
-        origin = Origin(find_team(request, place.team, Act.INGEST), acting_user(request), SOURCE)
+        access.require_personal_sender(request.auth)
+        origin = Origin(find_team(request, place.team, Act.INGEST), request.auth.sender, SOURCE)
         raws = read_batch(_read_body(request))
     except BodyRefused as refusal:
         return Status(refusal.status, {"detail": str(refusal)})
@@ -113,7 +116,11 @@ def send_items(request: ApiRequest, place: Query[PushPlace]) -> ItemsTaken | Sta
     read = prepare_items(raws, make_rules(origin.team, policy))
     taken = store_together(origin, read.prepared, policy)
     kept = {recorded.external_id for recorded in taken.sessions}
-    gone = {index: GONE for index, session in read.sessions.items() if session not in kept}
+    gone = {
+        index: NOT_YOURS if session in taken.refused_sessions else GONE
+        for index, session in read.sessions.items()
+        if session not in kept
+    }
     refusals = read.refusals | gone
     results = [
         ItemResult(index=index, ok=index not in refusals, detail=refusals.get(index)) for index in range(len(raws))

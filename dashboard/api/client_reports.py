@@ -7,7 +7,7 @@ from ninja import Query, Router, Schema, Status
 from dashboard.access import Act
 from dashboard.api.ingest import Name
 from dashboard.api.named_team import find_team
-from dashboard.api.request import ApiRequest, acting_user
+from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
 from dashboard.ingest.bodies import MIB, BodyRefused, unpack_body
 from dashboard.ingest.client_json import TooMany
@@ -58,14 +58,14 @@ def _take_in(
 ) -> Status[None] | Status[dict[str, str]]:
     try:
         team = find_team(request, place.team, Act.INGEST)
-        taken = take_in(team, acting_user(request), _read_body(request))
+        taken = take_in(team, request.auth.sender, _read_body(request))
     except BodyRefused as refusal:
         return Status(refusal.status, {"detail": str(refusal)})
     except TooMany as refusal:
         return Status(413, {"detail": str(refusal)})
     if not taken.line_count or taken.problem_count == taken.line_count:
         return Status(422, {"detail": "Not one JSON object could be read."})
-    count_spool_drops(team, acting_user(request), _read_dropped(request))
+    count_spool_drops(team, request.auth.sender, _read_dropped(request))
     return Status(204, None)
 
 

@@ -5,9 +5,10 @@ from typing import Annotated
 
 from ninja import Field, Query, Router, Schema, Status
 
+from dashboard import access
 from dashboard.access import Act
 from dashboard.api.named_team import find_team
-from dashboard.api.request import ApiRequest, acting_user
+from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
 from dashboard.ingest.bodies import TRANSCRIPT_LINES, BodyRefused, unpack_body
 from dashboard.ingest.intake import Origin
@@ -94,7 +95,8 @@ class TranscriptTaken(Schema):
 def send_transcript(request: ApiRequest, place: Query[TranscriptPlace]) -> Status[Mapping[str, object]]:
     """Lines of a Claude Code transcript, in any order and in any pieces that end at line ends."""
     try:
-        origin = Origin(find_team(request, place.team, Act.INGEST), acting_user(request), "api")
+        access.require_personal_sender(request.auth)
+        origin = Origin(find_team(request, place.team, Act.INGEST), request.auth.sender, "api")
         upload = Upload(place.name, read_lines(request), place.session, place.agent, place.line)
         result = take_in_upload(origin, upload)
     except BodyRefused as refusal:

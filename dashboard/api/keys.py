@@ -32,9 +32,19 @@ def create_key(request: ApiRequest, slug: str, body: KeyIn) -> Status[dict[str, 
     team = access.require_team(request.auth, slug, Act.KEEP_KEYS)
     if not set(body.scopes) <= set(access.scopes_to_give(request.auth, team)):
         raise PermissionDenied("A key cannot be given what you may not do yourself.")
+    if body.is_collector:
+        access.require_team(request.auth, slug, Act.MANAGE)
     user = acting_user(request)
     expires_at = timezone.now() + timedelta(days=body.expires_days) if body.expires_days else None
-    key, text = keys.create_key(team, user, name=body.name, scopes=body.scopes, expires_at=expires_at, by=user)
+    key, text = keys.create_key(
+        team,
+        user,
+        name=body.name,
+        scopes=body.scopes,
+        expires_at=expires_at,
+        is_collector=body.is_collector,
+        by=user,
+    )
     return Status(201, {"key": text, "details": key})
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from ninja import Field, Query, Router, Schema, Status
 
+from dashboard import access
 from dashboard.access import Act
 from dashboard.api.ingest import Name
 from dashboard.api.named_team import find_team
@@ -57,17 +58,19 @@ class PushRules(Schema):
 
 
 class PushTaken(Schema):
-    """Everything in the batch is committed. Sending it again changes nothing."""
+    """Everything in the batch is committed or counted as refused. Sending it again changes nothing."""
 
     lines: int
     new_lines: int
     version: int
     store: str = Field(description="When it is another than the rules told, ask again.")
+    refused_lines: int = Field(description="Lines that were dropped because their session belongs to another account.")
 
 
 @router.get("/ingest/lines", response={200: PushRules, 403: Problem, 404: Problem, 422: Problem, 503: Problem})
 def read_push_rules(request: ApiRequest, place: Query[PushPlace]) -> PushRules | Status[dict[str, str]]:
     """The team's rules about what is kept, for `plimsoll watch`."""
+    access.require_personal_sender(request.auth)
     team = find_team(request, place.team, Act.INGEST)
     policy = find_policy(team)
     rules = make_rules(team, policy)
@@ -105,7 +108,8 @@ def _name_store(team: Team) -> str:
 def send_lines(request: ApiRequest, place: Query[PushPlace]) -> PushTaken | Status[dict[str, str]]:
     """A batch of `plimsoll watch`: facts of transcript lines and, where the team stores it, redacted content."""
     try:
-        origin = Origin(find_team(request, place.team, Act.INGEST), acting_user(request), SOURCE)
+        access.require_personal_sender(request.auth)
+        origin = Origin(find_team(request, place.team, Act.INGEST), request.auth.sender, SOURCE)
         push = read_push(_read_body(request), (request.content_type or "").lower())
     except BodyRefused as refusal:
         return Status(refusal.status, {"detail": str(refusal)})
@@ -114,7 +118,11 @@ def send_lines(request: ApiRequest, place: Query[PushPlace]) -> PushTaken | Stat
     policy = find_policy(origin.team)
     taken = store_together(origin, settle_push(push, make_rules(origin.team, policy)), policy)
     return PushTaken(
-        lines=taken.line_count, new_lines=taken.new_line_count, version=policy.version, store=_name_store(origin.team)
+        lines=taken.line_count,
+        new_lines=taken.new_line_count,
+        version=policy.version,
+        store=_name_store(origin.team),
+        refused_lines=taken.refused_line_count,
     )
 
 

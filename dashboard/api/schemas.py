@@ -68,6 +68,7 @@ class KeyOut(Schema):
     prefix: str
     owner: str = Field(alias="owner.username")
     scopes: list[Scope]
+    is_collector: bool = Field(description="One key for many people: its sessions have no owner until assigned.")
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None
@@ -92,3 +93,6 @@ class KeyIn(Input):
     name: Name
     scopes: list[Scope] = Field(min_length=1, max_length=len(Scope))
     expires_days: int | None = Field(90, ge=1, le=3650, description="Null for a key that does not expire.")
+    is_collector: bool = Field(
+        False, description="One key for many people, for admins to create: its sessions have no owner until assigned."
+    )

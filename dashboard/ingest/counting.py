@@ -1,7 +1,8 @@
 """Which copy of a call counts: a resumed or forked session repeats calls of its origin, and money is counted once.
 
 The fullest copy counts (a fork may hold half an answer), then that of the session that began first, then that of one
-that was not forked: a fork that repeats its origin from the first line on began when that did.
+that was not forked: a fork that repeats its origin from the first line on began when that did. Copies compete inside
+one account only: a copy that counts is never displaced by what another account sends.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -29,6 +30,7 @@ class Claim:
 
     team_pk: int
     session_pk: int | None  # None: it is about to be written
+    owner_pk: int | None
     external_id: str
     started_at: datetime | None
     forked_from: str
@@ -57,9 +59,9 @@ def decide_counting(claim: Claim) -> Counted:
 def weigh_copies(claim: Claim) -> Counted:
     """As things stand; only who holds the sessions can act on it."""
     uncounted, beaten = set(), dict[int, set[str]]()
-    for call_id, rival, rival_session in _list_rivals(claim):
+    for call_id, rival, rival_session, rival_owner in _list_rivals(claim):
         mine = _weigh(claim.outputs[call_id], claim.started_at, claim.forked_from, claim.external_id)
-        if mine < rival:
+        if mine < rival and rival_owner == claim.owner_pk:
             beaten.setdefault(rival_session, set()).add(call_id)
         else:
             uncounted.add(call_id)
@@ -148,12 +150,13 @@ _CALL_COLUMNS = (
 )  # fmt: skip
 
 
-def _list_rivals(claim: Claim) -> Iterator[tuple[str, _Weight, int]]:
+def _list_rivals(claim: Claim) -> Iterator[tuple[str, _Weight, int, int | None]]:
+    """Yield call, weight, session and owner of each copy that counts elsewhere."""
     for batch in _cut(claim.outputs):
         counted = ApiCall.objects.filter(team_id=claim.team_pk, is_counted=True, call_id__in=batch)
         others = counted.exclude(session_id=claim.session_pk) if claim.session_pk else counted
-        for call_id, session_pk, *copy in others.values_list(*_COPY):
-            yield call_id, _weigh(*copy), session_pk
+        for call_id, session_pk, *copy, owner_pk in others.values_list(*_COPY, "session__owner_id"):
+            yield call_id, _weigh(*copy), session_pk, owner_pk
 
 
 def _cut(names: Iterable[str]) -> Iterator[list[str]]:

@@ -1,6 +1,7 @@
 """Deleted sessions stay away: what their files and programs still send is counted and let go.
 
-What the team's retention deleted comes back when it goes on; what a person deleted, when an admin allows it again.
+What the team's retention deleted comes back when its own account goes on with it; what a person deleted, when an admin
+allows it again.
 """
 
 from collections import Counter
@@ -21,7 +22,7 @@ _AT_ONCE = 500
 _FIND = "SELECT external_id FROM {table} WHERE team_id = %s AND external_id IN ({places})"
 
 
-def leave_deleted(team: Team, prepared: Prepared) -> Prepared:
+def leave_deleted(team: Team, prepared: Prepared, sender_pk: int | None) -> Prepared:
     """Without the sessions that were deleted, their lines counted as dropped."""
     stones = find_deleted(team, [fit_id(observed.external_id) for observed in prepared.sessions])
     if not stones:
@@ -29,14 +30,16 @@ def leave_deleted(team: Team, prepared: Prepared) -> Prepared:
     kept, drops = [], Counter(prepared.drops)
     for observed in prepared.sessions:
         stone = stones.get(fit_id(observed.external_id))
-        if stone is None or _goes_on(stone, observed):
+        if stone is None or _goes_on(stone, observed, sender_pk):
             kept.append(observed)
         else:
             drops[DELETED] += len(observed.lines)
     return replace(prepared, sessions=tuple(kept), drops=dict(drops))
 
 
-def leave_deleted_drawn(team: Team, drawn: Sequence[DrawnSession]) -> tuple[list[DrawnSession], int]:
+def leave_deleted_drawn(
+    team: Team, drawn: Sequence[DrawnSession], sender_pk: int | None
+) -> tuple[list[DrawnSession], int]:
     """The others, and how many lines were let go."""
     stones = find_deleted(team, [session.external_id for session in drawn])
     if not stones:
@@ -44,7 +47,7 @@ def leave_deleted_drawn(team: Team, drawn: Sequence[DrawnSession]) -> tuple[list
     kept, line_count = [], 0
     for session in drawn:
         stone = stones.get(session.external_id)
-        if stone is None or _goes_on(stone, session.observe_again()):
+        if stone is None or _goes_on(stone, session.observe_again(), sender_pk):
             kept.append(session)
         else:
             line_count += session.line_count
@@ -65,9 +68,11 @@ def find_deleted(team: Team, names: Sequence[str]) -> Mapping[str, DeletedSessio
     return {stone.external_id: stone for stone in DeletedSession.objects.filter(team=team, external_id__in=found)}
 
 
-def _goes_on(stone: DeletedSession, observed: ObservedSession) -> bool:
+def _goes_on(stone: DeletedSession, observed: ObservedSession, sender_pk: int | None) -> bool:
     """Whether it was deleted for its age alone and has newer lines; then the stone is taken away. Raises TooBusy while
     its rows are still being removed: what joined them would go with them."""
+    if not stone.may_be_revived_by(sender_pk):
+        return False
     if stone.reason != DeletionReason.RETENTION or (_find_newest(observed) or stone.deleted_at) <= stone.deleted_at:
         return False
     left = AgentSession.objects.filter(team=stone.team_id, external_id=stone.external_id, last_at__lt=stone.deleted_at)

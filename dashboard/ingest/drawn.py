@@ -74,6 +74,7 @@ class DrawnSession:
     unanswered: Table
     segments: tuple[Segment, ...]
     shapes: tuple[ObservedShape, ...] = ()
+    developer: str = ""
 
     @property
     def external_id(self) -> str:
@@ -117,7 +118,7 @@ class DrawnSession:
         lines: list[ObservedLine] = []
         for segment in self.segments:
             lines += read_segment_lines(segment.facts, segment.content)
-        return ObservedSession(self.external_id, tuple(lines), self.shapes)
+        return ObservedSession(self.external_id, tuple(lines), self.shapes, self.developer)
 
 
 def draw_session(observed: ObservedSession, policy: Policy, policy_at: PolicyAt | None = None) -> DrawnSession | None:
@@ -145,6 +146,7 @@ def draw_session(observed: ObservedSession, policy: Policy, policy_at: PolicyAt 
         unanswered=_spell_rows("name", picture.unanswered),
         segments=tuple(pack_segment(stretch) for stretch in cut_lines(lines)),
         shapes=observed.shapes,
+        developer=observed.developer,
     )
 
 

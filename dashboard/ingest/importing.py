@@ -15,7 +15,7 @@ from dashboard.ingest.decoding import Decoded
 from dashboard.ingest.drawn import DrawnSession
 from dashboard.ingest.import_progress import Progress
 from dashboard.ingest.import_tally import Tally
-from dashboard.ingest.intake import Origin, make_drawing_rules, make_rules, store, store_drawn, store_new
+from dashboard.ingest.intake import OTHER_ACCOUNT, Origin, make_drawing_rules, make_rules, store, store_drawn, store_new
 from dashboard.ingest.kept_looks import keep_looks
 from dashboard.ingest.looks import PIECE_BYTES, FileLook, NextLook
 from dashboard.ingest.observed import Piece, Prepared
@@ -163,10 +163,14 @@ class Importer:
     def _store_drawn(self, session: DrawnSession) -> bool:
         """One that no database takes is told, and takes no other along."""
         try:
-            self.tally.add_sessions([self._insist(partial(store_drawn, self.origin, session, self.policy))])
+            recorded = self._insist(partial(store_drawn, self.origin, session, self.policy))
         except (DatabaseError, OverflowError) as error:
             self._tell_failure(session.external_id, error)
             return False
+        if recorded is None:
+            self.tally.drops[OTHER_ACCOUNT] += session.line_count
+        else:
+            self.tally.add_sessions([recorded])
         return True
 
     def _store_rest(self, decoded: Decoded) -> bool:

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,21 +23,27 @@ from dashboard.ingest.new_sessions import record_new, record_sharing
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules
 from dashboard.ingest.picture import PolicyAt, pick_policy
 from dashboard.ingest.picture.columns import fit_id
-from dashboard.ingest.record import FollowUp, Recorded, Source, record
+from dashboard.ingest.record import FollowUp, OtherAccount, Recorded, Source, record
 from dashboard.ingest.transcripts import find_redactor, prepare, prepare_agent_meta
 from dashboard.jobs.post import BACKGROUND, post_job
-from dashboard.models import AgentSession, Drop, Team, User
+from dashboard.models import AgentSession, DeveloperAccount, Drop, Team, User
 from dashboard.policies.in_force import TeamSettings, find_policy, list_past_policies
 
 _LONGEST_REASON, _LONGEST_DETAIL = 60, 300  # of a drop, as the model has it
 
 
+OTHER_ACCOUNT = "session belongs to another account"
+
+
 @dataclass(frozen=True)
 class Origin:
-    """Whose lines these are and how they came: import, follow, upload, api."""
+    """Which account sends lines, to which team, and how they arrive: import, follow, upload, api.
+
+    The sender is None for collectors, which send for many people: keys that an admin marked as such, and the import
+    and the follower of a server."""
 
     team: Team
-    owner: User | None
+    sender: User | None
     source: str
 
 
@@ -51,6 +58,11 @@ class Taken:
     problem_count: int = 0
     drops: Mapping[str, int] | None = None
     redactions: Mapping[str, int] | None = None
+    refused_sessions: frozenset[str] = frozenset()  # external ids of those that belong to another account
+
+    @property
+    def refused_line_count(self) -> int:
+        return (self.drops or {}).get(OTHER_ACCOUNT, 0)
 
 
 def take_in(origin: Origin, piece: Piece) -> Taken:
@@ -84,14 +96,14 @@ def make_drawing_rules(team: Team, policy: TeamSettings) -> Rules:
 
 def store(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
     """One short transaction per session of the piece."""
-    return _store(origin, leave_deleted(origin.team, prepared), policy, ())
+    return _store(origin, leave_deleted(origin.team, prepared, _pk(origin.sender)), policy, ())
 
 
 def store_together(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
     """As `store`, but the sessions that nobody knows yet in one transaction: an export may hold hundreds of them."""
     if len(prepared.sessions) < 2:
         return store(origin, prepared, policy)
-    prepared = leave_deleted(origin.team, prepared)
+    prepared = leave_deleted(origin.team, prepared, _pk(origin.sender))
     names = [fit_id(observed.external_id) for observed in prepared.sessions]
     known = AgentSession.objects.filter(team=origin.team, external_id__in=names)
     taken = set(known.values_list("external_id", flat=True))
@@ -102,20 +114,27 @@ def store_together(origin: Origin, prepared: Prepared, policy: TeamSettings) -> 
 
 
 def _store(origin: Origin, prepared: Prepared, policy: TeamSettings, done: Sequence[Recorded]) -> Taken:
-    """Records the sessions that are not done yet, one by one."""
+    """Records the sessions that are not done yet, one by one. Those of other accounts are dropped and counted."""
     source, follow_up = _make_source(origin, policy), _find_follow_up(origin.team, policy)
     names = {each.external_id for each in done}
     rest = [observed for observed in prepared.sessions if fit_id(observed.external_id) not in names]
-    recorded = (*done, *(record(source, observed, follow_up) for observed in rest))
-    count_drops(origin, prepared.drops, detail=prepared.name)
+    recorded, drops, refused = list(done), Counter(prepared.drops), []
+    for observed in rest:
+        try:
+            recorded.append(record(source, observed, follow_up))
+        except OtherAccount:
+            refused.append(fit_id(observed.external_id))
+            drops[OTHER_ACCOUNT] += len(observed.lines)
+    count_drops(origin, drops, detail=prepared.name)
     return Taken(
-        sessions=recorded,
+        sessions=tuple(recorded),
         line_count=prepared.line_count,
         new_line_count=sum(each.new_line_count for each in recorded),
         problems=prepared.problems,
         problem_count=prepared.problem_count,
-        drops=prepared.drops,
+        drops=drops,
         redactions=prepared.redactions,
+        refused_sessions=frozenset(refused),
     )
 
 
@@ -130,22 +149,39 @@ class StoredNew:
 
 def store_new(origin: Origin, drawn: Sequence[DrawnSession], policy: TeamSettings) -> StoredNew:
     """One transaction for all that nobody knows."""
-    kept, deleted_count = leave_deleted_drawn(origin.team, drawn)
+    kept, deleted_count = leave_deleted_drawn(origin.team, drawn, _pk(origin.sender))
     recorded, others = record_new(_make_source(origin, policy), kept, _find_follow_up(origin.team, policy))
     drops = {DELETED: deleted_count} if deleted_count else {}
     count_drops(origin, drops, detail="")
     return StoredNew(recorded, others, drops)
 
 
-def store_drawn(origin: Origin, drawn: DrawnSession, policy: TeamSettings) -> Recorded:
-    """A session that is known by now, or shares calls with another."""
+def store_drawn(origin: Origin, drawn: DrawnSession, policy: TeamSettings) -> Recorded | None:
+    """A session that is known by now, or shares calls with another. None: another account's, dropped and counted."""
     source, follow_up = _make_source(origin, policy), _find_follow_up(origin.team, policy)
-    return record_sharing(source, drawn, follow_up) or record(source, drawn.observe_again(), follow_up)
+    try:
+        return record_sharing(source, drawn, follow_up) or record(source, drawn.observe_again(), follow_up)
+    except OtherAccount:
+        count_drops(origin, {OTHER_ACCOUNT: drawn.line_count}, detail="")
+        return None
 
 
 def _make_source(origin: Origin, policy: TeamSettings) -> Source:
     policy_at = _find_policy_at(origin.team, policy)
-    return Source(origin.team, origin.owner, origin.source, policy.lines_policy, policy.version, policy_at)
+    accounts = _list_developer_accounts(origin.team) if origin.sender is None else {}
+    return Source(
+        origin.team, origin.sender, origin.source, policy.lines_policy, policy.version, policy_at, accounts=accounts
+    )
+
+
+def _list_developer_accounts(team: Team) -> dict[str, User]:
+    """Accounts that an admin assigned to developers; those of people who left the team since are void."""
+    assigned = DeveloperAccount.objects.filter(team=team, user__memberships__team=team).select_related("user")
+    return {each.developer: each.user for each in assigned}
+
+
+def _pk(sender: User | None) -> int | None:
+    return sender.pk if sender else None
 
 
 def _find_policy_at(team: Team, policy: TeamSettings) -> PolicyAt:

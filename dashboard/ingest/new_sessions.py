@@ -67,7 +67,7 @@ def record_sharing(source: Source, drawn: DrawnSession, follow_up: FollowUp | No
         return None
     try:
         with transaction.atomic():
-            counted = decide_counting(_make_claim(source.team, drawn))
+            counted = decide_counting(_make_claim(source, drawn))
             (recorded,) = _write(source, [drawn.count_without(counted.uncounted)], counted.uncounted)
             for session_pk in sorted(counted.beaten):
                 total_again(session_pk)
@@ -80,10 +80,19 @@ def record_sharing(source: Source, drawn: DrawnSession, follow_up: FollowUp | No
     return recorded
 
 
-def _make_claim(team: Team, drawn: DrawnSession) -> Claim:
+def _make_claim(source: Source, drawn: DrawnSession) -> Claim:
     (started_at,), (forked_from,) = (drawn.session.list_column(name) for name in ("started_at", "forked_from"))
     outputs = dict(zip(drawn.calls.keys, drawn.calls.list_column("output_tokens"), strict=True))
-    return Claim(team.pk, None, drawn.external_id, started_at and read_time(started_at), forked_from, outputs)
+    owner = source.find_owner(drawn.developer)
+    return Claim(
+        team_pk=source.team.pk,
+        session_pk=None,
+        owner_pk=owner.pk if owner else None,
+        external_id=drawn.external_id,
+        started_at=started_at and read_time(started_at),
+        forked_from=forked_from,
+        outputs=outputs,
+    )
 
 
 def _follow_up(source: Source, recorded: Sequence[Recorded], follow_up: FollowUp | None) -> None:
@@ -119,7 +128,7 @@ def _find_new(team: Team, drawn: Sequence[DrawnSession]) -> tuple[list[DrawnSess
 
 
 def _write(source: Source, new: Sequence[DrawnSession], uncounted: Collection[str] = ()) -> list[Recorded]:
-    keep_shapes(source.team, [shape for session in new for shape in session.shapes])
+    keep_shapes(source, [shape for session in new for shape in session.shapes])
     pks = _insert_sessions(source, new)
     owned = [(pks[session.external_id], session) for session in new]
     team: Row = {"team_id": source.team.pk}
@@ -130,7 +139,7 @@ def _write(source: Source, new: Sequence[DrawnSession], uncounted: Collection[st
     _insert_tables(SessionHour, [(pk, session.hours) for pk, session in owned], team)
     _insert_tables(UnansweredCall, [(pk, session.unanswered) for pk, session in owned], team)
     insert_rows(EntrySegment, _SEGMENT_COLUMNS, list(_list_segments(owned)))
-    note_shape_uses([(pk, shape.digest) for pk, session in owned for shape in session.shapes], source.team)
+    note_shape_uses([(pk, shape.digest) for pk, session in owned for shape in session.shapes], source)
     return [_tell(pk, session) for pk, session in owned]
 
 
@@ -164,17 +173,21 @@ def _insert_sessions(source: Source, new: Sequence[DrawnSession]) -> dict[str, i
     now = spell_time(timezone.now())
     fixed: Row = {
         "team_id": source.team.pk,
-        "owner_id": source.owner.pk if source.owner else None,
-        "developer": source.owner.username if source.owner else "",
+        "is_collected": source.sender is None,
         "sources": spell_json([source.name]),
         "version": FIRST_VERSION,
         "policy_version": source.policy_version,
     }
-    rows = [[*fixed.values(), session.has_content, *session.session.rows[0]] for session in new]
-    last_at = len(fixed) + 1 + columns.index("last_at")
+    owned = ("owner_id", "developer", "has_content")
+    rows = []
+    for session in new:
+        owner = source.find_owner(session.developer)
+        own = (owner.pk, owner.username) if owner else (None, session.developer)
+        rows.append([*fixed.values(), *own, session.has_content, *session.session.rows[0]])
+    last_at = len(fixed) + len(owned) + columns.index("last_at")
     for row in rows:
         row[last_at] = row[last_at] or now  # lines without any time: as old as their arrival
-    insert_rows(AgentSession, (*fixed, "has_content", *columns), rows)
+    insert_rows(AgentSession, (*fixed, *owned, *columns), rows)
     names = [session.external_id for session in new]
     return dict(AgentSession.objects.filter(team=source.team, external_id__in=names).values_list("external_id", "pk"))
 

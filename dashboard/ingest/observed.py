@@ -62,6 +62,7 @@ class ObservedSession:
     external_id: str
     lines: tuple[ObservedLine, ...]
     shapes: tuple[ObservedShape, ...] = ()
+    developer: str = ""  # as telemetry of a shared key names them: an e-mail address, an account id
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +120,5 @@ def merge_prepared(parts: Iterable[Prepared]) -> Prepared:
 
 
 def _join(first: ObservedSession, second: ObservedSession) -> ObservedSession:
-    return ObservedSession(first.external_id, first.lines + second.lines, first.shapes + second.shapes)
+    developer = first.developer or second.developer
+    return ObservedSession(first.external_id, first.lines + second.lines, first.shapes + second.shapes, developer)

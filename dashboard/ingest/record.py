@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db import IntegrityError, OperationalError, transaction
+from django.db.models import QuerySet
 
 from compaction.cache.fact_order import merge_facts
 from compaction.cache.facts import LineFact
@@ -56,14 +57,23 @@ DEADLOCK = "40P01"
 
 @dataclass(frozen=True)
 class Source:
-    """Who sent it, how, and what the team's policy makes of it."""
+    """Which account sent it, how, and what the team's policy makes of it."""
 
     team: Team
-    owner: User | None
+    sender: User | None  # None: a collector, which sends for many people
     name: str
     policy: Policy
     policy_version: int = 0
     policy_at: PolicyAt | None = None  # which one was in force then; None: always this one
+    accounts: Mapping[str, User] = field(default_factory=dict)  # of developers that a collector may name
+
+    @property
+    def sender_pk(self) -> int | None:
+        return self.sender.pk if self.sender else None
+
+    def find_owner(self, developer: str) -> User | None:
+        """Return the owner of a session that this source creates."""
+        return self.sender or self.accounts.get(developer)
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,10 @@ FollowUp = Callable[[Recorded], None]  # called inside the transaction: what it 
 
 class TooBusy(Exception):
     """Others kept writing the same session; nothing of this batch was written."""
+
+
+class OtherAccount(Exception):
+    """The session belongs to another account; nothing of this batch was written."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +159,7 @@ class _Written:
 
 def record(source: Source, observed: ObservedSession, follow_up: FollowUp | None = None) -> Recorded:
     """Write one session's lines. Raises OperationalError when the database cannot be written, TooBusy when it is
-    fought over; either way nothing of the batch was kept."""
+    fought over, OtherAccount when it is not the sender's; in each case nothing of the batch was kept."""
     with take_turn():
         for _ in range(ATTEMPTS):
             recorded = _try_to_record(source, observed, follow_up)
@@ -158,7 +172,7 @@ def _try_to_record(source: Source, observed: ObservedSession, follow_up: FollowU
     """None when another process wrote the session meanwhile: look again."""
     news = _find_news(source, observed)
     session = news.session
-    if session is not None and not news.lines and not _is_new_source(session, source):
+    if session is not None and not news.lines and not _is_new_source(session, source, observed):
         return Recorded(session.pk, session.external_id, session.version)
     draft = _work_out(source, observed, news)
     try:
@@ -185,15 +199,29 @@ def _is_deadlock(error: OperationalError) -> bool:
 
 def _find_news(source: Source, observed: ObservedSession) -> _News:
     session = AgentSession.objects.filter(team=source.team, external_id=fit_id(observed.external_id)).first()
+    # An assignment to another owner raises the version, so the transaction sees what was checked here.
+    if session is not None and not session.accepts_telemetry_from(source.sender_pk):
+        raise OtherAccount(observed.external_id)
+    if session is None and not _may_create(source, fit_id(observed.external_id)):
+        raise OtherAccount(observed.external_id)
     stored = read_stored_lines(session)
     arrived = {line.fact.id: line for line in reversed(observed.lines)}
     better = merge_facts(stored.facts, [line.fact for line in observed.lines])
     return _News(session, stored, {name: _find_line(observed, arrived, fact) for name, fact in better.items()})
 
 
+def _may_create(source: Source, external_id: str) -> bool:
+    """Return False for the session of a transcript that Plimsoll wrote for another person to resume."""
+    if source.sender is None:
+        return True
+    written = ResumedFile.objects.filter(team=source.team, external_id=external_id, origin__isnull=False)
+    people = written.values_list("written_by", "origin__owner").first()
+    return people is None or source.sender.pk in people
+
+
 def _work_out(source: Source, observed: ObservedSession, news: _News) -> _Draft:
     facts = news.stored.facts | {name: line.fact for name, line in news.lines.items()}
-    shapes = _find_shapes(source.team, observed, facts.values())
+    shapes = _find_shapes(source, news.session, observed, facts.values())
     external_id = fit_id(observed.external_id)
     picture = draw_picture(
         facts.values(), external_id=external_id, policy=source.policy, policy_at=source.policy_at, shapes=shapes
@@ -202,7 +230,7 @@ def _work_out(source: Source, observed: ObservedSession, news: _News) -> _Draft:
         source.team, external_id, news.session
     )
     held = _read_held(news.session, picture)
-    claim = _make_claim(source.team, external_id, news.session, picture, held)
+    claim = _make_claim(source, observed, news.session, picture, held)
     plan = _make_plan(picture, held, weigh_copies(claim).uncounted)
     return _Draft(news.session, news.stored, news.lines, picture, held, claim, plan)
 
@@ -231,19 +259,22 @@ def _find_line(observed: ObservedSession, arrived: Mapping[str, ObservedLine], f
     return next(line for line in observed.lines if line.fact == fact)
 
 
-def _find_shapes(team: Team, observed: ObservedSession, facts: Iterable[LineFact]) -> dict[str, Fingerprint]:
-    """Prints of every shape the facts name: of this batch, and of those before it."""
+def _find_shapes(
+    source: Source, session: AgentSession | None, observed: ObservedSession, facts: Iterable[LineFact]
+) -> dict[str, Fingerprint]:
+    """Prints of every shape the facts name: of this batch, of the session, and of others that the account sent."""
     wanted = {fact.shape[1] for fact in facts if fact.shape}
     prints = {shape.digest: shape.prints for shape in observed.shapes}
-    missing = wanted - prints.keys()
-    if missing:
-        stored = PromptShape.objects.filter(team=team, digest__in=missing)
-        prints |= dict(stored.values_list("digest", "prints"))
+    if missing := wanted - prints.keys():
+        prints |= dict(_list_shapes(source, missing).values_list("digest", "prints"))
+    if session is not None and (missing := wanted - prints.keys()):
+        used = PromptShape.objects.filter(uses__session=session, digest__in=missing)
+        prints |= dict(used.values_list("digest", "prints"))
     return {digest: read_fingerprint(prints[digest]) for digest in wanted if digest in prints}
 
 
-def _is_new_source(session: AgentSession, source: Source) -> bool:
-    return source.name not in session.sources or (session.owner_id is None and source.owner is not None)
+def _is_new_source(session: AgentSession, source: Source, observed: ObservedSession) -> bool:
+    return source.name not in session.sources or bool(observed.developer and not session.developer)
 
 
 def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded | None:
@@ -252,13 +283,13 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
     if session is None:
         return None
     before_rank = session.level_rank
-    keep_shapes(source.team, observed.shapes)
+    keep_shapes(source, observed.shapes)
     counted, plan = decide_counting(draft.claim), draft.plan
     if counted.uncounted != plan.uncounted:  # another session was written meanwhile
         plan = _make_plan(draft.picture, draft.held, counted.uncounted)
-    _write_session(session, source, draft, plan.totals[0])
+    _write_session(session, source, observed, draft, plan.totals[0])
     append_lines(session, draft.stored, draft.news)
-    note_shape_uses([(session.pk, line.fact.shape[1]) for line in draft.news.values() if line.fact.shape], source.team)
+    note_shape_uses([(session.pk, line.fact.shape[1]) for line in draft.news.values() if line.fact.shape], source)
     written = _write_rows(session, draft.picture, plan, counted)
     for session_pk in sorted(written.also_changed):
         total_again(session_pk)
@@ -307,19 +338,28 @@ def _find_origin(team: Team, external_id: str, session: AgentSession | None) -> 
 
 
 def _make_claim(
-    team: Team, external_id: str, session: AgentSession | None, picture: SessionPicture, held: _Held
+    source: Source, observed: ObservedSession, session: AgentSession | None, picture: SessionPicture, held: _Held
 ) -> Claim:
     """Where a call counts already, no other copy does: there is nothing to claim."""
     counting = {call_id for call_id, row in held.calls.items() if row[-1]}
     outputs = {call_id: row["output_tokens"] for call_id, row in picture.calls.items() if call_id not in counting}
-    started_at, forked_from = picture.session["started_at"], picture.session["forked_from"]
-    return Claim(team.pk, session.pk if session else None, external_id, started_at, forked_from, outputs)
+    owner = source.find_owner(observed.developer)
+    return Claim(
+        team_pk=source.team.pk,
+        session_pk=session.pk if session else None,
+        owner_pk=session.owner_id if session else owner.pk if owner else None,
+        external_id=fit_id(observed.external_id),
+        started_at=picture.session["started_at"],
+        forked_from=picture.session["forked_from"],
+        outputs=outputs,
+    )
 
 
-def keep_shapes(team: Team, shapes: Iterable[ObservedShape]) -> None:
+def keep_shapes(source: Source, shapes: Iterable[ObservedShape]) -> None:
     rows = [
         PromptShape(
-            team=team,
+            team=source.team,
+            account=source.sender_pk or 0,
             digest=shape.digest,
             prints=shape.prints,
             content=None if shape.content is None else compress(shape.content),
@@ -332,16 +372,21 @@ def keep_shapes(team: Team, shapes: Iterable[ObservedShape]) -> None:
     PromptShape.objects.bulk_create(rows, ignore_conflicts=True)
     # Known by its prints alone, or forgotten when its time was over: now it is told again.
     told = {row.digest: row for row in rows if row.content is not None}
-    for silent in PromptShape.objects.filter(team=team, digest__in=told, content=None):
+    for silent in _list_shapes(source, told).filter(content=None):
         silent.content, silent.is_redacted = told[silent.digest].content, told[silent.digest].is_redacted
         silent.save(update_fields=["content", "is_redacted"])
 
 
-def note_shape_uses(used: Sequence[tuple[int, str]], team: Team) -> None:
+def _list_shapes(source: Source, digests: Iterable[str]) -> QuerySet[PromptShape]:
+    """Shapes that the sender's account sent. A digest is the sender's claim: it finds nothing of another account."""
+    return PromptShape.objects.filter(team=source.team, account=source.sender_pk or 0, digest__in=set(digests))
+
+
+def note_shape_uses(used: Sequence[tuple[int, str]], source: Source) -> None:
     """Sessions with the digests of the shapes that their requests had."""
     if not used:
         return
-    known = PromptShape.objects.filter(team=team, digest__in={digest for _, digest in used})
+    known = _list_shapes(source, (digest for _, digest in used))
     pks = dict(known.values_list("digest", "pk"))
     rows = [ShapeUse(session_id=session, shape_id=pks[digest]) for session, digest in used if digest in pks]
     ShapeUse.objects.bulk_create(rows, ignore_conflicts=True)
@@ -381,15 +426,26 @@ def _write_rows(session: AgentSession, picture: SessionPicture, plan: _Plan, cou
     return written
 
 
-def _write_session(session: AgentSession, source: Source, draft: _Draft, totals: Row) -> None:
+def _write_session(
+    session: AgentSession, source: Source, observed: ObservedSession, draft: _Draft, totals: Row
+) -> None:
     for column, value in (draft.picture.session | totals).items():
         if column != "last_at" or value is not None:  # lines without any time: as old as their arrival
             setattr(session, column, value)
-    if session.owner_id is None and source.owner is not None:
-        session.owner = source.owner
-        session.developer = source.owner.username
+    _set_owner(session, source, observed)
     session.sources = sorted({*session.sources, source.name})
     session.has_content = session.has_content or any(line.content is not None for line in draft.news.values())
     session.policy_version = source.policy_version
     session.version += 1
     session.save()
+
+
+def _set_owner(session: AgentSession, source: Source, observed: ObservedSession) -> None:
+    """A session gets its owner when it is created; what a collector sends may name the developer only later."""
+    if session.pk is None:
+        session.is_collected = source.sender is None
+    elif session.owner_id is not None or session.developer:
+        return
+    owner = source.find_owner(observed.developer)
+    session.owner = owner
+    session.developer = owner.username if owner else observed.developer

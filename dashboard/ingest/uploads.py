@@ -9,7 +9,7 @@ from compaction.transcripts.agents import read_agent_meta
 from dashboard.ingest.bodies import refuse_many_lines
 from dashboard.ingest.deleted_sessions import DELETED
 from dashboard.ingest.file_tail import PIECE_LINES, take_lines
-from dashboard.ingest.intake import Origin, Taken, take_in, take_in_agent_meta
+from dashboard.ingest.intake import OTHER_ACCOUNT, Origin, Taken, take_in, take_in_agent_meta
 from dashboard.ingest.observed import MOST_PROBLEMS, LineProblem, Piece
 from dashboard.ingest.record import Recorded
 from dashboard.ingest.transcripts import name_session
@@ -75,7 +75,7 @@ def take_in_upload(origin: Origin, upload: Upload) -> UploadResult:
         number += data.count(b"\n")
     if not result.line_count:
         raise NothingReadable("The file holds no lines.")
-    if result.drops[DELETED]:
+    if result.drops[DELETED] or result.drops[OTHER_ACCOUNT]:
         return result  # it can be read, and is not taken in
     if not result.sessions or result.problem_count == result.line_count:
         raise NothingReadable("No line of it reads as a line of a Claude Code transcript.")

@@ -24,6 +24,7 @@ from dashboard.models.compaction_run import (
     ThreadBreaker,
 )
 from dashboard.models.deleted_session import DeletedSession, DeletionReason
+from dashboard.models.developer_account import DeveloperAccount
 from dashboard.models.entry_segment import EntrySegment
 from dashboard.models.intake import Drop, FollowedFile
 from dashboard.models.invitation import Invitation
@@ -60,6 +61,7 @@ __all__ = [
     "DaySpend",
     "DeletedSession",
     "DeletionReason",
+    "DeveloperAccount",
     "Drop",
     "EntrySegment",
     "FollowedFile",

@@ -25,7 +25,10 @@ class AgentSession(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="sessions")
     external_id = models.CharField(max_length=200)
     owner = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="sessions")
-    developer = models.CharField(max_length=150, blank=True)  # the owner's name, kept when the account is gone
+    # The owner's name, kept when the account is gone; of a session without an owner, the name its telemetry reports.
+    developer = models.CharField(max_length=150, blank=True)
+    # Created by a collector key or by this server's own import or follower, which may go on sending to it.
+    is_collected = models.BooleanField(default=False)
     sources = models.JSONField(default=list)
     forked_from = models.CharField(max_length=200, blank=True)  # external id of the session whose lines it continues
 
@@ -122,6 +125,10 @@ class AgentSession(models.Model):
 
     def __str__(self) -> str:
         return f"{self.external_id} of {self.team}"
+
+    def accepts_telemetry_from(self, sender_pk: int | None) -> bool:
+        """Return whether telemetry of this account may change the session; None stands for collectors."""
+        return self.is_collected if sender_pk is None else self.owner_id == sender_pk
 
 
 class Thread(models.Model):

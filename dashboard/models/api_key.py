@@ -23,6 +23,8 @@ class ApiKey(models.Model):
     prefix = models.CharField(max_length=24, unique=True)  # public part, finds the row; unique also serves that lookup
     digest = models.BinaryField(max_length=32)
     scopes = models.JSONField(default=list)
+    # Shared by many people: what it sends belongs to no account until an admin assigns its developers.
+    is_collector = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
@@ -36,6 +38,11 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix})"
+
+    @property
+    def may_collect(self) -> bool:
+        """Whether many people may share the key: it can send, and do nothing else."""
+        return set(self.scopes) <= {Scope.INGEST, Scope.PROXY}
 
 
 class KeyHour(models.Model):

@@ -4,6 +4,7 @@ from django.db import models
 from django.utils import timezone
 
 from dashboard.models.team import Team
+from dashboard.models.user import User
 
 
 class DeletionReason(models.TextChoices):
@@ -17,6 +18,9 @@ class DeletedSession(models.Model):
     reason = models.CharField(max_length=10, choices=DeletionReason.choices)
     deleted_at = models.DateTimeField(default=timezone.now)
     deleted_by_name = models.CharField(max_length=150, blank=True)
+    # As the session had them: only the account that sent it can bring it back.
+    owner = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    is_collected = models.BooleanField(default=False)
 
     class Meta:
         constraints = [
@@ -33,3 +37,11 @@ class DeletedSession(models.Model):
 
     def __str__(self) -> str:
         return f"deleted {self.external_id}"
+
+    def may_be_revived_by(self, sender_pk: int | None) -> bool:
+        """Return whether telemetry of this account may create the session again; None stands for collectors.
+
+        Rows of older versions and of deleted accounts name nobody: the first sender may."""
+        if self.is_collected:
+            return sender_pk is None or sender_pk == self.owner_id
+        return self.owner_id is None or sender_pk == self.owner_id

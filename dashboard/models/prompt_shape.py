@@ -1,4 +1,4 @@
-"""The system prompt and tools of requests, kept once per team under a keyed hash of their text; and who uses them."""
+"""System prompts and tools of requests, kept once per account under a keyed hash of their text, and who uses them."""
 
 from django.db import models
 from django.utils import timezone
@@ -9,6 +9,8 @@ from dashboard.models.team import Team
 
 class PromptShape(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="shapes")
+    # The account that sent it, 0 for collectors: the digest is the sender's claim, and binds nobody else.
+    account = models.PositiveBigIntegerField(default=0)
     digest = models.CharField(max_length=64)
     prints = models.JSONField()  # names, sizes and hashes: what breaks are judged by, readable without content
     content = models.BinaryField(null=True, blank=True)  # compressed and redacted; None: not stored
@@ -18,7 +20,7 @@ class PromptShape(models.Model):
     class Meta:
         constraints = [
             # The same prompt of a thousand requests is one row.
-            models.UniqueConstraint(fields=["team", "digest"], name="shape_once_per_team"),
+            models.UniqueConstraint(fields=["team", "account", "digest"], name="shape_once_per_account"),
         ]
 
     def __str__(self) -> str:

@@ -73,9 +73,17 @@ class KeyForm(forms.Form):
     name = forms.CharField(label="Name", max_length=80, help_text="What uses it, such as “laptop follower”.")
     scopes = forms.MultipleChoiceField(label="Scopes", widget=forms.CheckboxSelectMultiple)
     expires = forms.ChoiceField(label="Expires", choices=list(EXPIRIES.items()), initial="90")
+    is_collector = forms.BooleanField(
+        label="Collector key",
+        required=False,
+        help_text="One key for many people, such as an OTLP key in managed settings. Its sessions have no owner until "
+        "you assign their developers. Everybody who holds the key can add to the sessions it created.",
+    )
 
-    def __init__(self, *args: object, scopes: list[Scope], **kwargs: object) -> None:
+    def __init__(self, *args: object, scopes: list[Scope], may_collect: bool, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        if not may_collect:
+            del self.fields["is_collector"]
         choices = [(scope.value, f"{scope.value}: {SCOPE_HELP[scope]}") for scope in scopes]
         self.fields["scopes"].choices = choices  # type: ignore[attr-defined]
 

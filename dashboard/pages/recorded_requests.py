@@ -64,7 +64,7 @@ class _Shapes:
     """System prompts and tools by the client's name for them."""
 
     def __init__(self, session: AgentSession, digests: Mapping[str, str], *, with_text: bool) -> None:
-        rows = PromptShape.objects.filter(team_id=session.team_id, digest__in=set(digests.values()))
+        rows = PromptShape.objects.filter(uses__session=session, digest__in=set(digests.values())).order_by("pk")
         columns = ("digest", "prints", "content") if with_text else ("digest", "prints", "digest")
         found = {row[0]: row for row in rows.values_list(*columns)}
         self.prints = {name: read_fingerprint(found[digest][1]) for name, digest in digests.items() if digest in found}

@@ -16,7 +16,7 @@ from dashboard.proxy.conversations import mark_answer, mark_message
 from dashboard.proxy.prompts import find_session
 from dashboard.proxy.responses import NotReadable, read_reply, unpack
 from dashboard.proxy.side_calls import ToolUsers, asks_for_summary, is_probe, list_own_tools
-from dashboard.proxy.threads import ThreadName
+from dashboard.proxy.threads import AccountName, ThreadName
 from dashboard.proxy.wire import Exchange
 
 HEADER = b"x-plimsoll-added"
@@ -59,18 +59,22 @@ class Enlarger:
         self._last: OrderedDict[ThreadName, _LastAnswer] = OrderedDict()
         self._tool_users = ToolUsers(most_threads=most_remembered)
 
-    def enlarge(self, body: bytes, headers: RawHeaders, wanted: ProxyAdditions, *, team_pk: int) -> Enlarged | None:
+    def enlarge(
+        self, body: bytes, headers: RawHeaders, wanted: ProxyAdditions, *, account: AccountName
+    ) -> Enlarged | None:
         """None where nothing is added: a body that is encoded, not readable, or speaks for itself. The fields that
         were there keep their bytes. Never raises."""
         try:
-            return self._enlarge(body, headers, wanted, team_pk)
+            return self._enlarge(body, headers, wanted, account)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         except Exception:  # the edge: whatever is odd about a request, it passes as it was written
             log.exception("a request was left as it is")
             return None
 
-    def _enlarge(self, body: bytes, headers: RawHeaders, wanted: ProxyAdditions, team_pk: int) -> Enlarged | None:
+    def _enlarge(
+        self, body: bytes, headers: RawHeaders, wanted: ProxyAdditions, account: AccountName
+    ) -> Enlarged | None:
         told = dict(headers)
         if b"content-encoding" in told:
             return None
@@ -78,7 +82,7 @@ class Enlarger:
         read = {name: msgspec.json.decode(fields[name]) for name in _TELLING if name in fields}
         if is_probe(read) or _wants_summary(fields):
             return None
-        thread = self._find_thread(read, told, team_pk) if wanted.asks_diagnosis else None
+        thread = self._find_thread(read, told, account) if wanted.asks_diagnosis else None
         added: dict[str, tuple[str, object]] = {}
         if thread is not None and "diagnostics" not in fields:
             added[DIAGNOSIS] = ("diagnostics", {"previous_message_id": self._find_previous(thread, fields)})
@@ -91,7 +95,7 @@ class Enlarger:
         return Enlarged(b"{" + spelt + b"}", _add_betas(headers, added), tuple(added), thread)
 
     def _find_thread(
-        self, read: Mapping[str, object], headers: Mapping[bytes, bytes], team_pk: int
+        self, read: Mapping[str, object], headers: Mapping[bytes, bytes], account: AccountName
     ) -> ThreadName | None:
         """None for clients that do not name their session, and for calls beside the conversation."""
         in_header = headers.get(b"x-claude-code-session-id", b"").decode("latin-1")
@@ -99,7 +103,7 @@ class Enlarger:
         if not session_id:
             return None
         agent_id = headers.get(b"x-claude-code-agent-id", b"").decode("latin-1")
-        thread = (team_pk, session_id[:LONGEST_NAME], agent_id[:LONGEST_NAME])
+        thread = (*account, session_id[:LONGEST_NAME], agent_id[:LONGEST_NAME])
         return None if self._tool_users.is_beside(thread, read) else thread
 
     def _find_previous(self, thread: ThreadName, fields: Fields) -> str | None:

@@ -20,6 +20,7 @@ from dashboard.models import Membership, Role
 from dashboard.policies.in_force import find_policy
 from dashboard.policies.proxy_additions import NO_ADDITIONS, ProxyAdditions
 from dashboard.proxy.refusals import KEYS_UNREADABLE, NO_RIGHT, UNKNOWN_KEY, Refusal
+from dashboard.proxy.threads import AccountName
 
 # A revoked key must stop within a second (S7): counted from before it was looked up.
 KEPT_SECONDS = 0.8
@@ -35,10 +36,14 @@ class Caller:
     """Whose call it is; `key_pk` is None for this machine's own programs."""
 
     team_pk: int
-    owner_pk: int | None
+    owner_pk: int | None  # None: a collector key
     key_pk: int | None
     additions: ProxyAdditions = NO_ADDITIONS
     calls_per_minute: int | None = None  # the key's own limit; None: the installation's, 0: any number
+
+    @property
+    def account(self) -> AccountName:
+        return self.team_pk, self.owner_pk
 
     @property
     def purse(self) -> tuple[int, int | None]:
@@ -122,7 +127,7 @@ def look_up_key(text: str) -> Answer:
         return NO_RIGHT
     return Caller(
         key.team_id,
-        key.owner_id,
+        None if key.is_collector else key.owner_id,
         key.pk,
         additions=find_policy(key.team).proxy_additions,
         calls_per_minute=key.requests_per_minute,

@@ -182,7 +182,7 @@ class Forwarder:
         if not caller.additions.is_any or scope["method"] != "POST" or not place.path.endswith(MESSAGES_PATH):
             return None
         headers = list(scope["headers"])
-        return lambda body: self._enlarger.enlarge(body, headers, caller.additions, team_pk=caller.team_pk)
+        return lambda body: self._enlarger.enlarge(body, headers, caller.additions, account=caller.account)
 
     async def _pass_on(self, passage: Passage, place: Place, tap: Tap | None) -> None:
         session = self._open_session()

@@ -67,7 +67,7 @@ def read_prompt(
     purpose = find_purpose(body, request, headers)
     agent_id = _find_agent(headers, request, purpose, digest)
     if session_id is not None and purpose in (Purpose.MAIN, Purpose.SUB_AGENT):
-        thread = (exchange.team_pk, session_id, agent_id or "")
+        thread = (exchange.team_pk, exchange.owner_pk, session_id, agent_id or "")
         purpose = Purpose.SIDE if tool_users.is_beside(thread, body) else purpose
     version = _CLIENT_VERSION.match(headers.get("user-agent", ""))
     return Prompt(
@@ -101,6 +101,20 @@ def find_session(user_id: str) -> str | None:
         return get_text(told, "session_id") if isinstance(told, dict) else None
     found = _SESSION_IN_USER_ID.search(user_id)
     return found[1] if found else None
+
+
+def find_developer(user_id: str) -> str:
+    """Return how a request names its person: Claude Code by account or device, other programs as they like."""
+    if not user_id.startswith("{"):
+        return _SESSION_IN_USER_ID.sub("", user_id).rstrip("_")
+    try:
+        told = json.loads(user_id)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(told, dict):
+        return ""
+    device = get_text(told, "device_id")
+    return get_text(told, "account_uuid") or (f"device {device[:12]}" if device else "")
 
 
 def find_purpose(body: Fields, request: PromptRequest, headers: Mapping[str, str]) -> Purpose:

@@ -43,6 +43,7 @@ TEAM_AGAIN_SECONDS = 2.0  # a changed policy holds after that
 # Web processes answer what is in flight when they are stopped, and those calls are to be written down too.
 LAST_WORDS_SECONDS = 8.3
 MOST_RECENT = 20_000
+ACCOUNT_GONE = "the account of its key was deleted"
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ class _Pending:
     team_pk: int
     owner_pk: int | None
     session_id: str
+    developer: str = ""
     lines: list[ObservedLine] = field(default_factory=list)
     shapes: list[ObservedShape] = field(default_factory=list)
     requests: dict[str, WholeRequest] = field(default_factory=dict)  # the last of each thread
@@ -75,7 +77,8 @@ class Desk:
 
     def __init__(self) -> None:
         self._reporter = Reporter(Conversations(look_up))
-        self._pending: dict[tuple[int, str], _Pending] = {}
+        # By team, account and session: what one account sends is never written in the name of another.
+        self._pending: dict[tuple[int, int | None, str], _Pending] = {}
         self._teams: dict[int, _KnownTeam | None] = {}
         self._used_keys: dict[int, float] = {}
         self._unwritten: dict[str, _Pending] = {}  # calls by the ids of their exchanges
@@ -136,8 +139,9 @@ class Desk:
         if report is None:
             self._give_up(delivery, known, reason, 1 if reason else 0)
             return
-        name = (exchange.team_pk, report.session_id)
+        name = (exchange.team_pk, exchange.owner_pk, report.session_id)
         pending = self._pending.setdefault(name, _Pending(exchange.team_pk, exchange.owner_pk, report.session_id))
+        pending.developer = pending.developer or report.developer
         pending.lines.extend(report.lines)
         pending.shapes.extend(report.shapes)
         if report.request is not None:
@@ -193,24 +197,30 @@ class Desk:
         known = self._find_team(pending.team_pk)
         if known is None:
             return
-        owner = User.objects.filter(pk=pending.owner_pk).first() if pending.owner_pk else None
-        observed = ObservedSession(pending.session_id, tuple(pending.lines), tuple(pending.shapes))
+        sender = User.objects.filter(pk=pending.owner_pk).first() if pending.owner_pk else None
+        if sender is None and pending.owner_pk is not None:
+            self._count_drops(known, {ACCOUNT_GONE: len(pending.calls)})
+            return
+        observed = ObservedSession(pending.session_id, tuple(pending.lines), tuple(pending.shapes), pending.developer)
         prepared = Prepared(SOURCE, (observed,), line_count=len(pending.lines))
-        origin = Origin(known.team, owner, SOURCE)
+        origin = Origin(known.team, sender, SOURCE)
         try:
             taken = store(origin, prepared, known.policy)
-            if not taken.sessions:  # deleted: `store` has counted its lines
-                self._reporter.threads.forget(pending.team_pk, pending.session_id)
+            if not taken.sessions:  # deleted, or another account's: `store` has counted its lines
+                self._forget(pending)
             for recorded in taken.sessions:
                 for request in pending.requests.values():
                     keep_request(recorded.session_pk, request, known.rules)
         except (OperationalError, InterfaceError, TooBusy):
             raise
         except Exception as error:
-            self._reporter.threads.forget(pending.team_pk, pending.session_id)
+            self._forget(pending)
             if not self._is_gone(pending.team_pk):
                 log.error("a session could not be written", exc_info=error)
                 self._count_drops(known, {f"not written: {type(error).__name__}": len(pending.calls)})
+
+    def _forget(self, pending: _Pending) -> None:
+        self._reporter.threads.forget(pending.team_pk, pending.owner_pk, pending.session_id)
 
     def _note_keys(self) -> None:
         used, self._used_keys = self._used_keys, {}

@@ -27,7 +27,7 @@ from dashboard.ingest.transcripts import Redaction, change_names, find_redactor
 from dashboard.proxy.conversation_owners import take_kin
 from dashboard.proxy.conversations import Asked, Conversations
 from dashboard.proxy.message_prints import MessagePrints
-from dashboard.proxy.prompts import Prompt, Purpose, read_prompt
+from dashboard.proxy.prompts import Prompt, Purpose, find_developer, read_prompt
 from dashboard.proxy.responses import NotReadable, Reply, read_reply, unpack
 from dashboard.proxy.side_calls import ToolUsers
 from dashboard.proxy.threads import KnownThread, KnownThreads, count_shared
@@ -37,6 +37,7 @@ from dashboard.proxy.written_lines import write_lines
 SOURCE = "proxy"
 FAILED_AT_FIRST = "failed before its conversation was known"
 _LONGEST_NAME = 200
+_LONGEST_DEVELOPER = 150
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Report:
     lines: tuple[ObservedLine, ...]
     shapes: tuple[ObservedShape, ...] = ()
     request: WholeRequest | None = None
+    developer: str = ""  # as the request names its person
 
 
 @dataclass(frozen=True)
@@ -123,13 +125,14 @@ class Reporter:
         written: tuple[ObservedLine, ...] = ()
         if session_id is None:
             session_id = self.conversations.find(_ask_whose(call), reply.content)
-        known = self.threads.find((exchange.team_pk, session_id, prompt.agent_id or ""))
+        known = self.threads.find((exchange.team_pk, exchange.owner_pk, session_id, prompt.agent_id or ""))
         if prompt.session_id is None and prompt.purpose is Purpose.MAIN:
             written = write_lines(
                 prompt, reply, exchange, session_id=session_id, rules=rules, is_known=bool(known.request_id)
             )
         facts, shapes = _tell_call(call, known)
-        return Report(session_id, (*written, *map(ObservedLine, facts)), shapes, _take_request(call))
+        lines = (*written, *map(ObservedLine, facts))
+        return Report(session_id, lines, shapes, _take_request(call), _find_developer(call))
 
 
 def _ask_whose(call: _Call) -> Asked:
@@ -332,6 +335,10 @@ def _keep_shape(call: _Call) -> ObservedShape:
         content, counts = redaction.redact_one(write_json(line).encode("utf-8", "replace"))
         is_redacted = bool(counts)
     return ObservedShape(prompt.shape, change_names(bare, redaction.clean).to_fields(), content, is_redacted)
+
+
+def _find_developer(call: _Call) -> str:
+    return _find_redaction(call.rules).clean_start(find_developer(call.prompt.user_id), _LONGEST_DEVELOPER)
 
 
 def _begin_conversation(call: _Call) -> str | None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 MOST_THREADS = 5_000
 
-ThreadName = tuple[int, str, str]  # team, session, sub-agent
+AccountName = tuple[int, int | None]  # team and account; None: a collector key
+ThreadName = tuple[int, int | None, str, str]  # team, account, session, sub-agent
 
 
 @dataclass(slots=True)
@@ -33,9 +34,9 @@ class KnownThreads:
             self._threads.popitem(last=False)
         return known
 
-    def forget(self, team_pk: int, session_id: str) -> None:
+    def forget(self, team_pk: int, owner_pk: int | None, session_id: str) -> None:
         """What was to be written was not: the next request must not lean on it."""
-        for name in [each for each in self._threads if each[:2] == (team_pk, session_id)]:
+        for name in [each for each in self._threads if each[:3] == (team_pk, owner_pk, session_id)]:
             del self._threads[name]
 
 

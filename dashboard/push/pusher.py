@@ -26,6 +26,7 @@ class Tally:
     """Since this program runs."""
 
     sent_lines: int = 0
+    refused_lines: int = 0
     sent_bytes: int = 0
     batches: int = 0
 
@@ -119,7 +120,13 @@ class Pusher:
         if self._failure_count:
             self._tell(f"{self._server.url} answers again.")
         self._failure_count, self._last_problem = 0, ""
+        if receipt.refused_lines:
+            self._tell(
+                f"The server dropped {receipt.refused_lines:,} of {waiting.line_count:,} lines: "
+                "their sessions belong to another account."
+            )
         self.tally.sent_lines += waiting.line_count
+        self.tally.refused_lines += receipt.refused_lines
         self.tally.sent_bytes += len(waiting.body)
         self.tally.batches += 1
         if not receipt.is_of(self._told):

@@ -55,6 +55,7 @@ class Receipt:
 
     version: int
     store: str | None
+    refused_lines: int = 0  # dropped, because their sessions belong to another account
 
     def is_of(self, told: TeamRules) -> bool:
         return self.version == told.version and self.store in (None, told.store)
@@ -107,7 +108,8 @@ class Server:
         version, store = told.get("version"), told.get("store")
         if not isinstance(version, int):
             raise Away("the answer is not Plimsoll's")  # a page of something in between, which acknowledges nothing
-        return Receipt(version, store if isinstance(store, str) else None)
+        refused = told.get("refused_lines")
+        return Receipt(version, store if isinstance(store, str) else None, refused if isinstance(refused, int) else 0)
 
     def _ask(self, method: str, **options: Any) -> httpx2.Response:
         try:

@@ -153,7 +153,8 @@ def _spell_progress(pusher: Pusher) -> str:
     sent = f"{tally.sent_lines:,} lines sent ({tally.sent_bytes / 1024 / 1024:,.1f} MiB)"
     waiting = f", {backlog.batch_count:,} batches wait" if backlog.batch_count else ""
     refused = f", {backlog.refused_count:,} batches refused" if backlog.refused_count else ""
-    return f"{sent}{waiting}{refused}."
+    dropped = f", {tally.refused_lines:,} lines of other accounts' sessions dropped" if tally.refused_lines else ""
+    return f"{sent}{dropped}{waiting}{refused}."
 
 
 def _conclude(pusher: Pusher, *, is_once: bool) -> int:

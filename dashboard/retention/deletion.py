@@ -119,7 +119,13 @@ def _begin(session: AgentSession, reason: DeletionReason, name: str, *, now: dat
     DeletedSession.objects.update_or_create(
         team=session.team,
         external_id=session.external_id,
-        defaults={"reason": reason, "deleted_at": now, "deleted_by_name": name},
+        defaults={
+            "reason": reason,
+            "deleted_at": now,
+            "deleted_by_name": name,
+            "owner": session.owner,
+            "is_collected": session.is_collected,
+        },
     )
     for run in CompactionRun.objects.filter(session=session, state__in=OPEN_STATES).select_related("job"):
         if run.job is not None:

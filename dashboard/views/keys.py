@@ -28,12 +28,13 @@ def keys(request: PageRequest, slug: str) -> HttpResponse:
     team = access.require_team(request.actor, slug, Act.KEEP_KEYS)
     remember_team(request, team)
     scopes = access.scopes_to_give(request.actor, team)
-    form = KeyForm(request.POST or None, scopes=scopes)
+    may_collect = request.actor.may(Act.MANAGE, team)
+    form = KeyForm(request.POST or None, scopes=scopes, may_collect=may_collect)
     made = None
     if request.method == "POST" and form.is_valid():
         try:
             made = _make_key(team, form, by=signed_in(request))
-            form = KeyForm(scopes=scopes)
+            form = KeyForm(scopes=scopes, may_collect=may_collect)
         except Refused as refusal:
             form.add_error(None, str(refusal))
     context = {
@@ -52,7 +53,15 @@ def keys(request: PageRequest, slug: str) -> HttpResponse:
 def _make_key(team: Team, form: KeyForm, *, by: User) -> tuple[ApiKey, str]:
     valid_for, told = form.valid_for(), form.cleaned_data
     expires_at = timezone.now() + valid_for if valid_for else None
-    return accounts.create_key(team, by, name=told["name"], scopes=told["scopes"], expires_at=expires_at, by=by)
+    return accounts.create_key(
+        team,
+        by,
+        name=told["name"],
+        scopes=told["scopes"],
+        expires_at=expires_at,
+        is_collector=told.get("is_collector", False),
+        by=by,
+    )
 
 
 @require_POST
@@ -74,4 +83,20 @@ def limit_key(request: PageRequest, slug: str, key_id: int) -> HttpResponse:
         messages.success(request, f"The limits of {key.name} hold from its next request on.")
     else:
         messages.error(request, "A limit is a whole number: 0 for any number, empty for the installation's.")
+    return redirect("keys", slug)
+
+
+@require_POST
+def mark_key(request: PageRequest, slug: str, key_id: int) -> HttpResponse:
+    """Whether a key sends for many people is an admin's decision, also about the admin's own keys."""
+    access.require_team(request.actor, slug, Act.MANAGE)
+    key = get_object_or_404(access.keys(request.actor, slug), pk=key_id)
+    is_collector = request.POST.get("is_collector") == "yes"
+    try:
+        accounts.mark_collector(key, is_collector=is_collector, by=signed_in(request))
+    except Refused as refusal:
+        messages.error(request, str(refusal))
+    else:
+        owner = "no owner" if is_collector else f"the owner {key.owner}"
+        messages.success(request, f"New sessions sent with {key.name} have {owner}.")
     return redirect("keys", slug)

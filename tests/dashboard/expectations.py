@@ -74,6 +74,10 @@ PAGES: dict[str, Row] = {
     "POST keys": Row(302, 403, 200, 200, 200, 404),
     "POST revoke_key": Row(302, 403, 404, 302, 302, 404),  # the key in question is the owner's
     "POST limit_key": Row(302, 403, 403, 302, 302, 404),
+    "POST mark_key": Row(302, 403, 403, 302, 302, 404),
+    "GET developers": Row(302, 403, 403, 200, 200, 404),
+    "POST assign_developer": Row(302, 403, 403, 302, 302, 404),
+    "POST unassign_developer": Row(302, 403, 403, 302, 302, 404),
     "GET thresholds": everybody(200, other=404),
     "POST thresholds": Row(302, 403, 403, 302, 302, 404),
     "GET storage": Row(302, 403, 403, 200, 200, 404),
@@ -105,6 +109,7 @@ PAGES: dict[str, Row] = {
     "GET session": everybody(200, other=404),
     "GET session_tab": everybody(200, other=404),
     "GET ledger": everybody(200),
+    "POST assign_owner": Row(302, 403, 403, 302, 302, 404),
     "POST delete_session": Row(302, 403, 403, 302, 302, 404),
     "GET download_session": everybody(200, other=404),  # its numbers
     "GET compare": everybody(200),

@@ -1,5 +1,6 @@
 """OTLP over HTTP: logs, metrics and traces in protobuf or JSON. Answered once everything is committed."""
 
+from dataclasses import replace
 from functools import partial
 from urllib.parse import unquote
 
@@ -16,7 +17,7 @@ from dashboard.access import Act, Actor
 from dashboard.accounts.key_quotas import QuotaExceeded
 from dashboard.accounts.programs import find_program
 from dashboard.ingest.bodies import MIB, BodyRefused, unpack_body
-from dashboard.ingest.intake import Origin, make_rules, store_together
+from dashboard.ingest.intake import OTHER_ACCOUNT, Origin, make_rules, store_together
 from dashboard.ingest.otlp.answering import write_refusal, write_success
 from dashboard.ingest.otlp.preparing import Form, PreparedExport, Signal, prepare_export
 from dashboard.ingest.otlp.telling import SOURCE
@@ -91,8 +92,15 @@ def _keep(request: HttpRequest, signal: Signal, form: Form | None) -> PreparedEx
         exported = prepare_export(data, signal, form, make_rules(origin.team, policy))
     except Undecodable as error:
         raise _Refused(400, str(error)) from error
-    store_together(origin, exported.prepared, policy)
-    return exported
+    taken = store_together(origin, exported.prepared, policy)
+    if not taken.refused_line_count:
+        return exported
+    refusal = f"{taken.refused_line_count:,} not kept: {OTHER_ACCOUNT}."
+    return replace(
+        exported,
+        rejected=exported.rejected + taken.refused_line_count,
+        sentence=f"{exported.sentence} {refusal}".strip(),
+    )
 
 
 def _find_actor(request: HttpRequest) -> Actor:
@@ -116,7 +124,7 @@ def _find_origin(actor: Actor) -> Origin:
     teams = access.teams(actor, Act.INGEST)
     if not teams:
         raise _Refused(403, "The key needs the ingest scope.")
-    return Origin(teams[0], actor.user, SOURCE)
+    return Origin(teams[0], actor.sender, SOURCE)
 
 
 def _read_body(request: HttpRequest) -> bytes:

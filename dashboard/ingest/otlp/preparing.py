@@ -11,7 +11,7 @@ from dashboard.ingest.otlp import json_form, protobuf_form
 from dashboard.ingest.otlp.counters import read_point
 from dashboard.ingest.otlp.events import read_event
 from dashboard.ingest.otlp.spans import read_span
-from dashboard.ingest.otlp.telling import SOURCE, Dropped, Told
+from dashboard.ingest.otlp.telling import SOURCE, Dropped, Told, find_developer
 from dashboard.ingest.otlp.values import MOST_ITEMS, Export, Item
 
 TOO_MANY = f"more than {MOST_ITEMS:,} items in one export"
@@ -42,20 +42,21 @@ def prepare_export(data: bytes, signal: Signal, form: Form, rules: Rules) -> Pre
     reader = json_form if form is Form.JSON else protobuf_form
     match signal:
         case Signal.LOGS:
-            return _sort(reader.read_logs(data), lambda record: read_event(record, rules))
+            return _sort(reader.read_logs(data), lambda record: read_event(record, rules), rules)
         case Signal.METRICS:
-            return _sort(reader.read_metrics(data), lambda point: read_point(point, rules))
+            return _sort(reader.read_metrics(data), lambda point: read_point(point, rules), rules)
         case Signal.TRACES:
-            return _sort(reader.read_spans(data), lambda span: read_span(span, rules))
+            return _sort(reader.read_spans(data), lambda span: read_span(span, rules), rules)
 
 
 @dataclass(slots=True)
 class _Drawer:
     facts: dict[str, LineFact] = field(default_factory=dict)
     shapes: dict[str, ObservedShape] = field(default_factory=dict)
+    developer: str = ""
 
 
-def _sort(export: Export[Item], read: Callable[[Item], Told | Dropped]) -> PreparedExport:
+def _sort(export: Export[Item], read: Callable[[Item], Told | Dropped], rules: Rules) -> PreparedExport:
     drawers: dict[str, _Drawer] = {}
     drops: Counter[str] = Counter()
     redaction_count = 0
@@ -67,6 +68,7 @@ def _sort(export: Export[Item], read: Callable[[Item], Told | Dropped]) -> Prepa
         drawer = drawers.get(told.session_id)
         if drawer is None:
             drawer = drawers[told.session_id] = _Drawer()
+        drawer.developer = drawer.developer or find_developer(item.attributes, item.resource, rules)
         drawer.facts.update((fact.id, fact) for fact in told.facts)
         drawer.shapes.update((shape.digest, shape) for shape in told.shapes)
         redaction_count += told.redaction_count
@@ -86,7 +88,7 @@ def _sort(export: Export[Item], read: Callable[[Item], Told | Dropped]) -> Prepa
 
 def _observe(name: str, drawer: _Drawer) -> ObservedSession:
     lines: Iterable[ObservedLine] = map(ObservedLine, drawer.facts.values())
-    return ObservedSession(name, tuple(lines), tuple(drawer.shapes.values()))
+    return ObservedSession(name, tuple(lines), tuple(drawer.shapes.values()), drawer.developer)
 
 
 _REJECTED = (Dropped.NO_SESSION.value, Dropped.CUMULATIVE.value, Dropped.CUT_BODY.value, TOO_MANY)

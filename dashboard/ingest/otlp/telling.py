@@ -11,6 +11,9 @@ from dashboard.ingest.otlp.attributes import find_clean_name, find_name
 from dashboard.ingest.otlp.values import Attributes
 
 SOURCE = "otlp"
+_LONGEST_DEVELOPER = 150
+# The most readable name first; `user.id` of Claude Code is a hash that stays the same on one machine.
+_PERSON = ("user.email", "enduser.id", "user.account_uuid", "user.name", "user.id")
 _MAIN_SOURCES = tuple(source for source in CONVERSATION_SOURCES if source != "agent:")
 
 
@@ -71,3 +74,11 @@ def read_about(
     if source is not None and source.startswith(_MAIN_SOURCES):
         agent_id = None
     return About(session, agent_id, find_clean_name(resource, rules, "service.version"), source)
+
+
+def find_developer(attributes: Attributes, resource: Attributes, rules: Rules) -> str:
+    """Return how the telemetry names the person, or an empty text: it decides about sessions of collector keys only."""
+    for told in (attributes, resource):
+        if name := find_clean_name(told, rules, *_PERSON):
+            return name[:_LONGEST_DEVELOPER]
+    return ""

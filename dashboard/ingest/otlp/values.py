@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 Value = str | int | float | bool | bytes | list["Value"] | dict[str, "Value"] | None
 Attributes = Mapping[str, Value]
-Item = TypeVar("Item")
+Item = TypeVar("Item", "LogRecord", "Point", "Span")
 
 MOST_ITEMS = 10_000
 DEEPEST_VALUE = 64

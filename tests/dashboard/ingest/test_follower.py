@@ -15,8 +15,8 @@ def test_sessions_of_this_machine_belong_to_its_own_team(settings: Settings) -> 
     origin = find_origin()
     assert origin
     assert origin.team.is_local
-    assert origin.owner
-    assert origin.team.memberships.get().user == origin.owner
+    assert origin.sender
+    assert origin.team.memberships.get().user == origin.sender
     assert origin.source == "follow"
 
 

@@ -64,7 +64,7 @@ def store_all(origin: Origin, drawn: list[DrawnSession]) -> tuple[list[Recorded]
     """What was written at once, and what one by one."""
     policy = find_policy(origin.team)
     stored = store_new(origin, drawn, policy)
-    return stored.recorded, [store_drawn(origin, session, policy) for session in stored.others]
+    return stored.recorded, list(filter(None, (store_drawn(origin, each, policy) for each in stored.others)))
 
 
 def send(origin: Origin, *talks: Conversation) -> list[Recorded]:

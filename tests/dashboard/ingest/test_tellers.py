@@ -136,7 +136,7 @@ def test_claude_code_beside_another_teller_stays_claude_codes(client: Client, te
     session = tell(client, team, 155_360)
     talk = Conversation("beside")
     talk.ask()
-    take_in(Origin(team, None, "push"), Piece(talk.data, "test", session.external_id))
+    take_in(Origin(team, session.owner, "push"), Piece(talk.data, "test", session.external_id))
     session.refresh_from_db()
     assert (session.is_claude_code, session.window_tokens, session.level) == (True, 200_000, "error")
 

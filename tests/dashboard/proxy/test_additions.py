@@ -286,8 +286,8 @@ def test_memory_of_threads_is_bounded_and_reads_encoded_answers() -> None:
     plain = Client().call("Hello", "msg_z")
     packed = msgspec.structs.replace(plain, **pack(plain, "gzip", zip_answer(plain.response_body)))
     for number in range(30):
-        enlarger.remember((1, f"s{number}", ""), packed)
+        enlarger.remember((1, 7, f"s{number}", ""), packed)
     assert len(enlarger._last) == 10
     assert {last.message_id for last in enlarger._last.values()} == {"msg_z"}
-    enlarger.remember((1, "s", ""), msgspec.structs.replace(packed, response_body=b"\x00"))
-    assert (1, "s", "") not in enlarger._last
+    enlarger.remember((1, 7, "s", ""), msgspec.structs.replace(packed, response_body=b"\x00"))
+    assert (1, 7, "s", "") not in enlarger._last

@@ -199,7 +199,7 @@ def test_a_line_of_the_same_call_does_not_make_the_server_clear_anew(team: Team)
     talk.now = datetime.fromtimestamp(client.now, UTC)
     talk.ask("More")
     talk.answer("msg_1", read=900)
-    take_in(Origin(team, None, "api"), Piece(talk.data, "lines", session_id=SESSION))
+    take_in(Origin(team, make_user("ben"), "api"), Piece(talk.data, "lines", session_id=SESSION))
     Table().write(clear(client, 2, 50_000, 8))
     assert ObservedCompaction.objects.values_list("saved_tokens", flat=True).get() == 50_000
 
@@ -303,7 +303,7 @@ def test_a_compaction_seen_by_both_is_one_compaction_between_the_right_calls(tea
     body["messages"][-1]["content"] = [{"type": "text", "text": SUM_UP}]
     summary = msgspec.structs.replace(asked, request_body=json.dumps(body).encode())
     talk.wait(30).compact(before=50_000)
-    take_in(Origin(team, None, "api"), Piece(talk.data, "lines", session_id=SESSION))
+    take_in(Origin(team, make_user("ben"), "api"), Piece(talk.data, "lines", session_id=SESSION))
     Table().write(first, summary)
     compaction = ObservedCompaction.objects.get()
     assert compaction.is_mid_task is True

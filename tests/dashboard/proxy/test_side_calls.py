@@ -87,8 +87,8 @@ def test_a_side_call_does_not_make_the_next_clearing_news() -> None:
 def test_the_memory_of_threads_is_bounded() -> None:
     users = ToolUsers(most_threads=10)
     for number in range(30):
-        users.is_beside((1, f"s{number}", ""), {"tools": [READ]})
-    assert [users.is_beside((1, name, ""), {"tools": []}) for name in ("s0", "s29")] == [False, True]
+        users.is_beside((1, 7, f"s{number}", ""), {"tools": [READ]})
+    assert [users.is_beside((1, 7, name, ""), {"tools": []}) for name in ("s0", "s29")] == [False, True]
 
 
 @pytest.mark.django_db

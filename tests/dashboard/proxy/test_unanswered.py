@@ -10,7 +10,7 @@ from dashboard.ingest.intake import Origin, take_in
 from dashboard.ingest.observed import Piece
 from dashboard.models import AgentSession, ApiCall, CacheBreak, Team, UnansweredCall
 from dashboard.proxy.wire import Ending, Exchange
-from tests.builders import make_team
+from tests.builders import make_team, make_user
 from tests.dashboard.ingest.conversation import Conversation
 from tests.dashboard.proxy.talking import SESSION, Client, make_usage, stream_answer, write_events
 from tests.dashboard.proxy.test_recorder import Table, talk_for
@@ -68,7 +68,7 @@ def test_a_failure_that_the_transcript_tells_too_is_one_row(team: Team) -> None:
     client = talk_for(team)
     client.messages.append({"role": "user", "content": "One"})
     Table().write(refuse(client, "a", 529, "overloaded_error"))
-    take_in(Origin(team, None, "api"), Piece(talk.data, "lines", session_id=SESSION))
+    take_in(Origin(team, make_user("ben"), "api"), Piece(talk.data, "lines", session_id=SESSION))
     row = UnansweredCall.objects.get()
     assert (row.name, row.status, row.reason, row.attempt) == ("req_a", 529, "overloaded_error", 2)
     assert row.source == "proxy"
@@ -98,7 +98,7 @@ def test_what_was_added_stays_where_the_transcript_tells_of_the_failure_too(team
     client = talk_for(team)
     client.messages.append({"role": "user", "content": "One"})
     Table().write(refuse(client, "a", 400, "invalid_request_error", added=("cache-diagnosis",)))
-    take_in(Origin(team, None, "api"), Piece(talk.data, "lines", session_id=SESSION))
+    take_in(Origin(team, make_user("ben"), "api"), Piece(talk.data, "lines", session_id=SESSION))
     assert UnansweredCall.objects.values_list("added", "attempt").get() == ("cache-diagnosis", 1)
 
 

@@ -426,3 +426,17 @@ def test_forged_facts_are_dropped_and_counted(team: Team, key: str, client: Clie
     assert send([["x", "no such kind", "user"]]).status_code == 422
     assert send([], format=2).json()["detail"].startswith("The batch has format 2")
     assert send([], sessions=[{"session": ""}]).status_code == 422
+
+
+def test_lines_of_another_accounts_session_are_dropped_and_named(team: Team, key: str, tmp_path: Path) -> None:
+    machine = Machine(tmp_path, key)
+    (talk, _) = make_talks()
+    take_in(
+        Origin(team, User.objects.get(username="alice"), "push"), Piece(talk.lines[0], "first line", talk.session_id)
+    )
+    machine.write(talk)
+    machine.push()
+    assert AgentSession.objects.get().developer == "alice"
+    assert machine.pusher.tally.refused_lines == len(talk.lines)
+    assert any("belong to another account" in sentence for sentence in machine.told)
+    assert machine.pusher.backlog == Backlog(batch_count=0, size_bytes=0, refused_count=0)

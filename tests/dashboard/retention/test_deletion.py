@@ -163,8 +163,8 @@ def test_nothing_is_recorded_into_a_session_that_is_being_removed(monkeypatch: p
     send(origin, talk)
     session = AgentSession.objects.get()
 
-    def ask_before_it_is_deleted(team: Team, prepared: Prepared) -> Prepared:
-        kept = leave_deleted(team, prepared)
+    def ask_before_it_is_deleted(team: Team, prepared: Prepared, sender_pk: int | None) -> Prepared:
+        kept = leave_deleted(team, prepared, sender_pk)
         delete_session(session, by=None, now=timezone.now())
         return kept
 
