@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from pwd import getpwnam
 from typing import Any
@@ -56,33 +56,76 @@ def _unprivileged_user() -> str | None:
     raise ServiceFailed("PostgreSQL cannot run as root and there is no user postgres or nobody.")
 
 
-@contextmanager
-def started_postgresql() -> Iterator[str]:
-    """Yield the URL of a fresh PostgreSQL, open to one user with a random password."""
-    programs = find_postgresql()
-    if programs is None:
-        raise ServiceFailed("PostgreSQL is not installed.")
-    user = _unprivileged_user()
-    as_user: dict[str, Any] = {"user": user, "group": getpwnam(user).pw_gid, "extra_groups": []} if user else {}
-    password = secrets.token_urlsafe(16)
-    with _scratch_folder(user) as folder:
-        secret = folder / "password"
+class PostgresqlServer:
+    """A PostgreSQL in a scratch folder, open to one user with a random password, that a test can kill and freeze."""
+
+    def __init__(self, folder: Path, *, user: str | None, is_durable: bool) -> None:
+        programs = find_postgresql()
+        if programs is None:
+            raise ServiceFailed("PostgreSQL is not installed.")
+        self._folder, self._log = folder, folder / "log"
+        self._as_user: dict[str, Any] = (
+            {"user": user, "group": getpwnam(user).pw_gid, "extra_groups": []} if user else {}
+        )
+        password = secrets.token_urlsafe(16)
+        secret, data, port = folder / "password", folder / "data", free_port()
         secret.write_text(password)
         if user:
             shutil.chown(secret, user)
-        data = folder / "data"
         # fmt: off
         _run([programs / "initdb", "--pgdata", data, "--username", "plimsoll", "--pwfile", secret, "--encoding", "UTF8",
-              "--auth", "scram-sha-256", "--locale", "C.UTF-8", "--no-sync"], cwd=folder, **as_user)
+              "--auth", "scram-sha-256", "--locale", "C.UTF-8", "--no-sync"], cwd=folder, **self._as_user)
         # fmt: on
-        port = free_port()
-        url = f"postgresql://plimsoll:{password}@127.0.0.1:{port}/postgres"
-        options = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
-        options |= dict.fromkeys(("fsync", "full_page_writes", "synchronous_commit"), "off")
-        command = [programs / "postgres", "-D", data, *(f"--{name}={value}" for name, value in options.items())]
-        # SIGINT is PostgreSQL's fast shutdown: it ends open connections instead of waiting for them.
-        with _running(command, folder, lambda: _answers_sql(url), stop_with=signal.SIGINT, **as_user):
-            yield url
+        self.url = f"postgresql://plimsoll:{password}@127.0.0.1:{port}/postgres"
+        options = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
+        # What was committed survives a kill of the server only when it left its memory before the answer.
+        options |= dict.fromkeys(("full_page_writes", "synchronous_commit"), "on" if is_durable else "off")
+        self._command = [programs / "postgres", "-D", data, *(f"--{name}={value}" for name, value in options.items())]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self._process = _start(self._command, self._folder, self._log, **self._as_user)
+        _await(self._process, lambda: _answers_sql(self.url), self._log)
+
+    def stop(self) -> None:
+        """SIGINT is PostgreSQL's fast shutdown: it ends open connections instead of waiting for them."""
+        if self._process is not None:
+            self.signal(signal.SIGCONT)
+            _stop(self._process, signal.SIGINT)
+
+    def kill(self) -> None:
+        """SIGQUIT: every process of it ends at once, and the next start recovers from the log."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the server and the processes of its connections: SIGSTOP makes it silent, SIGCONT lets it go on."""
+        assert self._process is not None
+        told = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self._process.pid)], capture_output=True, check=False)
+        for pid in (self._process.pid, *map(int, told.stdout.split())):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+@contextmanager
+def scratch_postgresql(*, is_durable: bool = False) -> Iterator[PostgresqlServer]:
+    """Yield a server that runs, and is gone afterwards whatever happens."""
+    user = _unprivileged_user()
+    with _scratch_folder(user) as folder:
+        server = PostgresqlServer(folder, user=user, is_durable=is_durable)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
+
+
+@contextmanager
+def started_postgresql() -> Iterator[str]:
+    """Yield the URL of a fresh PostgreSQL, open to one user with a random password."""
+    with scratch_postgresql() as server:
+        yield server.url
 
 
 @contextmanager
@@ -118,8 +161,17 @@ def _running(
     command: list[Any], folder: Path, answers: Callable[[], bool], *, stop_with: signal.Signals, **options: Any
 ) -> Iterator[None]:
     log = folder / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
+    process = _start(command, folder, log, **options)
+    try:
+        _await(process, answers, log)
+        yield
+    finally:
+        _stop(process, stop_with)
+
+
+def _start(command: list[Any], folder: Path, log: Path, **options: Any) -> "subprocess.Popen[bytes]":
+    with log.open("ab") as output:
+        return subprocess.Popen(
             [str(part) for part in command],
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -128,11 +180,6 @@ def _running(
             start_new_session=True,  # Ctrl-C is for the tests; the service ends after them
             **options,
         )
-    try:
-        _await(process, answers, log)
-        yield
-    finally:
-        _stop(process, stop_with)
 
 
 def _await(process: "subprocess.Popen[bytes]", answers: Callable[[], bool], log: Path) -> None:
