@@ -21,6 +21,7 @@ from dashboard.runs.watched_places import (
     find_place,
     find_state,
     remove_unchanged,
+    require_writable_folder,
 )
 
 SETTLED_AFTER = timedelta(minutes=10)  # nobody is still writing a file whose row is older
@@ -48,11 +49,21 @@ def write_resumed_file(
         with contextlib.suppress(OSError):
             remove_unchanged(place, digest=row.digest, size_bytes=row.size_bytes)  # named, but not safely on the disk
         row.delete()
-        why = error.strerror or "the folder is not a plain one of this user"
-        raise RunRefused(
-            "cannot_write", f"The file could not be written beside the original: {why}. Nothing was changed."
-        ) from error
+        raise _describe_write_error(error) from error
     return row
+
+
+def require_writable(place: WatchedPlace) -> None:
+    """Raise RunRefused where no file can be written beside this one."""
+    try:
+        require_writable_folder(place)
+    except OSError as error:
+        raise _describe_write_error(error) from error
+
+
+def _describe_write_error(error: OSError) -> RunRefused:
+    why = error.strerror or "the folder is not a plain one of this user"
+    return RunRefused("cannot_write", f"The file could not be written beside the original: {why}. Nothing was changed.")
 
 
 def look_at(row: ResumedFile) -> FileState | None:

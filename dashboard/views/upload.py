@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
@@ -101,7 +102,7 @@ def take_in_file(origin: Origin, data: bytes, name: str, *, line: int = 1) -> Fi
     return FileResult(name, result)
 
 
-def _take_in_chosen(origin: Origin, file: UploadedFile) -> FileResult:
+def _take_in_chosen(origin: Origin, file: "UploadedFile[Any]") -> FileResult:
     """Skip files that are no transcripts by name, as the script of the page does."""
     name = file.name or "file"
     if is_followed(name):
