@@ -48,18 +48,16 @@ class SessionRuns:
 
 
 def look_at_runs(actor: Actor, session: AgentSession) -> SessionRuns:
-    """Four queries, all by an index of the session."""
-    states = [state for state in RunState if state.is_open]
-    runs = access.runs(actor).filter(session=session)
-    open_runs = runs.filter(state__in=states).order_by("id")
+    """Three queries, all by an index of the session."""
+    runs = list(access.runs(actor).filter(session=session).order_by("id").only("state", "stage", "agent_id"))
     failed = ObservedCompaction.objects.filter(session=session, kind=CompactionKind.FAILED)
     paused = ThreadBreaker.objects.filter(session=session, opened_at__isnull=False).order_by("agent_id")
     return SessionRuns(
         may_run=access.may_run(actor, session),
         may_reset=actor.may(Act.TUNE, session.team),
-        run_count=runs.count(),
+        run_count=len(runs),
         failed_count=failed.count(),
-        open_runs=tuple(_make_open(run) for run in open_runs.only("state", "stage", "agent_id")),
+        open_runs=tuple(_make_open(run) for run in runs if RunState(run.state).is_open),
         breakers=tuple(
             OpenBreaker(each.agent_id, name_by_id(each.agent_id), each.failures, each.opened_at, each.last_failure_code)
             for each in paused
