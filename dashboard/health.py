@@ -58,19 +58,31 @@ class Intake:
     """How far the ways in are: files that are followed, and what is written in them but not yet read."""
 
     file_count: int
-    behind_bytes: int
+    behind_bytes: int  # of complete lines
+    cut_file_count: int  # files whose last line is incomplete
+    cut_bytes: int
     unreadable_lines: int
     last_read_at: datetime | None
 
 
 def read_intake(files: QuerySet[FollowedFile]) -> Intake:
+    cut = Q(open_line_bytes__gt=0, is_open_line_read=False)
     told = files.filter(gone_at=None).aggregate(
         number=Count("id"),
-        behind=Sum(Greatest(F("size_bytes") - F("offset"), 0)),
+        behind=Sum(Greatest(F("size_bytes") - F("offset") - F("open_line_bytes"), 0)),
+        cut_files=Count("id", filter=cut),
+        cut_bytes=Sum("open_line_bytes", filter=cut),
         problems=Sum("problem_count"),
         last=Max("read_at"),
     )
-    return Intake(told["number"], told["behind"] or 0, told["problems"] or 0, told["last"])
+    return Intake(
+        file_count=told["number"],
+        behind_bytes=told["behind"] or 0,
+        cut_file_count=told["cut_files"],
+        cut_bytes=told["cut_bytes"] or 0,
+        unreadable_lines=told["problems"] or 0,
+        last_read_at=told["last"],
+    )
 
 
 def read_health(now: datetime) -> Health:

@@ -44,6 +44,7 @@ from dashboard.api import (
 from dashboard.api.answers import PlainRenderer
 from dashboard.api.auth import KeyAuth, SessionAuth
 from dashboard.api.bodies import BodyParser, find_refusal
+from dashboard.api.query_parameters import make_parameter_check
 from dashboard.api.request import BadQuestion
 from dashboard.ingest.record import TooBusy
 from dashboard.runs.choices import RunRefused
@@ -52,7 +53,8 @@ from dashboard.runs.settings_changes import BadChoice
 api = NinjaAPI(
     title="Plimsoll",
     version="1",
-    description="Programs send `Authorization: Bearer plk_…`; a browser uses its session and a CSRF token.",
+    description="Programs send `Authorization: Bearer plk_…`; a browser uses its session and a CSRF token. "
+    "A read with a query parameter that is not listed is refused with 422.",
     urls_namespace="api",
     parser=BodyParser(),
     renderer=PlainRenderer(),
@@ -60,6 +62,8 @@ api = NinjaAPI(
     openapi_url=None,  # description.py, which takes safe methods alone
     auth=[KeyAuth(), SessionAuth()],
 )
+
+api.add_decorator(make_parameter_check(api))
 
 for router in (
     me.router,

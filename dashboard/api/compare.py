@@ -1,6 +1,5 @@
 """Two sessions, or two periods of a team, held against each other."""
 
-from datetime import date
 from decimal import Decimal
 
 from django.utils import timezone
@@ -9,7 +8,7 @@ from ninja.errors import HttpError
 
 from dashboard import access
 from dashboard.access import Act
-from dashboard.api.listing import find_session
+from dashboard.api.listing import Day, find_session
 from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
@@ -26,10 +25,16 @@ class PeriodsCompared(Schema):
     team: str = Field("", max_length=200, description="The slug of one of your teams; needed when you have several.")
     project: str = Field("", max_length=200)
     developer: str = Field("", max_length=200)
-    first_day: date | None = Field(None, description="Of the second period, which is held against the first.")
-    last_day: date | None = None
-    other_first_day: date | None = Field(None, description="Of the first; left out: the days right before.")
-    other_last_day: date | None = None
+    from_day: Day | None = Field(
+        None, alias="from", description="First day of the second period, which is compared with the first."
+    )
+    to_day: Day | None = Field(None, alias="to", description="Last day of the second period, included.")
+    other_from: Day | None = Field(None, description="First day of the first period; default: the days right before.")
+    other_to: Day | None = Field(None, description="Last day of the first period, included.")
+    first_day: Day | None = Field(None, description="Another name of `from`.")
+    last_day: Day | None = Field(None, description="Another name of `to`.")
+    other_first_day: Day | None = Field(None, description="Another name of `other_from`.")
+    other_last_day: Day | None = Field(None, description="Another name of `other_to`.")
     zone: str = Field("UTC", max_length=60, description="Days begin at midnight of this time zone.")
 
 
@@ -72,10 +77,10 @@ def compare_two_periods(request: ApiRequest, asked: Query[PeriodsCompared]) -> d
     if zone is None:
         raise HttpError(422, "zone: expected the name of a time zone, such as Europe/Berlin.")
     named = {
-        "from": asked.first_day,
-        "to": asked.last_day,
-        "other_from": asked.other_first_day,
-        "other_to": asked.other_last_day,
+        "from": asked.from_day or asked.first_day,
+        "to": asked.to_day or asked.last_day,
+        "other_from": asked.other_from or asked.other_first_day,
+        "other_to": asked.other_to or asked.other_last_day,
     }
     query = {name: day.isoformat() for name, day in named.items() if day}
     team = find_team(request, asked.team, Act.SEE)

@@ -11,6 +11,7 @@ from ninja.errors import HttpError
 from compaction.cache.causes import CAUSES
 from dashboard import access
 from dashboard.access import Act
+from dashboard.api.listing import Day
 from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
@@ -22,12 +23,14 @@ router = Router(tags=["cache breaks"])
 
 
 class LedgerAsked(Schema):
-    """Filters; what is left out filters nothing."""
+    """The filters of the page, by the same names; what is left out filters nothing."""
 
     team: str = Field("", max_length=200, description="The slug of one of your teams; needed when you have several.")
     days: Literal["7", "30", "90"] = Field("30", description="How many, today the last.")
-    first_day: date | None = Field(None, description="With `last_day` instead of `days`, both included.")
-    last_day: date | None = None
+    from_day: Day | None = Field(None, alias="from", description="First day, with `to` instead of `days`.")
+    to_day: Day | None = Field(None, alias="to", description="Last day, included; today when left out.")
+    first_day: Day | None = Field(None, description="Another name of `from`.")
+    last_day: Day | None = Field(None, description="Another name of `to`.")
     zone: str = Field("UTC", max_length=60, description="Days begin at midnight of this time zone.")
     by: GroupName = Field(GroupName.CAUSE, description="What to add up by.")
     cause: str = Field("", max_length=60, examples=["tools_changed"])
@@ -92,11 +95,12 @@ def read_break_ledger(request: ApiRequest, asked: Query[LedgerAsked]) -> dict[st
     zone = find_zone(asked.zone)
     if zone is None:
         raise HttpError(422, "zone: expected the name of a time zone, such as Europe/Berlin.")
+    first, last = asked.from_day or asked.first_day, asked.to_day or asked.last_day
     query = {
         "team": asked.team,
         "days": asked.days,
-        "from": asked.first_day.isoformat() if asked.first_day else "",
-        "to": asked.last_day.isoformat() if asked.last_day else "",
+        "from": first.isoformat() if first else "",
+        "to": last.isoformat() if last else "",
         "avoidable": "yes" if asked.avoidable else "",
         **{name: getattr(asked, name) for name in ("by", "cause", "evidence", "project", "developer", "model")},
     }

@@ -72,12 +72,13 @@ def write_run_transcript(request: ApiRequest, run_id: int, chosen: RevisionChose
 
 @router.delete("/resumed/{int:resumed_id}", response={204: None, 403: Problem, 404: Problem, 409: Problem})
 def undo_run_transcript(request: ApiRequest, resumed_id: int) -> Status[None]:
-    """Removes what was written beside the original, if nobody wrote to it since."""
+    """Removes what was written beside the original, and the session that was read from it, if nothing was added to
+    either since."""
     act = _find_act(request, Act.RUN_OWN)
     visible = access.resumed_files(request.auth, act).select_related("team", "origin", "origin__team")
     row = get_object_or_404(visible, pk=resumed_id)
     access.require_resumed(request.auth, row)
-    undo_resumed_file(row, now=timezone.now())
+    undo_resumed_file(row, by=request.auth.user, now=timezone.now())
     return Status(204, None)
 
 

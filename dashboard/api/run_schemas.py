@@ -86,9 +86,11 @@ class RunPreviewOut(Schema):
     kind: RunKind
     summarizer: SummarizerName
     model: str = Field(description="The model that would be asked; empty without one.")
-    path: str = Field(description="fork: on the session's prompt cache; plain: a request of its own.")
+    path: str = Field(
+        description="fork: on the session's prompt cache; plain: a request of its own; empty without one."
+    )
     fork_refusal: str
-    messages_sent: int
+    messages_sent: int = Field(description="To the model; 0 without one.")
     sent_tokens: int
     kept_tokens: int
     summarised_count: int

@@ -18,6 +18,7 @@ from dashboard.models import AgentSession
 from dashboard.pages.session_calls import list_calls
 from dashboard.pages.session_download import download_numbers, download_transcript
 from dashboard.pages.session_page import Relative, SessionHeader, read_header
+from dashboard.pages.session_runs import SessionRuns, look_at_runs
 from dashboard.pages.session_settings import list_line_settings
 from dashboard.pages.told_calls import ToldCall, tell_calls
 from dashboard.retention.deletion import delete_session as delete
@@ -38,7 +39,8 @@ _SAME = (
 def read_session(request: ApiRequest, session_id: int) -> dict[str, object]:
     """Where it stands among its lines, with the formula and the origin of each; what it cost; what it counts."""
     session = _find_session(request, session_id)
-    return describe_session(read_header(request.auth, session, now=timezone.now()))
+    header = read_header(request.auth, session, now=timezone.now())
+    return describe_session(header, look_at_runs(request.auth, session))
 
 
 @router.get("/sessions/{int:session_id}/calls", response={200: CallsOut, 404: Problem})
@@ -87,7 +89,7 @@ def _find_session(request: ApiRequest, session_id: int, act: Act = Act.SEE) -> A
     return get_object_or_404(access.sessions(request.auth).select_related("team"), pk=session_id)
 
 
-def describe_session(header: SessionHeader) -> dict[str, object]:
+def describe_session(header: SessionHeader, own: SessionRuns) -> dict[str, object]:
     session, standing, lineage = header.session, header.standing, header.lineage
     lines, forecast = standing.lines, standing.forecast
     return {name: getattr(session, name) for name in _SAME} | {
@@ -112,6 +114,8 @@ def describe_session(header: SessionHeader) -> dict[str, object]:
         "lost_usd": None if header.is_price_unknown else session.lost_usd,
         "avoidable_usd": None if header.is_price_unknown else session.avoidable_usd,
         "sub_agent_count": header.sub_agent_count,
+        "failed_compaction_count": own.failed_count,
+        "run_count": own.run_count,
     }
 
 

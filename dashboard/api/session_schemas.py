@@ -110,9 +110,11 @@ class SessionDetailOut(Schema):
     turn_count: int
     break_count: int
     rebuild_count: int
-    compaction_count: int
+    compaction_count: int = Field(description="Full compactions by the client.")
     mid_task_count: int
     micro_count: int
+    failed_compaction_count: int = Field(description="Compactions by the client that failed.")
+    run_count: int = Field(description="Compactions by Plimsoll, as `/sessions/{id}/runs` lists them.")
     sub_agent_count: int
     has_content: bool
     content_removed_at: datetime | None = Field(description="When the team's retention took words of it away.")

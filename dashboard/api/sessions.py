@@ -81,7 +81,7 @@ class SessionOut(Schema):
     lost_usd: Decimal | None = Field(description="Lost to cache breaks, list price.")
     calls: int
     breaks: int
-    compactions: int
+    compactions: int = Field(description="Full compactions by the client.")
     mid_task_compactions: int
 
 

@@ -87,6 +87,7 @@ def _decode_transcript(look: NextLook, rules: Rules) -> tuple[Prepared, FileLook
         size_bytes=len(data) + found.too_long_bytes,
         has_more=found.has_more,
         is_cut=bool(half) and not takes_half,
+        is_open_line_read=takes_half,
         problem_count=prepared.problem_count,
     )
 

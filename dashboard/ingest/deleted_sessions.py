@@ -1,7 +1,7 @@
 """Deleted sessions stay away: what their files and programs still send is counted and let go.
 
-What the team's retention deleted comes back when its own account goes on with it; what a person deleted, when an admin
-allows it again.
+What the team's retention or an undo deleted comes back when its own account goes on with it; what a person deleted,
+when an admin allows it again.
 """
 
 from collections import Counter
@@ -69,11 +69,12 @@ def find_deleted(team: Team, names: Sequence[str]) -> Mapping[str, DeletedSessio
 
 
 def _goes_on(stone: DeletedSession, observed: ObservedSession, sender_pk: int | None) -> bool:
-    """Whether it was deleted for its age alone and has newer lines; then the stone is taken away. Raises TooBusy while
-    its rows are still being removed: what joined them would go with them."""
+    """Whether it was deleted for its age or by an undo and its account sends newer lines; then the stone is taken away.
+
+    Raises TooBusy while its rows are still being removed: what joined them would go with them."""
     if not stone.may_be_revived_by(sender_pk):
         return False
-    if stone.reason != DeletionReason.RETENTION or (_find_newest(observed) or stone.deleted_at) <= stone.deleted_at:
+    if stone.reason == DeletionReason.PERSON or (_find_newest(observed) or stone.deleted_at) <= stone.deleted_at:
         return False
     left = AgentSession.objects.filter(team=stone.team_id, external_id=stone.external_id, last_at__lt=stone.deleted_at)
     if left.exists():

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from django.utils import timezone
@@ -14,6 +14,17 @@ LONGEST_PATH = 4096  # as the model has it
 NAMED_AT_ONCE = 500  # SQLite takes some thousand variables in one statement
 
 
+@dataclass(frozen=True, slots=True)
+class OpenLine:
+    """The last line of a file where it has no line end. Whether it was read: complete JSON is, once nobody writes."""
+
+    size_bytes: int = 0
+    is_read: bool = False
+
+
+NO_OPEN_LINE = OpenLine()
+
+
 @dataclass(frozen=True)
 class Kept:
     """A file's row."""
@@ -23,13 +34,21 @@ class Kept:
     place: Place
     problem_count: int = 0
     is_gone: bool = False
+    open_line: OpenLine = NO_OPEN_LINE
 
 
 def load_files(team: Team) -> dict[str, Kept]:
     """By the digest of the path; a team may have thousands."""
     rows = FollowedFile.objects.filter(team=team)
     return {
-        row.path_digest: Kept(row.pk, row.path, _place_of(row), row.problem_count, row.gone_at is not None)
+        row.path_digest: Kept(
+            row.pk,
+            row.path,
+            _place_of(row),
+            row.problem_count,
+            is_gone=row.gone_at is not None,
+            open_line=OpenLine(row.open_line_bytes, row.is_open_line_read),
+        )
         for row in rows.iterator()
     }
 
@@ -63,6 +82,8 @@ def keep_place(team: Team, path: str, place: Place, *, kept: Kept | None, proble
         "line_count": place.line_count,
         "head_digest": place.mark,
         "head_bytes": place.mark_bytes,
+        "open_line_bytes": 0,  # `keep_open_line` follows when the end of the file is reached
+        "is_open_line_read": False,
         "problem_count": problem_count,
         "read_at": timezone.now(),
         "gone_at": None,
@@ -74,6 +95,15 @@ def keep_place(team: Team, path: str, place: Place, *, kept: Kept | None, proble
     columns["path"] = show_path(path)[:LONGEST_PATH]
     row, _ = FollowedFile.objects.update_or_create(team=team, path_digest=digest_path(path), defaults=columns)
     return Kept(row.pk, row.path, place, problem_count)
+
+
+def keep_open_line(kept: Kept, open_line: OpenLine) -> Kept:
+    """Store the state of the last line, unless it is stored already. Only the health page uses it."""
+    if kept.open_line == open_line:
+        return kept
+    columns = {"open_line_bytes": open_line.size_bytes, "is_open_line_read": open_line.is_read}
+    FollowedFile.objects.filter(pk=kept.number).update(**columns)
+    return replace(kept, open_line=open_line)
 
 
 def note_gone(numbers: Iterable[int]) -> None:

@@ -10,7 +10,7 @@ from compaction.errors import AgentMetaUnreadable
 from compaction.transcripts.agents import read_agent_meta
 from dashboard.ingest.file_tail import Look, Place, take_look
 from dashboard.ingest.follow_delivery import Delivery
-from dashboard.ingest.followed_files import Kept, keep_place, show_path
+from dashboard.ingest.followed_files import Kept, OpenLine, keep_open_line, keep_place, show_path
 from dashboard.ingest.intake import Origin, count_drops
 from dashboard.ingest.quiet_lines import is_young, read_quiet_line
 from dashboard.ingest.transcript_folders import FoundFile, opened_file
@@ -81,6 +81,8 @@ def read_on(followed: Followed, origin: Origin, delivery: Delivery) -> Next:
     if half_line:
         # The place stays before it: with its ending, or another object behind it, it is handed on once more.
         delivery.take_lines(followed.name, half_line + b"\n", first_line_number=look.place.line_count + 1)
+    if followed.kept and not look.has_more:
+        followed.kept = keep_open_line(followed.kept, OpenLine(look.place.half_line_bytes, is_read=bool(half_line)))
     followed.is_read = not look.has_more
     if look.has_more:
         return Next.MORE

@@ -13,7 +13,15 @@ from dashboard.ingest.rows import upsert_rows
 from dashboard.models import FollowedFile, Team
 
 _PLACE_FIELDS = ("device", "inode", "size_bytes", "modified_ns", "offset", "line_count", "mark", "mark_bytes")
-_CHANGING = (*PLACE_COLUMNS, "head_bytes", "problem_count", "read_at", "gone_at")
+_CHANGING = (
+    *PLACE_COLUMNS,
+    "head_bytes",
+    "open_line_bytes",
+    "is_open_line_read",
+    "problem_count",
+    "read_at",
+    "gone_at",
+)
 
 
 def keep_looks(team: Team, looks: Iterable[FileLook]) -> None:
@@ -25,6 +33,8 @@ def keep_looks(team: Team, looks: Iterable[FileLook]) -> None:
             digest_path(look.file.path),
             show_path(look.file.path)[:LONGEST_PATH],
             *(getattr(look.place, name) for name in _PLACE_FIELDS),
+            look.open_line_bytes,
+            look.is_open_line_read,
             look.problem_count,
             now,
             None,

@@ -31,5 +31,10 @@ class FileLook:
     size_bytes: int = 0
     has_more: bool = False
     is_cut: bool = False  # the file ends in the middle of a line
+    is_open_line_read: bool = False  # the last line has no line end, but is complete and among what was read
     problem_count: int = 0
     refusal: str = ""
+
+    @property
+    def open_line_bytes(self) -> int:
+        return 0 if self.has_more else self.place.half_line_bytes

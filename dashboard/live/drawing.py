@@ -114,11 +114,12 @@ def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None)
     with drawing(zone):
         session = get_object_or_404(access.sessions(actor).select_related("team"), pk=session_pk)
         header = read_header(actor, session, now=timezone.now())
+        own_runs = look_at_runs(actor, session)
         context = {
             "session": session,
             "header": header,
-            "own_runs": look_at_runs(actor, session),
-            "tabs": list_tabs(session, tab),
+            "own_runs": own_runs,
+            "tabs": list_tabs(session, tab, own_runs),
             "indicator": draw_indicator("gauge", *shown) if (shown := header.indicated) else None,
             "shown_count": count_shown(session, tab),
             "is_live": True,

@@ -10,6 +10,7 @@ from dashboard.models.user import User
 class DeletionReason(models.TextChoices):
     PERSON = "person"  # stays away until an admin allows it again
     RETENTION = "retention"  # comes back by itself when it goes on
+    UNDO = "undo"  # of a transcript that Plimsoll wrote; comes back as above
 
 
 class DeletedSession(models.Model):

@@ -20,6 +20,8 @@ class FollowedFile(models.Model):
     modified_ns = models.BigIntegerField(default=0)
     offset = models.PositiveBigIntegerField(default=0)
     line_count = models.PositiveBigIntegerField(default=0)
+    open_line_bytes = models.PositiveBigIntegerField(default=0)  # of a last line without a line end, behind `offset`
+    is_open_line_read = models.BooleanField(default=False)  # it was complete JSON and is recorded
     problem_count = models.PositiveIntegerField(default=0)
     read_at = models.DateTimeField(default=timezone.now)
     gone_at = models.DateTimeField(null=True, blank=True)  # deleted since; what was read of it stays

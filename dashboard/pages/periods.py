@@ -15,7 +15,7 @@ USUAL_DAYS = (7, 30, 90)
 DEFAULT_DAYS = 30
 MOST_DAYS = 366
 _DAY = timedelta(days=1)
-_FIRST_DATE, _LAST_DATE = date(2000, 1, 1), date(2100, 1, 1)
+FIRST_DATE, LAST_DATE = date(2000, 1, 1), date(2100, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def read_date(text: str) -> date | None:
         found = date.fromisoformat(text[:10])
     except ValueError:
         return None
-    return found if _FIRST_DATE <= found <= _LAST_DATE else None
+    return found if FIRST_DATE <= found <= LAST_DATE else None
 
 
 class LocalDay(Func):

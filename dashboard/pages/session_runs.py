@@ -5,7 +5,14 @@ from datetime import datetime
 
 from dashboard import access
 from dashboard.access import Act, Actor
-from dashboard.models import AgentSession, CompactionRun, RunState, ThreadBreaker
+from dashboard.models import (
+    AgentSession,
+    CompactionKind,
+    CompactionRun,
+    ObservedCompaction,
+    RunState,
+    ThreadBreaker,
+)
 from dashboard.pages.thread_names import name_by_id
 
 
@@ -30,21 +37,27 @@ class OpenBreaker:
 
 @dataclass(frozen=True)
 class SessionRuns:
+    """`run_count` and `failed_count`: what the compactions tab lists beside the client's full and micro ones."""
+
     may_run: bool
     may_reset: bool
+    run_count: int
+    failed_count: int
     open_runs: tuple[OpenRun, ...]
     breakers: tuple[OpenBreaker, ...]
 
 
 def look_at_runs(actor: Actor, session: AgentSession) -> SessionRuns:
-    """Two queries, both by an index of the session."""
-    states = [state for state in RunState if state.is_open]
-    runs = access.runs(actor).filter(session=session, state__in=states).order_by("id")
+    """Three queries, all by an index of the session."""
+    runs = list(access.runs(actor).filter(session=session).order_by("id").only("state", "stage", "agent_id"))
+    failed = ObservedCompaction.objects.filter(session=session, kind=CompactionKind.FAILED)
     paused = ThreadBreaker.objects.filter(session=session, opened_at__isnull=False).order_by("agent_id")
     return SessionRuns(
         may_run=access.may_run(actor, session),
         may_reset=actor.may(Act.TUNE, session.team),
-        open_runs=tuple(_make_open(run) for run in runs.only("state", "stage", "agent_id")),
+        run_count=len(runs),
+        failed_count=failed.count(),
+        open_runs=tuple(_make_open(run) for run in runs if RunState(run.state).is_open),
         breakers=tuple(
             OpenBreaker(each.agent_id, name_by_id(each.agent_id), each.failures, each.opened_at, each.last_failure_code)
             for each in paused

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from dashboard.models import AgentSession
+from dashboard.pages.session_runs import SessionRuns
 
 FIRST_TAB = "timeline"
 TAB_NAMES = (FIRST_TAB, "compactions", "breaks", "context", "transcript", "notes", "settings")
@@ -20,10 +21,12 @@ class Tab:
     is_current: bool
 
 
-def list_tabs(session: AgentSession, current: str) -> list[Tab]:
+def list_tabs(session: AgentSession, current: str, own: SessionRuns) -> list[Tab]:
+    """Counts are of what a tab lists: for compactions the client's full, micro and failed ones, and Plimsoll's runs."""
+    compactions = session.compaction_count + session.micro_count + own.failed_count + own.run_count
     named: list[tuple[str, str, int | None]] = [
         (FIRST_TAB, "Timeline", None),
-        ("compactions", "Compactions", session.compaction_count),
+        ("compactions", "Compactions", compactions),
         ("breaks", "Cache breaks", session.break_count),
         ("context", "Context", None),
         ("transcript", "Transcript", None),

@@ -19,6 +19,7 @@ from dashboard.models import (
     DeletionReason,
     FollowedFile,
     PromptShape,
+    ResumedFile,
     RunState,
     SessionChange,
     ShapeUse,
@@ -43,6 +44,7 @@ _COSTS = {
     "runs": 25,
 }
 _SURE_AFTER = timedelta(minutes=1)
+_FILE_SOURCES = frozenset({"follow", "import"})  # what reads the file itself
 
 
 def delete_session(session: AgentSession, *, by: User | None, now: datetime) -> None:
@@ -58,6 +60,34 @@ def delete_expired(session: AgentSession, since: datetime, *, now: datetime) -> 
         return False
     remove_rows(session.pk)
     return True
+
+
+def delete_resumed(resumed: ResumedFile, *, by: User | None, now: datetime) -> None:
+    """Delete the session that was read from a transcript of ours which was taken back.
+
+    A session that was added to is kept. The tombstone is created in any case: a follower may be reading the file right
+    now, and would bring the session back.
+    """
+    named = {"team": resumed.team, "external_id": resumed.external_id}
+    with transaction.atomic():
+        session = AgentSession.objects.select_for_update().filter(**named).first()
+        if session is not None and is_added_to(session, resumed):
+            return
+        _bury(
+            resumed.team, resumed.external_id, DeletionReason.UNDO, by.username if by else "", now=now, session=session
+        )
+        if session is None:
+            return
+        _audit_deletion(session, by)
+        _post_finish(session, now=now)
+    remove_rows(session.pk)
+
+
+def is_added_to(session: AgentSession, resumed: ResumedFile) -> bool:
+    """Whether the session holds more than the transcript that was written: newer lines, other sources, runs."""
+    return (
+        session.last_at > resumed.written_at or not _FILE_SOURCES.issuperset(session.sources) or session.runs.exists()
+    )
 
 
 def finish_begun(run: JobRun) -> int:
@@ -93,17 +123,25 @@ def _begin_for(session: AgentSession, by: User | None, *, now: datetime) -> None
     if held is None:
         return
     _begin(held, DeletionReason.PERSON, by.username if by else audit.FROM_THE_TERMINAL, now=now)
-    # The title is content, so the log names the session by its id.
+    _audit_deletion(held, by)
+    _post_finish(held, now=now)
+
+
+def _audit_deletion(session: AgentSession, by: User | None) -> None:
+    """The title is content, so the log names the session by its id."""
     audit.note(
-        held.team,
+        session.team,
         AuditAction.SESSION_DELETED,
         by=by,
-        subject=held.external_id,
-        developer=held.developer,
-        calls=held.call_count,
+        subject=session.external_id,
+        developer=session.developer,
+        calls=session.call_count,
     )
-    key = f"{FINISH}:{held.pk}:{now.timestamp():.0f}"
-    post_job(FINISH, key=key, team=held.team, payload={"session": held.pk}, due_at=now + _SURE_AFTER)
+
+
+def _post_finish(session: AgentSession, *, now: datetime) -> None:
+    key = f"{FINISH}:{session.pk}:{now.timestamp():.0f}"
+    post_job(FINISH, key=key, team=session.team, payload={"session": session.pk}, due_at=now + _SURE_AFTER)
 
 
 @transaction.atomic
@@ -116,21 +154,28 @@ def _begin_expired(session_pk: int, since: datetime, *, now: datetime) -> bool:
 
 def _begin(session: AgentSession, reason: DeletionReason, name: str, *, now: datetime) -> None:
     """Its row is locked, so whoever records into it is done, or sees the stone."""
-    DeletedSession.objects.update_or_create(
-        team=session.team,
-        external_id=session.external_id,
-        defaults={
-            "reason": reason,
-            "deleted_at": now,
-            "deleted_by_name": name,
-            "owner": session.owner,
-            "is_collected": session.is_collected,
-        },
-    )
+    _bury(session.team, session.external_id, reason, name, now=now, session=session)
     for run in CompactionRun.objects.filter(session=session, state__in=OPEN_STATES).select_related("job"):
         if run.job is not None:
             cancel_job(run.job, now=now)
         close_run(run.pk, RunState.CANCELLED, now=now)
+
+
+def _bury(
+    team: Team, external_id: str, reason: DeletionReason, name: str, *, now: datetime, session: AgentSession | None
+) -> None:
+    """Create the tombstone, which stops the session from being ingested again; None where no row was read yet."""
+    DeletedSession.objects.update_or_create(
+        team=team,
+        external_id=external_id,
+        defaults={
+            "reason": reason,
+            "deleted_at": now,
+            "deleted_by_name": name,
+            "owner": session.owner if session else None,
+            "is_collected": session.is_collected if session else False,
+        },
+    )
 
 
 def remove_rows(session_pk: int, job: JobRun | None = None) -> None:

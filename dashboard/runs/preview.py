@@ -48,7 +48,8 @@ class Notice:
 class Preview:
     """Counts are of messages; `expected_after_tokens` is a range, both ends equal where it is known.
 
-    `prompt` is content. `costs` are for each model that could be asked, the chosen one first; none without a model.
+    `prompt` is content. `costs` are for each model that could be asked, the chosen one first. Without a model there are
+    none, `path` is empty and nothing is sent.
     """
 
     choices: RunChoices
@@ -169,9 +170,12 @@ def _look_ahead(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
     basis = add_parent(basis, choices, settings, now=now)
     models = choose_models(basis, choices, settings)
     request, outcome = _try_out(basis, choices, models, now=now)
-    preview = _describe_outcome(replace(measured, prompt=request.prompt), basis, request, outcome)
+    preview = _describe_outcome(replace(measured, prompt=request.prompt), outcome)
     preview = replace(preview, warnings=_warn_of_no_saving(preview))
-    return _add_costs(preview, basis, request, models, settings, now=now) if is_paid else preview
+    if not is_paid:
+        return preview  # the summary is extracted here: no request is sent
+    preview = _describe_request(preview, basis, request)
+    return _add_costs(preview, basis, request, models, settings, now=now)
 
 
 def _warn_of_no_saving(preview: Preview) -> tuple[Notice, ...]:
@@ -207,13 +211,24 @@ def _try_out(
     return onlooker.seen[0], outcome
 
 
-def _describe_outcome(preview: Preview, basis: Basis, request: SummaryRequest, outcome: Outcome) -> Preview:
+def _describe_outcome(preview: Preview, outcome: Outcome) -> Preview:
     counts = {fate: len(outcome.list_uuids(fate)) for fate in Fate}
     after = outcome.expected_tokens
     expected = (after, after)
     if preview.choices.summarizer.is_paid:
         beside = after - add_margin(count_text_tokens(outcome.summary.text))
         expected = (beside + SHORT_SUMMARY_TOKENS, beside + SUMMARY_TOKENS)
+    return replace(
+        preview,
+        kept_tokens=estimate_tokens(outcome.kept),
+        summarised_count=counts[Fate.SUMMARISED],
+        kept_count=counts[Fate.KEPT],
+        dropped_count=counts[Fate.DROPPED],
+        expected_after_tokens=expected,
+    )
+
+
+def _describe_request(preview: Preview, basis: Basis, request: SummaryRequest) -> Preview:
     messages = request.body.get("messages")
     return replace(
         preview,
@@ -221,11 +236,6 @@ def _describe_outcome(preview: Preview, basis: Basis, request: SummaryRequest, o
         fork_refusal="" if request.path is Path.FORK else basis.fork_refusal,
         messages_sent=len(messages) if isinstance(messages, list) else 0,
         sent_tokens=count_request_tokens(request, basis),
-        kept_tokens=estimate_tokens(outcome.kept),
-        summarised_count=counts[Fate.SUMMARISED],
-        kept_count=counts[Fate.KEPT],
-        dropped_count=counts[Fate.DROPPED],
-        expected_after_tokens=expected,
     )
 
 

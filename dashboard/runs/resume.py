@@ -11,12 +11,13 @@ from django.conf import settings
 from compaction.compactors.outcome import Fate
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.flatten import flatten
-from dashboard.models import CompactionRun, ResumedFile, RunState, User
+from dashboard.models import AgentSession, CompactionRun, ResumedFile, RunState, User
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.original_lines import Originals, read_originals
 from dashboard.runs.outcomes import StoredOutcome, read_outcome
-from dashboard.runs.resumed_files import note_download, write_resumed_file
+from dashboard.runs.resumed_files import note_download, require_writable, write_resumed_file
 from dashboard.runs.resumed_transcript import ResumedSession, make_transcript
+from dashboard.runs.watched_places import WatchedPlace
 
 NOT_OWN = "Only the person whose session it is gets its lines as the client wrote them."
 NOT_DONE = "This run has no result, so there is nothing to resume."
@@ -53,13 +54,24 @@ def write_beside(run: CompactionRun, revision_number: int | None, *, by: User | 
     originals = read_originals(run.session, run.agent_id)
     if originals.place is None:
         raise RunRefused("no_original", f"{originals.refusal} Download the transcript instead.")
+    place = _find_target(originals.place, run.agent_id)
     made = _make(run, outcome, originals, external_id=str(uuid4()))
-    place = originals.place
-    if run.agent_id:  # beside the session's own file: the client looks for sessions nowhere else
-        place = place.climb(2)
     return write_resumed_file(
         run, place.beside(made.file_name), made.data, revision_number=made.revision_number, by=by, now=now
     )
+
+
+def require_write_beside(session: AgentSession, agent_id: str = "") -> None:
+    """Raise RunRefused where `write_beside` could not write a result of this session."""
+    originals = read_originals(session, agent_id)
+    if originals.place is None:
+        raise RunRefused("no_original", originals.refusal)
+    require_writable(_find_target(originals.place, agent_id))
+
+
+def _find_target(place: WatchedPlace, agent_id: str) -> WatchedPlace:
+    """Return the file to write beside. For a sub-agent the session's own: the client looks for sessions only there."""
+    return place.climb(2) if agent_id else place
 
 
 def read_messages(run: CompactionRun, revision_number: int | None) -> list[dict[str, object]]:

@@ -11,7 +11,8 @@ from hashlib import sha256
 from django.conf import settings
 from django.db.models import Q
 
-from dashboard.models import CompactionRun, ResumedFile, User
+from dashboard.models import AgentSession, CompactionRun, ResumedFile, User
+from dashboard.retention.deletion import delete_resumed, is_added_to
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.watched_places import (
     FileState,
@@ -21,8 +22,10 @@ from dashboard.runs.watched_places import (
     find_place,
     find_state,
     remove_unchanged,
+    require_writable_folder,
 )
 
+_CONTINUED = "The client has gone on in this session. The transcript was left as it is."
 SETTLED_AFTER = timedelta(minutes=10)  # nobody is still writing a file whose row is older
 
 
@@ -48,11 +51,21 @@ def write_resumed_file(
         with contextlib.suppress(OSError):
             remove_unchanged(place, digest=row.digest, size_bytes=row.size_bytes)  # named, but not safely on the disk
         row.delete()
-        why = error.strerror or "the folder is not a plain one of this user"
-        raise RunRefused(
-            "cannot_write", f"The file could not be written beside the original: {why}. Nothing was changed."
-        ) from error
+        raise _describe_write_error(error) from error
     return row
+
+
+def require_writable(place: WatchedPlace) -> None:
+    """Raise RunRefused where no file can be written beside this one."""
+    try:
+        require_writable_folder(place)
+    except OSError as error:
+        raise _describe_write_error(error) from error
+
+
+def _describe_write_error(error: OSError) -> RunRefused:
+    why = error.strerror or "the folder is not a plain one of this user"
+    return RunRefused("cannot_write", f"The file could not be written beside the original: {why}. Nothing was changed.")
 
 
 def look_at(row: ResumedFile) -> FileState | None:
@@ -66,24 +79,39 @@ def look_at(row: ResumedFile) -> FileState | None:
         return None
 
 
-def undo_resumed_file(row: ResumedFile, *, now: datetime) -> FileState:
-    """Removes the file if nobody wrote to it since. Raises RunRefused, with what was found, where it has to stay."""
+def undo_resumed_file(row: ResumedFile, *, by: User | None, now: datetime) -> FileState:
+    """Removes the file, and the session that was read from it, if nothing was added to either since. Raises RunRefused,
+    with what was found, where it has to stay."""
     place = find_place(row.path, settings.FOLLOW_ROOTS) if row.path and settings.LOCAL_MODE else None
     if place is None:
         raise RunRefused("not_here", "This transcript is not in a folder that is followed on this machine.")
     try:
         drop_draft(place)
+        _require_unused(row, place)
         state = remove_unchanged(place, digest=row.digest, size_bytes=row.size_bytes)
     except OSError as error:
         raise RunRefused(
             "cannot_remove", "Something else stands where the transcript was written. It was left as it is."
         ) from error
     if state is FileState.CONTINUED:
-        raise RunRefused("continued", "The client has gone on in this session. The transcript was left as it is.")
+        raise RunRefused("continued", _CONTINUED)
     if state is FileState.CHANGED:
         raise RunRefused("changed", "The transcript is not as it was written. It was left as it is.")
     ResumedFile.objects.filter(pk=row.pk, removed_at=None).update(removed_at=now)
+    delete_resumed(row, by=by, now=now)
     return state
+
+
+def _require_unused(row: ResumedFile, place: WatchedPlace) -> None:
+    """Raise RunRefused where the file is there and its session was added to, by hooks or telemetry too."""
+    session = AgentSession.objects.filter(team=row.team, external_id=row.external_id).first()
+    if session is None or not is_added_to(session, row):
+        return
+    if find_state(place, digest=row.digest, size_bytes=row.size_bytes) is FileState.MISSING:
+        return
+    if session.runs.exists():
+        raise RunRefused("continued", "The new session was compacted itself. The transcript was left as it is.")
+    raise RunRefused("continued", _CONTINUED)
 
 
 def forget_missing(*, now: datetime) -> int:

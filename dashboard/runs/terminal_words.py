@@ -57,12 +57,17 @@ def tell_preview(preview: Preview) -> str:
         )
     if preview.cleared_count:
         lines.append(f"  cleared        {preview.cleared_count} results, {preview.cleared_tokens:,} tokens")
-    elif preview.path:
-        lines += [
+    elif preview.summarised_count:
+        lines.append(
             f"  messages       {preview.summarised_count} summarised, {preview.kept_count} kept, "
-            f"{preview.dropped_count} dropped",
-            f"  sent           {preview.messages_sent} messages, {preview.sent_tokens:,} tokens ({preview.path})",
-        ]
+            f"{preview.dropped_count} dropped"
+        )
+    if preview.path:
+        lines.append(
+            f"  sent           {preview.messages_sent} messages, {preview.sent_tokens:,} tokens ({preview.path})"
+        )
+    elif preview.expected_after_tokens:
+        lines.append("  sent           nothing, no model is called")
     lines += [f"  {cost.model:<14} {_tell_cost(cost.miss_usd, cost.most_usd)}" for cost in preview.costs]
     lines += [f"  note: {notice.sentence}" for notice in preview.warnings]
     return "\n".join(lines)

@@ -134,6 +134,18 @@ def create_file(place: WatchedPlace, data: bytes) -> None:
         raise NotWatched from error
 
 
+def require_writable_folder(place: WatchedPlace) -> None:
+    """Raise OSError unless `create_file` may create a file in the folder of this place."""
+    try:
+        with opened_folder(place.root, place.relative) as (folder, _):
+            if os.fstat(folder).st_uid != os.geteuid():
+                raise NotWatched
+            if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except NotPlain as error:
+        raise NotWatched from error
+
+
 def name_draft(name: str) -> str:
     """No follower reads it: it does not end like a transcript."""
     return f".plimsoll-{name}.part"

@@ -60,7 +60,7 @@ def resume_undo(request: PageRequest, resumed_id: int) -> HttpResponse:
     row = get_object_or_404(visible, pk=resumed_id)
     access.require_resumed(request.actor, row)
     try:
-        state = undo_resumed_file(row, now=timezone.now())
+        state = undo_resumed_file(row, by=signed_in(request), now=timezone.now())
     except RunRefused as refusal:
         messages.error(request, refusal.sentence)
     else:

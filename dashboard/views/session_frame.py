@@ -38,11 +38,12 @@ def render_tab(
     if not request.htmx:
         header = header or read_header(request.actor, session, now=timezone.now())
         crossing = find_waiting(session)
+        own_runs = look_at_runs(request.actor, session)
         shared |= {
             "header": header,
             "suggestion": suggest(request.actor, crossing) if crossing else None,
-            "own_runs": look_at_runs(request.actor, session),
-            "tabs": list_tabs(session, tab),
+            "own_runs": own_runs,
+            "tabs": list_tabs(session, tab, own_runs),
             "indicator": draw_indicator("gauge", *shown) if (shown := header.indicated) else None,
         }
     return render(request, f"session/{tab}.html", shared | context)

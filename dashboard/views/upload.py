@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
 from django.db import OperationalError
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -14,6 +16,7 @@ from dashboard.access import Act
 from dashboard.ingest.bodies import BodyRefused
 from dashboard.ingest.intake import Origin
 from dashboard.ingest.record import TooBusy
+from dashboard.ingest.transcript_folders import is_followed
 from dashboard.ingest.uploads import NothingReadable, Upload, UploadResult, take_in_upload
 from dashboard.models import Team
 from dashboard.own_commands import spell_command
@@ -23,6 +26,9 @@ from dashboard.views.team_page import signed_in
 
 MOST_FILES = 500
 TRY_AGAIN = "The database is busy or full. What was taken in so far is kept; send the file again."
+SKIPPED_OTHER = "Skipped: not a transcript. Transcripts end in .jsonl."
+SKIPPED_COMPRESSED = "Skipped: compressed. Unpack it and choose the .jsonl file."
+_COMPRESSED_ENDINGS = (".gz", ".tgz", ".zip", ".zst", ".bz2", ".xz", ".7z")
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class FileResult:
     result: UploadResult | None = None
     refusal: str = ""
     status: int = HTTPStatus.OK
+    is_skipped: bool = False  # by its name, without being read
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -45,12 +52,16 @@ def upload(request: PageRequest) -> HttpResponse:
         "team": current if current in teams else teams[0],
         "import_command": spell_command("import", is_local=settings.LOCAL_MODE),
         "is_following": bool(settings.FOLLOW_ROOTS),
+        "skipped_other": SKIPPED_OTHER,
+        "skipped_compressed": SKIPPED_COMPRESSED,
+        "compressed_endings": " ".join(_COMPRESSED_ENDINGS),
     }
     status = HTTPStatus.OK
     if request.method == "POST":
         origin = make_origin(request)
         files = request.FILES.getlist("file")
-        context |= {"results": [take_in_file(origin, file.read(), file.name or "file") for file in files[:MOST_FILES]]}
+        results = [_take_in_chosen(origin, file) for file in files[:MOST_FILES]]
+        context |= {"results": results, "summary": _summarize(results, chosen=len(files))}
         context |= {"team": origin.team, "left_out": max(0, len(files) - MOST_FILES), "is_empty": not files}
         status = HTTPStatus.OK if files else HTTPStatus.UNPROCESSABLE_ENTITY
     return render(request, "upload/page.html", context, status=status)
@@ -89,6 +100,25 @@ def take_in_file(origin: Origin, data: bytes, name: str, *, line: int = 1) -> Fi
     except (OperationalError, TooBusy):
         return FileResult(name, refusal=TRY_AGAIN, status=HTTPStatus.SERVICE_UNAVAILABLE)
     return FileResult(name, result)
+
+
+def _take_in_chosen(origin: Origin, file: "UploadedFile[Any]") -> FileResult:
+    """Skip files that are no transcripts by name, as the script of the page does."""
+    name = file.name or "file"
+    if is_followed(name):
+        return take_in_file(origin, file.read(), name)
+    reason = SKIPPED_COMPRESSED if name.lower().endswith(_COMPRESSED_ENDINGS) else SKIPPED_OTHER
+    return FileResult(name, refusal=reason, is_skipped=True)
+
+
+def _summarize(results: list[FileResult], *, chosen: int) -> str:
+    """Return the same sentence as the script of the page."""
+    skipped = sum(each.is_skipped for each in results)
+    failed = sum(each.result is None for each in results) - skipped
+    parts = [f"{len(results) - skipped:,} of {chosen:,} file{'' if chosen == 1 else 's'}"]
+    parts += [f"{failed:,} not taken in"] if failed else []
+    parts += [f"{skipped:,} skipped"] if skipped else []
+    return ", ".join(parts)
 
 
 def spell_part(result: UploadResult) -> dict[str, object]:

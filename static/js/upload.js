@@ -7,6 +7,7 @@
   if (!form) return;
   const PART_BYTES = 4 * 1024 * 1024;
   const LONGEST_WAIT_SECONDS = 30;
+  const MOST_SKIPPED_ROWS = 100;
   const STOPPED = "Stopped; what was taken in so far is kept";
   const BUSY = new Set([429, 502, 503, 504]);
   const results = document.querySelector("[data-upload-results]");
@@ -20,7 +21,10 @@
   const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
   const isTranscript = (file) => /\.(jsonl|meta\.json)$/.test(file.name);
 
-  function addRow(name) {
+  const fullName = (file) => file.webkitRelativePath || file.name;
+  const compressedEndings = form.dataset.compressedEndings.split(" ");
+
+  function addRow(name, figure, words) {
     const row = rows.insertRow();
     const code = document.createElement("code");
     code.textContent = name;
@@ -28,10 +32,21 @@
     for (let column = 0; column < 4; column += 1) {
       const cell = row.insertCell();
       cell.className = "num";
-      cell.textContent = "0";
+      cell.textContent = figure;
     }
-    row.insertCell().textContent = "Waiting";
+    row.insertCell().textContent = words;
     return row;
+  }
+
+  /* One row for each file that is not sent, with the reason; a folder may hold thousands, so the rest share one row. */
+  function addSkippedRows(skipped) {
+    for (const file of skipped.slice(0, MOST_SKIPPED_ROWS)) {
+      const isCompressed = compressedEndings.some((ending) => file.name.toLowerCase().endsWith(ending));
+      const reason = isCompressed ? form.dataset.skippedCompressed : form.dataset.skippedOther;
+      addRow(fullName(file), "\u2013", reason).cells[5].className = "dim";
+    }
+    const more = skipped.length - MOST_SKIPPED_ROWS;
+    if (more > 0) addRow(`${more.toLocaleString("en")} more`, "\u2013", "Skipped").cells[5].className = "dim";
   }
 
   /* The part of a file from `start` that ends after its last line end, or the rest of the file. */
@@ -113,7 +128,7 @@
   }
 
   async function sendFile(file, row, signal, progress) {
-    const name = file.webkitRelativePath || file.name;
+    const name = fullName(file);
     const totals = { lines: 0, new_lines: 0, calls: 0, breaks: 0, problem_count: 0, problems: [] };
     try {
       let line = 1;
@@ -140,9 +155,11 @@
     event.preventDefault();
     const chosen = inputs.flatMap((input) => [...input.files]);
     const files = chosen.filter(isTranscript);
+    const skipped = chosen.filter((file) => !isTranscript(file));
     results.hidden = false;
-    if (!files.length) {
-      summary.textContent = chosen.length ? "None of these is a .jsonl file." : "No file was chosen.";
+    rows.replaceChildren();
+    if (!chosen.length) {
+      summary.textContent = "No file was chosen.";
       return;
     }
     const button = form.querySelector("button:not([type=button])");
@@ -151,15 +168,16 @@
     stop.addEventListener("click", end);
     button.disabled = true;
     stop.hidden = false;
-    rows.replaceChildren();
-    const waiting = files.map((file) => [file, addRow(file.webkitRelativePath || file.name)]);
+    const waiting = files.map((file) => [file, addRow(fullName(file), "0", "Waiting")]);
+    addSkippedRows(skipped);
     const total = files.reduce((sum, file) => sum + file.size, 0);
     let sent = 0;
     let done = 0;
     let failed = 0;
     const show = () => {
-      const trouble = failed ? `, ${failed} not taken in` : "";
-      summary.textContent = `${done} of ${files.length} files, ${megabytes(sent)} of ${megabytes(total)}${trouble}`;
+      const trouble = (failed ? `, ${failed} not taken in` : "") + (skipped.length ? `, ${skipped.length} skipped` : "");
+      const count = `${done} of ${chosen.length} ${chosen.length === 1 ? "file" : "files"}`;
+      summary.textContent = `${count}, ${megabytes(sent)} of ${megabytes(total)}${trouble}`;
     };
     show();
     for (const [file, row] of waiting) {

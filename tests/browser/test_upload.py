@@ -37,6 +37,33 @@ def test_files_go_up_with_a_result_each(opened: Page, tmp_path: Path, axe: Axe, 
     expect(opened.get_by_text(talk.session_id[:8])).to_be_visible()  # no title: this team stores no content
 
 
+def test_skipped_files_are_listed_with_the_reason_and_counted(opened: Page, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.jsonl").write_bytes(make_conversation(name).data)
+    (tmp_path / "notes.txt").write_text("plain words")
+    (tmp_path / "old.jsonl.gz").write_bytes(b"compressed")
+    opened.locator("#upload-files").set_input_files([str(path) for path in sorted(tmp_path.iterdir())])
+    opened.get_by_role("button", name="Upload").click()
+    expect(opened.locator("[data-upload-summary]")).to_have_text("2 of 4 files, 0.0 MB of 0.0 MB, 2 skipped")
+    rows = opened.locator("[data-upload-rows] tr")
+    expect(rows).to_have_count(4)
+    expect(rows.filter(has_text="notes.txt")).to_contain_text("Skipped: not a transcript.")
+    expect(rows.filter(has_text="old.jsonl.gz")).to_contain_text("Skipped: compressed. Unpack it")
+
+
+def test_a_folder_without_transcripts_is_reported_file_by_file(opened: Page, tmp_path: Path) -> None:
+    for number in range(103):
+        (tmp_path / f"{number}.txt").write_text("plain words")
+    opened.get_by_label("Or a folder").set_input_files(str(tmp_path))
+    opened.get_by_role("button", name="Upload").click()
+    expect(opened.locator("[data-upload-summary]")).to_have_text("0 of 103 files, 0.0 MB of 0.0 MB, 103 skipped")
+    rows = opened.locator("[data-upload-rows] tr")
+    expect(rows).to_have_count(101)
+    expect(rows.first).to_contain_text("Skipped: not a transcript.")
+    expect(rows.last).to_contain_text("3 more")
+    expect(opened.get_by_role("button", name="Upload")).to_be_enabled()
+
+
 def test_folder_brings_sub_agents_to_their_session(opened: Page, tmp_path: Path) -> None:
     talk, agent = make_conversation(), make_agent()
     folder = tmp_path / "project"

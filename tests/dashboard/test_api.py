@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 
 from dashboard.accounts.keys import PREFIX_LENGTH
+from dashboard.api import api
 from dashboard.api.reference import fill_path
 from dashboard.api.session_schemas import SessionDetailOut
 from dashboard.models import ApiKey, LineCrossing, Membership, ResumedFile, Scope, Team
@@ -176,3 +177,27 @@ def test_request_with_a_key_does_not_pass_what_is_for_people(owner: Client) -> N
     unknown = owner.get("/api/v1/nothing", headers=headers)
     assert (unknown.status_code, unknown.json()) == (404, {"detail": "There is nothing at this address."})
     assert unknown.headers["Cache-Control"] == by_key.headers["Cache-Control"] == "private, no-cache"
+
+
+def test_reads_refuse_unknown_parameters_and_name_the_known_ones(owner: Client) -> None:
+    refused = owner.get("/api/v1/breaks?form=2026-11-01")
+    assert refused.status_code == 422
+    assert refused.json()["detail"].startswith("form: unknown parameter. Known are avoidable, before, cause,")
+    assert owner.get("/api/v1/me?verbose=1").json() == {"detail": "verbose: unknown parameter. There are none here."}
+
+
+def test_every_read_is_checked_for_unknown_parameters(owner: Client) -> None:
+    """An endpoint whose documented parameters cannot be found would answer 500."""
+    paths = api.get_openapi_schema()["paths"]
+    reads = [path for path, operations in paths.items() if "get" in operations]
+    assert len(reads) > 20
+    for path in reads:
+        named = re.sub(r"\{\w*slug\w*\}", "harbour", path)
+        answer = owner.get(re.sub(r"\{\w+\}", "1", named) + "?no_such_parameter=1")
+        assert answer.status_code in (404, 422), path
+
+
+def test_telemetry_is_not_refused_for_a_parameter_that_changes_nothing(owner: Client) -> None:
+    line = b'{"type":"user","sessionId":"s","uuid":"u","message":{"role":"user","content":"x"}}'
+    sent = owner.post("/api/v1/ingest/transcripts?session=s&from=proxy", line, content_type="application/x-ndjson")
+    assert sent.status_code == 200, sent.content

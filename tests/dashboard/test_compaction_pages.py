@@ -8,12 +8,14 @@ from django.utils import timezone
 
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import read_transcript
+from dashboard import access
+from dashboard.live.drawing import draw_session
 from dashboard.models import AgentSession, ObservedCompaction, Team
 from dashboard.pages.compaction_messages import Fate, count_fates, split_at_boundary, trace_messages
 from dashboard.pages.compaction_page import MESSAGES_SHOWN, take_apart
 from tests.builders import make_session, make_user
 from tests.recorded_talk import SECTIONS, RecordedTalk, make_harbour, record_talk, write_recorded_talk
-from tests.session_rows import START, make_compactions
+from tests.session_rows import START, make_compactions, make_run
 from tests.visitors import ask, count_queries, read, sign_in
 
 pytestmark = pytest.mark.django_db
@@ -32,6 +34,29 @@ def recorded(team: Team) -> AgentSession:
 
 def read_entries(talk: RecordedTalk) -> tuple[Entry, ...]:
     return read_transcript(talk.data).entries
+
+
+def test_tab_counts_what_it_lists_on_the_page_live_and_over_the_api(team: Team) -> None:
+    session = make_session(team, "counted", compaction_count=2, micro_count=1)
+    make_compactions(session, 2)
+    make_compactions(session, 1, kind="micro")
+    make_compactions(session, 1, kind="failed")
+    make_run(session)
+    count = 'Compactions <span class="count">5</span>'
+    page = read(sign_in("vera"), f"/sessions/{session.pk}/compactions/")
+    assert count in page
+    assert "by the client, 1 micro, 1 failed; 1 by Plimsoll" in page
+    assert count in draw_session(access.person(make_user("vera")), session.pk, "compactions", None).html
+    answer = ask(sign_in("vera"), f"sessions/{session.pk}")
+    names = ("compaction_count", "micro_count", "failed_compaction_count", "run_count")
+    assert [answer[name] for name in names] == [2, 1, 1, 1]
+
+
+def test_tab_of_a_session_with_only_a_run_says_one(team: Team) -> None:
+    session = make_session(team, "one-run")
+    assert 'Compactions <span class="count">0</span>' in read(sign_in("vera"), f"/sessions/{session.pk}/")
+    make_run(session)
+    assert 'Compactions <span class="count">1</span>' in read(sign_in("vera"), f"/sessions/{session.pk}/")
 
 
 def test_tab_draws_what_was_freed_and_lists_micro_compactions_apart(team: Team) -> None:

@@ -196,6 +196,14 @@ def test_any_two_periods_can_be_named(team: Team) -> None:
     assert f"{day} to {day}" in page
 
 
+def test_api_takes_the_periods_by_the_names_that_the_page_uses(team: Team) -> None:
+    fill_periods(team)
+    day, today = (timezone.now() - timedelta(days=9)).date(), timezone.now().date()
+    query = f"from={today - timedelta(days=3)}&to={today}&other_from={day}&other_to={day}"
+    calls = find_figures(sign_in("vera"), f"compare/periods?{query}")["calls"]
+    assert (calls["first"], calls["second"]) == (10, 20)
+
+
 def test_second_session_is_chosen_from_the_same_project_or_by_search(team: Team) -> None:
     first, second = make_pair(team)
     make_session(team, "elsewhere", project="api")

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -314,6 +315,40 @@ def test_api_and_page_add_up_alike(team: Team) -> None:
     assert json.dumps(told)
 
 
-@pytest.mark.parametrize("query", ["zone=Moon", "cause=magic", "days=8", "by=colour"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "days=7",
+        "from=DAY3&to=DAY1",
+        "from=DAY2",
+        "to=DAY3",
+        "from=DAY40&to=DAY2&avoidable=yes",
+        "from=DAY30&project=web&developer=mia",
+        "cause=tools_changed&evidence=request&days=90",
+        "model=claude-opus-4-6&by=day",
+    ],
+)
+def test_api_takes_the_query_of_the_page_and_gives_the_same_totals(team: Team, query: str) -> None:
+    web = make_session(team, "web-1", project="web", developer="mia")
+    api = make_session(team, "api-1", project="api", developer="tom", model="claude-opus-4-6")
+    now = timezone.now()
+    for days in (1, 2, 3, 20, 40):
+        at = now - timedelta(days=days)
+        make_breaks(web, days, at=at, cause="tools_changed", grade="request", is_avoidable=True)
+        make_breaks(api, 1, at=at)
+    query = re.sub(r"DAY(\d+)", lambda found: f"{now.date() - timedelta(days=int(found[1]))}", query)
+    client = sign_in("vera")
+    shown = client.get(f"/breaks/?{query}").context["ledger"]
+    answer = ask(client, f"breaks/ledger?{query}")
+    assert (answer["first_day"], answer["last_day"]) == (str(shown.period.first), str(shown.period.last))
+    assert (answer["total"]["breaks"], answer["before"]["breaks"]) == (shown.total.breaks, shown.before.breaks)
+    assert Decimal(answer["total"]["lost_usd"]) == shown.total.lost_usd
+    assert [group["key"] for group in answer["groups"]] == [group.key for group in shown.groups]
+
+
+@pytest.mark.parametrize(
+    "query", ["zone=Moon", "cause=magic", "days=8", "by=colour", "from=1999-12-31", "form=2026-11-01"]
+)
 def test_api_refuses_what_it_does_not_know(team: Team, query: str) -> None:
     assert sign_in("vera").get(f"/api/v1/breaks/ledger?{query}").status_code == 422

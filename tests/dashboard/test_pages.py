@@ -1,6 +1,7 @@
 """The remaining pages: overview, audit log, health, theme, documentation."""
 
 import html
+import re
 from datetime import timedelta
 from pathlib import Path
 from unittest.mock import patch
@@ -14,7 +15,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from dashboard import health
 from dashboard.accounts import audit
-from dashboard.models import AuditAction, AuditEvent, Beat, Drop, Job, JobState, Scope, User
+from dashboard.models import AuditAction, AuditEvent, Beat, Drop, FollowedFile, Job, JobState, Scope, User
 from tests.builders import make_key, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -192,6 +193,24 @@ def test_silent_follower_is_told_where_transcripts_are_followed(owner: Client, s
     Beat.objects.filter(pk=beat.pk).update(at=now - timedelta(seconds=40))
     assert owner.get("/health/ready").status_code == 503
     assert "follower: last looked 4" in owner.get("/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"open_line_bytes": 40, "is_open_line_read": True}, "1</span> file followed, all read</span>"),
+        ({"open_line_bytes": 40}, "all read, 1 file ends in an incomplete line (40 bytes waiting)"),
+        ({}, "40 bytes not read yet"),
+    ],
+)
+def test_health_page_tells_unread_lines_from_an_incomplete_one(
+    client: Client, columns: dict[str, int], sentence: str
+) -> None:
+    team = make_team("Harbour", owner="alice")
+    FollowedFile.objects.create(team=team, path="/x.jsonl", path_digest="x", size_bytes=90, offset=50, **columns)
+    client.force_login(User.objects.get(username="alice"))
+    text = re.sub(r", last read <time.*?</time>", "", client.get("/health/").content.decode()).replace("\xa0", " ")
+    assert sentence in text
 
 
 def test_health_page_shows_what_was_dropped_and_why(client: Client) -> None:

@@ -289,7 +289,8 @@ class Storm:
         """Sockets that send a body byte by byte; one that was closed is opened again."""
         sockets: list[socket.socket] = []
         head = (
-            f"POST /api/v1/ingest/transcripts HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.keys['mallory']}\r\n"
+            "POST /api/v1/ingest/transcripts HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            f"Authorization: Bearer {self.keys['mallory']}\r\n"
             "Content-Type: application/x-ndjson\r\nContent-Length: 100000\r\n\r\n"
         ).encode()
         try:

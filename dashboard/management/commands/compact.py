@@ -29,7 +29,7 @@ from dashboard.runs.client_commands import write_resume_command
 from dashboard.runs.endings import close_stranded, list_stranded
 from dashboard.runs.failures import describe_failure
 from dashboard.runs.preview import Preview, preview_run
-from dashboard.runs.resume import write_beside
+from dashboard.runs.resume import require_write_beside, write_beside
 from dashboard.runs.start import JOB_KIND, cancel_run, start_run
 from dashboard.runs.terminal_words import describe_preview, describe_run, tell_preview, tell_run
 
@@ -39,6 +39,14 @@ LOOK_EVERY_SECONDS = 0.2
 TAKE_AFTER_SECONDS = 3.0  # no worker has come: Plimsoll is not running, so this process does the work
 SHORTEST_PREFIX = 6
 INTERRUPTED = 130  # as a shell tells it
+
+
+class CompactRefused(CommandError):
+    """A refusal with the code that `--json` prints beside the sentence."""
+
+    def __init__(self, code: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
 
 
 class Command(PlainCommand):
@@ -60,9 +68,18 @@ class Command(PlainCommand):
         parser.add_argument(
             "--write", action="store_true", help="write the result beside the original transcript, ready to be resumed"
         )
-        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+        parser.add_argument("--json", action="store_true", help="print the result, or the error, as JSON")
 
     def handle(self, *args: object, session: str, **options: Any) -> None:
+        self._is_json, self._has_printed = bool(options["json"]), False
+        try:
+            self._handle(session, options)
+        except CommandError as error:
+            if self._is_json and not self._has_printed:
+                self._print_json({"error": _describe_error(error)})
+            raise
+
+    def _handle(self, session: str, options: dict[str, Any]) -> None:
         actor = _find_actor(options["person"])
         found = _find_session(actor, session)
         choices = RunChoices(
@@ -74,37 +91,73 @@ class Command(PlainCommand):
             model=options["model"],
         )
         if options["preview"]:
-            self._tell_preview(preview_run(found, choices, now=timezone.now()), as_json=options["json"])
+            self._tell_preview(preview_run(found, choices, now=timezone.now()))
             return
         try:
+            if options["write"]:
+                _require_write(found, choices.agent_id)
             run = start_run(actor, found, choices, source="cli", now=timezone.now())
-        except (RunRefused, PermissionDenied) as refusal:
-            raise CommandError(str(refusal)) from None
+        except RunRefused as refusal:
+            raise CompactRefused(refusal.code, refusal.sentence) from None
+        except PermissionDenied as refusal:
+            raise CompactRefused("not_allowed", str(refusal)) from None
         with _quiet_log():
             run, is_interrupted = _wait_for(actor, run, progress=_Progress(sys.stderr))
-        written = self._write(actor, run) if options["write"] and run.state == RunState.DONE else {}
-        self.say(
-            json.dumps({**describe_run(run), **written}, default=write_value) if options["json"] else tell_run(run)
-        )
-        if written and not options["json"]:
-            self.say(f"\nWritten to {written['path']}. Go on with it:\n  {written['command']}")
+        self._tell_run(actor, run, writes=options["write"])
         if run.state != RunState.DONE:
             failure = describe_failure(run)
             told = f"{failure.sentence} {failure.kept} {failure.advice}" if failure else "The run was cancelled."
             raise CommandError(told, returncode=INTERRUPTED if is_interrupted else 1)
 
-    def _write(self, actor: Actor, run: CompactionRun) -> dict[str, str]:
-        """The result as a new transcript beside the original, which stays as it is."""
-        try:
-            file = write_beside(run, None, by=actor.user, now=timezone.now())
-        except RunRefused as refusal:
-            raise CommandError(f"Run {run.pk} is done, but {refusal.sentence}") from None
-        return {"path": file.path, "command": write_resume_command(run.session.project_path, file.external_id)}
+    def _tell_run(self, actor: Actor, run: CompactionRun, *, writes: bool) -> None:
+        written: dict[str, str] = {}
+        refused: CompactRefused | None = None
+        if writes and run.state == RunState.DONE:
+            try:
+                written = _write(actor, run)
+            except RunRefused as refusal:
+                refused = CompactRefused(refusal.code, f"Run {run.pk} is done, but {refusal.sentence}")
+        if self._is_json:
+            self._print_json(
+                {**describe_run(run), **written, **({"error": _describe_error(refused)} if refused else {})}
+            )
+        else:
+            self.say(tell_run(run))
+            if written:
+                self.say(f"\nWritten to {written['path']}. Go on with it:\n  {written['command']}")
+        if refused:
+            raise refused
 
-    def _tell_preview(self, preview: Preview, *, as_json: bool) -> None:
-        self.say(json.dumps(describe_preview(preview), default=write_value) if as_json else tell_preview(preview))
+    def _tell_preview(self, preview: Preview) -> None:
+        if self._is_json:
+            self._print_json(describe_preview(preview))
+        else:
+            self.say(tell_preview(preview))
         if preview.refusals:
             raise CommandError("\n".join(refusal.sentence for refusal in preview.refusals))
+
+    def _print_json(self, value: dict[str, Any]) -> None:
+        self._has_printed = True
+        self.say(json.dumps(value, default=write_value))
+
+
+def _describe_error(error: CommandError) -> dict[str, str]:
+    code = error.code if isinstance(error, CompactRefused) else "refused"
+    return {"code": code, "detail": str(error)}
+
+
+def _require_write(session: AgentSession, agent_id: str) -> None:
+    try:
+        require_write_beside(session, agent_id)
+    except RunRefused as refusal:
+        advice = "Leave out --write to compact it, and download the transcript from the page of the run."
+        raise CompactRefused(refusal.code, f"{refusal.sentence} {advice}") from None
+
+
+def _write(actor: Actor, run: CompactionRun) -> dict[str, str]:
+    """Write the result as a new transcript beside the original, which is not changed."""
+    file = write_beside(run, None, by=actor.user, now=timezone.now())
+    return {"path": file.path, "command": write_resume_command(run.session.project_path, file.external_id)}
 
 
 def _find_actor(name: str | None) -> Actor:
@@ -112,7 +165,7 @@ def _find_actor(name: str | None) -> Actor:
         return access.person(find_user(name))
     if settings.LOCAL_MODE:
         return access.person(ensure_local_owner())
-    raise CommandError("Say who starts it: --as NAME")
+    raise CompactRefused("person_missing", "Say who starts it: --as NAME")
 
 
 def _find_session(actor: Actor, text: str) -> AgentSession:
@@ -126,8 +179,8 @@ def _find_session(actor: Actor, text: str) -> AgentSession:
     if len(near) == 1:
         return near[0]
     if near:
-        raise CommandError(f"More than one session begins with {text}: give more of its id.")
-    raise CommandError(f"There is no session {text}.")
+        raise CompactRefused("session_ambiguous", f"More than one session begins with {text}: give more of its id.")
+    raise CompactRefused("no_such_session", f"There is no session {text}.")
 
 
 def _wait_for(actor: Actor, run: CompactionRun, *, progress: "_Progress") -> tuple[CompactionRun, bool]:

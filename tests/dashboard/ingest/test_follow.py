@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compaction.transcripts.agents import AgentMeta
+from dashboard.health import read_intake
 from dashboard.ingest.folder_watch import FolderWatch
 from dashboard.ingest.follow import Follower
 from dashboard.ingest.intake import Origin
@@ -348,6 +349,39 @@ def test_description_of_a_sub_agent_is_read_whenever_it_changes(following: Follo
     following.write(name, b'{"agentType":"Explore","finished":true}')
     following.catch_up()
     assert following.delivery.metas[name].is_finished
+
+
+def test_health_counts_a_complete_last_line_without_a_line_end_as_read(following: Following) -> None:
+    following.write("p/a.jsonl", b'one\n{"type": "user"}')
+    following.catch_up()
+    intake = read_intake(FollowedFile.objects.all())
+    assert (intake.behind_bytes, intake.cut_file_count, intake.cut_bytes) == (0, 0, 0)
+    following.restart()
+    following.catch_up()
+    assert read_intake(FollowedFile.objects.all()) == intake
+
+
+def test_health_counts_an_incomplete_last_line_apart(following: Following) -> None:
+    following.write("p/a.jsonl", b'one\n{"type": "us')
+    following.catch_up()
+    intake = read_intake(FollowedFile.objects.all())
+    assert (intake.behind_bytes, intake.cut_file_count, intake.cut_bytes) == (0, 1, 12)
+    following.write("p/a.jsonl", b'er"}', append=True)
+    following.catch_up()
+    assert read_intake(FollowedFile.objects.all()).cut_file_count == 0  # complete, though without a line end
+    following.write("p/a.jsonl", b"\n{", append=True)
+    following.catch_up()
+    intake = read_intake(FollowedFile.objects.all())
+    assert (intake.behind_bytes, intake.cut_file_count, intake.cut_bytes) == (0, 1, 1)
+
+
+def test_the_state_of_an_open_line_is_stored_once(following: Following) -> None:
+    following.write("p/a.jsonl", b'one\n{"type": "us')
+    following.catch_up()
+    row = following.row("p/a.jsonl")
+    FollowedFile.objects.filter(pk=row.pk).update(open_line_bytes=99)
+    following.catch_up()
+    assert following.row("p/a.jsonl").open_line_bytes == 99  # nothing changed in the file, so nothing was written
 
 
 def test_half_a_description_is_waited_for_and_a_broken_one_counted(following: Following) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from bench.corpus import write_family
 from compaction.context.policy import Policy
+from dashboard.health import read_intake
 from dashboard.ingest import importing
 from dashboard.ingest.decoders import Decoders
 from dashboard.ingest.file_tail import Place
@@ -28,7 +29,7 @@ from dashboard.ingest.looks import PIECE_BYTES, NextLook
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules, merge_prepared
 from dashboard.ingest.stream_pieces import cut_stream
 from dashboard.ingest.transcript_folders import FoundFile
-from dashboard.models import AgentSession, ApiCall, Thread
+from dashboard.models import AgentSession, ApiCall, FollowedFile, Thread
 from tests.builders import make_team, make_user
 from tests.dashboard.ingest.importing import OTHER, SESSION, make_call, make_calls, run_import, write_home
 
@@ -155,6 +156,8 @@ def test_last_line_without_an_ending(tmp_path: Path, end: bytes, calls: int, cut
     path.write_bytes(make_calls(1) + end)
     told = run_import(path)
     assert (told["calls_new"], len(told["files_cut"]), told["malformed_lines"]) == (calls, cut, 0)
+    intake = read_intake(FollowedFile.objects.all())
+    assert (intake.behind_bytes, intake.cut_file_count, intake.cut_bytes) == (0, cut, len(end) * cut)
     path.write_bytes(make_calls(1, 2))
     assert run_import(path)["calls_new"] == 2 - calls
     assert AgentSession.objects.get().problem_count == 0

@@ -106,9 +106,77 @@ def test_result_is_written_beside_the_original_with_the_command_that_goes_on(
     assert f"cd {followed.project_path} && claude --resume {written.stem}" in told
 
 
-def test_run_that_cannot_be_written_says_so_and_stays(
+def test_write_is_refused_before_the_run_where_no_file_can_be_written(
     session: AgentSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    with pytest.raises(CommandError, match="does not run on the machine of this session"):
+        type_command(capsys, session.external_id, "--write", "--json")
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "no_original"
+    assert not CompactionRun.objects.exists()
+
+
+@pytest.mark.parametrize("reason", ["imported", "unwritable"])
+def test_write_of_a_session_without_a_writable_folder_starts_no_run(
+    tmp_path: Path,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    reason: str,
+) -> None:
+    machine = make_machine(tmp_path, settings)
+    if reason == "imported":
+        session, code = record_session(machine.team, write_talk("imported")), "no_original"
+    else:
+        session, code = machine.follow_talk(write_talk()), "cannot_write"
+        monkeypatch.setattr("os.access", lambda *_, **__: False)  # tests may run as root, who may write anywhere
+    with pytest.raises(CommandError) as refused:
+        type_command(capsys, session.external_id, "--write", "--json")
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {"error": {"code": code, "detail": str(refused.value)}}
+    assert refused.value.returncode != 0
+    assert not CompactionRun.objects.exists()
+
+
+def test_result_that_cannot_be_written_after_all_is_printed_with_the_error(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compact, "TAKE_AFTER_SECONDS", 0.0)
+    machine = make_machine(tmp_path, settings)
+    session = machine.follow_talk(write_talk())
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dashboard.runs.resumed_files.create_file", refuse)
     with pytest.raises(CommandError, match=r"Run \d+ is done, but"):
-        type_command(capsys, session.external_id, "--write")
+        type_command(capsys, session.external_id, "--write", "--json")
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["state"], printed["error"]["code"]) == ("done", "cannot_write")
     assert CompactionRun.objects.get().state == RunState.DONE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["nothing-like-this"], "no_such_session"),
+        (["SESSION", "--kind", "from"], "pivot_missing"),
+        (["SESSION", "--summarizer", "claude"], "no_key"),
+    ],
+)
+def test_json_is_printed_for_errors_too(
+    session: AgentSession, capsys: pytest.CaptureFixture[str], arguments: list[str], code: str
+) -> None:
+    typed = [session.external_id if word == "SESSION" else word for word in arguments]
+    with pytest.raises(CommandError):
+        type_command(capsys, *typed, "--json")
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == code
+
+
+def test_preview_without_a_model_says_that_nothing_is_sent(
+    session: AgentSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = type_command(capsys, session.external_id, "--preview")
+    assert "24 summarised, 0 kept, 0 dropped" in told
+    assert "sent           nothing, no model is called" in told
+    as_json = json.loads(type_command(capsys, session.external_id, "--preview", "--json"))
+    assert (as_json["path"], as_json["messages_sent"], as_json["sent_tokens"]) == ("", 0, 0)

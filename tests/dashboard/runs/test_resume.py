@@ -16,7 +16,20 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from dashboard.models import AgentSession, ApiCall, CompactionRun, Membership, ResumedFile, RunKind, Scope
+from dashboard import access
+from dashboard.ingest.intake import Origin, take_in
+from dashboard.ingest.observed import Piece
+from dashboard.models import (
+    AgentSession,
+    ApiCall,
+    AuditAction,
+    AuditEvent,
+    CompactionRun,
+    Membership,
+    ResumedFile,
+    RunKind,
+    Scope,
+)
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.client_commands import write_resume_command
 from dashboard.runs.original_lines import ANOTHER, GONE, NOT_FOLLOWED, NOT_LOCAL, read_originals
@@ -28,6 +41,7 @@ from tests.builders import make_key, make_user
 from tests.dashboard.ingest.conversation import Conversation
 from tests.dashboard.runs.machine import PROJECT, SECRET, Machine, compact, make_machine, read_lines
 from tests.dashboard.runs.world import record_session, write_talk
+from tests.session_rows import make_run
 from tests.visitors import read, sign_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -166,11 +180,11 @@ def test_a_folder_that_takes_no_file_leaves_no_row(run: CompactionRun, monkeypat
 def test_undo_removes_what_was_written_and_nothing_else(machine: Machine, run: CompactionRun) -> None:
     before = set(machine.root.rglob("*"))
     row = write(run)
-    assert undo_resumed_file(row, now=timezone.now()) is FileState.UNCHANGED
+    assert undo_resumed_file(row, by=None, now=timezone.now()) is FileState.UNCHANGED
     assert set(machine.root.rglob("*")) == before
     row.refresh_from_db()
     assert row.removed_at is not None
-    assert undo_resumed_file(row, now=timezone.now()) is FileState.MISSING
+    assert undo_resumed_file(row, by=None, now=timezone.now()) is FileState.MISSING
 
 
 @pytest.mark.parametrize(("change", "code"), [(b"one more line\n", "continued"), (None, "changed")])
@@ -179,11 +193,86 @@ def test_undo_leaves_a_session_in_which_somebody_went_on(run: CompactionRun, cha
     path = Path(row.path)
     path.write_bytes(path.read_bytes() + change if change else b"another file\n")
     with pytest.raises(RunRefused) as refused:
-        undo_resumed_file(row, now=timezone.now())
+        undo_resumed_file(row, by=None, now=timezone.now())
     assert refused.value.code == code
     assert path.exists()
     row.refresh_from_db()
     assert row.removed_at is None
+
+
+def test_undo_deletes_the_session_that_was_read_from_the_file(machine: Machine, run: CompactionRun) -> None:
+    row = write(run)
+    machine.follow()
+    resumed = machine.find(row.external_id)
+    page = reverse("session", args=[run.session.pk])
+    assert "forked into" in read(sign_in("alice"), page)
+    sign_in("alice").post(reverse("resume_undo", args=[row.pk]))
+    assert not AgentSession.objects.filter(external_id=row.external_id).exists()
+    assert "forked into" not in read(sign_in("alice"), page)
+    machine.follow()
+    assert not AgentSession.objects.filter(external_id=row.external_id).exists()
+    assert AuditEvent.objects.get(action=AuditAction.SESSION_DELETED).subject == resumed.external_id
+    assert access.deleted_sessions(access.person(make_user("anna")), machine.team.slug).count() == 0
+
+
+def test_undo_before_the_file_was_read_leaves_no_session(machine: Machine, run: CompactionRun) -> None:
+    row = write(run)
+    data = Path(row.path).read_bytes()
+    undo_resumed_file(row, by=None, now=timezone.now())
+    machine.follow()
+    assert not AgentSession.objects.filter(external_id=row.external_id).exists()
+    # A follower that had read the file before it was removed delivers its lines only now.
+    take_in(Origin(machine.team, make_user("alice"), "follow"), Piece(data, "late.jsonl", row.external_id))
+    assert not AgentSession.objects.filter(external_id=row.external_id).exists()
+
+
+@pytest.mark.parametrize("addition", ["source", "line", "run"])
+def test_undo_is_refused_where_the_session_was_added_to_in_another_way(
+    machine: Machine, run: CompactionRun, addition: str
+) -> None:
+    row = write(run)
+    machine.follow()
+    resumed = machine.find(row.external_id)
+    if addition == "source":
+        AgentSession.objects.filter(pk=resumed.pk).update(sources=["follow", "hook"])
+    elif addition == "line":
+        AgentSession.objects.filter(pk=resumed.pk).update(last_at=timezone.now())
+    else:
+        make_run(resumed)
+    with pytest.raises(RunRefused) as refused:
+        undo_resumed_file(row, by=None, now=timezone.now())
+    assert refused.value.code == "continued"
+    assert Path(row.path).exists()
+    assert AgentSession.objects.filter(pk=resumed.pk).exists()
+
+
+def test_undo_of_a_missing_file_keeps_a_session_that_went_on(machine: Machine, run: CompactionRun) -> None:
+    row = write(run)
+    continue_session(row)
+    machine.follow()
+    Path(row.path).unlink()
+    assert undo_resumed_file(row, by=None, now=timezone.now()) is FileState.MISSING
+    assert machine.find(row.external_id).turn_count == 2
+
+
+def test_a_client_that_goes_on_after_an_undo_brings_the_session_back(machine: Machine, run: CompactionRun) -> None:
+    row = write(run)
+    machine.follow()
+    undo_resumed_file(row, by=None, now=timezone.now() - timedelta(minutes=1))
+    machine.follow()
+    continue_session(row)
+    machine.follow()
+    resumed = machine.find(row.external_id)
+    assert (resumed.forked_from, resumed.turn_count) == (run.session.external_id, 1)
+
+
+def continue_session(row: ResumedFile) -> None:
+    """Append a turn to the file, as its client does."""
+    more = Conversation("more")
+    more.session_id, more.now = row.external_id, timezone.now()
+    more.ask("Go on.")
+    with Path(row.path).open("ab") as file:
+        file.write(more.data)
 
 
 @pytest.mark.parametrize("stop_at", ["os.link", "os.unlink", "os.fsync"])
@@ -306,7 +395,7 @@ def test_a_download_is_the_same_session_every_time(machine: Machine, run: Compac
     assert first.headers["Content-Disposition"] == f'attachment; filename="{row.external_id}.jsonl"'
     assert (row.path, row.origin) == ("", run.session)
     with pytest.raises(RunRefused):
-        undo_resumed_file(row, now=timezone.now())
+        undo_resumed_file(row, by=None, now=timezone.now())
 
 
 def test_a_download_holds_secrets_only_for_the_person_whose_session_it_is(machine: Machine, run: CompactionRun) -> None:
