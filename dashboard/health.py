@@ -18,6 +18,7 @@ from django.template.defaultfilters import filesizeformat
 from dashboard.jobs.claim import due_jobs
 from dashboard.jobs.kinds import known_kinds
 from dashboard.models import Beat, FollowedFile
+from dashboard.sqlite_damage import is_damage
 
 # Below this SQLite's journal and a backup no longer fit beside each other on a small installation.
 LOW_DISK_BYTES = 500 * 1024 * 1024
@@ -74,15 +75,18 @@ def read_intake(files: QuerySet[FollowedFile]) -> Intake:
 
 
 def read_health(now: datetime) -> Health:
-    database = _check_database()
-    checks = [database]
-    if database.is_ok:
-        schema = _check_migrations()
-        checks.append(schema)
-        if schema.is_ok:
-            checks += _check_work(now)
-    checks.append(_check_disk())
-    return Health(checks)
+    try:
+        checks = _check_stored(now)
+    except DatabaseError as error:
+        words = "is damaged, a backup has to be restored" if is_damage(error) else "does not answer"
+        checks = [Check("database", is_ok=False, finding=f"{words} ({type(error).__name__})")]
+    return Health([*checks, _check_disk()])
+
+
+def _check_stored(now: datetime) -> list[Check]:
+    """What the database tells. Raises DatabaseError."""
+    database, schema = _check_database(), _check_migrations()
+    return [database, schema, *(_check_work(now) if schema.is_ok else [])]
 
 
 def standstill_notice(now: datetime) -> str:
@@ -119,12 +123,9 @@ def _database_version() -> str:
 
 def _check_database() -> Check:
     started = time.perf_counter()
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-            cursor.fetchone()
-    except DatabaseError as error:
-        return Check("database", is_ok=False, finding=f"does not answer ({type(error).__name__})")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        cursor.fetchone()
     return Check("database", is_ok=True, finding=f"answers in {(time.perf_counter() - started) * 1000:.2f} ms")
 
 
