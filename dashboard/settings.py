@@ -16,6 +16,7 @@ from dashboard.environment import (
     read_choice,
     read_flag,
     read_folder,
+    read_host_id,
     read_int,
     read_networks,
     read_origin,
@@ -36,6 +37,7 @@ VERSION = version.VERSION
 
 DATA = read_folder("PLIMSOLL_DATA", Path(platformdirs.user_data_dir("plimsoll", appauthor=False)))
 SECRET_KEY = read_secret("PLIMSOLL_SECRET_KEY", kept_in=DATA / "secret_key")
+HOST_ID = read_host_id(DATA / "host_id")  # of this data folder: tells heartbeats of several hosts apart
 DEBUG = False
 
 HOST = read_text("PLIMSOLL_HOST", "127.0.0.1")
