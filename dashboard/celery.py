@@ -37,7 +37,7 @@ def make_app() -> Celery:
 def transport_options() -> dict[str, object]:
     """The broker without a server: one file per message in the data folder, which nobody else can read."""
     if not settings.BROKER_URL.startswith("filesystem://"):
-        return {"socket_connect_timeout": 2, "socket_timeout": 10, "retry_on_timeout": False}
+        return {"socket_connect_timeout": 2, "socket_timeout": 5, "retry_on_timeout": False}
     for folder in ("queue", "control"):
         (settings.BROKER_FOLDER / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     return {

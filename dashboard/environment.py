@@ -149,14 +149,24 @@ def read_secret(name: str, kept_in: Path) -> str:
         if len(text) < 32:
             raise BadSetting(f"{name}: too short, expected at least 32 random characters.")
         return text
-    if not kept_in.exists():
-        fresh = kept_in.with_name(f"{kept_in.name}.{secrets.token_hex(4)}")
+    return _read_or_create(kept_in, secrets.token_urlsafe(64))
+
+
+def read_host_id(kept_in: Path) -> str:
+    """Return an id of this data folder, created once: host names are not unique, least of all those of containers."""
+    return _read_or_create(kept_in, secrets.token_hex(8))
+
+
+def _read_or_create(path: Path, text: str) -> str:
+    """Return what the file holds; `text`, where this call created it (0600)."""
+    if not path.exists():
+        fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         with os.fdopen(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(64))
+            file.write(text)
         try:
-            os.link(fresh, kept_in)  # fails when another process was first: then its secret is the one
+            os.link(fresh, path)  # fails when another process was first: then its text is the one
         except FileExistsError:
             pass
         finally:
             fresh.unlink()
-    return kept_in.read_text().strip()
+    return path.read_text().strip()

@@ -15,9 +15,11 @@ from django.db.models import Count, F, Max, Min, Q, QuerySet, Sum
 from django.db.models.functions import Greatest
 from django.template.defaultfilters import filesizeformat
 
+from dashboard.jobs.beat import find_newest_beat, find_own_beat
 from dashboard.jobs.claim import due_jobs
 from dashboard.jobs.kinds import known_kinds
-from dashboard.models import Beat, FollowedFile
+from dashboard.models import FollowedFile
+from dashboard.sqlite_damage import is_damage
 
 # Below this SQLite's journal and a backup no longer fit beside each other on a small installation.
 LOW_DISK_BYTES = 500 * 1024 * 1024
@@ -86,15 +88,18 @@ def read_intake(files: QuerySet[FollowedFile]) -> Intake:
 
 
 def read_health(now: datetime) -> Health:
-    database = _check_database()
-    checks = [database]
-    if database.is_ok:
-        schema = _check_migrations()
-        checks.append(schema)
-        if schema.is_ok:
-            checks += _check_work(now)
-    checks.append(_check_disk())
-    return Health(checks)
+    try:
+        checks = _check_stored(now)
+    except DatabaseError as error:
+        words = "is damaged, a backup has to be restored" if is_damage(error) else "does not answer"
+        checks = [Check("database", is_ok=False, finding=f"{words} ({type(error).__name__})")]
+    return Health([*checks, _check_disk()])
+
+
+def _check_stored(now: datetime) -> list[Check]:
+    """What the database tells. Raises DatabaseError."""
+    database, schema = _check_database(), _check_migrations()
+    return [database, schema, *(_check_work(now) if schema.is_ok else [])]
 
 
 def standstill_notice(now: datetime) -> str:
@@ -131,12 +136,9 @@ def _database_version() -> str:
 
 def _check_database() -> Check:
     started = time.perf_counter()
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-            cursor.fetchone()
-    except DatabaseError as error:
-        return Check("database", is_ok=False, finding=f"does not answer ({type(error).__name__})")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        cursor.fetchone()
     return Check("database", is_ok=True, finding=f"answers in {(time.perf_counter() - started) * 1000:.2f} ms")
 
 
@@ -174,7 +176,7 @@ def _check_sweeper(now: datetime) -> Check:
 
 def _check_recorder(now: datetime) -> Check:
     """Calls pass without it, and must: a balancer that turned away from here would break them."""
-    if not Beat.objects.filter(name__startswith="recorder ").exists():
+    if find_own_beat("recorder", now) is None:
         return Check("recorder", is_ok=True, finding="does not run: calls would pass through the proxy unseen")
     found = _check_beat("recorder", now, never="", last="last looked")
     return replace(found, is_vital=False)
@@ -185,11 +187,15 @@ def _check_follower(now: datetime) -> Check:
 
 
 def _check_beat(process: str, now: datetime, *, never: str, last: str) -> Check:
-    at = Beat.objects.filter(name__startswith=f"{process} ").aggregate(at=Max("at"))["at"]
+    """Check this host's process; on a host without one, that another host's goes on: one is enough for all of them."""
+    own = find_own_beat(process, now)
+    at = own or find_newest_beat(process)
     if at is None:
         return Check(process, is_ok=False, finding=never)
     age_seconds = max(0, int((now - at).total_seconds()))
-    return Check(process, is_ok=age_seconds < LONGEST_WAIT_SECONDS, finding=f"{last} {age_seconds:,} s ago")
+    is_ok = age_seconds < LONGEST_WAIT_SECONDS
+    where = ", on another host" if is_ok and own is None else ""
+    return Check(process, is_ok=is_ok, finding=f"{last} {age_seconds:,} s ago{where}")
 
 
 def _check_disk() -> Check:

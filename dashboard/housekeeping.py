@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
@@ -77,8 +77,8 @@ def tend_database(run: JobRun) -> None:
     told: dict[str, object] = {"database": connection.vendor}
     if connection.vendor == "sqlite":
         told["bytes_given_back"] = _give_back_space(run)
+        refresh_statistics()
         with connection.cursor() as cursor:
-            cursor.execute("PRAGMA optimize")
             try:
                 cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 told["checkpoint"] = "busy" if cursor.fetchone()[0] else "whole"
@@ -86,6 +86,15 @@ def tend_database(run: JobRun) -> None:
                 told["checkpoint"] = "busy"  # somebody else is at it; the next turn comes
     with run.finishing(told):
         pass
+
+
+def refresh_statistics() -> None:
+    """Refresh SQLite's statistics where they are stale.
+
+    The transaction takes the write lock first: a statement that reads and then writes does not wait for the lock.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("PRAGMA optimize")
 
 
 def _give_back_space(run: JobRun) -> int:

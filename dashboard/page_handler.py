@@ -16,6 +16,7 @@ from tempfile import SpooledTemporaryFile
 from typing import Any, TypeVar, cast
 
 from asgiref.sync import ThreadSensitiveContext
+from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestAborted, SuspiciousOperation
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.core.signals import request_started
@@ -25,10 +26,14 @@ from django.http.response import HttpResponseBase
 from django.urls import ResolverMatch, set_script_prefix
 
 from dashboard.addresses import find_view
+from dashboard.front_door import spell_refusal
 
 # Started when no idle one is there. So many that a page does not wait behind uploads that wait for the database.
 MOST_THREADS = 64
+# Beyond it a request is refused before anything of it was done: the threads wait for a database that does not answer.
+THREAD_WAIT_SECONDS = 1.0
 LIVE = "/live/"  # dashboard/views/live.py: asynchronous to the last, and they find out themselves who is asking
+LIVENESS_PROBE = "/health/live"
 
 _T = TypeVar("_T")
 _Body = SpooledTemporaryFile[bytes]
@@ -37,6 +42,10 @@ _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
 
 log = logging.getLogger(__name__)
+
+
+class NoFreeThread(Exception):
+    """Every thread is busy, and has been for a while."""
 
 
 class PageHandler(ASGIHandler):
@@ -54,7 +63,7 @@ class PageHandler(ASGIHandler):
         return view
 
     async def __call__(self, scope: dict[str, Any], receive: _Receive, send: _Send) -> None:
-        if scope["path"].startswith(LIVE):
+        if scope["path"].startswith(LIVE) or scope["path"] == LIVENESS_PROBE:
             await self.answer_in_loop(scope, receive, send)
             return
         try:
@@ -62,7 +71,10 @@ class PageHandler(ASGIHandler):
         except RequestAborted:
             return
         with body:
-            response = await self._hop(self._answer, scope, body)
+            try:
+                response = await self._hop(self._answer, scope, body, start_within=THREAD_WAIT_SECONDS)
+            except NoFreeThread:
+                response = refuse_for_now(scope)
             if response.streaming:
                 await self._stream(response, receive, send)
             else:
@@ -96,8 +108,11 @@ class PageHandler(ASGIHandler):
             if isinstance(failure, Exception):
                 raise failure
 
-    async def _hop(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        """The executor's own futures are made for threads that wait; nobody here does."""
+    async def _hop(self, function: Callable[..., _T], *arguments: Any, start_within: float | None = None) -> _T:
+        """The executor's own futures are made for threads that wait; nobody here does.
+
+        Raises NoFreeThread if no thread has started it within `start_within` seconds; then it never starts.
+        """
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[_T] = loop.create_future()
         context = copy_context()  # what the front door noted of the request, its id, goes along
@@ -114,8 +129,18 @@ class PageHandler(ASGIHandler):
             if not waiting.done():  # the request was given up meanwhile
                 tell(what)
 
-        self._threads.submit(work)
-        return await waiting
+        def give_up() -> None:
+            if submitted.cancel():  # False once a thread has started it
+                settle(waiting.set_exception, NoFreeThread())
+
+        submitted = self._threads.submit(work)
+        if start_within is None:
+            return await waiting
+        timer = loop.call_later(start_within, give_up)
+        try:
+            return await waiting
+        finally:
+            timer.cancel()
 
     async def answer_in_loop(self, scope: dict[str, Any], receive: _Receive, send: _Send) -> None:
         """Without middleware and threads. Whoever leaves ends the stream that was opened for them."""
@@ -155,6 +180,13 @@ STATUSES: dict[type[Exception], HTTPStatus] = {
 
 def say(status: HTTPStatus) -> HttpResponse:
     return HttpResponse(f"{status.phrase}\n", status=status, content_type="text/plain; charset=utf-8")
+
+
+def refuse_for_now(scope: dict[str, Any]) -> HttpResponse:
+    content_type, body = spell_refusal(scope, "The server is busy. Try again shortly.")
+    response = HttpResponse(body, status=HTTPStatus.SERVICE_UNAVAILABLE, content_type=content_type.decode())
+    response["Retry-After"] = str(settings.RETRY_AFTER_SECONDS)
+    return response
 
 
 async def wait_for_leave(receive: _Receive) -> None:

@@ -16,6 +16,7 @@ from dashboard.environment import (
     read_choice,
     read_flag,
     read_folder,
+    read_host_id,
     read_int,
     read_networks,
     read_origin,
@@ -36,6 +37,7 @@ VERSION = version.VERSION
 
 DATA = read_folder("PLIMSOLL_DATA", Path(platformdirs.user_data_dir("plimsoll", appauthor=False)))
 SECRET_KEY = read_secret("PLIMSOLL_SECRET_KEY", kept_in=DATA / "secret_key")
+HOST_ID = read_host_id(DATA / "host_id")  # of this data folder: tells heartbeats of several hosts apart
 DEBUG = False
 
 HOST = read_text("PLIMSOLL_HOST", "127.0.0.1")
@@ -192,6 +194,16 @@ def _sqlite(path: Path) -> dict[str, Any]:
     }
 
 
+# For every process. A host that vanished is noticed after 25 s, also by a worker in the middle of a long statement.
+_TCP_LIMITS = {
+    "connect_timeout": 3,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,  # milliseconds
+}
+
+
 def _postgresql(url: str) -> dict[str, Any]:
     try:
         database: dict[str, Any] = dict(dj_database_url.parse(url))
@@ -202,12 +214,16 @@ def _postgresql(url: str) -> dict[str, Any]:
             "DATABASE_URL: expected postgresql://user:password@host:port/database (or leave it empty for SQLite)."
         )
     pool_size = read_int("PLIMSOLL_DATABASE_POOL", 10, low=1, high=500)
-    database["OPTIONS"] = {**database.get("OPTIONS", {}), "pool": {"min_size": 1, "max_size": pool_size, "timeout": 10}}
+    # A lower reconnect_timeout means shorter pauses between attempts: a server that is back is used within seconds.
+    pool = {"min_size": 1, "max_size": pool_size, "timeout": 10, "reconnect_timeout": 10}
+    database["OPTIONS"] = {**_TCP_LIMITS, **database.get("OPTIONS", {}), "pool": pool}
     return database
 
 
 _database_url = read_text("DATABASE_URL")
 DATABASES = {"default": _postgresql(_database_url) if _database_url else _sqlite(DATA / "plimsoll.sqlite3")}
+# PostgreSQL, web processes alone (dashboard/postgresql.py): beyond it a request is answered with 503.
+DATABASE_STATEMENT_SECONDS = read_int("PLIMSOLL_DATABASE_STATEMENT_SECONDS", 3, low=1, high=600)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- jobs ------------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from dashboard.demo.removal import remove_demo
 from dashboard.management.database import migrate_database, release_database
 from dashboard.models import User
 from dashboard.own_commands import spell_command
+from dashboard.sqlite_damage import require_sound_database
 from dashboard.static_build import build_static_files
 from dashboard.web_server import CannotListen, bind_address, refuse_open_door, start_listening
 
@@ -45,8 +46,9 @@ def planned_children() -> list[ChildSpec]:
 
 
 def run_everything(say: Say, *, with_demo: bool = False) -> None:
-    """Returns after an orderly stop; raises CannotListen or DataFolderInUse with a sentence."""
+    """Returns after an orderly stop; raises CannotListen, DataFolderInUse or DatabaseDamaged with a sentence."""
     with hold_data_folder(settings.DATA), contextlib.closing(bind_address(settings.HOST, settings.PORT)) as listening:
+        require_sound_database()
         migrate_database()
         if refusal := refuse_open_door():
             raise CannotListen(refusal)

@@ -8,6 +8,7 @@ from importlib import import_module
 
 import uvicorn
 from django.conf import settings
+from django.db import connection
 from django.utils.module_loading import import_string
 
 from dashboard.accounts.passwords import has_password_protected_owner
@@ -99,6 +100,8 @@ class WebServer(uvicorn.Server):
 
 def serve(listening: socket.socket) -> None:
     """Returns when the process was told to stop and every request in flight is answered."""
+    if connection.vendor == "postgresql":  # SQLite installations never load the driver
+        import_string("dashboard.postgresql.bound_statements")()
     with loading():
         application = import_string(settings.ASGI_APPLICATION)
         import_module(settings.ROOT_URLCONF)  # Django would leave every page of it to the first visitor

@@ -2,7 +2,7 @@
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import HttpError
@@ -49,6 +49,7 @@ from dashboard.api.request import BadQuestion
 from dashboard.ingest.record import TooBusy
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.settings_changes import BadChoice
+from dashboard.sqlite_damage import DAMAGED, is_damage
 
 api = NinjaAPI(
     title="Plimsoll",
@@ -147,6 +148,15 @@ def refuse_over_quota(request: HttpRequest, error: QuotaExceeded) -> HttpRespons
 @api.exception_handler(OperationalError)
 @api.exception_handler(InterfaceError)
 def refuse_for_now(request: HttpRequest, error: Exception) -> HttpResponse:
-    response = api.create_response(request, {"detail": "The database cannot be reached right now."}, status=503)
+    detail = DAMAGED if is_damage(error) else "The database cannot be reached right now."
+    response = api.create_response(request, {"detail": detail}, status=503)
     response["Retry-After"] = str(settings.RETRY_AFTER_SECONDS)
     return response
+
+
+@api.exception_handler(DatabaseError)
+def refuse_damaged_database(request: HttpRequest, error: DatabaseError) -> HttpResponse:
+    """Every other error of the database that has no handler of its own is a bug."""
+    if not is_damage(error):
+        raise error
+    return refuse_for_now(request, error)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from dashboard.jobs.wake import wake_workers
+from dashboard.jobs.wake import wake_workers_soon
 from dashboard.models import Job, JobState
 
 
@@ -30,5 +30,5 @@ def retry_job(job: Job) -> bool:
             last_error="",
         )
         if again:
-            transaction.on_commit(lambda: wake_workers(job.pk))
+            transaction.on_commit(lambda: wake_workers_soon(job.pk))
     return bool(again)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from dashboard.jobs.wake import wake_workers
+from dashboard.jobs.wake import wake_workers_soon
 from dashboard.models import Job, Team
 
 URGENT, NORMAL, BACKGROUND = 10, 50, 90
@@ -26,5 +26,5 @@ def post_job(
     defaults = {"kind": kind, "team": team, "payload": dict(payload or {}), "priority": priority, "due_at": due_at}
     job, is_new = Job.objects.get_or_create(key=key, defaults=defaults)
     if is_new and due_at is None:
-        transaction.on_commit(lambda: wake_workers(job.pk))
+        transaction.on_commit(lambda: wake_workers_soon(job.pk))
     return job

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import redis
@@ -11,17 +12,23 @@ from django.conf import settings
 
 CHANNEL = "plimsoll:changes"
 SILENT_AFTER_FAILURE_SECONDS = 5.0
+SUBSCRIBE_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
 
 
 class Speaker:
-    """Says that a team changed. While Redis is away, nobody waits for it again and again."""
+    """Publishes that a team changed, in the background: no request waits for Redis."""
 
     def __init__(self) -> None:
         self._silent_until = 0.0
+        self._publishing = ThreadPoolExecutor(1, thread_name_prefix="live-changes")
 
     def say(self, team_pk: int) -> None:
+        if time.monotonic() >= self._silent_until:
+            self._publishing.submit(self._publish, team_pk)
+
+    def _publish(self, team_pk: int) -> None:
         if time.monotonic() < self._silent_until:
             return
         try:
@@ -44,7 +51,8 @@ async def hear(woken: asyncio.Event) -> None:
     client = redis.asyncio.Redis.from_url(settings.BROKER_URL, socket_connect_timeout=1)
     try:
         async with client.pubsub(ignore_subscribe_messages=True) as heard:
-            await heard.subscribe(CHANNEL)
+            async with asyncio.timeout(SUBSCRIBE_SECONDS):
+                await heard.subscribe(CHANNEL)
             async for _ in heard.listen():
                 woken.set()
     except (redis.RedisError, OSError) as error:

@@ -5,9 +5,10 @@ import os
 import django
 from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand, CommandError
-from django.db import OperationalError, ProgrammingError
+from django.db import DatabaseError, OperationalError, ProgrammingError
 
 from dashboard.management.database import release_database
+from dashboard.sqlite_damage import explain_damage, is_damage
 
 
 class CommandFailed(Exception):
@@ -36,5 +37,9 @@ def run_command(command: BaseCommand, name: str, arguments: list[str]) -> None:
         raise CommandFailed(
             f"The database does not answer or is not prepared ({str(error).strip()}). `plimsoll migrate` prepares it."
         ) from error
+    except DatabaseError as error:
+        if is_damage(error):
+            raise CommandFailed(explain_damage(str(error))) from error
+        raise
     finally:
         release_database()

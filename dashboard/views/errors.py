@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
 from dashboard.page_context import chosen_theme
+from dashboard.sqlite_damage import DAMAGED, is_damage
 
 _WORDS = {
     HTTPStatus.BAD_REQUEST: "This request could not be understood.",
@@ -37,9 +38,11 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """An unreachable, locked, full or read-only database can be tried again: 503, not 500."""
-    if isinstance(sys.exc_info()[1], (OperationalError, InterfaceError)):
-        response = _answer(request, HTTPStatus.SERVICE_UNAVAILABLE)
+    """An unreachable, locked, full, read-only or damaged database can be tried again: 503, not 500."""
+    error = sys.exc_info()[1]
+    if isinstance(error, (OperationalError, InterfaceError)) or is_damage(error):
+        reason = DAMAGED if is_damage(error) else ""
+        response = _answer(request, HTTPStatus.SERVICE_UNAVAILABLE, reason=reason)
         response["Retry-After"] = str(settings.RETRY_AFTER_SECONDS)
         return response
     return _answer(request, HTTPStatus.INTERNAL_SERVER_ERROR)

@@ -2,6 +2,7 @@
 
 from http import HTTPStatus
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
@@ -50,4 +51,7 @@ def health_ready(request: HttpRequest) -> HttpResponse:
         "status": "ready" if state.is_ready else "not ready",
         "checks": {check.name: {"ok": check.is_ok, "finding": check.finding} for check in state.checks},
     }
-    return JsonResponse(body, status=HTTPStatus.OK if state.is_ready else HTTPStatus.SERVICE_UNAVAILABLE)
+    if state.is_ready:
+        return JsonResponse(body)
+    retry = {"Retry-After": str(settings.RETRY_AFTER_SECONDS)}
+    return JsonResponse(body, status=HTTPStatus.SERVICE_UNAVAILABLE, headers=retry)

@@ -4,6 +4,7 @@ These views run in the server's event loop (dashboard/page_handler.py): they fin
 wait for nothing that a hundred others wait for too.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from http import HTTPStatus
@@ -31,6 +32,9 @@ from dashboard.pages.session_tabs import FIRST_TAB, TAB_NAMES
 from dashboard.pages.tiles import list_url
 from dashboard.person_zone import ZONE_COOKIE, find_zone
 
+# Reading for open pages shares one thread: behind a database that does not answer, the queue has no bound of its own.
+LONGEST_READ_SECONDS = 4.0
+
 Rest = ParamSpec("Rest")
 Answer = Coroutine[Any, Any, HttpResponseBase]
 ViewerView = Callable[Concatenate[HttpRequest, Viewer, Rest], Answer]
@@ -43,9 +47,10 @@ def for_viewers(view: ViewerView[Rest]) -> View[Rest]:
     @wraps(view)
     async def answer(request: HttpRequest, /, *args: Rest.args, **kwargs: Rest.kwargs) -> HttpResponseBase:
         try:
-            viewer = await viewers.find(read_session_key(request))
-            response = await view(request, viewer, *args, **kwargs) if viewer else redirect(settings.LOGIN_URL)
-        except DatabaseError:
+            async with asyncio.timeout(LONGEST_READ_SECONDS):
+                viewer = await viewers.find(read_session_key(request))
+                response = await view(request, viewer, *args, **kwargs) if viewer else redirect(settings.LOGIN_URL)
+        except (DatabaseError, TimeoutError):
             response = ask_later("The database cannot be read now.")
         response.headers["Cache-Control"] = "no-store"
         return response

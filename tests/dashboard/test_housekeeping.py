@@ -1,6 +1,8 @@
 """Recurring work: what goes, what stays, and that a second run changes nothing."""
 
 import sqlite3
+import threading
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,9 +14,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from dashboard import housekeeping
+from dashboard.housekeeping import refresh_statistics
 from dashboard.jobs.perform import perform_due
-from dashboard.models import Invitation, Job, JobState, Role, SignInLink
-from tests.builders import make_team, make_user
+from dashboard.models import AgentSession, Invitation, Job, JobState, Role, SignInLink
+from tests.builders import make_many_sessions, make_team, make_user
 
 
 def run(kind: str, key: str = "once") -> Job:
@@ -69,6 +72,26 @@ def test_database_is_tended_while_it_is_in_use() -> None:
     assert job.state == JobState.DONE
     assert job.result is not None
     assert job.result["database"] == connection.vendor
+
+
+@pytest.mark.django_db(transaction=True)
+def test_statistics_are_refreshed_after_another_writer_is_done() -> None:
+    if connection.vendor != "sqlite":
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    make_many_sessions(make_team("Harbour"), 300)  # far more rows than the statistics know of
+    assert AgentSession.objects.filter(team__slug="harbour").order_by("-last_at").first()
+    other = sqlite3.connect(connection.settings_dict["NAME"], check_same_thread=False, isolation_level=None)
+    with closing(other):
+        other.execute("BEGIN IMMEDIATE")
+        end = threading.Timer(1, other.execute, ["COMMIT"])
+        end.start()
+        refresh_statistics()  # raises OperationalError, "database is locked", where it does not wait
+        end.join()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT stat FROM sqlite_stat1 WHERE tbl = %s", [AgentSession._meta.db_table])
+        assert {int(stat.split()[0]) for (stat,) in cursor.fetchall()} == {300}
 
 
 @pytest.mark.django_db(transaction=True)

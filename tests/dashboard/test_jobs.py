@@ -1,7 +1,9 @@
 """Jobs inside one process: posting, claiming in order, leases, fences, ends. Real processes are in tests/faults."""
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from unittest.mock import patch
 
@@ -20,6 +22,7 @@ from dashboard.jobs.run import JobFailed, JobRun, LeaseLost
 from dashboard.jobs.sweep import sweep
 from dashboard.models import Beat, Job, JobState, Team
 from tests.builders import make_team
+from tests.dashboard.running import wait_until
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=timezone.get_default_timezone())
@@ -61,12 +64,14 @@ def kinds(settings: Settings) -> None:
 
 
 @pytest.fixture(autouse=True)
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """What the broker was told; no broker is needed to test the truth."""
     told: list[int] = []
     monkeypatch.setattr(app, "send_task", lambda _name, args, **_options: told.append(args[0]))
     monkeypatch.setattr(wake, "_silent_until", 0.0)
-    return told
+    with ThreadPoolExecutor(1) as sending:  # ends with the test, so that no wake-up reaches the next one
+        monkeypatch.setattr(wake, "_sending", sending)
+        yield told
 
 
 def claim(kinds: tuple[str, ...] = ("note",), now: datetime = NOW) -> Claim | None:
@@ -91,7 +96,7 @@ def test_posting_a_cause_twice_makes_one_job_and_one_wake_up(
         first, second = post("cause"), post("cause")
         assert sent == []
     assert first.pk == second.pk
-    assert sent == [first.pk]
+    wait_until(lambda: sent == [first.pk], seconds=5, what="one wake-up")
 
 
 def test_rolled_back_cause_leaves_no_job() -> None:
@@ -112,6 +117,20 @@ def test_broker_that_is_away_does_not_fail_the_cause(
         post("cause")
     assert Job.objects.get().state == JobState.QUEUED
     assert not wake.wake_workers(1)
+
+
+def test_posting_does_not_wait_for_a_silent_broker(
+    monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    speaks = threading.Event()
+    monkeypatch.setattr(app, "send_task", lambda *_, **__: speaks.wait(30))
+    began = time.monotonic()
+    try:
+        with django_capture_on_commit_callbacks(execute=True):
+            post("cause")
+        assert time.monotonic() - began < 10
+    finally:
+        speaks.set()
 
 
 def test_urgent_goes_first_then_order_of_posting() -> None:
@@ -205,7 +224,7 @@ def test_waiting_job_is_cancelled_and_tried_again_by_a_person(
     assert perform_due() == 0
     with django_capture_on_commit_callbacks(execute=True):
         assert retry_job(job)
-    assert sent == [job.pk]
+    wait_until(lambda: sent == [job.pk], seconds=5, what="a wake-up")
     assert not retry_job(job)
     assert perform_due() == 1
 

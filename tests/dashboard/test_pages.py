@@ -2,6 +2,7 @@
 
 import html
 import re
+import socket
 from datetime import timedelta
 from pathlib import Path
 from unittest.mock import patch
@@ -15,6 +16,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from dashboard import health
 from dashboard.accounts import audit
+from dashboard.jobs.beat import note_beat
 from dashboard.models import AuditAction, AuditEvent, Beat, Drop, FollowedFile, Job, JobState, Scope, User
 from tests.builders import make_key, make_team, make_user
 
@@ -211,6 +213,32 @@ def test_health_page_tells_unread_lines_from_an_incomplete_one(
     client.force_login(User.objects.get(username="alice"))
     text = re.sub(r", last read <time.*?</time>", "", client.get("/health/").content.decode()).replace("\xa0", " ")
     assert sentence in text
+
+
+@pytest.mark.parametrize("other", ["another name", "the same name"])
+def test_heartbeat_of_another_host_does_not_stand_in_for_our_own(
+    owner: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    now, own_id = timezone.now(), settings.HOST_ID
+    note_beat("sweeper", now - timedelta(seconds=40))
+    settings.HOST_ID = "another data folder"
+    with monkeypatch.context() as elsewhere:
+        if other == "another name":
+            elsewhere.setattr(socket, "gethostname", lambda: "another-host")
+        note_beat("sweeper", now)
+        note_beat("recorder", now)
+    settings.HOST_ID = own_id
+    probe = owner.get("/health/ready")
+    assert probe.status_code == 503
+    assert probe.json()["checks"]["sweeper"]["ok"] is False
+    assert "does not run" in probe.json()["checks"]["recorder"]["finding"]
+
+
+def test_host_without_a_sweeper_is_ready_while_another_host_sweeps(owner: Client) -> None:
+    Beat.objects.create(name="sweeper another-host 0123456789abcdef", at=timezone.now())
+    probe = owner.get("/health/ready")
+    assert probe.status_code == 200
+    assert "on another host" in probe.json()["checks"]["sweeper"]["finding"]
 
 
 def test_health_page_shows_what_was_dropped_and_why(client: Client) -> None:

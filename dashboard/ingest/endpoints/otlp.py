@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
@@ -24,6 +24,7 @@ from dashboard.ingest.otlp.telling import SOURCE
 from dashboard.ingest.otlp.values import Undecodable
 from dashboard.ingest.record import TooBusy
 from dashboard.policies.in_force import find_policy
+from dashboard.sqlite_damage import DAMAGED, is_damage
 
 KEY_HEADER = "X-Plimsoll-Key"  # for clients whose Authorization header belongs to somebody else
 INFLATED_BYTES = 20 * MIB
@@ -74,9 +75,12 @@ def _take_in(request: HttpRequest, signal: Signal) -> HttpResponse:
     except QuotaExceeded as refusal:
         headers = {"Retry-After": str(refusal.wait_seconds)}
         return answer(refuse(str(refusal)), status=429, headers=headers)
-    except (OperationalError, InterfaceError, TooBusy):
+    except (DatabaseError, InterfaceError, TooBusy) as error:
+        if not isinstance(error, (OperationalError, InterfaceError, TooBusy)) and not is_damage(error):
+            raise
         # Clients of OTLP send again after 429, 502, 503 and 504, and after nothing else.
-        response = answer(refuse("The database cannot be reached right now."), status=503)
+        sentence = DAMAGED if is_damage(error) else "The database cannot be reached right now."
+        response = answer(refuse(sentence), status=503)
         response["Retry-After"] = str(settings.RETRY_AFTER_SECONDS)
         return response
     return answer(write_success(signal, form or Form.JSON, rejected=exported.rejected, sentence=exported.sentence))

@@ -4,6 +4,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from dashboard.data_folder import DataFolderInUse
 from dashboard.management.plain_command import PlainCommand
+from dashboard.sqlite_damage import DatabaseDamaged
 from dashboard.supervisor import run_everything
 from dashboard.web_server import CannotListen
 
@@ -20,5 +21,5 @@ class Command(PlainCommand):
     def handle(self, *args: object, demo: bool, **options: object) -> None:
         try:
             run_everything(self.say, with_demo=demo)
-        except (CannotListen, DataFolderInUse) as error:
+        except (CannotListen, DataFolderInUse, DatabaseDamaged) as error:
             raise CommandError(str(error)) from error

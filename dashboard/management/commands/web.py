@@ -12,6 +12,7 @@ from dashboard.children import stop_with_parent
 from dashboard.data_folder import DataFolderInUse, hold_data_folder
 from dashboard.management.database import release_database
 from dashboard.management.plain_command import PlainCommand
+from dashboard.sqlite_damage import DatabaseDamaged, require_sound_database
 from dashboard.static_build import build_static_files
 from dashboard.web_server import CannotListen, bind_address, refuse_open_door, serve, start_listening
 
@@ -34,12 +35,13 @@ class Command(PlainCommand):
             return
         try:
             self.serve_alone()
-        except (CannotListen, DataFolderInUse) as error:
+        except (CannotListen, DataFolderInUse, DatabaseDamaged) as error:
             raise CommandError(str(error)) from error
 
     def serve_alone(self) -> None:
         address = settings.HOST, settings.PORT
         with hold_data_folder(settings.DATA, shared=True), contextlib.closing(bind_address(*address)) as listening:
+            require_sound_database()
             if refusal := refuse_open_door():
                 raise CannotListen(refusal)
             build_static_files()
