@@ -26,7 +26,9 @@ RECORD = tuple(
     f"dashboard.ingest.{name}" for name in ("record", "new_sessions", "counting", "rows", "stored_lines", "turns")
 )
 
-PROXY_PASSING = tuple(f"dashboard.proxy.{name}" for name in ("forwarder", "passage", "callers", "tap", "feed", "wire"))
+PROXY_PASSING = tuple(
+    f"dashboard.proxy.{name}" for name in ("forwarder", "passage", "callers", "tap", "feed", "private_socket", "wire")
+)
 PROXY_READING = tuple(
     f"dashboard.proxy.{name}"
     for name in (
@@ -34,6 +36,7 @@ PROXY_READING = tuple(
         "conversations",
         "inbox",
         "message_prints",
+        "private_socket",
         "prompts",
         "reports",
         "responses",

@@ -11,6 +11,7 @@ import secrets
 from collections import Counter, deque
 from pathlib import Path
 
+from dashboard.proxy.private_socket import NotPrivate, connect_privately
 from dashboard.proxy.wire import ACK, Exchange, Lost, Message, write_frame
 
 MOST_WAITING_BYTES = 64 * 1024 * 1024
@@ -41,6 +42,7 @@ class Feed:
         self._lost: Counter[tuple[int, str]] = Counter()
         self._news, self._emptied = asyncio.Event(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._refusal = ""  # why the recorder's socket is not trusted
 
     @property
     def waiting_count(self) -> int:
@@ -80,10 +82,12 @@ class Feed:
     async def _run(self) -> None:
         while True:
             try:
-                reader, writer = await asyncio.open_unix_connection(self._path)
-            except OSError:
+                reader, writer = await asyncio.open_unix_connection(sock=connect_privately(self._path))
+            except OSError as error:
+                self._log_refusal(str(error) if isinstance(error, NotPrivate) else "")
                 await asyncio.sleep(RECONNECT_SECONDS if self._waiting else IDLE_RECONNECT_SECONDS)
                 continue
+            self._log_refusal("")
             self._unsent = deque(self._waiting)
             listening = asyncio.create_task(self._heed_answers(reader, writer))
             try:
@@ -94,6 +98,12 @@ class Feed:
                 listening.cancel()
                 writer.transport.abort()
                 await asyncio.gather(listening, return_exceptions=True)
+
+    def _log_refusal(self, reason: str) -> None:
+        """Once for each reason, not with every attempt."""
+        if reason and reason != self._refusal:
+            log.error("the recorder is not used: %s", reason)
+        self._refusal = reason
 
     async def _send_on(self, writer: asyncio.StreamWriter, listening: "asyncio.Task[None]") -> None:
         """Returns or raises OSError when the recorder is gone."""
