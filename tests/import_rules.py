@@ -27,7 +27,8 @@ RECORD = tuple(
 )
 
 PROXY_PASSING = tuple(
-    f"dashboard.proxy.{name}" for name in ("forwarder", "passage", "callers", "tap", "feed", "private_socket", "wire")
+    f"dashboard.proxy.{name}"
+    for name in ("forwarder", "passage", "callers", "tap", "feed", "journal", "private_socket", "wire")
 )
 PROXY_READING = tuple(
     f"dashboard.proxy.{name}"
@@ -35,6 +36,8 @@ PROXY_READING = tuple(
         "conversation_owners",
         "conversations",
         "inbox",
+        "journal",
+        "journal_replay",
         "message_prints",
         "private_socket",
         "prompts",

@@ -25,7 +25,7 @@ from dashboard.models.compaction_run import (
 )
 from dashboard.models.deleted_session import DeletedSession, DeletionReason
 from dashboard.models.entry_segment import EntrySegment
-from dashboard.models.intake import Drop, FollowedFile
+from dashboard.models.intake import Drop, DropReceipt, FollowedFile
 from dashboard.models.invitation import Invitation
 from dashboard.models.job import Beat, Job, JobState
 from dashboard.models.observed_compaction import CompactionKind, ObservedCompaction
@@ -61,6 +61,7 @@ __all__ = [
     "DeletedSession",
     "DeletionReason",
     "Drop",
+    "DropReceipt",
     "EntrySegment",
     "FollowedFile",
     "HookEvent",
