@@ -73,7 +73,7 @@ class Feed:
             return
         frame = self._put(exchange)
         if self._journal is not None:
-            self._journal.end(exchange.id, exchange.team_pk, frame[FRAME_HEAD.size :])
+            self._journal.end(exchange.id, exchange.team_pk, memoryview(frame)[FRAME_HEAD.size :])
 
     def count_lost(self, team_pk: int, reason: str, call_id: str) -> None:
         lost = self._lost.get((team_pk, reason))

@@ -30,6 +30,9 @@ from dashboard.proxy.wire import Lost
 SEGMENT_BYTES = 4 * 1024 * 1024
 SEGMENT_SECONDS = 3.0  # confirmed calls are removed with their segment
 MOST_FOLDER_BYTES = 512 * 1024 * 1024  # of all web processes, dead ones included
+# Encrypting and writing 40 KB takes a seventh of the time of a call. Contents that come faster than this are left out,
+# and their calls are counted as lost if the process is killed before they are recorded.
+CONTENT_BYTES_PER_SECOND, MOST_CONTENT_BUDGET_BYTES = 4 * 1024 * 1024, 8 * 1024 * 1024
 RETRY_SECONDS = 1.0  # after a write that failed
 SLOW_WRITE_SECONDS, SLOW_RETRY_SECONDS = 0.25, 60.0  # calls wait while a write does
 SEGMENT_SUFFIX, LOCK_SUFFIX = ".journal", ".lock"
@@ -93,6 +96,7 @@ class Journal:
         self._begun: dict[str, int] = {}  # teams of calls that have no record of their end
         self._ended: dict[str, _Segment] = {}
         self._lost: dict[str, Lost] = {}
+        self._content_budget_bytes, self._budget_at = float(MOST_CONTENT_BUDGET_BYTES), 0.0
         self._retry_at = 0.0
         self._is_failing = False
 
@@ -100,7 +104,7 @@ class Journal:
         self._begun[call_id] = team_pk
         self._write(Entry(EntryKind.BEGUN, call_id, team_pk))
 
-    def end(self, call_id: str, team_pk: int, content: bytes) -> None:
+    def end(self, call_id: str, team_pk: int, content: bytes | memoryview) -> None:
         """A call whose end cannot be written stays begun, and is counted as lost when the process is killed."""
         entry = Entry(EntryKind.ENDED, call_id, team_pk)
         if self._write(entry, content):
@@ -141,10 +145,10 @@ class Journal:
         self._lock = None
         self._segments.clear()
 
-    def _write(self, entry: Entry, content: bytes = b"") -> bool:
+    def _write(self, entry: Entry, content: bytes | memoryview = b"") -> bool:
         """Return whether the record was written."""
         now = time.monotonic()
-        if now < self._retry_at:
+        if now < self._retry_at or (content and not self._has_budget(now)):
             return False
         try:
             if self._is_sealed or self._is_due(now):
@@ -153,6 +157,7 @@ class Journal:
             if content and not segment.takes_content:
                 return False
             self._append(segment, [entry], content)
+            self._content_budget_bytes -= len(content)
         except OSError as error:
             self._note_failure(now + RETRY_SECONDS, error.strerror or str(error))
             return False
@@ -161,6 +166,13 @@ class Journal:
         else:
             self._is_failing = False
         return True
+
+    def _has_budget(self, now: float) -> bool:
+        """The budget may become negative: a large call is written while any is left, and later ones wait."""
+        earned_bytes = (now - self._budget_at) * CONTENT_BYTES_PER_SECOND
+        self._content_budget_bytes = min(MOST_CONTENT_BUDGET_BYTES, self._content_budget_bytes + earned_bytes)
+        self._budget_at = now
+        return self._content_budget_bytes > 0
 
     def _renew_segment(self) -> None:
         now = time.monotonic()
@@ -176,7 +188,7 @@ class Journal:
         is_old = segment.has_content and now - segment.opened_at > SEGMENT_SECONDS
         return segment.size_bytes > SEGMENT_BYTES or is_old
 
-    def _append(self, segment: _Segment, entries: Sequence[Entry], content: bytes = b"") -> None:
+    def _append(self, segment: _Segment, entries: Sequence[Entry], content: bytes | memoryview = b"") -> None:
         parts: list[bytes] = []
         for entry in entries:
             spelt = _ENCODE_ENTRY.encode(entry)

@@ -199,6 +199,21 @@ def test_all_journals_together_are_bounded(
     assert list(folder.glob("*.journal")) == []
 
 
+def test_contents_that_come_too_fast_are_counted_instead(
+    journal: Journal, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Encrypting and writing all of them would hold up the calls that pass."""
+    monkeypatch.setattr(journal_module, "MOST_CONTENT_BUDGET_BYTES", 20_000)
+    monkeypatch.setattr(journal_module, "CONTENT_BYTES_PER_SECOND", 0)
+    for number in range(10):
+        end(journal, number, size_bytes=5_000)
+    delivered = replay_copy(folder, tmp_path / "copy")
+    assert (len(calls(delivered)), losses(delivered)) == (4, {KILLED: 6})
+    for number in range(10):
+        journal.confirm(name(number))
+    assert replay_copy(folder, tmp_path / "copy") == []
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_kill_at_any_moment_leaves_each_call_delivered_or_counted_once(
     journal: Journal, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
