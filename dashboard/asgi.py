@@ -14,6 +14,7 @@ setup(set_prefix=False)
 from dashboard.middleware import security_headers  # noqa: E402 (it imports models, which need the line above)
 from dashboard.page_handler import PageHandler  # noqa: E402
 from dashboard.proxy.forwarder import Doors, Forwarder, Limits  # noqa: E402
+from dashboard.proxy.journal import Journal, find_journal_folder, make_cipher  # noqa: E402
 from dashboard.proxy.wire import find_socket_path  # noqa: E402
 
 
@@ -38,6 +39,7 @@ def build_application() -> Forwarder:
             answer_seconds=settings.PROXY_ANSWER_SECONDS,
         ),
         recorder_path=find_socket_path(settings.DATA),
+        journal=Journal(find_journal_folder(settings.DATA), make_cipher(settings.SECRET_KEY)),
     )
 
 

@@ -19,6 +19,8 @@ from dashboard.jobs.beat import find_newest_beat, find_own_beat
 from dashboard.jobs.claim import due_jobs
 from dashboard.jobs.kinds import known_kinds
 from dashboard.models import FollowedFile
+from dashboard.proxy.private_socket import NotPrivate, require_private_socket
+from dashboard.proxy.wire import find_socket_path
 from dashboard.sqlite_damage import is_damage
 
 # Below this SQLite's journal and a backup no longer fit beside each other on a small installation.
@@ -176,6 +178,12 @@ def _check_sweeper(now: datetime) -> Check:
 
 def _check_recorder(now: datetime) -> Check:
     """Calls pass without it, and must: a balancer that turned away from here would break them."""
+    try:
+        require_private_socket(find_socket_path(settings.DATA))
+    except NotPrivate as error:
+        return Check("recorder", is_ok=False, finding=f"not used, calls pass unrecorded: {error}", is_vital=False)
+    except OSError:
+        pass  # no socket: whether that is a fault, the heartbeat says
     if find_own_beat("recorder", now) is None:
         return Check("recorder", is_ok=True, finding="does not run: calls would pass through the proxy unseen")
     found = _check_beat("recorder", now, never="", last="last looked")

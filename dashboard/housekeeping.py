@@ -13,13 +13,14 @@ from django.utils import timezone
 from dashboard.backup import BackupFailed, write_backup
 from dashboard.ingest.hour_sums import add_up_changes
 from dashboard.jobs.run import JobFailed, JobRun
-from dashboard.models import Invitation, Job, JobState, KeyHour, SignInLink
+from dashboard.models import DropReceipt, Invitation, Job, JobState, KeyHour, SignInLink
 from dashboard.runs.resumed_files import forget_missing
 
 KEEP_SPENT_INVITATIONS = timedelta(days=90)
 KEEP_ENDED_JOBS = timedelta(days=7)
 KEEP_BROKEN_JOBS = timedelta(days=90)  # failed and dead ones stay longer: somebody may still want to know why
 KEEP_KEY_HOURS = timedelta(days=7)
+KEEP_DROP_RECEIPTS = timedelta(days=7)  # a recorder that was killed gets the same messages again within minutes
 BATCH = 500
 PAGES_AT_ONCE = 1_000  # 4 MB: well below 100 ms
 SPARE_SHARE = 0.1  # of the file stays free for what comes next
@@ -31,6 +32,7 @@ def forget_expired(run: JobRun) -> None:
         result["links"] = SignInLink.objects.filter(expires_at__lt=now).delete()[0]
         result["invitations"] = Invitation.objects.filter(expires_at__lt=now - KEEP_SPENT_INVITATIONS).delete()[0]
         result["key_hours"] = KeyHour.objects.filter(hour_at__lt=now - KEEP_KEY_HOURS).delete()[0]
+        result["drop_receipts"] = DropReceipt.objects.filter(at__lt=now - KEEP_DROP_RECEIPTS).delete()[0]
         result["sessions"] = Session.objects.filter(expire_date__lt=now).delete()[0]
 
 

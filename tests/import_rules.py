@@ -26,14 +26,20 @@ RECORD = tuple(
     f"dashboard.ingest.{name}" for name in ("record", "new_sessions", "counting", "rows", "stored_lines", "turns")
 )
 
-PROXY_PASSING = tuple(f"dashboard.proxy.{name}" for name in ("forwarder", "passage", "callers", "tap", "feed", "wire"))
+PROXY_PASSING = tuple(
+    f"dashboard.proxy.{name}"
+    for name in ("forwarder", "passage", "callers", "tap", "feed", "journal", "private_socket", "wire")
+)
 PROXY_READING = tuple(
     f"dashboard.proxy.{name}"
     for name in (
         "conversation_owners",
         "conversations",
         "inbox",
+        "journal",
+        "journal_replay",
         "message_prints",
+        "private_socket",
         "prompts",
         "reports",
         "responses",

@@ -26,7 +26,7 @@ from dashboard.models.compaction_run import (
 from dashboard.models.deleted_session import DeletedSession, DeletionReason
 from dashboard.models.developer_account import DeveloperAccount
 from dashboard.models.entry_segment import EntrySegment
-from dashboard.models.intake import Drop, FollowedFile
+from dashboard.models.intake import Drop, DropReceipt, FollowedFile
 from dashboard.models.invitation import Invitation
 from dashboard.models.job import Beat, Job, JobState
 from dashboard.models.observed_compaction import CompactionKind, ObservedCompaction
@@ -63,6 +63,7 @@ __all__ = [
     "DeletionReason",
     "DeveloperAccount",
     "Drop",
+    "DropReceipt",
     "EntrySegment",
     "FollowedFile",
     "HookEvent",

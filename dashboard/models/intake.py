@@ -56,3 +56,13 @@ class Drop(models.Model):
 
     def __str__(self) -> str:
         return f"{self.count} x {self.reason} ({self.source})"
+
+
+class DropReceipt(models.Model):
+    """A message of the proxy whose loss was counted, so that it is not counted again when it is delivered again."""
+
+    message_id = models.CharField(max_length=100, unique=True)
+    at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return self.message_id

@@ -18,6 +18,7 @@ from dashboard.logs import mask_tokens
 from dashboard.proxy.additions import Enlarged, Enlarger
 from dashboard.proxy.callers import Caller, Callers
 from dashboard.proxy.feed import Feed
+from dashboard.proxy.journal import Journal
 from dashboard.proxy.passage import Passage
 from dashboard.proxy.passed_headers import KEY_HEADER
 from dashboard.proxy.quotas import Quotas
@@ -74,14 +75,22 @@ class Doors:
 
 
 class Forwarder:
-    def __init__(self, application: Application, *, doors: Doors, limits: Limits, recorder_path: Path) -> None:
+    def __init__(
+        self,
+        application: Application,
+        *,
+        doors: Doors,
+        limits: Limits,
+        recorder_path: Path,
+        journal: Journal | None = None,
+    ) -> None:
         self._application = application
         self._doors, self._limits = doors, limits
         self._callers = Callers()
         self._quotas = Quotas()
         self._held = Held()
         self._enlarger = Enlarger()
-        self._recorder_path = recorder_path
+        self._recorder_path, self._journal = recorder_path, journal
         self._feed: Feed | None = None
         self._session: aiohttp.ClientSession | None = None
         self._sweeper: asyncio.Task[None] | None = None
@@ -187,6 +196,8 @@ class Forwarder:
     async def _pass_on(self, passage: Passage, place: Place, tap: Tap | None) -> None:
         session = self._open_session()
         self._passages.add(passage)
+        if tap is not None:
+            self._open_feed().begin(tap.id, tap.caller.team_pk)
         try:
             await passage.pass_on(session, place)
         finally:
@@ -202,13 +213,13 @@ class Forwarder:
         if enlarged is not None and enlarged.thread is not None and exchange is not None and exchange.status == 200:
             self._enlarger.remember(enlarged.thread, exchange)
         if exchange is None:
-            self._open_feed().count_lost(tap.caller.team_pk, tap.overflow)
+            self._open_feed().count_lost(tap.caller.team_pk, tap.overflow, tap.id)
         else:
             self._open_feed().offer(exchange)
 
     def _open_feed(self) -> Feed:
         if self._feed is None:
-            self._feed = Feed(self._recorder_path)
+            self._feed = Feed(self._recorder_path, self._journal)
         return self._feed
 
     def _open_session(self) -> aiohttp.ClientSession:

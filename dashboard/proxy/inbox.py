@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import os
 import socket
 import threading
 from collections import deque
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from dashboard.proxy.private_socket import NotPrivate, connect_privately, create_private_folder, listen_privately
 from dashboard.proxy.wire import ACK, FRAME_HEAD, LARGEST_FRAME, Message, read_message
 
 MOST_WAITING_BYTES = 64 * 1024 * 1024
@@ -129,26 +129,24 @@ def _read_exactly(sender: socket.socket, size_bytes: int) -> bytes | None:
 
 def _listen(path: Path) -> socket.socket:
     """For this user alone. A socket file that nobody answers at was left behind by a recorder that was killed."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.parent.stat().st_uid != os.getuid():
-        raise InUse(f"{path.parent} belongs to somebody else.")
-    if _is_answered(path):
-        raise InUse("Another recorder runs already for this data folder.")
-    path.unlink(missing_ok=True)
-    listening = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o177)
     try:
-        listening.bind(str(path))
-    finally:
-        os.umask(before)
-    listening.listen(64)
-    return listening
+        create_private_folder(path.parent)
+        if _is_answered(path):
+            raise InUse("Another recorder runs already for this data folder.")
+    except NotPrivate as error:
+        raise InUse(f"Calls that pass the proxy cannot be recorded: {error}") from None
+    path.unlink(missing_ok=True)
+    return listen_privately(path)
 
 
 def _is_answered(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
+    """Raises NotPrivate: what another account put there may be listened to by others."""
+    try:
+        connect_privately(path).close()
+    except NotPrivate:
+        raise
+    except BlockingIOError:  # its backlog is full
+        return True
+    except OSError:
+        return False
     return True

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from dashboard.accounts.keys import note_use
 from dashboard.ingest.follower import find_backoff
-from dashboard.ingest.intake import Origin, count_drops, make_rules, store
+from dashboard.ingest.intake import Origin, make_rules, store
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape, Prepared, Rules
 from dashboard.ingest.record import TooBusy
 from dashboard.jobs.beat import BEAT_EVERY_SECONDS, note_beat
@@ -27,7 +27,10 @@ from dashboard.models import ApiKey, Team, User
 from dashboard.policies.in_force import TeamSettings, find_policy
 from dashboard.proxy.captured_requests import keep_request
 from dashboard.proxy.conversations import Conversations
+from dashboard.proxy.counted_drops import count_drops_once
 from dashboard.proxy.inbox import Delivery, Inbox
+from dashboard.proxy.journal import find_journal_folder, make_cipher
+from dashboard.proxy.journal_replay import JournalReplay
 from dashboard.proxy.reports import SOURCE, Reporter, WholeRequest
 from dashboard.proxy.responses import NotReadable
 from dashboard.proxy.stored_conversations import look_up
@@ -155,13 +158,14 @@ class Desk:
     def _give_up(self, delivery: Delivery, known: _KnownTeam, reason: str, count: int) -> None:
         """Nothing to write but a number, if any. Remembered behind it: what cannot be counted now is read again."""
         if count:
-            self._count_drops(known, {reason: count})
+            self._count_drops(known, reason, {delivery.message.id: count})
         self._remember(delivery.message.id)
         delivery.confirm()
 
-    def _count_drops(self, known: _KnownTeam, drops: Mapping[str, int]) -> None:
+    def _count_drops(self, known: _KnownTeam, reason: str, counts: Mapping[str, int]) -> None:
+        """`counts` is by the ids of messages."""
         try:
-            count_drops(Origin(known.team, None, SOURCE), drops, detail="")
+            count_drops_once(Origin(known.team, None, SOURCE), reason, counts)
         except IntegrityError:
             if not self._is_gone(known.team.pk):
                 raise
@@ -199,7 +203,7 @@ class Desk:
             return
         sender = User.objects.filter(pk=pending.owner_pk).first() if pending.owner_pk else None
         if sender is None and pending.owner_pk is not None:
-            self._count_drops(known, {ACCOUNT_GONE: len(pending.calls)})
+            self._count_drops(known, ACCOUNT_GONE, dict.fromkeys(pending.calls, 1))
             return
         observed = ObservedSession(pending.session_id, tuple(pending.lines), tuple(pending.shapes), pending.developer)
         prepared = Prepared(SOURCE, (observed,), line_count=len(pending.lines))
@@ -217,7 +221,8 @@ class Desk:
             self._forget(pending)
             if not self._is_gone(pending.team_pk):
                 log.error("a session could not be written", exc_info=error)
-                self._count_drops(known, {f"not written: {type(error).__name__}": len(pending.calls)})
+                reason = f"not written: {type(error).__name__}"
+                self._count_drops(known, reason, dict.fromkeys(pending.calls, 1))
 
     def _forget(self, pending: _Pending) -> None:
         self._reporter.threads.forget(pending.team_pk, pending.owner_pk, pending.session_id)
@@ -234,15 +239,17 @@ def run_recorder() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopping.set())
     inbox = Inbox(find_socket_path(settings.DATA))
+    replay = JournalReplay(find_journal_folder(settings.DATA), make_cipher(settings.SECRET_KEY))
     try:
-        _Rounds(inbox, stopping).run()
+        _Rounds(inbox, replay, stopping).run()
     finally:
+        replay.close()
         inbox.close()
 
 
 class _Rounds:
-    def __init__(self, inbox: Inbox, stopping: threading.Event) -> None:
-        self._inbox, self._stopping = inbox, stopping
+    def __init__(self, inbox: Inbox, replay: JournalReplay, stopping: threading.Event) -> None:
+        self._inbox, self._replay, self._stopping = inbox, replay, stopping
         self._desk = Desk()
         self._failure_count = 0
         self._gather_seconds = GATHER_SECONDS
@@ -259,7 +266,9 @@ class _Rounds:
 
     def _do_next(self, *, is_last: bool) -> None:
         room = MOST_AT_ONCE - self._desk.pending_count
-        arrived = self._inbox.take(wait_seconds=WAIT_SECONDS, most=max(room, 0))
+        replayed = [] if self._stopping.is_set() else self._replay.take(most=max(room, 0))
+        wait_seconds = 0.0 if replayed else WAIT_SECONDS
+        arrived = [*replayed, *self._inbox.take(wait_seconds=wait_seconds, most=max(room - len(replayed), 0))]
         if arrived and not self._desk.pending_count:
             self._write_at = time.monotonic() + self._gather_seconds
         self._desk.put(arrived)

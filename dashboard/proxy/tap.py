@@ -35,6 +35,7 @@ class Tap:
     """One call. Past a limit it keeps nothing, and `overflow` says why."""
 
     def __init__(self, caller: Caller, headers: Iterable[tuple[bytes, bytes]], held: Held) -> None:
+        self.id = f"{_THIS_PROCESS}-{next(_NUMBERS)}"
         self.caller = caller
         self.overflow = ""
         self.added: tuple[str, ...] = ()
@@ -74,7 +75,7 @@ class Tap:
         if self.overflow:
             return None
         return Exchange(
-            id=f"{_THIS_PROCESS}-{next(_NUMBERS)}",
+            id=self.id,
             team_pk=self.caller.team_pk,
             owner_pk=self.caller.owner_pk,
             key_pk=self.caller.key_pk,

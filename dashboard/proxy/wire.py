@@ -3,16 +3,12 @@
 Only named headers are carried: credentials never leave the forwarder. No Django here.
 """
 
-import hashlib
-import os
 import struct
-import tempfile
 from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
-LONGEST_SOCKET_PATH = 100  # bytes; the system's own limit is 103 to 107
 FRAME_HEAD = struct.Struct("!IQ")  # length, number
 LARGEST_FRAME = 256 * 1024 * 1024
 ACK = struct.Struct("!Q")
@@ -73,9 +69,5 @@ def read_message(body: bytes) -> Message:
 
 
 def find_socket_path(data: Path) -> Path:
-    """In the data folder; where its path is too long for a socket, in a folder of this user alone."""
-    path = data / "recorder.sock"
-    if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
-        return path
-    name = hashlib.sha256(os.fsencode(data.resolve())).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"plimsoll-{os.getuid()}-{name}" / "recorder.sock"
+    """Return where the recorder of a data folder listens."""
+    return data / "proxy" / "recorder.sock"

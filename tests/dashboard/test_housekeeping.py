@@ -37,8 +37,20 @@ def test_expired_links_invitations_and_sessions_are_forgotten() -> None:
     for number, days in enumerate((-91, -1, 1)):
         at = now + timedelta(days=days)
         Invitation.objects.create(team=team, role=Role.VIEWER, digest=bytes([number]) * 32, expires_at=at)
-    assert run("forget_expired").result == {"links": 1, "invitations": 1, "key_hours": 0, "sessions": 1}
-    assert run("forget_expired", "again").result == {"links": 0, "invitations": 0, "key_hours": 0, "sessions": 0}
+    assert run("forget_expired").result == {
+        "links": 1,
+        "invitations": 1,
+        "key_hours": 0,
+        "drop_receipts": 0,
+        "sessions": 1,
+    }
+    assert run("forget_expired", "again").result == {
+        "links": 0,
+        "invitations": 0,
+        "key_hours": 0,
+        "drop_receipts": 0,
+        "sessions": 0,
+    }
 
 
 @pytest.mark.django_db

@@ -137,10 +137,15 @@ class CatchingFeed:
     def start(self) -> None:
         return
 
+    def begin(self, call_id: str, team_pk: int) -> None:
+        assert call_id
+        assert team_pk
+
     def offer(self, exchange: Exchange) -> None:
         self._exchanges.append(exchange)
 
-    def count_lost(self, team_pk: int, reason: str) -> None:
+    def count_lost(self, team_pk: int, reason: str, call_id: str) -> None:
+        assert call_id
         self.lost.append((team_pk, reason))
 
     async def close(self) -> None:

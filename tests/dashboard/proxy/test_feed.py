@@ -1,7 +1,6 @@
 """The way from forwarder to recorder: it never waits, survives a recorder that is killed, and counts what it loses."""
 
 import asyncio
-import os
 import socket
 import stat
 import time
@@ -181,11 +180,3 @@ def test_a_socket_left_behind_by_a_killed_recorder_is_replaced(path: Path) -> No
     left.close()
     assert path.exists()
     Inbox(path).close()
-
-
-def test_a_long_data_folder_gets_a_short_socket(tmp_path: Path) -> None:
-    deep = tmp_path.joinpath(*["a-rather-long-name"] * 8)
-    found = find_socket_path(deep)
-    assert len(os.fsencode(found)) <= 100
-    assert found == find_socket_path(deep)
-    assert found != find_socket_path(deep / "other")

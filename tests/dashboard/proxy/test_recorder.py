@@ -373,13 +373,32 @@ def test_a_drop_that_could_not_be_counted_is_counted_at_the_next_try(
     broken = talk_for(team).send(b"", "msg_1", request_body=b"{")
     table = Table()
     with monkeypatch.context() as patch:
-        patch.setattr(recorder, "count_drops", refuse)
+        patch.setattr(recorder, "count_drops_once", refuse)
         with pytest.raises(OperationalError):
             table.put(broken, Lost("loss", team.pk, "recorder too slow or away", 3))
     assert table.confirmed == []
     table.put()
     assert count_all_drops(team) == {"request not readable": 1, "recorder too slow or away": 3}
     assert len(table.confirmed) == 2
+
+
+def test_a_loss_that_a_restarted_recorder_gets_again_is_counted_once(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(*_: object, **__: object) -> None:
+        raise ValueError("cannot be stored")
+
+    talk = talk_for(team)
+    broken, unwritten = talk.send(b"", "msg_1", request_body=b"{"), talk.call("One", "msg_2")
+    monkeypatch.setattr(recorder, "store", break_down)
+    for _ in range(3):
+        table = Table().write(broken, Lost("loss", team.pk, "recorder too slow or away", 3), unwritten)
+        assert len(table.confirmed) == 3
+    assert count_all_drops(team) == {
+        "request not readable": 1,
+        "recorder too slow or away": 3,
+        "not written: ValueError": 1,
+    }
 
 
 def test_a_call_told_again_is_confirmed_when_it_is_written_not_before(team: Team) -> None:
