@@ -29,6 +29,9 @@ from dashboard.addresses import find_view
 # Started when no idle one is there. So many that a page does not wait behind uploads that wait for the database.
 MOST_THREADS = 64
 LIVE = "/live/"  # dashboard/views/live.py: asynchronous to the last, and they find out themselves who is asking
+ANSWERED_IN_LOOP = (LIVE, "/health/live")
+# A probe does not wait behind pages that wait for the database.
+PROBE, PROBE_THREADS = "/health/ready", 2
 
 _T = TypeVar("_T")
 _Body = SpooledTemporaryFile[bytes]
@@ -45,6 +48,7 @@ class PageHandler(ASGIHandler):
     def __init__(self) -> None:
         super().__init__()
         self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="page")
+        self._probe_threads = ThreadPoolExecutor(PROBE_THREADS, thread_name_prefix="probe")
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002, FBT001 (Django's signature)
         super().load_middleware(is_async=False)
@@ -54,7 +58,7 @@ class PageHandler(ASGIHandler):
         return view
 
     async def __call__(self, scope: dict[str, Any], receive: _Receive, send: _Send) -> None:
-        if scope["path"].startswith(LIVE):
+        if scope["path"].startswith(ANSWERED_IN_LOOP):
             await self.answer_in_loop(scope, receive, send)
             return
         try:
@@ -62,7 +66,8 @@ class PageHandler(ASGIHandler):
         except RequestAborted:
             return
         with body:
-            response = await self._hop(self._answer, scope, body)
+            threads = self._probe_threads if scope["path"] == PROBE else self._threads
+            response = await self._hop(self._answer, scope, body, threads=threads)
             if response.streaming:
                 await self._stream(response, receive, send)
             else:
@@ -96,7 +101,7 @@ class PageHandler(ASGIHandler):
             if isinstance(failure, Exception):
                 raise failure
 
-    async def _hop(self, function: Callable[..., _T], *arguments: Any) -> _T:
+    async def _hop(self, function: Callable[..., _T], *arguments: Any, threads: ThreadPoolExecutor | None = None) -> _T:
         """The executor's own futures are made for threads that wait; nobody here does."""
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[_T] = loop.create_future()
@@ -114,7 +119,7 @@ class PageHandler(ASGIHandler):
             if not waiting.done():  # the request was given up meanwhile
                 tell(what)
 
-        self._threads.submit(work)
+        (threads or self._threads).submit(work)
         return await waiting
 
     async def answer_in_loop(self, scope: dict[str, Any], receive: _Receive, send: _Send) -> None:
