@@ -11,7 +11,8 @@ from dashboard.front_door import FrontDoor
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 setup(set_prefix=False)
 
-from dashboard.middleware import security_headers  # noqa: E402 (it imports models, which need the line above)
+from dashboard.key_check import KeyCheck  # noqa: E402 (it imports models, which need the line above)
+from dashboard.middleware import security_headers  # noqa: E402
 from dashboard.page_handler import PageHandler  # noqa: E402
 from dashboard.proxy.forwarder import Doors, Forwarder, Limits  # noqa: E402
 from dashboard.proxy.journal import Journal, find_journal_folder, make_cipher  # noqa: E402
@@ -27,6 +28,7 @@ def build_application() -> Forwarder:
         headers=security_headers(),
         max_in_flight=settings.MAX_REQUESTS_IN_FLIGHT,
         max_sending=settings.MAX_SENDING_IN_FLIGHT,
+        check_key=KeyCheck(),
     )
     return Forwarder(
         pages,

@@ -33,7 +33,9 @@ MOST_THREADS = 64
 # Beyond it a request is refused before anything of it was done: the threads wait for a database that does not answer.
 THREAD_WAIT_SECONDS = 1.0
 LIVE = "/live/"  # dashboard/views/live.py: asynchronous to the last, and they find out themselves who is asking
-LIVENESS_PROBE = "/health/live"
+ANSWERED_IN_LOOP = (LIVE, "/health/live")
+# A probe does not wait behind pages that wait for the database.
+PROBE, PROBE_THREADS = "/health/ready", 2
 
 _T = TypeVar("_T")
 _Body = SpooledTemporaryFile[bytes]
@@ -54,6 +56,7 @@ class PageHandler(ASGIHandler):
     def __init__(self) -> None:
         super().__init__()
         self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="page")
+        self._probe_threads = ThreadPoolExecutor(PROBE_THREADS, thread_name_prefix="probe")
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002, FBT001 (Django's signature)
         super().load_middleware(is_async=False)
@@ -63,7 +66,7 @@ class PageHandler(ASGIHandler):
         return view
 
     async def __call__(self, scope: dict[str, Any], receive: _Receive, send: _Send) -> None:
-        if scope["path"].startswith(LIVE) or scope["path"] == LIVENESS_PROBE:
+        if scope["path"].startswith(ANSWERED_IN_LOOP):
             await self.answer_in_loop(scope, receive, send)
             return
         try:
@@ -71,8 +74,9 @@ class PageHandler(ASGIHandler):
         except RequestAborted:
             return
         with body:
+            threads = self._probe_threads if scope["path"] == PROBE else self._threads
             try:
-                response = await self._hop(self._answer, scope, body, start_within=THREAD_WAIT_SECONDS)
+                response = await self._hop(self._answer, scope, body, threads=threads, start_within=THREAD_WAIT_SECONDS)
             except NoFreeThread:
                 response = refuse_for_now(scope)
             if response.streaming:
@@ -108,7 +112,13 @@ class PageHandler(ASGIHandler):
             if isinstance(failure, Exception):
                 raise failure
 
-    async def _hop(self, function: Callable[..., _T], *arguments: Any, start_within: float | None = None) -> _T:
+    async def _hop(
+        self,
+        function: Callable[..., _T],
+        *arguments: Any,
+        threads: ThreadPoolExecutor | None = None,
+        start_within: float | None = None,
+    ) -> _T:
         """The executor's own futures are made for threads that wait; nobody here does.
 
         Raises NoFreeThread if no thread has started it within `start_within` seconds; then it never starts.
@@ -133,7 +143,7 @@ class PageHandler(ASGIHandler):
             if submitted.cancel():  # False once a thread has started it
                 settle(waiting.set_exception, NoFreeThread())
 
-        submitted = self._threads.submit(work)
+        submitted = (threads or self._threads).submit(work)
         if start_within is None:
             return await waiting
         timer = loop.call_later(start_within, give_up)

@@ -140,6 +140,8 @@ MIDDLEWARE = [
 ]
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = None  # dashboard.front_door stops large bodies, address by address
+DATA_UPLOAD_MAX_NUMBER_FILES = 2000  # the page Upload takes 500 and lists how many it left out; beyond this: 400
+FILE_UPLOAD_HANDLERS = ["dashboard.upload_handlers.SpooledUploadHandler"]
 
 ROOT_URLCONF = "dashboard.urls"
 ASGI_APPLICATION = "dashboard.asgi.application"

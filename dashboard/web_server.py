@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import resource
 import socket
 import time
 from importlib import import_module
@@ -20,6 +21,7 @@ BACKLOG = 2048
 GRACEFUL_STOP_SECONDS = 8
 # After kill -9 of a supervisor its web processes close the socket within half a second.
 BIND_PATIENCE_SECONDS = 2.0
+OPEN_FILES = 8192  # connections are files; many systems start a process with 1,024
 
 
 class CannotListen(Exception):
@@ -122,8 +124,17 @@ def serve(listening: socket.socket) -> None:
         backlog=BACKLOG,
         timeout_graceful_shutdown=GRACEFUL_STOP_SECONDS,
     )
+    raise_open_file_limit()
     set_garbage_aside()
     WebServer(config).run(sockets=[listening])
+
+
+def raise_open_file_limit() -> None:
+    """Raises what this process may have open to what the system allows it, within reason."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def set_garbage_aside() -> None:

@@ -8,13 +8,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 
-from dashboard.front_door import Application, Message, Receive, Scope, Send, declared_length
+from dashboard.front_door import Application, Message, Receive, Scope, Send, declared_length, name_client
 from dashboard.logs import mask_tokens
+from dashboard.places import Places
 from dashboard.proxy.additions import Enlarged, Enlarger
 from dashboard.proxy.callers import Caller, Callers
 from dashboard.proxy.feed import Feed
@@ -27,7 +29,9 @@ from dashboard.proxy.refusals import (
     NO_KEY,
     NOT_ASKED_HERE,
     TOO_MANY_AT_ONCE,
+    TOO_MANY_SLOW,
     Refusal,
+    bad_path,
     not_found,
     over_quota,
     send_refusal,
@@ -35,7 +39,7 @@ from dashboard.proxy.refusals import (
 )
 from dashboard.proxy.tap import Held, Tap
 from dashboard.proxy.upstream_requests import UpstreamRequest
-from dashboard.proxy.upstreams import ROOT, NoSuchPlace, Place, find_place, is_loopback
+from dashboard.proxy.upstreams import ROOT, BadPath, NoSuchPlace, Place, find_place, is_loopback
 from dashboard.proxy.wire import Ending
 
 MESSAGES_PATH, COUNT_PATH = b"/v1/messages", b"/v1/messages/count_tokens"
@@ -47,7 +51,13 @@ LONGEST_LINE_BYTES = 64 * 1024
 MOST_ANSWER_HEADERS = 1000  # as many as no upstream has; by itself the client library takes 128
 # A browser says these of every page; programs do not.
 PAGE_HEADERS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-dest"})
-RELAY_HEADERS = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"})
+# Reverse proxies, tunnels and content networks say who asked them. None of it is said by a program that asks directly.
+RELAY_HEADERS = frozenset(
+    {b"forwarded", b"via", b"x-real-ip", b"x-client-ip", b"true-client-ip", b"fastly-client-ip", b"cdn-loop"}
+)
+RELAY_PREFIXES = (b"x-forwarded", b"x-original-", b"x-envoy-", b"cf-", b"tailscale-")
+SLOW_BODY_SECONDS = 2.0  # waited for a request that is not whole
+SLOW_BODY_BYTES_PER_SECOND = 1024  # less than that, after the time of silence, is no upload any more
 
 Headers = dict[bytes, bytes]
 
@@ -94,7 +104,7 @@ class Forwarder:
         self._feed: Feed | None = None
         self._session: aiohttp.ClientSession | None = None
         self._sweeper: asyncio.Task[None] | None = None
-        self._passages: set[Passage] = set()
+        self._passages: dict[Passage, str] = {}  # with the client that counts, in the order in which they began
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and is_below_proxy(scope["raw_path"]):
@@ -142,7 +152,9 @@ class Forwarder:
                     tap=tap,
                     enlarge=self._find_enlarging(scope, place, decided),
                 )
-                await self._pass_on(passage, place, tap)
+                await self._pass_on(passage, place, tap, client=name_caller(scope, decided))
+        except BadPath as error:
+            refusal = bad_path(str(error))
         except NoSuchPlace as error:
             refusal = not_found(str(error))
         if refusal is not None:
@@ -178,8 +190,7 @@ class Forwarder:
         client = scope.get("client")
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-        is_relayed = not headers.keys().isdisjoint(RELAY_HEADERS)
-        return client is not None and is_loopback(client[0]) and name in self._doors.hosts and not is_relayed
+        return client is not None and is_loopback(client[0]) and name in self._doors.hosts and not is_relayed(headers)
 
     def _open_tap(self, scope: Scope, place: Place, caller: Caller) -> Tap | None:
         if scope["method"] != "POST" or not place.path.endswith((MESSAGES_PATH, COUNT_PATH)):
@@ -193,15 +204,15 @@ class Forwarder:
         headers = list(scope["headers"])
         return lambda body: self._enlarger.enlarge(body, headers, caller.additions, account=caller.account)
 
-    async def _pass_on(self, passage: Passage, place: Place, tap: Tap | None) -> None:
+    async def _pass_on(self, passage: Passage, place: Place, tap: Tap | None, *, client: str) -> None:
         session = self._open_session()
-        self._passages.add(passage)
+        self._passages[passage] = client
         if tap is not None:
             self._open_feed().begin(tap.id, tap.caller.team_pk)
         try:
             await passage.pass_on(session, place)
         finally:
-            self._passages.discard(passage)
+            del self._passages[passage]
             if tap is not None:
                 self._hand_over(passage, tap)
 
@@ -247,6 +258,20 @@ class Forwarder:
                 limit_seconds = limits.answer_seconds if passage.awaits_answer else limits.silence_seconds
                 if passage.moved_at < loop.time() - limit_seconds:
                     passage.end_silence()
+            self._look_after_slow_bodies()
+
+    def _look_after_slow_bodies(self) -> None:
+        """They may hold half of the places, and a quarter for each client; the ones that began last are refused."""
+        places = Places(max(1, self._limits.calls_at_once // 2), share=1 / 2)
+        with ExitStack() as counted:
+            for passage, client in list(self._passages.items()):
+                wait_seconds = passage.body_wait_seconds
+                if wait_seconds < SLOW_BODY_SECONDS:
+                    continue
+                if not places.take((client,), counted):
+                    passage.refuse(TOO_MANY_SLOW)
+                elif wait_seconds > self._limits.silence_seconds + passage.bytes_in / SLOW_BODY_BYTES_PER_SECOND:
+                    passage.end_silence()
 
     def _tell(self, scope: Scope, passage: Passage | None, refusal: Refusal | None, began: float) -> None:
         """A line for what went wrong; for what went well only at DEBUG: it took a quarter of the time of a call, and
@@ -271,6 +296,10 @@ class Forwarder:
         )
 
 
+def is_relayed(headers: Headers) -> bool:
+    return any(name in RELAY_HEADERS or name.startswith(RELAY_PREFIXES) for name in headers)
+
+
 def hold_to_length(receive: Receive, declared_bytes: int) -> Receive:
     """A body that ends before the length its head told has lost its sender. Passed on as whole, it would make the
     upstream wait, and take the next call over that connection for the rest."""
@@ -286,6 +315,11 @@ def hold_to_length(receive: Receive, declared_bytes: int) -> Receive:
         return message
 
     return receive_part if declared_bytes else receive
+
+
+def name_caller(scope: Scope, caller: Caller) -> str:
+    """By key; this machine's own programs have none, and share one name."""
+    return f"key {caller.key_pk}" if caller.key_pk is not None else name_client(scope)
 
 
 def is_below_proxy(raw_path: bytes) -> bool:

@@ -62,6 +62,8 @@ class Passage:
         self._refusal: Refusal | None = None
         self._is_body_whole = self._is_started = self._is_stream = self._is_over = False
         self.moved_at = self._loop.time()  # when a byte last passed
+        self._waited_seconds = 0.0  # for the request's body
+        self._waits_since: float | None = None
         self.status = 0
         self.bytes_in = self.bytes_out = 0
 
@@ -110,6 +112,18 @@ class Passage:
     def end_silence(self) -> None:
         """Called from outside when nothing moved for too long."""
         self._leave(Ending.SILENT, UPSTREAM_SILENT if self._is_body_whole else CALLER_SILENT)
+
+    @property
+    def body_wait_seconds(self) -> float:
+        """How long the caller was waited for while the request is not whole; time of a slow upstream does not count."""
+        if self._is_body_whole or self._is_over:
+            return 0.0
+        under_way = self._loop.time() - self._waits_since if self._waits_since is not None else 0.0
+        return self._waited_seconds + under_way
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Called from outside, while the request arrives."""
+        self._leave(Ending.STOPPED, refusal)
 
     def _leave(self, ending: Ending, refusal: Refusal | None = None) -> None:
         if self._is_over or self._ending is not None or self._task is None:
@@ -200,10 +214,13 @@ class Passage:
 
     async def _receive_part(self) -> bytes | None:
         """The next bytes of the body; None when the caller has left."""
+        self._waits_since = began = self._loop.time()
         message = await self._receive()
+        self._waits_since = None
         if message["type"] == "http.disconnect":
             return None
         self.moved_at = self._loop.time()
+        self._waited_seconds += self.moved_at - began
         body: bytes = message.get("body", b"")
         self._is_body_whole = not message.get("more_body", False)
         self.bytes_in += len(body)

@@ -36,6 +36,12 @@ KEYS_UNREADABLE = Refusal(
 TOO_MANY_AT_ONCE = Refusal(
     503, "overloaded_error", "Plimsoll: too many calls at once. Try again shortly.", retry_after_seconds=1
 )
+TOO_MANY_SLOW = Refusal(
+    503,
+    "overloaded_error",
+    "Plimsoll: too many requests are arriving slowly at once. Try again shortly.",
+    retry_after_seconds=1,
+)
 UNREACHABLE = Refusal(502, "api_error", "Plimsoll: the upstream could not be reached.")
 BROKEN_ANSWER = Refusal(502, "api_error", "Plimsoll: the upstream closed the connection or sent no readable answer.")
 UPSTREAM_SILENT = Refusal(504, "timeout_error", "Plimsoll: the upstream said nothing for too long.")
@@ -59,6 +65,10 @@ def over_quota(wait_seconds: int) -> Refusal:
 
 def not_found(sentence: str) -> Refusal:
     return Refusal(404, "not_found_error", sentence)
+
+
+def bad_path(sentence: str) -> Refusal:
+    return Refusal(400, "invalid_request_error", sentence)
 
 
 async def send_refusal(send: Send, refusal: Refusal) -> None:

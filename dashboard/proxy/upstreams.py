@@ -16,12 +16,17 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 # What is left of an address and still begins like Plimsoll's own part of one (//k/, /K/): it was meant as that.
 _LIKE_OWN_PART = re.compile(rb"[/\\\s]*[ku]\s*(?:[/\\]|$)", re.IGNORECASE)
 _LIKE_OWN_KEY = re.compile(rb"pl[ksi]_[A-Za-z0-9_-]{8}")
+MOST_DECODINGS = 4
 _STEPS = frozenset({b".", b".."})
 _HINT = "expected https://host, or http:// on this machine; several as name=address, separated by spaces"
 
 
 class NoSuchPlace(Exception):
     """An address below /proxy that leads nowhere; the message is for people."""
+
+
+class BadPath(Exception):
+    """A path that an upstream could read as one outside of its own folder; the message is for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ def find_way_out(upstream: str) -> str | None:
 
 def find_place(raw_path: bytes, upstreams: Mapping[str, str]) -> Place:
     """`/proxy[/k/KEY][/u/NAME]/path`, these two in either order; the path is left as it was written. Raises
-    NoSuchPlace."""
+    NoSuchPlace and BadPath."""
     rest = raw_path.removeprefix(ROOT)
     said: dict[bytes, bytes] = {}
     while (mark := rest[:3]) in (b"/k/", b"/u/") and mark not in said:
@@ -100,14 +105,29 @@ def find_place(raw_path: bytes, upstreams: Mapping[str, str]) -> Place:
 
 @lru_cache(maxsize=512)
 def _check_path(path: bytes) -> None:
-    """Raises NoSuchPlace for a path that would lead out of the upstream, or a key there. It is judged as an upstream
-    could read it, decoded."""
-    read = unquote_to_bytes(path)
+    """Raises NoSuchPlace for a path with a key in it, and BadPath for one that would lead out of the upstream. It is
+    judged as an upstream could read it: decoded, and again behind a gateway that decodes too."""
+    read = _decode(path)
     if _LIKE_OWN_PART.match(read) or (b"pl" in read and _LIKE_OWN_KEY.search(read)):
         raise NoSuchPlace(
             "Plimsoll reads a key or an upstream's name only in its place, /proxy/k/KEY/u/NAME/path in small letters "
             "and with single slashes. The upstream was not asked."
         )
     # An upstream may be a folder of a gateway: what lies beside it was not opened.
-    if b"." in read and not _STEPS.isdisjoint(read.replace(b"\\", b"/").split(b"/")):
-        raise NoSuchPlace("Plimsoll passes no path on that holds a step back.")
+    if b"." in read and any(_is_step(segment) for segment in read.replace(b"\\", b"/").split(b"/")):
+        raise BadPath("Plimsoll passes no path on that holds a step back, however it is written.")
+
+
+def _decode(path: bytes) -> bytes:
+    """Raises BadPath. Every turn may shorten the path by no more than two bytes, so there are only a few."""
+    for _ in range(MOST_DECODINGS):
+        decoded = unquote_to_bytes(path)
+        if decoded == path:
+            return path
+        path = decoded
+    raise BadPath("Plimsoll passes no path on that is percent-encoded again and again.")
+
+
+def _is_step(segment: bytes) -> bool:
+    """Some servers leave out what follows a semicolon, and blanks, before they take the step."""
+    return segment.partition(b";")[0].strip() in _STEPS

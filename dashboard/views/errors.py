@@ -4,6 +4,7 @@ import sys
 from http import HTTPStatus
 
 from django.conf import settings
+from django.core.exceptions import TooManyFilesSent
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
@@ -18,10 +19,15 @@ _WORDS = {
     HTTPStatus.INTERNAL_SERVER_ERROR: "Something went wrong here.",
     HTTPStatus.SERVICE_UNAVAILABLE: "The database cannot be reached right now. Try again in a moment.",
 }
+TOO_MANY_FILES = (
+    f"More than {settings.DATA_UPLOAD_MAX_NUMBER_FILES:,} files were sent at once, and none of them was read. "
+    "Send fewer at a time, at most 500, or import the whole folder with `plimsoll import`."
+)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return _answer(request, HTTPStatus.BAD_REQUEST)
+    reason = TOO_MANY_FILES if isinstance(exception, TooManyFilesSent) else ""
+    return _answer(request, HTTPStatus.BAD_REQUEST, reason=reason)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from dashboard import front_door
 from dashboard.asgi import build_application
-from dashboard.front_door import BODY_LIMIT_BYTES, FrontDoor, Message, Receive, Scope, Send
+from dashboard.front_door import BODY_LIMIT_BYTES, BodyRules, FrontDoor, KeyFinding, Message, Receive, Scope, Send
 from dashboard.middleware import security_headers
+from dashboard.places import name_address
 
 HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'"}
 
@@ -76,6 +78,18 @@ class StalledClient(Client):
         raise AssertionError("nobody waits that long")
 
 
+class SlowClient(Client):
+    """Declares its body, and sends a part of `size` bytes every 20 ms."""
+
+    def __init__(self, path: str = "/page/", *, address: str = "192.0.2.1", parts: int = 1000, size: int = 1) -> None:
+        super().__init__(path, *[b"a" * size] * parts, headers={"Content-Length": str(parts * size)})
+        self.scope["client"] = (address, 1)
+
+    async def receive(self) -> Message:
+        await asyncio.sleep(0.02)
+        return await super().receive()
+
+
 async def echo_length(scope: Scope, receive: Receive, send: Send) -> None:
     """Reads the whole body, as Django does, and stops when the client is gone."""
     length, more = 0, True
@@ -125,7 +139,7 @@ def test_chunked_body_is_counted_while_it_arrives() -> None:
 
 def test_longest_prefix_decides_the_limit() -> None:
     async def walk() -> None:
-        door = make_door(body_limits={"/v1/": 10, "/v1/large/": 20})
+        door = make_door(bodies=BodyRules(limits={"/v1/": 10, "/v1/large/": 20}))
         assert (await Client("/v1/x", b"a" * 11).ask(door)).status == 413
         assert (await Client("/v1/large/x", b"a" * 20).ask(door)).status == 200
         assert (await Client("/v1/large/x", b"a" * 21).ask(door)).status == 413
@@ -155,7 +169,7 @@ def test_what_the_application_sends_after_a_refusal_is_dropped() -> None:
         await send({"type": "http.response.body", "body": b"late"})
 
     async def walk() -> None:
-        client = await Client("/page/", b"a" * 11, b"b").ask(make_door(stubborn, body_limits={"/": 10}))
+        client = await Client("/page/", b"a" * 11, b"b").ask(make_door(stubborn, bodies=BodyRules(limits={"/": 10})))
         assert [message["type"] for message in client.sent] == ["http.response.start", "http.response.body"]
         assert client.status == 413
 
@@ -171,9 +185,172 @@ def test_stalled_body_is_refused_and_a_waiting_application_is_not() -> None:
         await send({"type": "http.response.body"})
 
     async def walk() -> None:
-        stalled = StalledClient()
-        assert (await stalled.ask(make_door(stall_seconds=0.05))).status == 408
-        assert (await Client("/page/").ask(make_door(patient, stall_seconds=0.05))).status == 204
+        impatient = BodyRules(prompt_seconds=0.01, stall_seconds=0.05)
+        stalled = StalledClient(headers={"Content-Length": "10"})
+        assert (await stalled.ask(make_door(bodies=impatient))).status == 408
+        assert (await Client("/page/").ask(make_door(patient, bodies=impatient))).status == 204
+
+    run(walk())
+
+
+def test_body_that_trickles_is_refused_although_it_never_stalls() -> None:
+    async def walk() -> None:
+        rules = BodyRules(prompt_seconds=0.01, stall_seconds=5, grace_seconds=0.2, bytes_per_second=1000)
+        client = await SlowClient(size=1).ask(make_door(bodies=rules))
+        assert client.status == 408
+        assert client.parts  # given up before the end
+        assert (await SlowClient(size=100, parts=30).ask(make_door(bodies=rules))).status == 200
+
+    run(walk())
+
+
+def test_time_in_which_the_application_does_not_read_is_not_held_against_the_client() -> None:
+    async def slow_reader(scope: Scope, receive: Receive, send: Send) -> None:
+        async def receive_late() -> Message:
+            await asyncio.sleep(0.3)
+            return await receive()
+
+        await echo_length(scope, receive_late, send)
+
+    async def walk() -> None:
+        rules = BodyRules(prompt_seconds=0.01, grace_seconds=0.2, bytes_per_second=10_000)
+        client = Client("/page/", b"a", b"b", b"c", headers={"Content-Length": "3"})
+        assert (await client.ask(make_door(slow_reader, bodies=rules))).status == 200
+
+    run(walk())
+
+
+SLOW_RULES = BodyRules(prompt_seconds=0.05, stall_seconds=30, grace_seconds=30)
+
+
+def test_bodies_under_way_hold_no_place_of_requests_that_are_there() -> None:
+    async def walk() -> None:
+        door = make_door(max_in_flight=8, max_sending=2, bodies=SLOW_RULES)
+        trickling = [
+            asyncio.create_task(SlowClient(path, address=f"192.0.2.{number}").ask(door))
+            for number in range(8)
+            for path in ("/page/", "/v1/logs", "/v1/logs")
+        ]
+        await asyncio.sleep(0.3)
+        assert (door.work.taken, door.telemetry.taken) == (0, 0)
+        for path in ("/page/", "/v1/logs", "/api/v1/ingest/hooks"):
+            assert (await Client(path, b"prompt", headers={"Content-Length": "6"}).ask(door)).status == 200
+        assert (await Client(method="GET").ask(door)).status == 200
+        refused = [task.result() for task in trickling if task.done()]
+        assert {client.status for client in refused} == {503}
+        assert len(trickling) - len(refused) == door.slow_bodies.taken == 8
+        for task in trickling:
+            task.cancel()
+        await asyncio.gather(*trickling, return_exceptions=True)
+        assert door.slow_bodies.taken == 0
+
+    run(walk())
+
+
+@pytest.mark.parametrize("by", ["address", "key"])
+def test_one_client_gets_a_share_of_the_places_for_slow_bodies(by: str) -> None:
+    async def check_key(scope: Scope) -> KeyFinding:
+        return KeyFinding(client=f"key of {scope['path']}") if by == "key" else KeyFinding()
+
+    async def walk() -> None:
+        door = make_door(max_in_flight=8, bodies=SLOW_RULES, check_key=check_key)
+        own = [
+            SlowClient("/api/v1/mine", address=f"192.0.2.{number}" if by == "key" else "192.0.2.1")
+            for number in range(6)
+        ]
+        others = SlowClient("/api/v1/other", address="198.51.100.1", parts=20)
+        tasks = [asyncio.create_task(client.ask(door)) for client in own]
+        await asyncio.sleep(0.3)
+        assert door.slow_bodies.taken == 2  # a quarter
+        assert [client.status for client in own if client.sent] == [503] * 4
+        assert (await others.ask(door)).status == 200
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    run(walk())
+
+
+def test_one_address_leaves_places_for_others() -> None:
+    async def walk() -> None:
+        release = asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            await release.wait()
+            await echo_length(scope, receive, send)
+
+        def ask(address: str) -> "asyncio.Task[Client]":
+            client = Client(method="GET")
+            client.scope["client"] = (address, 1)
+            return asyncio.create_task(client.ask(door))
+
+        door = make_door(slow, max_in_flight=8)
+        asked = [ask("192.0.2.1") for _ in range(8)] + [ask("192.0.2.2")]
+        await asyncio.sleep(0.01)
+        release.set()
+        assert [client.status for client in await asyncio.gather(*asked)] == [200] * 6 + [503] * 2 + [200]
+
+    run(walk())
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::ffff", "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_a_client_is_counted_by_its_address_or_its_network(address: str, name: str) -> None:
+    assert name_address(address) == name
+
+
+@pytest.mark.parametrize(("status", "retry_after"), [(401, None), (503, "1")])
+def test_key_is_checked_before_the_body_is_read(status: int, retry_after: str | None) -> None:
+    async def check_key(scope: Scope) -> KeyFinding:
+        return KeyFinding(refusal=(status, "No."))
+
+    async def walk() -> None:
+        client = Client("/v1/logs", b"a", b"b", headers={"Content-Length": "2", "Content-Type": "application/json"})
+        await client.ask(make_door(check_key=check_key))
+        assert (client.status, json.loads(client.body)) == (status, {"message": "No."})
+        assert client.headers.get("retry-after") == retry_after
+        assert client.parts == [b"a", b"b"]
+
+    run(walk())
+
+
+def test_body_that_took_long_is_not_refused_for_a_busy_moment() -> None:
+    async def walk() -> None:
+        async def work(scope: Scope, receive: Receive, send: Send) -> None:
+            await echo_length(scope, receive, send)
+            await asyncio.sleep(0.4 if scope["method"] == "GET" else 0)
+
+        door = make_door(work, max_in_flight=1, bodies=SLOW_RULES)
+        slow = asyncio.create_task(SlowClient(parts=25).ask(door))
+        await asyncio.sleep(0.4)
+        busy = asyncio.create_task(Client(method="GET").ask(door))
+        assert (await slow).status == 200
+        assert (await busy).status == 200
+
+    run(walk())
+
+
+def test_client_that_does_not_take_its_answer_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front_door, "ANSWER_STALL_SECONDS", 0.05)
+
+    class Deaf(Client):
+        async def send(self, message: Message) -> None:
+            await asyncio.sleep(3600)
+            await super().send(message)
+
+    async def walk() -> None:
+        door = make_door()
+        with pytest.raises(TimeoutError):
+            await Deaf(method="GET").ask(door)
+        assert door.work.taken == 0
 
     run(walk())
 
@@ -196,17 +373,17 @@ def test_senders_of_telemetry_leave_room_for_pages() -> None:
         release.set()
         assert [client.status for client in await asyncio.gather(*waiting)] == [200, 200]
         assert (await Client("/v1/logs").ask(door)).status == 200
-        assert (door.in_flight, door.sending) == (0, 0)
+        assert (door.work.taken, door.telemetry.taken) == (0, 0)
 
     run(walk())
 
 
-def test_too_many_at_once_are_told_to_come_back_and_liveness_still_answers() -> None:
+def test_too_many_at_once_are_told_to_come_back_and_probes_are_still_answered() -> None:
     async def walk() -> None:
         release = asyncio.Event()
 
         async def slow(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["path"] != "/health/live":
+            if not scope["path"].startswith("/health/"):
                 await release.wait()
             await echo_length(scope, receive, send)
 
@@ -216,11 +393,12 @@ def test_too_many_at_once_are_told_to_come_back_and_liveness_still_answers() -> 
         refused = await Client("/api/v1/me").ask(door)
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         assert "detail" in json.loads(refused.body)
-        assert (await Client("/health/live", method="GET").ask(door)).status == 200
+        for probe in ("/health/live", "/health/ready"):
+            assert (await Client(probe, method="GET").ask(door)).status == 200
         release.set()
         assert [client.status for client in await asyncio.gather(*waiting)] == [200, 200]
         assert (await Client().ask(door)).status == 200
-        assert door.in_flight == 0
+        assert door.work.taken == 0
 
     run(walk())
 
@@ -261,7 +439,7 @@ def test_failing_application_is_logged_and_counted_out(caplog: pytest.LogCapture
         door = make_door(broken)
         with pytest.raises(RuntimeError):
             await Client().ask(door)
-        assert door.in_flight == 0
+        assert door.work.taken == 0
 
     with caplog.at_level(logging.INFO, logger="dashboard.front_door"):
         run(walk())

@@ -13,6 +13,7 @@ from django.http.response import HttpResponseBase
 from django.test import override_settings
 from django.urls import path
 
+from dashboard import page_handler
 from dashboard.logs import current_request_id
 from dashboard.page_handler import PageHandler
 
@@ -47,7 +48,26 @@ def break_off(request: HttpRequest) -> HttpResponseBase:
     return StreamingHttpResponse(parts())
 
 
-urlpatterns = [path("thread/", tell_thread), path("stream/", stream), path("broken/", break_off)]
+@login_not_required
+def wait_long(request: HttpRequest) -> HttpResponse:
+    release.wait(30)
+    return HttpResponse("at last")
+
+
+@login_not_required
+async def be_live(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("live")
+
+
+urlpatterns = [
+    path("thread/", tell_thread),
+    path("stream/", stream),
+    path("broken/", break_off),
+    path("long/", wait_long),
+    path("health/live", be_live),
+    path("health/ready", tell_thread),
+]
+release = threading.Event()
 left: list[str] = []
 
 
@@ -127,3 +147,21 @@ def test_a_stream_ends_when_the_client_leaves() -> None:
 def test_a_stream_that_fails_is_not_taken_for_a_whole_one() -> None:
     with pytest.raises(LookupError):
         asyncio.run(ask(PageHandler(), "/broken/"))
+
+
+def test_probes_are_answered_while_every_thread_of_pages_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_handler, "MOST_THREADS", 2)
+
+    async def walk() -> None:
+        handler = PageHandler()
+        busy = [asyncio.create_task(ask(handler, "/long/")) for _ in range(4)]
+        await asyncio.sleep(0.05)
+        try:
+            async with asyncio.timeout(20):
+                assert (await ask(handler, "/health/live"))[0] == 200
+                assert (await ask(handler, "/health/ready"))[0] == 200
+        finally:
+            release.set()
+        assert {status for status, _ in await asyncio.gather(*busy)} == {200}
+
+    asyncio.run(walk())

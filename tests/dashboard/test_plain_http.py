@@ -1,4 +1,5 @@
-"""What the web server makes of requests that want another protocol, and of fields behind a body: on a real port."""
+"""What the web server makes of requests that want another protocol, of fields behind a body, of heads that do not
+arrive, and of two hosts in one head: on a real port."""
 
 import asyncio
 import json
@@ -11,6 +12,7 @@ from typing import BinaryIO
 import pytest
 import uvicorn
 
+from dashboard import plain_http
 from dashboard.front_door import Receive, Scope, Send
 from dashboard.plain_http import PlainHttpProtocol
 
@@ -20,7 +22,7 @@ H2C = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA
 async def tell_back(scope: Scope, receive: Receive, send: Send) -> None:
     """Says what arrived: method, path, header names and body."""
     body, more = b"", True
-    while more:
+    while more and scope["path"] != "/unread":
         message = await receive()
         body, more = body + message.get("body", b""), message.get("more_body", False)
     names = [name.decode() for name, _ in scope["headers"]]
@@ -165,3 +167,122 @@ def test_answers_without_a_body_keep_their_order(port: int) -> None:
     assert [part.split(b" ", 1)[0] for part in told.split(b"HTTP/1.1 ")[1:]] == [b"200"] * 4
     assert told.count(b"/x") == 1
     assert told.endswith(b'"b"]')
+
+
+# --- heads that do not arrive ---
+
+
+@pytest.fixture
+def _short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_http, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(plain_http, "DISCARD_SECONDS", 0.5)
+
+
+def trickle_until_closed(connection: socket.socket, part: bytes, *, seconds: float = 15.0) -> bytes:
+    """Sends `part` again and again; returns what the server answered before it closed the connection."""
+    answer, give_up_at = b"", time.monotonic() + seconds
+    connection.settimeout(0.1)
+    while time.monotonic() < give_up_at:
+        try:
+            connection.sendall(part)
+            received = connection.recv(65536)
+        except TimeoutError:
+            continue
+        except ConnectionError:
+            return answer
+        if not received:
+            return answer
+        answer += received
+    raise AssertionError(f"still open after {seconds:g} s; received {answer!r}")
+
+
+@pytest.mark.usefixtures("_short_deadlines")
+@pytest.mark.parametrize(
+    ("start", "part", "status"),
+    [
+        (b"", b"", b""),
+        (b"GET / HTTP/1.1\r\nX-Slow: ", b"", b"408"),
+        (b"GET / HTTP/1.1\r\nX-Slow: ", b"a", b"408"),
+        (b"GET /", b"a", b"408"),
+        (b"\r\n", b"\r\n", b""),
+    ],
+)
+def test_half_a_head_is_given_up(port: int, start: bytes, part: bytes, status: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(start)
+        answer = trickle_until_closed(connection, part)
+    assert answer[9:12] == status
+
+
+@pytest.mark.usefixtures("_short_deadlines")
+@pytest.mark.parametrize("part", [b"\r\n", b"G", b"GET / HTTP/1.1\r\nX-Slow:"])
+def test_half_a_head_behind_an_answered_request_is_given_up(port: int, part: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(post("one", fields="").encode() + part)
+        with connection.makefile("rb") as file:
+            assert json.loads(read_answer(file))[3] == "one"
+        trickle_until_closed(connection, b"\r\n" if part == b"\r\n" else b"a")
+
+
+@pytest.mark.usefixtures("_short_deadlines")
+def test_body_that_was_answered_unread_is_not_discarded_for_ever(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(b"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
+        assert b" 200 " in trickle_until_closed(connection, b"a")
+
+
+def test_connection_goes_on_behind_a_body_that_was_answered_unread(port: int) -> None:
+    large = "b" * 1_000_000
+    unread = f"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: {len(large)}\r\n\r\n{large}"
+    told = exchange(port, unread, post("after", fields=""), answers=2)
+    assert [json.loads(each)[3] for each in told] == ["", "after"]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-Large: ",
+        b"GET /",
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Large: ",
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2;",
+    ],
+)
+def test_head_without_end_does_not_occupy_the_server(port: int, start: bytes) -> None:
+    """The parser joins what it keeps with every part anew: 100 MB of it took minutes."""
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as flood:
+        with pytest.raises(ConnectionError):
+            flood.sendall(start + b"a" * 100 * 2**20)
+        (told,) = exchange(port, post("meanwhile", fields=""))
+    assert json.loads(told)[3] == "meanwhile"
+    assert time.monotonic() - began < 20
+
+
+# --- hosts ---
+
+
+def ask_status(port: int, request: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(request)
+        return connection.recv(65536)
+
+
+@pytest.mark.parametrize(
+    ("target", "fields", "status"),
+    [
+        (b"/x", b"Host: a\r\n", b"200"),
+        (b"http://a/x", b"Host: A\r\n", b"200"),
+        (b"/x", b"Host: a\r\nHost: b\r\n", b"400"),
+        (b"/x", b"Host: a\r\nhost: a\r\n", b"400"),
+        (b"/x", b"Host: a\r\nX-Between: 1\r\nHOST:\r\n", b"400"),
+        (b"http://b/x", b"Host: a\r\n", b"400"),
+        (b"http://a@b/x", b"Host: a\r\n", b"400"),
+        (b"http://a:81/x", b"Host: a\r\n", b"400"),
+    ],
+)
+def test_request_that_names_two_hosts_is_refused(port: int, target: bytes, fields: bytes, status: bytes) -> None:
+    for more in (b"", H2C.encode()):
+        answer = ask_status(port, b"GET " + target + b" HTTP/1.1\r\n" + fields + more + b"\r\n")
+        assert answer[9:12] == status
+        if status == b"400":
+            assert b"Host" in answer.split(b"\r\n\r\n")[1]

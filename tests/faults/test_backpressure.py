@@ -1,16 +1,18 @@
 """R10: more telemetry than can be taken in is told to come again, at once and without growing; then all is well."""
 
 import http.client
-import socket
+import sqlite3
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.dashboard.running import Running, running_plimsoll, wait_until
+from tests.dashboard.ingest.conversation import make_conversation
+from tests.dashboard.running import Running, run_plimsoll, running_plimsoll, wait_until
 
 SENDING, REFUSED = 2, 40
 REFUSED_WITHIN_SECONDS, GROWTH_BYTES, RECOVERY_SECONDS = 0.1, 100 * 2**20, 10
@@ -25,7 +27,7 @@ def web(prepared: Path) -> Iterator[Running]:
 
 def _send(web: Running, body: bytes) -> tuple[int, str | None, float]:
     """Status, Retry-After, and seconds until the answer began. A server may answer before it has read all."""
-    with closing(http.client.HTTPConnection("127.0.0.1", web.port, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", web.port, timeout=60)) as connection:
         connection.putrequest("POST", "/v1/logs")
         connection.putheader("Content-Type", "application/json")
         connection.putheader("Content-Length", str(len(body)))
@@ -40,10 +42,12 @@ def _finish(connection: http.client.HTTPConnection, body: bytes) -> http.client.
     return connection.getresponse()
 
 
-def _start_and_stall(web: Running) -> socket.socket:
-    stalled = socket.create_connection(("127.0.0.1", web.port))
-    stalled.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
-    return stalled
+def _send_transcript(web: Running, key: str, name: str) -> int:
+    talk = make_conversation(name)
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/x-ndjson"}
+    with closing(http.client.HTTPConnection("127.0.0.1", web.port, timeout=60)) as connection:
+        connection.request("POST", f"/api/v1/ingest/transcripts?session={talk.session_id}", talk.data, headers)
+        return connection.getresponse().status
 
 
 def _measure(web: Running) -> int:
@@ -54,9 +58,14 @@ def _measure(web: Running) -> int:
 def test_senders_over_the_limit_are_refused_at_once_while_pages_are_served(web: Running) -> None:
     assert web.get("/sign-in/")[0] == 200
     assert _send(web, b"{}")[0] == 401  # let in; it has no key
-    with ExitStack() as stack:
-        for _ in range(SENDING):
-            stack.enter_context(closing(_start_and_stall(web)))
+    made = run_plimsoll(web.folder, "createowner", "ann", typed="harbour-chart-12\nharbour-chart-12\n")
+    assert made.returncode == 0, made.stderr
+    key = run_plimsoll(web.folder, "createkey", "--name", "sender", "--scope", "ingest").stdout.strip().splitlines()[-1]
+    assert _send_transcript(web, key, "first") == 200
+    database = sqlite3.connect(web.folder / "data" / "plimsoll.sqlite3", isolation_level=None)
+    with closing(database), ThreadPoolExecutor(SENDING) as senders:
+        database.execute("BEGIN IMMEDIATE")  # whoever writes waits
+        sent = [senders.submit(_send_transcript, web, key, f"held-{number}") for number in range(SENDING)]
         wait_until(lambda: _send(web, b"{}")[0] == 503, seconds=5, what="a full house")
         before = _measure(web)
         answers = [_send(web, LARGE) for _ in range(REFUSED)]
@@ -64,4 +73,6 @@ def test_senders_over_the_limit_are_refused_at_once_while_pages_are_served(web: 
         assert statistics.median(seconds for _, _, seconds in answers) < REFUSED_WITHIN_SECONDS
         assert _measure(web) - before < GROWTH_BYTES
         assert web.get("/sign-in/")[0] == 200
-    wait_until(lambda: _send(web, b"{}")[0] == 401, seconds=RECOVERY_SECONDS, what="room for the next one")
+        database.execute("ROLLBACK")
+        wait_until(lambda: _send(web, b"{}")[0] == 401, seconds=RECOVERY_SECONDS, what="room for the next one")
+        assert {sending.result() for sending in sent} <= {200, 503}

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 from random import Random
 
 import pytest
@@ -199,3 +200,47 @@ def test_meta_file_names_its_sub_agent(client: Client, team: Team, settings: Set
         assert client.post("/upload/part/", part).status_code == 200
     thread = AgentSession.objects.get().threads.get(agent_id="a1b2c3")
     assert (thread.agent_type, thread.call_count, thread.description) == ("Explore", 1, "")
+
+
+def _choose_files(count: int, *, size: int = 0) -> list[SimpleUploadedFile]:
+    talk = make_conversation()
+    padding = b" " * size
+    return [SimpleUploadedFile(f"{number}.jsonl", talk.lines[0] + padding) for number in range(count)]
+
+
+def test_form_without_scripts_takes_hundreds_of_files(client: Client, team: Team) -> None:
+    client.force_login(User.objects.get(username="mia"))
+    page = client.post("/upload/", {"file": _choose_files(120, size=30_000), "team": team.slug})  # 3.6 MB
+    assert page.status_code == 200
+    assert len(page.context["results"]) == 120
+    assert all(each.refusal == "" for each in page.context["results"])
+
+
+def test_files_over_the_number_of_one_upload_are_left_out(client: Client, team: Team) -> None:
+    client.force_login(User.objects.get(username="mia"))
+    page = client.post("/upload/", {"file": _choose_files(503), "team": team.slug})
+    assert (page.status_code, page.context["left_out"]) == (200, 3)
+    assert "3 more files were left out" in page.content.decode()
+
+
+def test_far_too_many_files_are_refused_with_a_reason(client: Client, team: Team) -> None:
+    client.force_login(User.objects.get(username="mia"))
+    page = client.post("/upload/", {"file": _choose_files(2001), "team": team.slug})
+    assert page.status_code == 400
+    assert "More than 2,000 files were sent at once" in page.content.decode()
+    assert not AgentSession.objects.exists()
+
+
+def test_many_small_files_of_a_form_open_no_temporary_files(client: Client, team: Team) -> None:
+    client.force_login(User.objects.get(username="mia"))
+    opened: list[str] = []
+    is_looking = [True]
+
+    def look(event: str, arguments: tuple[object, ...]) -> None:
+        if is_looking[0] and event == "tempfile.mkstemp":
+            opened.append(str(arguments))
+
+    sys.addaudithook(look)  # it cannot be removed
+    client.post("/upload/", {"file": _choose_files(100, size=30_000), "team": team.slug})
+    is_looking[0] = False
+    assert not opened

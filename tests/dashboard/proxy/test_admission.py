@@ -77,6 +77,14 @@ def test_pages_in_a_browser_are_refused(proxy: Serving, header: str) -> None:
         ({"Host": "evil.example:8000"}, 403),
         ({"X-Forwarded-For": "127.0.0.1"}, 403),
         ({"Forwarded": "for=10.0.0.1"}, 403),
+        ({"X-Forwarded-Proto": "https"}, 403),
+        ({"X-Forwarded-Port": "443"}, 403),
+        ({"Cf-Connecting-Ip": "203.0.113.7"}, 403),
+        ({"CF-Ray": "8f"}, 403),
+        ({"True-Client-IP": "203.0.113.7"}, 403),
+        ({"X-Original-Host": "plimsoll.example"}, 403),
+        ({"Via": "1.1 tunnel"}, 403),
+        ({"X-Stainless-Lang": "python"}, 200),
     ],
 )
 def test_on_ones_own_machine_no_key_is_needed_by_programs_that_ask_it_here(

@@ -1,6 +1,7 @@
 """Upstreams that misbehave, callers who leave, limits: the same bytes, or a clean refusal (R13, R14)."""
 
 import asyncio
+import contextlib
 import gzip
 import json
 import socket
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.front_door import Message
+from dashboard.proxy import forwarder
 from dashboard.proxy.callers import Caller
 from dashboard.proxy.forwarder import Doors, Forwarder
 from dashboard.proxy.refusals import Refusal
@@ -252,6 +254,49 @@ def test_too_large_a_body_of_unknown_length_is_stopped_at_the_limit(upstream: Ra
         chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
         answered = ask_raw(proxy, head.encode() + chunk * 3)
     assert answered.startswith(b"HTTP/1.1 413")
+
+
+def start_trickling(proxy: Serving, count: int) -> list[socket.socket]:
+    head = f"POST /proxy/v1/messages HTTP/1.1\r\nHost: a\r\nX-Plimsoll-Key: {KEY}\r\nContent-Length: 100000\r\n\r\n"
+    sockets = [socket.create_connection(("127.0.0.1", proxy.port), timeout=20) for _ in range(count)]
+    for each in sockets:
+        each.sendall(head.encode() + b"{")
+    return sockets
+
+
+def test_a_body_that_trickles_is_ended_although_it_is_never_silent(
+    upstream: RawUpstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forwarder, "SLOW_BODY_SECONDS", 0.1)
+    with serving(upstream.url, tmp_path, limits=replace(LIMITS, silence_seconds=0.5)) as proxy:
+        (trickling,) = start_trickling(proxy, 1)
+        with trickling:
+            trickling.settimeout(0.1)
+            give_up_at, answer = time.monotonic() + 20, b""
+            while not answer and time.monotonic() < give_up_at:
+                trickling.sendall(b" ")
+                with contextlib.suppress(TimeoutError):
+                    answer = trickling.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 408")
+
+
+def test_slow_requests_leave_places_for_others(
+    upstream: RawUpstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forwarder, "SLOW_BODY_SECONDS", 0.3)
+    with serving(upstream.url, tmp_path, limits=replace(LIMITS, calls_at_once=8)) as proxy:
+        sockets = start_trickling(proxy, 8)
+        refused = 0
+        for each in reversed(sockets[2:]):  # a quarter of the places for one key; those that began last have to go
+            answer = each.recv(65536)
+            refused += answer.startswith(b"HTTP/1.1 503") and b"slowly" in answer
+        assert refused == 6
+        assert proxy.ask("/proxy/v1/messages", b"{}").status == 200
+        for each in sockets[:2]:
+            each.sendall(b"a" * 99_999)
+            assert each.recv(65536).startswith(b"HTTP/1.1 200")
+        for each in sockets:
+            each.close()
 
 
 def test_a_body_that_stops_arriving_is_a_408(upstream: RawUpstream, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import http.client
+import json
 import random
 import socket
 import time
@@ -15,7 +16,11 @@ from tests.dashboard.proxy.serving import KEY, Serving, serving
 from tests.fakes.raw_upstream import Connection, RawUpstream
 
 STREAMS = 200
-STEPS_BACK = ["../a", "v1/%2e%2e/%2E%2E/a", "./v1", "..%2fa", "x/..%5C..%5ca", "..\\a", "x%2F..", "%2e%2E%2f%2e%2e/a"]
+STEPS_BACK = [
+    *("../a", "v1/%2e%2e/%2E%2E/a", "./v1", "..%2fa", "x/..%5C..%5ca", "..\\a", "x%2F..", "%2e%2E%2f%2e%2e/a"),
+    *("..;/a", "v1/..;x=1/a", "v1/..%3b/a", "v1/%2e%2e;/a", ".;/a", "..%20/a"),
+    *("%252e%252e/a", "v1/%252e%252e%252fa", "..%253b/a", "%25252e%25252e/a", "%" + "25" * 500 + "2e/a"),
+]
 
 
 def cut_randomly(data: bytes, dice: random.Random) -> list[bytes]:
@@ -78,7 +83,10 @@ def test_upstream_in_a_folder_of_a_gateway_is_kept_below_it(upstream: RawUpstrea
     with serving(f"{upstream.url}/anthropic", tmp_path) as proxy:
         assert proxy.ask("/proxy/v1/messages", b"{}").status == 200
         for path in STEPS_BACK:
-            assert proxy.ask(f"/proxy/{path}", b"{}").status == 404, path
+            refused = proxy.ask(f"/proxy/{path}", b"{}")
+            told = json.loads(refused.body)["error"]
+            assert (refused.status, told["type"]) == (400, "invalid_request_error"), path
+            assert told["message"].startswith("Plimsoll passes no path on"), path
     assert [seen.target for seen in upstream.requests] == ["/anthropic/v1/messages"]
 
 
