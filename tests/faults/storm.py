@@ -259,7 +259,7 @@ class Storm:
             if not self.told.finished:
                 continue
             name = random.choice(sorted(self.told.finished))
-            found = self._insist("sessions", lambda: self._ask("GET", f"/api/v1/sessions?q={name}"))  # noqa: B023
+            found = self._insist("sessions", lambda: self._ask("GET", f"/api/v1/sessions?text={name}"))  # noqa: B023
             rows = json.loads(found[1])["items"] if found and found[0] == 200 else []
             if not rows:
                 continue
