@@ -53,7 +53,7 @@ class Act(StrEnum):
     RUN_OWN = "run compactions of own sessions"
     RUN_TEAM = "run compactions of the team's sessions"
     KEEP_KEYS = "keep own keys"
-    TUNE = "change thresholds, alarms and automatic mode"
+    TUNE = "change thresholds and automatic mode"
     MANAGE = "manage members, keys, spending and retention"
     GOVERN = "change roles and content grants, read the audit log"
 

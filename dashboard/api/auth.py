@@ -10,6 +10,8 @@ from dashboard.access import Actor
 from dashboard.accounts.programs import find_program
 from dashboard.models import User
 
+NO_KEY = "No key was sent. Send one in the header Authorization: Bearer plk_…"
+
 
 def count_body(request: HttpRequest) -> int:
     """As it came over the wire; a chunked body says no length beforehand."""
@@ -24,7 +26,7 @@ class KeyAuth(HttpBearer):
         scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         return self.authenticate(request, token) if scheme.lower() == self.openapi_scheme else None
 
-    def authenticate(self, request: HttpRequest, token: str) -> Actor | None:
+    def authenticate(self, request: HttpRequest, token: str) -> Actor:
         return find_program(token, size_bytes=count_body(request), now=timezone.now())
 
 

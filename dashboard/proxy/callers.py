@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from dashboard import access
 from dashboard.access import Act
-from dashboard.accounts.keys import find_key
+from dashboard.accounts.keys import KeyRefused, find_key
 from dashboard.accounts.local import ensure_local_owner
 from dashboard.models import Membership, Role
 from dashboard.policies.in_force import find_policy
@@ -115,8 +115,9 @@ def _without_old_connection(look_up: Callable[[], Answer]) -> Answer:
 
 
 def look_up_key(text: str) -> Answer:
-    key = find_key(text, now=timezone.now())
-    if key is None:
+    try:
+        key = find_key(text, now=timezone.now())
+    except KeyRefused:
         return UNKNOWN_KEY
     if not access.program(key).may(Act.PROXY, key.team):
         return NO_RIGHT

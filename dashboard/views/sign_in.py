@@ -10,7 +10,6 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -19,6 +18,7 @@ from dashboard.accounts import audit, sign_in_links
 from dashboard.models import AuditAction, User
 from dashboard.own_commands import spell_command
 from dashboard.page_request import PageRequest
+from dashboard.views.next_page import redirect_to_next_page
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
@@ -29,11 +29,11 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in(request: PageRequest) -> HttpResponse:
     if request.user.is_authenticated:
-        return redirect(_next_page(request))
+        return redirect_to_next_page(request)
     form = AuthenticationForm(request, data=request.POST or None)
     if request.method == "POST" and form.is_valid():
         _open_session(request, form.get_user(), way="password")
-        return redirect(_next_page(request))
+        return redirect_to_next_page(request)
     status = HTTPStatus.UNPROCESSABLE_ENTITY if form.is_bound else HTTPStatus.OK
     context = {"form": form, "next": request.GET.get("next", ""), **_tell_link_command()}
     return render(request, "sign_in/page.html", context, status=status)
@@ -80,11 +80,3 @@ def _open_session(request: HttpRequest, user: object, *, way: str) -> None:
         raise TypeError("expected a person of this installation")
     login(request, user, backend=BACKEND)
     audit.note_in_all_teams(user, AuditAction.SIGNED_IN, by=user, way=way)
-
-
-def _next_page(request: HttpRequest) -> str:
-    target = request.POST.get("next") or request.GET.get("next") or ""
-    safe = url_has_allowed_host_and_scheme(
-        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    return target if safe else settings.LOGIN_REDIRECT_URL
