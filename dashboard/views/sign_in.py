@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.accounts import audit, sign_in_links
 from dashboard.models import AuditAction, User
@@ -20,6 +20,7 @@ from dashboard.own_commands import spell_command
 from dashboard.page_request import PageRequest
 from dashboard.views.next_page import redirect_to_next_page
 
+PREFETCH_HEADERS = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
@@ -41,15 +42,31 @@ def sign_in(request: PageRequest) -> HttpResponse:
 
 @login_not_required
 @never_cache
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_link(request: PageRequest, token: str) -> HttpResponse:
+    """Sign in at once in a browser. Whatever else fetches the link, such as the preview of a chat or a prefetch, gets a
+    page with a button and does not use it up."""
     if request.user.is_authenticated:
         return redirect("overview")  # the link stays unused
-    user = sign_in_links.redeem(token, now=timezone.now())
+    is_used = request.method == "POST" or _is_opened_in_browser(request)
+    find = sign_in_links.redeem if is_used else sign_in_links.find_user
+    user = find(token, now=timezone.now())
     if user is None:
         return render(request, "sign_in/spent_link.html", _tell_link_command(), status=HTTPStatus.GONE)
+    if not is_used:
+        return render(request, "sign_in/confirm_link.html", {"person": user})
     _open_session(request, user, way="link")
     return redirect("overview")
+
+
+def _is_opened_in_browser(request: HttpRequest) -> bool:
+    """Return whether a browser says that it shows the page to a person.
+
+    Browsers say so over https and on the machine itself; elsewhere there is the button.
+    """
+    headers = request.headers
+    is_shown = headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
+    return request.method == "GET" and is_shown and not any(name in headers for name in PREFETCH_HEADERS)
 
 
 @login_not_required

@@ -7,11 +7,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from dashboard.accounts.passwords import set_password
 from dashboard.accounts.sign_in_links import create_link, redeem
 from dashboard.models import AuditEvent, SignInLink
 from tests.builders import make_team, make_user
 
 pytestmark = pytest.mark.django_db
+SHOWN = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}  # as browsers send it for what a person opens
 
 
 def try_password(client: Client, password: str, **more: str) -> int:
@@ -82,9 +84,9 @@ def test_fragment_asked_for_after_the_session_ended_sends_the_whole_page_to_sign
 def test_link_signs_in_once(client: Client) -> None:
     alice = make_user("alice")
     path = urlsplit(create_link(alice, now=timezone.now(), valid_for=timedelta(hours=1))).path
-    assert client.get(path).headers["Location"] == "/"
+    assert client.get(path, headers=SHOWN).headers["Location"] == "/"
     assert client.get("/account/").status_code == 200
-    spent = Client().get(path)
+    spent = Client().get(path, headers=SHOWN)
     assert spent.status_code == 410
     assert "plimsoll signinlink" in spent.content.decode()
 
@@ -93,8 +95,52 @@ def test_link_is_not_spent_by_somebody_already_signed_in(client: Client) -> None
     alice = make_user("alice")
     client.force_login(alice, backend="django.contrib.auth.backends.ModelBackend")
     path = urlsplit(create_link(alice, now=timezone.now(), valid_for=timedelta(hours=1))).path
-    assert client.get(path).status_code == 302
+    assert client.get(path, headers=SHOWN).status_code == 302
     assert SignInLink.objects.get().used_at is None
+
+
+@pytest.mark.parametrize(
+    ("method", "headers"),
+    [
+        ("head", {}),
+        ("head", SHOWN),
+        ("get", {"User-Agent": "Slackbot-LinkExpanding 1.0"}),
+        ("get", {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}),
+        ("get", SHOWN | {"Sec-Purpose": "prefetch;prerender"}),
+        ("get", SHOWN | {"Purpose": "prefetch"}),
+        ("get", SHOWN | {"X-Moz": "prefetch"}),
+    ],
+)
+def test_link_is_not_used_up_by_what_no_person_opened(method: str, headers: dict[str, str]) -> None:
+    path = urlsplit(create_link(make_user("alice"), now=timezone.now(), valid_for=timedelta(hours=1))).path
+    program, person = Client(), Client()
+    assert getattr(program, method)(path, headers=headers).status_code == 200
+    assert program.get("/account/").status_code == 302
+    assert SignInLink.objects.get().used_at is None
+    assert person.get(path, headers=SHOWN).headers["Location"] == "/"
+    assert person.get("/account/").status_code == 200
+
+
+def test_link_opens_by_a_button_where_the_browser_says_nothing() -> None:
+    path = urlsplit(create_link(make_user("alice"), now=timezone.now(), valid_for=timedelta(hours=1))).path
+    client = Client(enforce_csrf_checks=True)
+    page = client.get(path).content.decode()
+    assert "Sign in as alice" in page
+    assert client.post(path).status_code == 403
+    token = page.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
+    assert client.post(path, {"csrfmiddlewaretoken": token}).headers["Location"] == "/"
+    assert client.get("/account/").status_code == 200
+    assert [Client().get(path).status_code, Client().head(path).status_code] == [410, 410]
+
+
+def test_links_end_with_a_new_password() -> None:
+    alice, now = make_user("alice"), timezone.now()
+    before = [create_link(alice, now=now, valid_for=timedelta(hours=72)) for _ in range(2)]
+    others = create_link(make_user("bob"), now=now, valid_for=timedelta(hours=1))
+    set_password(alice, "correct horse staple", by=None)
+    after = create_link(alice, now=timezone.now(), valid_for=timedelta(hours=1))
+    statuses = [Client().post(urlsplit(link).path).status_code for link in (*before, others, after)]
+    assert statuses == [410, 410, 302, 302]
 
 
 def test_link_expires_and_a_closed_account_has_none() -> None:
