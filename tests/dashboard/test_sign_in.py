@@ -4,12 +4,14 @@ from datetime import timedelta
 from urllib.parse import urlsplit
 
 import pytest
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
 
 from dashboard.accounts.passwords import set_password
 from dashboard.accounts.sign_in_links import create_link, redeem
-from dashboard.models import AuditEvent, SignInLink
+from dashboard.models import AuditEvent, SignInLink, User
 from tests.builders import make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +52,78 @@ def test_five_wrong_passwords_lock_the_name_even_for_the_right_one(client: Clien
     assert "15 minutes" in locked.content.decode()
     other_address = Client(REMOTE_ADDR="10.1.2.3")
     assert try_password(other_address, "alice-password") == 302
+
+
+def widen(name: str) -> str:
+    """In full-width letters."""
+    return "".join(chr(ord(letter) + 0xFEE0) for letter in name)
+
+
+SPELLINGS = [
+    *("alice", "ALICE", "aLice", widen("alice"), " alice ", widen("ALICE")),
+    *("\u2003Alice", widen("A") + "lice", "alicE", "ALice"),
+]
+
+
+def test_fresh_spelling_of_a_name_is_no_fresh_start(client: Client) -> None:
+    make_user("alice")
+    statuses = [
+        client.post("/sign-in/", {"username": spelling, "password": "wrong"}).status_code for spelling in SPELLINGS
+    ]
+    assert statuses == [422] * 4 + [429] * 6
+    right = {"username": "aLICe", "password": "alice-password"}
+    assert client.post("/sign-in/", right).status_code == 429
+    assert Client(REMOTE_ADDR="10.1.2.3").post("/sign-in/", right).status_code == 302
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_spelling_opens_the_account_and_none_makes_another(client: Client, spelling: str) -> None:
+    make_user("alice")
+    assert client.post("/sign-in/", {"username": spelling, "password": "alice-password"}).status_code == 302
+    with pytest.raises(ValidationError, match="has this name already"):
+        User(username=spelling, password="x").full_clean(exclude=["name_key"])
+    with pytest.raises(IntegrityError), transaction.atomic():
+        User.objects.create_user(spelling)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("straße", "STRASSE"), ("ärger", "ÄRGER"), ("σοφος", "ΣΟΦΟΣ"), ("alice", "alice\u3164"), ("office", "o\ufb03ce")],
+)
+def test_names_that_read_alike_are_one(first: str, second: str) -> None:
+    user = make_user(first)
+    assert User.objects.find_by_name(second) == user
+    with pytest.raises(IntegrityError), transaction.atomic():
+        User.objects.create_user(second)
+
+
+def test_letter_that_a_database_takes_for_another_opens_nothing(client: Client) -> None:
+    """For PostgreSQL the dotless "i" has the same capital letter as "i"; its wrong passwords would be counted apart."""
+    make_user("alice")
+    answer = client.post("/sign-in/", {"username": "al\u0131ce", "password": "alice-password"})
+    assert answer.status_code == 422
+
+
+def test_name_that_grows_when_it_is_compared_is_counted(client: Client) -> None:
+    fields = {"username": "ß" * 150, "password": "wrong"}
+    assert [client.post("/sign-in/", fields).status_code for _ in range(5)] == [422, 422, 422, 422, 429]
+
+
+def test_twins_of_earlier_versions_keep_working() -> None:
+    """As the migration leaves them: both sign in by their own spelling, and share the count of wrong passwords."""
+    older, newer = make_user("strasse"), User(username="straße", name_key="strasse 2")
+    newer.set_password("straße-password")
+    newer.save()
+    newer.save()  # keeps its key
+    for spelling, user in {"strasse": older, "STRASSE": older, "straße": newer, "Straße": newer}.items():
+        assert User.objects.find_by_name(spelling) == user, spelling
+        fields = {"username": spelling, "password": f"{user.username}-password"}
+        assert Client().post("/sign-in/", fields).status_code == 302, spelling
+    assert [try_name(spelling) for spelling in ("straße", "strasse", "straße", "strasse", "STRASSE")][-1] == 429
+
+
+def try_name(name: str) -> int:
+    return Client().post("/sign-in/", {"username": name, "password": "wrong"}).status_code
 
 
 @pytest.mark.parametrize(
