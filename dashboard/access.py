@@ -53,7 +53,7 @@ class Act(StrEnum):
     RUN_OWN = "run compactions of own sessions"
     RUN_TEAM = "run compactions of the team's sessions"
     KEEP_KEYS = "keep own keys"
-    TUNE = "change thresholds, alarms and automatic mode"
+    TUNE = "change thresholds and automatic mode"
     MANAGE = "manage members, keys, spending and retention"
     GOVERN = "change roles and content grants, read the audit log"
 
@@ -178,13 +178,19 @@ def require_anywhere(actor: Actor, act: Act) -> None:
         raise PermissionDenied(f"This needs the right to {act}.")
 
 
+def is_owner(actor: Actor) -> bool:
+    """Return whether the actor owns a team. Those of the demo do not count: any admin can make it and owns it then."""
+    return any(standing.may(Act.GOVERN) and not standing.team.is_demo for standing in actor.standings.values())
+
+
 def require_owner(actor: Actor) -> None:
-    require_anywhere(actor, Act.GOVERN)
+    if not is_owner(actor):
+        raise PermissionDenied(f"This needs the right to {Act.GOVERN}.")
 
 
 def may_create_team(actor: Actor, *, local_mode: bool) -> bool:
     """An installation on one's own machine has one team; elsewhere owners found further ones."""
-    return not local_mode and actor.key is None and actor.may_anywhere(Act.GOVERN)
+    return not local_mode and actor.key is None and is_owner(actor)
 
 
 # --- what belongs to a team ------------------------------------------------------------------------------------------
@@ -237,6 +243,16 @@ def jobs(actor: Actor) -> QuerySet[Job]:
     require_anywhere(actor, Act.MANAGE)
     visible = Q(team__in=teams(actor, Act.MANAGE)) | Q(team=None)
     return Job.objects.filter(visible).select_related("team").order_by("-id")
+
+
+def can_control_job(actor: Actor, job: Job) -> bool:
+    """Return whether the actor may cancel and retry a job: admins their team's, owners also the installation's."""
+    return is_owner(actor) if job.team is None else actor.may(Act.MANAGE, job.team)
+
+
+def require_job_control(actor: Actor, job: Job) -> None:
+    if not can_control_job(actor, job):
+        raise PermissionDenied("Jobs of the whole installation are cancelled and retried by owners.")
 
 
 def drops(actor: Actor) -> QuerySet[Drop]:
@@ -440,6 +456,18 @@ def roles_to_give(actor: Actor, team: Team) -> list[Role]:
     if actor.may(Act.GOVERN, team):
         return list(Role)
     return [Role.VIEWER, Role.MEMBER] if actor.may(Act.MANAGE, team) else []
+
+
+def can_be_accepted(invitation: Invitation) -> bool:
+    """Return whether whoever made the invitation may still give its role: an invitation ends with that right."""
+    team = invitation.team
+    if invitation.created_by_id is None:
+        return False
+    for value, content_grant in _MEMBERSHIP.read(user=invitation.created_by_id, team=team.pk):
+        standing = Standing(team, Role(value), acts_of(Role(value), content_grant=content_grant))
+        maker = Actor(user=invitation.created_by, standings={team.slug: standing})
+        return Role(invitation.role) in roles_to_give(maker, team)
+    return False
 
 
 def scopes_to_give(actor: Actor, team: Team) -> list[Scope]:

@@ -7,16 +7,15 @@ from urllib.parse import unquote
 from django.conf import settings
 from django.utils import timezone
 
-from dashboard.accounts.keys import find_key
+from dashboard.accounts.keys import NO_KEY, KeyRefused, find_key
 from dashboard.accounts.recent_answers import RecentAnswers
 from dashboard.front_door import KeyFinding, Scope
 
 KEY_HEADER = b"x-plimsoll-key"
 KEYS_ALONE = ("/v1/", "/ingest/")  # a session opens nothing there
 KEY_OR_SESSION = "/api/v1/"
-MISSING = KeyFinding(refusal=(401, "Send a key: Authorization: Bearer plk_…"))
-MISSING_FOR_OTLP = KeyFinding(refusal=(401, "Send a key: Authorization: Bearer plk_…, or X-Plimsoll-Key: plk_…."))
-UNKNOWN = KeyFinding(refusal=(401, "This key is not known, has expired or was revoked."))
+MISSING = KeyFinding(refusal=(401, NO_KEY))
+MISSING_FOR_OTLP = KeyFinding(refusal=(401, f"{NO_KEY}, or X-Plimsoll-Key: plk_…"))
 UNREADABLE = KeyFinding(refusal=(503, "Keys cannot be checked at the moment. Try again shortly."))
 NOT_NEEDED = KeyFinding()
 
@@ -54,4 +53,8 @@ def has_session(headers: dict[bytes, bytes]) -> bool:
 
 
 def look_up(text: str, *, name: str) -> KeyFinding:
-    return UNKNOWN if find_key(text, now=timezone.now()) is None else KeyFinding(client=f"key {name}")
+    try:
+        find_key(text, now=timezone.now())
+    except KeyRefused as refusal:
+        return KeyFinding(refusal=(401, str(refusal)))
+    return KeyFinding(client=f"key {name}")

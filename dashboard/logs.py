@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 
 from django.db import OperationalError
 
-TOKEN = re.compile(r"(pl[ksi]_|sk-ant-)[A-Za-z0-9_%-]{8,}")
+from dashboard.accounts import tokens
+
+TOKEN = re.compile(rf"({'|'.join(tokens.KINDS)}|sk-ant-)[A-Za-z0-9_%-]{{8,}}")
 # Whatever stands where the proxy expects a key, or nearly there: people put other secrets there by mistake. A path as
 # it was written has no end of a word inside it, and is read as far as its next slash.
 _GAP = r"(?:[/\\]|%2f|%5c|%20)++"  # and nothing of it is given back: a long path must not take long
@@ -31,7 +33,7 @@ _PLAIN_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctim
 
 
 def mask_tokens(text: str) -> str:
-    """Keys, sign-in links and invitations open doors, and so do keys of the API: of each only the kind is shown."""
+    """Mask our own tokens and keys of the API: only the kind of each is shown."""
     masked = TOKEN.sub(r"\1***", text)
     return PLACE_OF_KEY.sub(r"\1***", masked) if "/proxy" in masked.lower() else masked
 

@@ -298,6 +298,7 @@ LOGIN_REDIRECT_URL = "overview"
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_USERNAME_CALLABLE = "dashboard.accounts.lock_out.count_attempts_by"
 AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_LOCKOUT_CALLABLE = "dashboard.views.sign_in.locked_out"

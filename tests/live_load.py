@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, islice
+from typing import Any
 from urllib.parse import urlsplit
 
 from tests.dashboard.ingest.conversation import Conversation
@@ -43,8 +44,9 @@ class OpenPage:
 
 
 def sign_in(port: int, link: str) -> Web:
-    """By a link that works once."""
-    status, headers, _ = request(port, urlsplit(link).path)
+    """By a link that works once, opened as a browser opens it."""
+    shown: dict[str, Any] = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    status, headers, _ = request(port, urlsplit(link).path, **shown)
     assert status == 302, status
     cookie = next(value for name, value in headers if name == "set-cookie" and value.startswith("plimsoll_session="))
     return Web(port, cookie.split(";")[0])

@@ -11,6 +11,8 @@ from dashboard.accounts.refusals import Refused
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import ApiKey, AuditAction, Scope, Team, User
 
+NO_KEY = "No key was sent. Send one in the header Authorization: Bearer plk_…"
+CHALLENGE = 'Bearer realm="Plimsoll"'  # the header WWW-Authenticate, which HTTP requires with every 401
 SHARED_SCOPES = "A collector key is shared, so it can only have the scopes ingest and proxy."
 PREFIX_LENGTH = len(tokens.KEY) + 10
 # `last_used_at` is for people, who read minutes; a write for every request would be the busiest row of the database.
@@ -18,6 +20,10 @@ LAST_USED_EVERY = timedelta(minutes=1)
 _KEY, _TEAM, _OWNER = column_names(ApiKey), column_names(Team, "team__"), column_names(User, "owner__")
 # Every request of a program asks it.
 _FOUND = KeptQuery(lambda: ApiKey.objects.filter(prefix=Open("prefix")).values_list(*_KEY, *_TEAM, *_OWNER)[:1])
+
+
+class KeyRefused(Exception):
+    """The key opens nothing; the message is for the program that sent it."""
 
 
 @transaction.atomic
@@ -84,15 +90,19 @@ def limit_key(key: ApiKey, *, requests_per_minute: int | None, mib_per_minute: i
         audit.note(key.team, AuditAction.KEY_LIMITED, by=by, subject=key, **told)
 
 
-def find_key(text: str, *, now: datetime) -> ApiKey | None:
-    """Read from the database each time, so that a revoked key stops at once."""
-    if not text.startswith(tokens.KEY):
-        return None
-    key = _read_key(text[:PREFIX_LENGTH])
+def find_key(text: str, *, now: datetime) -> ApiKey:
+    """Return the key of this text, or raise KeyRefused.
+
+    It is read from the database each time, so that a revoked key stops at once. That a key has expired or was revoked
+    is said only to a caller that sent all of it.
+    """
+    key = _read_key(text[:PREFIX_LENGTH]) if tokens.is_well_formed(text, tokens.KEY) else None
     if key is None or not tokens.matches(text, key.digest):
-        return None
-    if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now):
-        return None
+        raise KeyRefused("This key is not known. Check that it was copied completely.")
+    if key.revoked_at is not None:
+        raise KeyRefused("This key was revoked. Create a new one on the team's page Keys.")
+    if key.expires_at is not None and key.expires_at <= now:
+        raise KeyRefused(f"This key expired on {key.expires_at:%Y-%m-%d}. Create a new one on the team's page Keys.")
     return key
 
 

@@ -16,7 +16,7 @@ def ensure_local_owner() -> User:
     if membership := existing.select_related("user").order_by("id").first():
         return membership.user
     team, _ = Team.objects.get_or_create(is_local=True, defaults={"name": "This machine", "slug": "local"})
-    owner = User.objects.filter(username__iexact=_local_name()).first() or User.objects.create_user(_local_name())
+    owner = User.objects.find_by_name(_local_name()) or User.objects.create_user(_local_name())
     Membership.objects.update_or_create(team=team, user=owner, defaults={"role": Role.OWNER})
     audit.note(team, AuditAction.TEAM_CREATED, by=owner, subject=team)
     return owner

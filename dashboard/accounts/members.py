@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from dashboard.accounts import audit
 from dashboard.accounts.refusals import Refused
-from dashboard.models import ApiKey, AuditAction, Membership, Role, Team, User
+from dashboard.models import ApiKey, AuditAction, Invitation, Membership, Role, Team, User
 
 
 @transaction.atomic
@@ -25,6 +25,8 @@ def change_role(membership: Membership, role: Role, *, by: User) -> None:
     if locked.role == Role.OWNER:
         _require_another_owner(locked)
     audit.note(locked.team, AuditAction.ROLE_CHANGED, by=by, subject=locked.user, before=locked.role, after=role)
+    if role.rank < Role(locked.role).rank:
+        _revoke_invitations(locked, by=by, reason="its maker has a lower role now")
     locked.role = role
     locked.save(update_fields=["role"])
 
@@ -42,14 +44,25 @@ def set_content_grant(membership: Membership, *, granted: bool, by: User) -> Non
 
 @transaction.atomic
 def remove_member(membership: Membership, *, by: User) -> None:
-    """The person's keys in this team are revoked along with it."""
+    """The person's keys and open invitations in this team are revoked along with it."""
     locked = _locked(membership)
     if locked.role == Role.OWNER:
         _require_another_owner(locked)
     keys = ApiKey.objects.filter(team=locked.team, owner=locked.user, revoked_at=None)
     revoked = keys.update(revoked_at=timezone.now())
+    _revoke_invitations(locked, by=by, reason="its maker left the team")
     audit.note(locked.team, AuditAction.MEMBER_REMOVED, by=by, subject=locked.user, keys_revoked=revoked)
     locked.delete()
+
+
+def _revoke_invitations(maker: Membership, *, by: User, reason: str) -> None:
+    """Revoke what the person could come back by, or let others in with."""
+    now = timezone.now()
+    still_open = Invitation.objects.still_open(now)
+    for invitation in still_open.filter(team=maker.team, created_by=maker.user).order_by("pk"):
+        # Conditional: somebody may have accepted it meanwhile, and is in then.
+        if still_open.filter(pk=invitation.pk).update(revoked_at=now):
+            audit.note(maker.team, AuditAction.INVITATION_REVOKED, by=by, subject=invitation.label, reason=reason)
 
 
 def _locked(membership: Membership) -> Membership:

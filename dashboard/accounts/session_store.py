@@ -14,7 +14,8 @@ _SESSION = KeptQuery(lambda: Session.objects.filter(session_key=Open("key")).val
 class SessionStore(db.SessionStore):
     def _get_session_from_db(self) -> Session | None:
         """As Django's own: a session that is not there or over is forgotten, and with it its key."""
-        rows = _SESSION.read(key=cast("str", self.session_key))
+        key = cast("str", self.session_key)
+        rows = _SESSION.read(key=key) if "\0" not in key else []  # PostgreSQL refuses to compare a text with a NUL
         session = make_object(Session, rows[0]) if rows else None
         if session is None or session.expire_date <= timezone.now():
             self._session_key = None

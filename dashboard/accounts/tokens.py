@@ -5,14 +5,21 @@ Secrets that sign are made here too; those are needed again, so they are sealed 
 
 import hashlib
 import hmac
+import re
 import secrets
 
 # Each kind of token says what it is, so that logs can mask it and a secret scanner can name it.
-KEY, SIGN_IN_LINK, INVITATION, WEBHOOK_SECRET = "plk_", "pls_", "pli_", "plw_"
+KEY, SIGN_IN_LINK, INVITATION, WEBHOOK_SECRET = KINDS = "plk_", "pls_", "pli_", "plw_"
+_RANDOM_PART = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 def make_token(kind: str) -> str:
     return kind + secrets.token_urlsafe(32)
+
+
+def is_well_formed(token: str, kind: str) -> bool:
+    """Return whether `make_token(kind)` could have made it. Other texts, such as one with a NUL, need no lookup."""
+    return token.startswith(kind) and _RANDOM_PART.fullmatch(token, len(kind)) is not None
 
 
 def digest(token: str) -> bytes:

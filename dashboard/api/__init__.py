@@ -5,10 +5,11 @@ from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
-from ninja.errors import HttpError
+from ninja.errors import AuthenticationError, HttpError
 
 from compaction.errors import BadPolicy
 from dashboard.accounts.key_quotas import QuotaExceeded
+from dashboard.accounts.keys import CHALLENGE, NO_KEY, KeyRefused
 from dashboard.accounts.refusals import Refused
 from dashboard.api import (
     agent_items,
@@ -105,6 +106,22 @@ def refuse_request(request: HttpRequest, error: HttpError) -> HttpResponse:
     refusal = find_refusal(error)
     status = refusal.status if refusal else error.status_code
     return api.create_response(request, {"detail": str(refusal or error)}, status=status)
+
+
+@api.exception_handler(KeyRefused)
+def refuse_key(request: HttpRequest, error: KeyRefused) -> HttpResponse:
+    return _refuse_unauthenticated(request, str(error))
+
+
+@api.exception_handler(AuthenticationError)
+def refuse_anonymous(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
+    return _refuse_unauthenticated(request, NO_KEY)
+
+
+def _refuse_unauthenticated(request: HttpRequest, sentence: str) -> HttpResponse:
+    response = api.create_response(request, {"detail": sentence}, status=401)
+    response["WWW-Authenticate"] = CHALLENGE
+    return response
 
 
 @api.exception_handler(PermissionDenied)

@@ -24,7 +24,7 @@ class KeyAuth(HttpBearer):
         scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         return self.authenticate(request, token) if scheme.lower() == self.openapi_scheme else None
 
-    def authenticate(self, request: HttpRequest, token: str) -> Actor | None:
+    def authenticate(self, request: HttpRequest, token: str) -> Actor:
         return find_program(token, size_bytes=count_body(request), now=timezone.now())
 
 

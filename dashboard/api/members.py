@@ -28,7 +28,8 @@ def list_members(request: ApiRequest, slug: str) -> QuerySet[Membership]:
 )
 @transaction.atomic
 def change_member(request: ApiRequest, slug: str, member_id: int, body: MemberChange) -> Membership:
-    """Owners change roles and content grants. Both or neither: a refused role leaves the grant alone."""
+    """Owners change roles and content grants. Both or neither: a refused role leaves the grant alone. A lower role
+    revokes the open invitations that the person made."""
     membership = get_object_or_404(access.members(request.auth, slug, Act.GOVERN), pk=member_id)
     if body.role is not None:
         members.change_role(membership, body.role, by=acting_user(request))
@@ -43,7 +44,7 @@ def change_member(request: ApiRequest, slug: str, member_id: int, body: MemberCh
     openapi_extra=PERSON_ONLY,
 )
 def remove_member(request: ApiRequest, slug: str, member_id: int) -> Status[None]:
-    """The person's keys in this team are revoked as well."""
+    """The person's keys and open invitations in this team are revoked as well."""
     membership = get_object_or_404(access.members(request.auth, slug), pk=member_id)
     if not access.may_remove(request.auth, membership):
         raise PermissionDenied("Owners remove anybody, admins those below them.")

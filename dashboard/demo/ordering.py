@@ -1,6 +1,7 @@
 """Ordering the demo: its teams and people at once, its sessions by a job. Nothing here loads the ways in."""
 
 from datetime import datetime
+from itertools import chain, count
 
 from django.db import transaction
 
@@ -49,8 +50,8 @@ def _find_people() -> list[User]:
     if found:
         return found
     for name in DEVELOPERS:
-        taken = set(User.objects.filter(username__istartswith=name).values_list("username", flat=True))
-        free = next(f"{name}{ending}" for ending in ("", *range(2, len(taken) + 3)) if f"{name}{ending}" not in taken)
+        names = chain([name], (f"{name}{number}" for number in count(2)))
+        free = next(each for each in names if User.objects.find_by_name(each) is None)
         user = User.objects.create_user(free)
         user.is_demo = True
         user.save(update_fields=["is_demo"])

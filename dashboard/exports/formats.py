@@ -5,6 +5,7 @@ Times are UTC. Dollars have all their digits; in JSON they are numbers.
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -16,7 +17,15 @@ from dashboard.exports.tables import Cell, ExportTable
 
 PIECE_ROWS = 500  # as many as are read at once
 # Excel and LibreOffice take text that begins like this for a formula; the wide signs are what they fold into these.
-_FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # noqa: RUF001
+_FORMULA_SIGNS = "=+@＝＋－＠-"  # noqa: RUF001 (the last one is last for regular expressions)
+# A program may split a file at other signs than commas, as it does in many countries, and then quotes protect nothing.
+_SEPARATORS = ";,|\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+# Between a separator and a formula: what is ignored, or taken for the start of a quoted cell.
+_GAP = re.compile(rf"[{_SEPARATORS}\s\"']+")
+_START = re.compile(rf"[\s\"']*[{_FORMULA_SIGNS}]|['\" ]*[\t\r\n]")
+_AFTER_SEPARATOR = re.compile(rf"(?<=[{_SEPARATORS}])")
+_BEFORE_TAB = re.compile(rf"(?<=[{_SEPARATORS}])(?=['\" ]*\t)")
+_BEFORE_TAB_OR_END = re.compile(rf"(?<=[{_SEPARATORS}])(?=['\" ]*\t|'*\Z)")
 _MARK = "\ufeff"  # Excel reads a file without it in the encoding of the machine
 
 
@@ -64,10 +73,19 @@ def spell_cell(cell: Cell) -> str:
 
 
 def guard_text(text: str) -> str:
-    """An apostrophe, as people type it to say that a cell is text."""
-    if text.startswith(("\t", "\r", "\n")) or text.lstrip().startswith(_FORMULA_STARTS):
-        return f"'{text}"
-    return text
+    """Put an apostrophe, as people type it to say that a cell is text, wherever a formula could begin.
+
+    That is at the start, and after every separator at which a program could split the text; at the end too, where the
+    closing quote of the cell would open one with the line end in it. Text that has apostrophes there already gets one
+    more, so that taking one away gives the text back. Takes time in proportion to the length.
+    """
+
+    def guard(gap: re.Match[str]) -> str:
+        if text.startswith(tuple(_FORMULA_SIGNS), gap.end()):
+            return _AFTER_SEPARATOR.sub("'", gap[0])
+        return (_BEFORE_TAB_OR_END if gap.end() == len(text) else _BEFORE_TAB).sub("'", gap[0])
+
+    return ("'" if _START.match(text) else "") + _GAP.sub(guard, text)
 
 
 def _make_value(cell: Cell) -> object:

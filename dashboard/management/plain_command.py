@@ -30,7 +30,7 @@ class PlainCommand(BaseCommand):
 
 
 def find_user(name: str) -> User:
-    user = User.objects.filter(username__iexact=name).first()
+    user = User.objects.find_by_name(name)
     if user is None:
         raise CommandError(f"There is no account called {name}.")
     return user

@@ -34,6 +34,8 @@ class AuditAction(models.TextChoices):
     WEBHOOK_SWITCHED = "webhook switched"
     WEBHOOK_REMOVED = "webhook removed"
     BREAKER_RESET = "breaker reset"
+    JOB_CANCELLED = "job cancelled"
+    JOB_RETRIED = "job retried"
     PASSWORD_CHANGED = "password changed"  # noqa: S105 (the name of an act)
     SIGNED_IN = "signed in"
 

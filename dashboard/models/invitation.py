@@ -1,10 +1,17 @@
 """Links that bring a person into a team, once and for a limited time."""
 
+from datetime import datetime
+
 from django.db import models
 from django.utils import timezone
 
 from dashboard.models.team import Role, Team
 from dashboard.models.user import User
+
+
+class InvitationQuerySet(models.QuerySet["Invitation"]):
+    def still_open(self, now: datetime) -> "InvitationQuerySet":
+        return self.filter(accepted_at=None, revoked_at=None, expires_at__gt=now)
 
 
 class Invitation(models.Model):
@@ -19,6 +26,8 @@ class Invitation(models.Model):
     accepted_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     revoked_at = models.DateTimeField(null=True, blank=True)
 
+    objects = InvitationQuerySet.as_manager()
+
     class Meta:
         indexes = [models.Index(fields=["team", "-created_at"], name="invitation_list_of_team")]
         constraints = [
@@ -27,3 +36,8 @@ class Invitation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} in {self.team} until {self.expires_at:%Y-%m-%d}"
+
+    @property
+    def label(self) -> str:
+        """What the audit log calls it."""
+        return self.note or f"invitation {self.pk}"

@@ -56,7 +56,7 @@ SCOPE_HELP = {
     Scope.READ: "read numbers through the API",
     Scope.CONTENT: "read prompts and answers as well (needs read)",
     Scope.COMPACT: "start compactions",
-    Scope.ADMIN: "change thresholds and alarms",
+    Scope.ADMIN: "change team settings",
 }
 
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from dashboard import access
 from dashboard.access import Act
-from dashboard.accounts.keys import find_key
+from dashboard.accounts.keys import KeyRefused, find_key
 from dashboard.accounts.local import ensure_local_owner
 from dashboard.accounts.recent_answers import KEPT_SECONDS, RecentAnswers
 from dashboard.models import Membership, Role
@@ -63,8 +63,9 @@ class Callers(RecentAnswers[Answer]):
 
 
 def look_up_key(text: str) -> Answer:
-    key = find_key(text, now=timezone.now())
-    if key is None:
+    try:
+        key = find_key(text, now=timezone.now())
+    except KeyRefused:
         return UNKNOWN_KEY
     if not access.program(key).may(Act.PROXY, key.team):
         return NO_RIGHT

@@ -72,6 +72,9 @@ def invitation(request: PageRequest, token: str) -> HttpResponse:
     found = accounts.find_open(token, now=timezone.now())
     if found is None:
         return render(request, "invitations/spent.html", status=HTTPStatus.GONE)
+    if not access.can_be_accepted(found):
+        accounts.revoke_without_maker(found, now=timezone.now())
+        return render(request, "invitations/without_maker.html", {"invitation": found}, status=HTTPStatus.GONE)
     if request.actor.user is not None:
         return _join(request, found)
     form = NewAccountForm(request.POST or None)

@@ -1,18 +1,21 @@
 """The jobs page: what waits, runs, has ended or died, with retry and cancel; for admins."""
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard import access
+from dashboard.accounts import audit
 from dashboard.exports.housekeeping import export_jobs
 from dashboard.jobs import control
 from dashboard.jobs.kinds import label_of
-from dashboard.models import Job, JobState
+from dashboard.models import AuditAction, Job, JobState
 from dashboard.page_request import PageRequest
 from dashboard.views.exports import read_format, send_export
+from dashboard.views.team_page import signed_in
 
 PAGE_SIZE = 50
 LEVELS = {
@@ -40,7 +43,7 @@ def jobs(request: PageRequest) -> HttpResponseBase:
         found = found.filter(id__lt=int(before))
     rows = list(found[: PAGE_SIZE + 1])
     context = {
-        "rows": [_row(job) for job in rows[:PAGE_SIZE]],
+        "rows": [_row(request, job) for job in rows[:PAGE_SIZE]],
         "states": [(each, counts[each], each == state) for each in JobState],
         "all": sum(counts.values()),
         "state": state if state in JobState.values else "",
@@ -52,8 +55,12 @@ def jobs(request: PageRequest) -> HttpResponseBase:
 
 @require_POST
 def cancel_job(request: PageRequest, job_id: int) -> HttpResponse:
-    job = get_object_or_404(access.jobs(request.actor), pk=job_id)
-    if control.cancel_job(job, now=timezone.now()):
+    job = _find_controlled_job(request, job_id)
+    with transaction.atomic():
+        is_changed = control.cancel_job(job, now=timezone.now())
+        if is_changed:
+            _record_act(request, AuditAction.JOB_CANCELLED, job)
+    if is_changed:
         words = "is cancelled" if job.state == JobState.QUEUED else "is asked to stop"
         messages.success(request, f"Job {job.pk} {words}.")
     else:
@@ -63,20 +70,41 @@ def cancel_job(request: PageRequest, job_id: int) -> HttpResponse:
 
 @require_POST
 def retry_job(request: PageRequest, job_id: int) -> HttpResponse:
-    job = get_object_or_404(access.jobs(request.actor), pk=job_id)
-    if control.retry_job(job):
+    job = _find_controlled_job(request, job_id)
+    with transaction.atomic():
+        is_changed = control.retry_job(job)
+        if is_changed:
+            _record_act(request, AuditAction.JOB_RETRIED, job)
+    if is_changed:
         messages.success(request, f"Job {job.pk} is in the queue again.")
     else:
         messages.error(request, f"Job {job.pk} has not failed: there is nothing to try again.")
     return redirect("jobs")
 
 
-def _row(job: Job) -> dict[str, object]:
+def _find_controlled_job(request: PageRequest, job_id: int) -> Job:
+    job = get_object_or_404(access.jobs(request.actor), pk=job_id)
+    access.require_job_control(request.actor, job)
+    return job
+
+
+def _record_act(request: PageRequest, action: AuditAction, job: Job) -> None:
+    by, subject = signed_in(request), f"{label_of(job.kind)} ({job.pk})"
+    if job.team is None:
+        audit.note_of_installation(action, by=by, subject=subject, job_of="the installation")
+    else:
+        audit.note(job.team, action, by=by, subject=subject)
+
+
+def _row(request: PageRequest, job: Job) -> dict[str, object]:
     state = JobState(job.state)
+    is_controlled = access.can_control_job(request.actor, job)
     return {
         "job": job,
         "label": label_of(job.kind),
         "level": LEVELS[state],
-        "may_cancel": state in (JobState.QUEUED, JobState.RUNNING) and job.cancel_requested_at is None,
-        "may_retry": state in (JobState.FAILED, JobState.DEAD, JobState.CANCELLED),
+        "may_cancel": is_controlled
+        and state in (JobState.QUEUED, JobState.RUNNING)
+        and job.cancel_requested_at is None,
+        "may_retry": is_controlled and state in (JobState.FAILED, JobState.DEAD, JobState.CANCELLED),
     }

@@ -104,7 +104,7 @@ def compare_runs(request: PageRequest, run_id: int, other_id: int) -> HttpRespon
 @require_POST
 def reset_breaker(request: PageRequest, session_id: int) -> HttpResponse:
     session = get_object_or_404(access.sessions(request.actor).select_related("team"), pk=session_id)
-    if reset(request.actor, session, request.POST.get("agent_id", "")):
+    if reset(request.actor, session, request.POST.get("agent_id", "").replace("\x00", "")):
         messages.success(request, "Automatic compactions of this conversation may run again.")
     else:
         messages.info(request, "Automatic compactions of this conversation were not paused.")

@@ -89,7 +89,7 @@ def _find_numbered(request: PageRequest, session: AgentSession) -> int | None:
     if number is None:
         return None
     found = access.calls(request.actor).filter(
-        session=session, agent_id=request.GET.get("agent", ""), number=min(number, _MOST_CALLS)
+        session=session, agent_id=request.GET.get("agent", "").replace("\x00", ""), number=min(number, _MOST_CALLS)
     )
     return found.values_list("pk", flat=True).first()
 

@@ -10,16 +10,17 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.accounts import audit, sign_in_links
 from dashboard.models import AuditAction, User
 from dashboard.own_commands import spell_command
 from dashboard.page_request import PageRequest
+from dashboard.views.next_page import redirect_to_next_page
 
+PREFETCH_HEADERS = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
@@ -29,11 +30,11 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in(request: PageRequest) -> HttpResponse:
     if request.user.is_authenticated:
-        return redirect(_next_page(request))
+        return redirect_to_next_page(request)
     form = AuthenticationForm(request, data=request.POST or None)
     if request.method == "POST" and form.is_valid():
         _open_session(request, form.get_user(), way="password")
-        return redirect(_next_page(request))
+        return redirect_to_next_page(request)
     status = HTTPStatus.UNPROCESSABLE_ENTITY if form.is_bound else HTTPStatus.OK
     context = {"form": form, "next": request.GET.get("next", ""), **_tell_link_command()}
     return render(request, "sign_in/page.html", context, status=status)
@@ -41,15 +42,31 @@ def sign_in(request: PageRequest) -> HttpResponse:
 
 @login_not_required
 @never_cache
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_link(request: PageRequest, token: str) -> HttpResponse:
+    """Sign in at once in a browser. Whatever else fetches the link, such as the preview of a chat or a prefetch, gets a
+    page with a button and does not use it up."""
     if request.user.is_authenticated:
         return redirect("overview")  # the link stays unused
-    user = sign_in_links.redeem(token, now=timezone.now())
+    is_used = request.method == "POST" or _is_opened_in_browser(request)
+    find = sign_in_links.redeem if is_used else sign_in_links.find_user
+    user = find(token, now=timezone.now())
     if user is None:
         return render(request, "sign_in/spent_link.html", _tell_link_command(), status=HTTPStatus.GONE)
+    if not is_used:
+        return render(request, "sign_in/confirm_link.html", {"person": user})
     _open_session(request, user, way="link")
     return redirect("overview")
+
+
+def _is_opened_in_browser(request: HttpRequest) -> bool:
+    """Return whether a browser says that it shows the page to a person.
+
+    Browsers say so over https and on the machine itself; elsewhere there is the button.
+    """
+    headers = request.headers
+    is_shown = headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
+    return request.method == "GET" and is_shown and not any(name in headers for name in PREFETCH_HEADERS)
 
 
 @login_not_required
@@ -80,11 +97,3 @@ def _open_session(request: HttpRequest, user: object, *, way: str) -> None:
         raise TypeError("expected a person of this installation")
     login(request, user, backend=BACKEND)
     audit.note_in_all_teams(user, AuditAction.SIGNED_IN, by=user, way=way)
-
-
-def _next_page(request: HttpRequest) -> str:
-    target = request.POST.get("next") or request.GET.get("next") or ""
-    safe = url_has_allowed_host_and_scheme(
-        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    return target if safe else settings.LOGIN_REDIRECT_URL

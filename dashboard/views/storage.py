@@ -73,7 +73,7 @@ def storage(request: PageRequest, slug: str) -> HttpResponse:
 def allow_session(request: PageRequest, slug: str) -> HttpResponse:
     """A deleted session may be taken in again."""
     team = access.require_team(request.actor, slug, Act.MANAGE)
-    name = request.POST.get("session", "")
+    name = request.POST.get("session", "").replace("\x00", "")
     try:
         allow_again(team, name, by=signed_in(request))
     except Refused as refusal:

@@ -91,7 +91,10 @@ def remove_member(request: PageRequest, slug: str, member_id: int) -> HttpRespon
     if membership.user_id == request.user.pk:
         messages.info(request, f"You have left {membership.team}.")
         return redirect("overview")
-    messages.success(request, f"{membership.user} no longer belongs to {membership.team}; their keys are revoked.")
+    messages.success(
+        request,
+        f"{membership.user} no longer belongs to {membership.team}; their keys and open invitations are revoked.",
+    )
     return redirect("team", slug)
 
 

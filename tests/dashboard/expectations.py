@@ -44,6 +44,7 @@ PAGES: dict[str, Row] = {
     "GET sign_in": Row(200, 302, 302, 302, 302),
     "POST sign_in": Row(422, 302, 302, 302, 302),
     "GET sign_in_link": Row(410, 302, 302, 302, 302),
+    "POST sign_in_link": Row(410, 302, 302, 302, 302),
     "POST sign_out": public(302),
     "POST theme": public(302),
     "GET account": everybody(200),

@@ -4,6 +4,8 @@ import asyncio
 import csv
 import io
 import json
+import re
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -16,7 +18,7 @@ from django.http import StreamingHttpResponse
 from django.test import AsyncRequestFactory, Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dashboard import access
@@ -45,6 +47,7 @@ from tests.session_rows import make_breaks, make_compactions, make_run
 from tests.visitors import ask, read, sign_in
 
 pytestmark = pytest.mark.django_db
+SIGNS = "=+@＝＋－＠\\-"  # noqa: RUF001
 FORMULA = '=HYPERLINK("http://evil.example","x")'
 
 
@@ -81,8 +84,8 @@ def open_json(client: Client, url: str) -> Any:
         ("+1", "'+1"),
         ("-2+3", "'-2+3"),
         ("@SUM(A1)", "'@SUM(A1)"),
-        ("\t=1", "'\t=1"),
-        ("\r=1", "'\r=1"),
+        ("\t=1", "'\t'=1"),
+        ("\r=1", "'\r'=1"),
         ("  =1", "'  =1"),
         ("＝1", "'＝1"),  # noqa: RUF001
         ("plain = text", "plain = text"),
@@ -100,12 +103,69 @@ def test_numbers_stay_numbers_and_formulas_become_text(cell: Any, spelt: str) ->
     assert spell_cell(cell) == spelt
 
 
-@given(st.text())
+HOSTILE = st.text("=+-@;,|\t\r\n\"' ax1\u2028\x85", max_size=8)
+
+
+@given(HOSTILE | st.text())
 def test_no_text_begins_like_a_formula(text: str) -> None:
     guarded = guard_text(text)
-    assert guarded in (text, f"'{text}")
     assert not guarded.lstrip().startswith(("=", "+", "-", "@"))
     assert not guarded.startswith(("\t", "\r", "\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "guarded"),
+    [
+        ("a;=1+cmd", "a;'=1+cmd"),
+        ("a\t@SUM(1)", "a\t'@SUM(1)"),
+        ('a;"=1+cmd"', 'a;\'"=1+cmd"'),
+        ("a; \n+1", "a;' \n'+1"),
+        ("two, -v", "two,' -v"),
+        ("a;\tb", "a;'\tb"),
+        ("'=1", "''=1"),
+        ("a,b;", "a,b;'"),
+        ("a = b; c - d, e@f", "a = b; c - d, e@f"),
+        ("two\r\n\r\nlines; and\tthree", "two\r\n\r\nlines; and\tthree"),
+    ],
+)
+def test_formula_after_a_separator_becomes_text(text: str, guarded: str) -> None:
+    assert guard_text(text) == guarded
+
+
+@given(st.lists(st.tuples(HOSTILE, st.integers(), HOSTILE), min_size=1, max_size=3))
+@example([("a;=1+cmd|' /C calc'!A0", -1, 'b,"\t+1')])
+@settings(max_examples=500)
+def test_no_program_finds_a_formula_whatever_it_splits_at(rows: list[tuple[str, int, str]]) -> None:
+    written = b"".join(write_csv(ExportTable("things", ("a", "b", "c"), rows))).decode("utf-8-sig")
+    for delimiter in ";\t|":
+        for row in csv.reader(io.StringIO(written, newline=""), delimiter=delimiter):
+            for cell in row:
+                assert not cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r")), (delimiter, written)
+        for cell in re.split(rf"[{delimiter}\r\n]", written):  # without a thought for quotes
+            assert not cell.lstrip(' "').startswith(("=", "+", "-", "@")), (delimiter, written)
+    read_again = list(csv.reader(io.StringIO(written, newline="")))[1:]
+    assert [(restore(row[0]), int(row[1]), restore(row[2])) for row in read_again] == rows
+
+
+def restore(text: str) -> str:
+    """Take away the apostrophes that guard_text puts in."""
+    gap = re.compile(r"[;,|\s\"']+")
+
+    def unguard(found: re.Match[str]) -> str:
+        is_formula = re.match(f"[{SIGNS}]", text[found.end() :])
+        is_end = found.end() == len(text)
+        behind = "" if is_formula else r"(?=['\" ]*\t|'*\Z)" if is_end else r"(?=['\" ]*\t)"
+        return re.sub(rf"(?<=[;,|\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029])'{behind}", "", found[0])
+
+    start = re.match(rf"'(?=[\s\"']*[{SIGNS}]|['\" ]*[\t\r\n])", text)
+    return gap.sub(unguard, text)[1 if start else 0 :]
+
+
+def test_long_text_is_guarded_in_time_in_proportion_to_it() -> None:
+    for text in ("\n" * 1_000_000, "; " * 500_000, "'\t" * 500_000, ";" + "'" * 1_000_000):
+        began = time.monotonic()
+        guard_text(text)
+        assert time.monotonic() - began < 20  # less than a second on a quiet machine
 
 
 def test_what_is_written_is_read_again() -> None:

@@ -1,5 +1,6 @@
 """Invitation links: made, accepted once, revoked, expired."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -7,9 +8,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.accounts import invitations
+from dashboard.accounts import invitations, members
 from dashboard.accounts.refusals import Refused
-from dashboard.models import Invitation, Membership, Role
+from dashboard.models import AuditEvent, Invitation, Membership, Role, Team, User
 from tests.builders import make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -90,3 +91,88 @@ def test_admin_cannot_invite_an_admin(client: Client) -> None:
     client.force_login(make_user("anna"), backend=BACKEND)
     statuses = [client.post("/teams/harbour/invitations/", {"role": role}).status_code for role in Role.values]
     assert statuses == [200, 200, 422, 422]
+
+
+def find_membership(name: str) -> Membership:
+    return Membership.objects.select_related("user", "team").get(user__username=name)
+
+
+def invite_as(name: str, role: Role, note: str = "for Nora") -> str:
+    team = Team.objects.get(slug="harbour")
+    return urlsplit(invitations.invite(team, role, note=note, by=make_user(name), now=timezone.now())[1]).path
+
+
+def test_removed_owner_does_not_come_back_by_an_earlier_invitation(client: Client) -> None:
+    make_team("Harbour", owner="alice")
+    Membership.objects.create(team=Team.objects.get(), user=make_user("eve"), role=Role.OWNER)
+    path, spare = invite_as("eve", Role.OWNER), invite_as("eve", Role.VIEWER, note="spare")
+    kept = invite_as("alice", Role.MEMBER)
+    members.remove_member(find_membership("eve"), by=make_user("alice"))
+    client.force_login(make_user("eve"), backend=BACKEND)
+    for link in (path, spare):
+        assert [client.get(link).status_code, client.post(link).status_code] == [410, 410]
+        assert Client().post(link, NEW_PERSON).status_code == 410
+    assert set(Membership.objects.values_list("user__username", flat=True)) == {"alice"}
+    events = AuditEvent.objects.filter(action="invitation revoked").order_by("pk")
+    assert list(events.values_list("actor_name", "subject", "details__reason")) == [
+        ("alice", "for Nora", "its maker left the team"),
+        ("alice", "spare", "its maker left the team"),
+    ]
+    assert Client().get(kept).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gives"),
+    [
+        (Role.OWNER, Role.ADMIN, Role.OWNER),
+        (Role.OWNER, Role.MEMBER, Role.MEMBER),
+        (Role.ADMIN, Role.MEMBER, Role.MEMBER),
+        (Role.ADMIN, Role.VIEWER, Role.VIEWER),
+    ],
+)
+def test_lower_role_revokes_invitations_and_a_higher_one_does_not(before: Role, after: Role, gives: Role) -> None:
+    make_team("Harbour", owner="alice")
+    Membership.objects.create(team=Team.objects.get(), user=make_user("eve"), role=before)
+    path = invite_as("eve", gives)
+    members.change_role(find_membership("eve"), Role.OWNER, by=make_user("alice"))
+    assert Client().get(path).status_code == 200
+    members.change_role(find_membership("eve"), after, by=make_user("alice"))
+    assert Client().get(path).status_code == 410
+    assert AuditEvent.objects.get(action="invitation revoked").details == {"reason": "its maker has a lower role now"}
+    members.change_role(find_membership("eve"), Role.OWNER, by=make_user("alice"))
+    assert Client().post(path, NEW_PERSON).status_code == 410
+
+
+def remove_row() -> None:
+    Membership.objects.filter(user__username="eve").delete()
+
+
+def lower_row() -> None:
+    Membership.objects.filter(user__username="eve").update(role=Role.ADMIN)
+
+
+def close_account() -> None:
+    User.objects.filter(username="eve").update(is_active=False)
+
+
+def delete_account() -> None:
+    User.objects.filter(username="eve").delete()
+
+
+@pytest.mark.parametrize("lose_right", [remove_row, lower_row, close_account, delete_account])
+def test_right_of_the_maker_is_checked_again_on_acceptance(lose_right: Callable[[], None]) -> None:
+    make_team("Harbour", owner="alice")
+    Membership.objects.create(team=Team.objects.get(), user=make_user("eve"), role=Role.OWNER)
+    path = invite_as("eve", Role.OWNER)
+    invitation = Invitation.objects.select_related("team", "created_by").get()
+    lose_right()
+    fresh = Invitation.objects.get()
+    with pytest.raises(Refused, match="may not give this role any more"):
+        invitations.accept(invitation if fresh.created_by_id else fresh, make_user("nora"), now=timezone.now())
+    page = Client().get(path)
+    assert page.status_code == 410
+    assert "may no longer add people as owner" in page.content.decode()
+    assert Client().post(path, NEW_PERSON | {"username": "nina"}).status_code == 410
+    assert not Membership.objects.filter(user__username__in=["nora", "nina"]).exists()
+    event = AuditEvent.objects.get(action="invitation revoked")
+    assert (event.actor_name, event.details["reason"]) == ("Plimsoll", "its maker may not give this role any more")

@@ -11,10 +11,11 @@ from django.utils import timezone
 from dashboard import key_check
 from dashboard.accounts.keys import create_key
 from dashboard.front_door import KeyFinding
-from dashboard.key_check import MISSING, MISSING_FOR_OTLP, NOT_NEEDED, UNKNOWN, UNREADABLE, KeyCheck, look_up
+from dashboard.key_check import MISSING, MISSING_FOR_OTLP, NOT_NEEDED, UNREADABLE, KeyCheck, look_up
 from dashboard.models import Membership, Role, Scope, Team, User
 
 SESSION = f"{settings.SESSION_COOKIE_NAME}=abc"
+UNKNOWN = KeyFinding(refusal=(401, "This key is not known. Check that it was copied completely."))
 
 
 def check(path: str, **headers: str) -> KeyFinding:
@@ -59,7 +60,9 @@ def test_a_key_counts_by_its_own_name_until_it_expires() -> None:
         for expires_at in (None, timezone.now() - timedelta(minutes=1))
     ]
     assert look_up(texts[0], name="a") == KeyFinding(client="key a")
-    assert look_up(texts[1], name="a") == UNKNOWN
+    refusal = look_up(texts[1], name="a").refusal
+    assert refusal is not None
+    assert (refusal[0], refusal[1][:19]) == (401, "This key expired on")
     assert look_up(texts[0][:-1] + "!", name="a") == UNKNOWN
 
 

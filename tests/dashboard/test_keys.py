@@ -53,17 +53,56 @@ def test_expired_key_is_refused() -> None:
     _, text = keys.create_key(
         team, make_user("alice"), name="old", scopes=[Scope.READ], expires_at=now + timedelta(seconds=60), by=None
     )
-    assert keys.find_key(text, now=now) is not None
-    assert keys.find_key(text, now=now + timedelta(seconds=60)) is None
+    assert keys.find_key(text, now=now)
+    with pytest.raises(keys.KeyRefused, match="expired"):
+        keys.find_key(text, now=now + timedelta(seconds=60))
 
 
 @pytest.mark.parametrize(
-    "change", [lambda text: text[:-1] + "#", lambda text: text.upper(), lambda text: text[:14], lambda _: ""]
+    "change",
+    [
+        lambda text: text[:-1] + "#",
+        lambda text: text.upper(),
+        lambda text: text[:14],
+        lambda _: "",
+        lambda text: text[:6] + "\0" + text[7:],
+        lambda text: text + "\n",
+    ],
 )
 def test_almost_right_key_is_refused(change: Callable[[str], str]) -> None:
     team = make_team("Harbour", owner="alice")
     _, text = make_key(team, make_user("alice"), Scope.READ)
-    assert keys.find_key(change(text), now=timezone.now()) is None
+    with pytest.raises(keys.KeyRefused, match="is not known"):
+        keys.find_key(change(text), now=timezone.now())
+
+
+def test_api_says_what_is_wrong_with_a_key(client: Client) -> None:
+    team, alice, now = make_team("Harbour", owner="alice", member="mia"), make_user("alice"), timezone.now()
+    _, expired = keys.create_key(
+        team, alice, name="old", scopes=[Scope.READ], expires_at=now - timedelta(days=1), by=None
+    )
+    key, revoked = make_key(team, alice, Scope.READ)
+    keys.revoke_key(key, by=alice, now=now)
+    _, orphaned = make_key(team, make_user("mia"), Scope.READ)
+    Membership.objects.filter(user__username="mia").delete()
+    sentences = {}
+    for name, header in {
+        "missing": None,
+        "basic": "Basic YWxpY2U6cGFzc3dvcmQ=",
+        "unknown": "Bearer plk_" + "x" * 43,
+        "almost": f"Bearer {revoked[:-1]}" + ("a" if revoked[-1] != "a" else "b"),
+        "expired": f"Bearer {expired}",
+        "revoked": f"Bearer {revoked}",
+        "orphaned": f"Bearer {orphaned}",
+    }.items():
+        answer = client.get("/api/v1/me", headers={"authorization": header} if header else {})
+        assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, 'Bearer realm="Plimsoll"'), name
+        sentences[name] = answer.json()["detail"]
+    assert sentences["missing"] == sentences["basic"]
+    assert sentences["unknown"] == sentences["almost"]  # nothing is said about a key to who does not have all of it
+    assert len(set(sentences.values())) == 5
+    assert f"{now - timedelta(days=1):%Y-%m-%d}" in sentences["expired"]
+    assert "revoked" in sentences["revoked"]
 
 
 def test_key_does_no_more_than_its_owner_may_now() -> None:
@@ -149,3 +188,11 @@ def test_revoking_twice_at_once_leaves_one_trace() -> None:
     for thread in threads:
         thread.join(30)
     assert team.audit_events.filter(action="key revoked").count() == 1
+
+
+def test_scopes_promise_what_a_key_can_do(client: Client) -> None:
+    make_team("Harbour", owner="alice")
+    client.force_login(make_user("alice"), backend=BACKEND)
+    page = client.get("/teams/harbour/keys/").content.decode()
+    assert "admin: change team settings" in page
+    assert "alarm" not in page

@@ -11,6 +11,7 @@ import pytest
 from django.db import IntegrityError, OperationalError
 from django.test import RequestFactory
 
+from dashboard.accounts import tokens
 from dashboard.environment import BadSetting
 from dashboard.logs import LogFormatter, current_request_id, mask_tokens
 
@@ -60,7 +61,7 @@ def test_line_breaks_and_control_characters_cannot_forge_a_line() -> None:
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-@pytest.mark.parametrize("kind", ["plk_", "pls_", "pli_"])
+@pytest.mark.parametrize("kind", tokens.KINDS)
 def test_tokens_are_masked_wherever_they_stand(kind: str, as_json: bool) -> None:  # noqa: FBT001
     token = kind + "x" * 43
     record = make_record("at %s", f"/sign-in/{token}/", path=f"/{token}", error=raised(BadSetting(token)))

@@ -14,11 +14,12 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from dashboard import health
+from dashboard import access, health
 from dashboard.accounts import audit
 from dashboard.jobs.beat import note_beat
-from dashboard.models import AuditAction, AuditEvent, Beat, Drop, FollowedFile, Job, JobState, Scope, User
+from dashboard.models import AuditAction, AuditEvent, Beat, Drop, FollowedFile, Job, JobState, Scope, Team, User
 from tests.builders import make_key, make_team, make_user
+from tests.visitors import read, sign_in
 
 pytestmark = pytest.mark.django_db
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -150,6 +151,45 @@ def test_jobs_page_shows_filters_cancels_and_retries(owner: Client) -> None:
     owner.post(f"/jobs/{waiting.pk}/cancel/")
     assert dict(Job.objects.values_list("key", "state")) == {"a": "queued", "b": "cancelled"}
     assert "had ended already" in owner.post(f"/jobs/{waiting.pk}/cancel/", follow=True).content.decode()
+
+
+@pytest.mark.parametrize(("act", "state"), [("cancel", JobState.QUEUED), ("retry", JobState.DEAD)])
+def test_jobs_of_the_installation_are_for_owners_and_every_act_is_audited(act: str, state: JobState) -> None:
+    harbour, marina = make_team("Harbour", owner="olga", admin="anna"), make_team("Marina", owner="mona")
+    of_installation = Job.objects.create(kind="keep_backup", key="a", state=state)
+    of_team = Job.objects.create(kind="take_notes", team=harbour, key="b", state=state)
+    admin, owner = sign_in("anna"), sign_in("olga")
+    assert f"/jobs/{of_installation.pk}/{act}/" not in read(admin, "/jobs/")
+    assert admin.post(f"/jobs/{of_installation.pk}/{act}/").status_code == 403
+    assert Job.objects.get(pk=of_installation.pk).state == state
+    assert not AuditEvent.objects.exists()
+    assert f"/jobs/{of_installation.pk}/{act}/" in read(owner, "/jobs/")
+    assert owner.post(f"/jobs/{of_installation.pk}/{act}/").status_code == 302
+    assert admin.post(f"/jobs/{of_team.pk}/{act}/").status_code == 302
+    action = {"cancel": "job cancelled", "retry": "job retried"}[act]
+    events = AuditEvent.objects.order_by("pk").values_list("team", "actor_name", "action", "subject")
+    backup, notes = "Back up the database into the data folder", "Take notes of a session"
+    assert list(events) == [
+        (harbour.pk, "olga", action, f"{backup} ({of_installation.pk})"),
+        (marina.pk, "olga", action, f"{backup} ({of_installation.pk})"),
+        (harbour.pk, "anna", action, f"{notes} ({of_team.pk})"),
+    ]
+    assert action in read(owner, "/teams/harbour/audit/")
+
+
+def test_job_that_had_ended_leaves_no_trace_in_the_audit_log(owner: Client) -> None:
+    job = Job.objects.create(kind="keep_backup", key="a", state=JobState.DONE)
+    owner.post(f"/jobs/{job.pk}/cancel/")
+    owner.post(f"/jobs/{job.pk}/retry/")
+    assert not AuditEvent.objects.filter(action__startswith="job").exists()
+
+
+def test_owner_of_the_demo_alone_does_not_govern_the_installation() -> None:
+    make_team("Harbour", admin="anna")
+    Team.objects.filter(pk=make_team("Demo", owner="anna").pk).update(is_demo=True)
+    job = Job.objects.create(kind="keep_backup", key="a", state=JobState.DEAD)
+    assert sign_in("anna").post(f"/jobs/{job.pk}/retry/").status_code == 403
+    assert not access.may_create_team(access.person(make_user("anna")), local_mode=False)
 
 
 def test_jobs_of_another_team_are_not_listed(owner: Client) -> None:

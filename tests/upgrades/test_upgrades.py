@@ -113,3 +113,28 @@ def test_stored_sessions_of_other_agents_are_levelled_anew(upgraded: Path) -> No
         ("claude-opus-4-5-20251101", 1, 0, 200_000, "ok", 167_000),
     ]
     assert [peak for (peak,) in peaks] == [row[-1] for row in found]
+
+
+@pytest.mark.parametrize("upgraded", ["0004_other_agents.sqlite3.gz"], indirect=True)
+def test_accounts_whose_names_are_one_now_are_both_kept(upgraded: Path) -> None:
+    database = upgraded / "data" / "plimsoll.sqlite3"
+    names = ("strasse", "stra\u00dfe", "\u00c4rger", "\u00e4rger", "Mia.Z")
+    with closing(sqlite3.connect(database)) as connection, connection:
+        last_pk = connection.execute("SELECT MAX(id) FROM dashboard_user").fetchone()[0]
+        connection.executemany(
+            "INSERT INTO dashboard_user (username, password, is_active, is_demo, created_at, session_columns) "
+            "VALUES (?, '!', 1, 0, '2026-01-01 00:00:00', '[]')",
+            [(name,) for name in names],
+        )
+    assert run_plimsoll(upgraded, "migrate", "-v", "0").returncode == 0
+    with closing(sqlite3.connect(database)) as connection:
+        keys = dict(connection.execute("SELECT username, name_key FROM dashboard_user WHERE id > ?", [last_pk]))
+    assert keys == {
+        "strasse": "strasse",
+        "stra\u00dfe": f"strasse {last_pk + 2}",
+        "\u00c4rger": "\u00e4rger",
+        "\u00e4rger": f"\u00e4rger {last_pk + 4}",
+        "Mia.Z": "mia.z",
+    }
+    for name in names:
+        assert run_plimsoll(upgraded, "signinlink", name).returncode == 0, name

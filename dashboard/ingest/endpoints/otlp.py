@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from urllib.parse import unquote
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from django.views.decorators.http import require_POST
 from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.accounts.key_quotas import QuotaExceeded
+from dashboard.accounts.keys import CHALLENGE, NO_KEY, KeyRefused
 from dashboard.accounts.programs import find_program
 from dashboard.ingest.bodies import MIB, BodyRefused, unpack_body
 from dashboard.ingest.intake import OTHER_ACCOUNT, Origin, make_rules, store_together
@@ -71,7 +73,8 @@ def _take_in(request: HttpRequest, signal: Signal) -> HttpResponse:
     try:
         exported = _keep(request, signal, form)
     except (_Refused, BodyRefused) as refusal:
-        return answer(refuse(str(refusal)), status=refusal.status)
+        headers = {"WWW-Authenticate": CHALLENGE} if refusal.status == HTTPStatus.UNAUTHORIZED else {}
+        return answer(refuse(str(refusal)), status=refusal.status, headers=headers)
     except QuotaExceeded as refusal:
         headers = {"Retry-After": str(refusal.wait_seconds)}
         return answer(refuse(str(refusal)), status=429, headers=headers)
@@ -112,10 +115,12 @@ def _find_actor(request: HttpRequest) -> Actor:
     # OTEL_EXPORTER_OTLP_HEADERS is written with `Bearer%20`; clients that do not decode it send it so.
     scheme, _, token = unquote(request.headers.get("Authorization", "")).strip().partition(" ")
     text = request.headers.get(KEY_HEADER) or (token.strip() if scheme.lower() == "bearer" else "")
-    actor = find_program(text, size_bytes=_count_body(request), now=timezone.now()) if text else None
-    if actor is None:
-        raise _Refused(401, f"Send a key: Authorization: Bearer plk_…, or {KEY_HEADER}: plk_….")
-    return actor
+    if not text:
+        raise _Refused(401, f"{NO_KEY}, or {KEY_HEADER}: plk_…")
+    try:
+        return find_program(text, size_bytes=_count_body(request), now=timezone.now())
+    except KeyRefused as refusal:
+        raise _Refused(401, str(refusal)) from refusal
 
 
 def _count_body(request: HttpRequest) -> int:

@@ -21,10 +21,10 @@ class Command(PlainCommand):
         # On a server this is the first command of all: `plimsoll up` refuses to start without an owner.
         migrate_database()
         user = User(username=User.normalize_username(name))
-        if User.objects.filter(username__iexact=user.username).exists():
+        if User.objects.find_by_name(name) is not None:
             raise CommandError(f"There is already an account called {name}.")
         try:
-            user.full_clean(exclude=["password"])
+            user.full_clean(exclude=["password", "name_key"])
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         user.set_password(read_new_password(user))

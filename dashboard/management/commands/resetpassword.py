@@ -7,7 +7,10 @@ from dashboard.management.plain_command import PlainCommand, find_user, read_new
 
 
 class Command(PlainCommand):
-    help = "Sets a new password: asks twice on a terminal, reads one line from a pipe otherwise. Ends open sessions."
+    help = (
+        "Sets a new password: asks twice on a terminal, reads one line from a pipe otherwise. "
+        "Ends open sessions and sign-in links."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="the account's name")
