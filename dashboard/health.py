@@ -18,6 +18,7 @@ from django.template.defaultfilters import filesizeformat
 from dashboard.jobs.claim import due_jobs
 from dashboard.jobs.kinds import known_kinds
 from dashboard.models import Beat, FollowedFile
+from dashboard.policies.unusable_patterns import count_unusable
 
 # Below this SQLite's journal and a backup no longer fit beside each other on a small installation.
 LOW_DISK_BYTES = 500 * 1024 * 1024
@@ -81,6 +82,7 @@ def read_health(now: datetime) -> Health:
         checks.append(schema)
         if schema.is_ok:
             checks += _check_work(now)
+            checks += _check_patterns()
     checks.append(_check_disk())
     return Health(checks)
 
@@ -178,6 +180,18 @@ def _check_beat(process: str, now: datetime, *, never: str, last: str) -> Check:
         return Check(process, is_ok=False, finding=never)
     age_seconds = max(0, int((now - at).total_seconds()))
     return Check(process, is_ok=age_seconds < LONGEST_WAIT_SECONDS, finding=f"{last} {age_seconds:,} s ago")
+
+
+def _check_patterns() -> list[Check]:
+    """Listed only while something is wrong. Teams are not named, as probes are public."""
+    pattern_count, team_count = count_unusable()
+    if not pattern_count:
+        return []
+    finding = (
+        f"{pattern_count:,} of {team_count:,} {'team' if team_count == 1 else 'teams'} cannot be used, so no content is"
+        " stored there: see the storage page of the team"
+    )
+    return [Check("redaction patterns", is_ok=False, finding=finding, is_vital=False)]
 
 
 def _check_disk() -> Check:
