@@ -19,6 +19,7 @@ from dashboard.jobs.beat import find_newest_beat, find_own_beat
 from dashboard.jobs.claim import due_jobs
 from dashboard.jobs.kinds import known_kinds
 from dashboard.models import FollowedFile
+from dashboard.policies.unusable_patterns import count_unusable
 from dashboard.proxy.private_socket import NotPrivate, require_private_socket
 from dashboard.proxy.wire import find_socket_path
 from dashboard.sqlite_damage import is_damage
@@ -101,7 +102,7 @@ def read_health(now: datetime) -> Health:
 def _check_stored(now: datetime) -> list[Check]:
     """What the database tells. Raises DatabaseError."""
     database, schema = _check_database(), _check_migrations()
-    return [database, schema, *(_check_work(now) if schema.is_ok else [])]
+    return [database, schema, *([*_check_work(now), *_check_patterns()] if schema.is_ok else [])]
 
 
 def standstill_notice(now: datetime) -> str:
@@ -204,6 +205,18 @@ def _check_beat(process: str, now: datetime, *, never: str, last: str) -> Check:
     is_ok = age_seconds < LONGEST_WAIT_SECONDS
     where = ", on another host" if is_ok and own is None else ""
     return Check(process, is_ok=is_ok, finding=f"{last} {age_seconds:,} s ago{where}")
+
+
+def _check_patterns() -> list[Check]:
+    """Listed only while something is wrong. Teams are not named, as probes are public."""
+    pattern_count, team_count = count_unusable()
+    if not pattern_count:
+        return []
+    finding = (
+        f"{pattern_count:,} of {team_count:,} {'team' if team_count == 1 else 'teams'} cannot be used, so no content is"
+        " stored there: see the storage page of the team"
+    )
+    return [Check("redaction patterns", is_ok=False, finding=finding, is_vital=False)]
 
 
 def _check_disk() -> Check:

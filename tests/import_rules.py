@@ -78,6 +78,7 @@ DOORS = (
             "google.protobuf",
             "zstandard",
             "hyperscan",
+            "re2",
             "msgspec",
             "compaction",
             "dashboard.session_levels",
@@ -189,6 +190,7 @@ HOMES = {
     "genai_prices": "compaction.context.prices",
     "rapidfuzz": "compaction.compactors.losses",
     "hyperscan": "dashboard.ingest.redaction.stops",
+    "re2": "dashboard.ingest.redaction.own_patterns",
 }
 HOMES_IN_COMPACTION = {
     "orjson": ("compaction.transcripts.reader",),

@@ -49,7 +49,7 @@ _PATTERNS = (
         re.compile(
             r"\b(?:tokens? (?:used|left|remaining)|token usage|turns? so far"
             r"|(?:turn|request|message|step) (?:number|count))"
-            r"\s*[:=#]?\s*\d[\d,.]*",
+            r"\s*+(?:[:=#]\s*+)?\d[\d,.]*",
             re.IGNORECASE,
         ),
     ),

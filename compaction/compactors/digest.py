@@ -6,7 +6,7 @@ from compaction.compactors.work import AGENT_TOOLS, EDIT_TOOLS, READ_TOOLS, WRIT
 from compaction.transcripts.values import get_text
 
 _LEADING_STEPS = re.compile(r"^(?:(?:cd|pushd|export|source|set)\s[^&;\n]{0,300}(?:&&|;)\s*)+")
-_TRAILING_PIPES = re.compile(r"\s*(?:2>&1|2>/dev/null|\|\s*(?:head|tail|less|cat|wc|sort)\b[^|&;\n]{0,60})\s*$")
+_TRAILING_PIPES = re.compile(r"(?<!\s)\s*+(?:2>&1|2>/dev/null|\|\s*(?:head|tail|less|cat|wc|sort)\b[^|&;\n]{0,60})\s*$")
 # Programs that only show something: their output is no failure, and having run them is no work.
 _SHOWS_ONLY = re.compile(
     r"^(?:sudo )?(?:grep|rg|ag|cat|less|head|tail|sed -n|awk|ls|find|tree|pwd|which|wc|file|stat|date|sleep|true"

@@ -14,6 +14,7 @@ _ROOM = {1: 2_000, 2: 600, 3: 5_000, 4: 2_000, 5: 3_000, 7: 1_500, 8: 1_200, 9: 
 _RANKS = {3: CutRank.FILE_NOTE, 4: CutRank.ERROR, 5: CutRank.PROBLEM, 6: CutRank.USER_MESSAGE}
 _WHOLE_CHARACTERS = 8_000  # of a summary that has no sections
 _OLDEST = 1_000_000  # everything carried over is older than everything since
+_QUOTE = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 _ITEM = re.compile(r"^(?=[ \t]{0,6}(?:[-*•]|\d{1,4}[.)])[ \t])", re.MULTILINE)
 
 
@@ -67,4 +68,4 @@ def _keep_quoted(item: str) -> str:
 
 def _unquote(body: str) -> str:
     """Without the quotation marks of the last time, so that they do not pile up."""
-    return re.sub(r"^[ \t]*>[ \t]?", "", body, flags=re.MULTILINE)
+    return _QUOTE.sub("", body)

@@ -60,9 +60,14 @@ def check_answer(answer: SummaryAnswer) -> None:
 
 def parse_answer(answer: SummaryAnswer, variant: Variant) -> ParsedSummary:
     """What a checked answer says. Without tags it counts as a summary as soon as it has one of the sections."""
-    analysis = _ANALYSIS.search(answer.text) or _OPEN_ANALYSIS.search(answer.text)
+    # Where the first tag is never closed, no later one is: searching on behind it would be quadratic.
+    analysis = _OPEN_ANALYSIS.search(answer.text)
+    if analysis:
+        analysis = _ANALYSIS.match(answer.text, analysis.start()) or analysis
     rest = answer.text if analysis is None else answer.text[: analysis.start()] + answer.text[analysis.end() :]
-    found = _SUMMARY.search(rest) or _OPEN_SUMMARY.search(rest)
+    found = _OPEN_SUMMARY.search(rest)
+    if found:
+        found = _SUMMARY.match(rest, found.start()) or found
     text = collapse_blank_lines(found.group(1) if found else rest)
     if not text:
         raise EmptySummary
@@ -112,5 +117,5 @@ def add_sections(text: str, more: str, variant: Variant) -> str:
 def _match_heading(name: str) -> re.Pattern[str]:
     """A line that begins with the name, with or without number, marks of a heading or bold."""
     words = r"\s+".join(re.escape(word) for word in name.split()).replace("and", "(?:and|&)")
-    marks = r"^[ \t]*(?:#+[ \t]*)?(?:\*\*)?(?:\d+[.)][ \t]*)?(?:\*\*)?[ \t]*"
+    marks = r"^[ \t]*+(?:#++[ \t]*+)?(?:\*\*)?(?:\d++[.)][ \t]*+)?(?:\*\*)?[ \t]*+"
     return re.compile(rf"{marks}{words}\b", re.IGNORECASE | re.MULTILINE)

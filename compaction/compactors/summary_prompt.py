@@ -73,7 +73,7 @@ _SHAPE_TEXT = (
 )
 
 
-_START_TAG = re.compile(r"<\s*(/?\s*start)\s*>", re.IGNORECASE)
+_START_TAG = re.compile(r"<\s*+((?:/\s*+)?start)\s*+>", re.IGNORECASE)
 
 
 def list_sections(variant: Variant) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from django.db import transaction
 from dashboard.accounts import audit
 from dashboard.models import AuditAction, Membership, Role, Team, User
 
+_NOT_IN_NAMES = re.compile(r"[^\w.@+-]")
+
 
 @transaction.atomic
 def ensure_local_owner() -> User:
@@ -28,4 +30,4 @@ def _local_name() -> str:
         name = getpass.getuser()
     except (KeyError, OSError):
         return "owner"
-    return re.sub(r"[^\w.@+-]", "", name)[:150] or "owner"
+    return _NOT_IN_NAMES.sub("", name)[:150] or "owner"

@@ -21,6 +21,7 @@ from dashboard.ingest.observed import Piece
 from dashboard.ingest.picture.columns import fit_id
 from dashboard.models import AgentSession, CompactionRun, DeletionReason, Team
 from dashboard.policies.in_force import find_policy
+from dashboard.policies.unusable_patterns import keeps_content
 from dashboard.proxy.conversations import chain_marks, mark_message
 from dashboard.runs.basis import ESTIMATE, MEASURED, Basis
 from dashboard.runs.choices import RunChoices, RunRefused
@@ -40,7 +41,7 @@ DELETED = "A session of this name was deleted here and stays away: choose anothe
 def is_left_to_run(actor: Actor, team: Team, talk: Conversation) -> bool:
     """Whether a summary without a model is left to a worker: a long one, where a run may keep the messages and the
     caller may read what comes of it. Elsewhere it is written at once, however long that takes."""
-    if estimate_tokens(talk.entries) <= AT_ONCE_TOKENS or not find_policy(team).stores_content:
+    if estimate_tokens(talk.entries) <= AT_ONCE_TOKENS or not keeps_content(find_policy(team)):
         return False
     return actor.may(Act.SEE, team) and access.reads_content_of(actor, team, actor.user.pk if actor.user else None)
 
@@ -53,7 +54,7 @@ def start_message_run(
     Raises RunRefused with what is in the way, PermissionDenied where the name is a colleague's session; then nothing
     of the messages is kept. Only where others use up the day's cap in between do they stay behind, as a session.
     """
-    if not find_policy(team).stores_content:
+    if not keeps_content(find_policy(team)):
         raise RunRefused("no_content", NO_CONTENT)
     name = session_id or f"compact-{uuid4()}"
     session = find_told_session(actor, team, name)

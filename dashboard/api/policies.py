@@ -139,7 +139,7 @@ class StorageIn(Input):
     base_version: int = Field(ge=0, description="The version you looked at. A newer one is not overwritten (409).")
     stores_content: bool
     own_patterns: dict[str, str] = Field(
-        description="Names to regular expressions whose repeats end.", examples=[{"badge": "B-[0-9]{6}"}]
+        description="Names to regular expressions (RE2 syntax) whose repeats end.", examples=[{"badge": "B-[0-9]{6}"}]
     )
     content_days: int | None = Field(None, ge=1, le=MOST_DAYS, description="Left out: without end.", examples=[30])
     metrics_days: int | None = Field(None, ge=1, le=MOST_DAYS, description="Left out: without end.", examples=[400])

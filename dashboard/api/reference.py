@@ -155,7 +155,7 @@ class Reference:
 
 def fill_path(path: str) -> str:
     """An address with the names and numbers of an invented team in it."""
-    return re.sub(r"{(\w+)}", lambda found: str(_IN_PATHS.get(found[1], 7)), path)
+    return _PLACEHOLDER.sub(lambda found: str(_IN_PATHS.get(found[1], 7)), path)
 
 
 def _choose(schema: Schema, known: Schema | None, name: str) -> object:
@@ -169,6 +169,7 @@ def _choose(schema: Schema, known: Schema | None, name: str) -> object:
     return {"date-time": "2026-11-02T09:30:00Z", "date": "2026-11-02"}.get(schema.get("format", ""), plain)
 
 
+_PLACEHOLDER = re.compile(r"{(\w+)}")
 _IN_PATHS = {
     "slug": "harbour",
     "session_id": 1284,

@@ -16,10 +16,9 @@ from dashboard.hooks.notes import HookNote, NoteState, write_notes
 from dashboard.hooks.python_hooks import PythonCall, find_python_hooks
 from dashboard.hooks.sending import SendFailed
 from dashboard.hooks.webhooks import find_webhooks, note_failed, note_taken, start_event
-from dashboard.ingest.transcripts import find_redactor
 from dashboard.jobs.run import JobRun
 from dashboard.models import CompactionRun, HookEvent, Webhook
-from dashboard.policies.in_force import find_policy
+from dashboard.runs.texts import clean_text
 
 log = logging.getLogger(__name__)
 _WORDS = frozenset({"custom_instructions", "summary"})
@@ -34,7 +33,7 @@ class RunHooks:
     def __init__(self, job: JobRun, run: CompactionRun) -> None:
         self._job, self._run = job, run
         self._notes: list[HookNote] = []
-        self._clean = find_redactor(tuple(find_policy(run.team).own_patterns.items())).clean
+        self._clean = partial(clean_text, run.team)
 
     def run_pre_compact(self, call: PreCompactCall, /) -> Sequence[PreCompactAnswer]:
         said = self._ask(

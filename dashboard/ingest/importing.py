@@ -22,6 +22,7 @@ from dashboard.ingest.observed import Piece, Prepared
 from dashboard.ingest.record import TooBusy
 from dashboard.ingest.transcripts import name_session
 from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.policies.unusable_patterns import keeps_content
 
 # Decoded or waiting to be: with what decoding makes of it, everything together stays below 250 MB.
 IN_FLIGHT_BYTES = 3 * PIECE_BYTES
@@ -151,7 +152,7 @@ class Importer:
         policy = self._insist(partial(find_policy, self.origin.team))
         if policy.version == self.policy.version:
             return
-        if policy.stores_content and not self.policy.stores_content:
+        if keeps_content(policy) and not keeps_content(self.policy):
             self._ended.clear()  # stored without content: the next import fills it in
         self.policy = policy
         is_drawing = self.decoders.rules.lines_policy is not None

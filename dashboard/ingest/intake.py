@@ -28,6 +28,7 @@ from dashboard.ingest.transcripts import find_redactor, prepare, prepare_agent_m
 from dashboard.jobs.post import BACKGROUND, post_job
 from dashboard.models import AgentSession, DeveloperAccount, Drop, Team, User
 from dashboard.policies.in_force import TeamSettings, find_policy, list_past_policies
+from dashboard.policies.unusable_patterns import keeps_content
 
 _LONGEST_REASON, _LONGEST_DETAIL = 60, 300  # of a drop, as the model has it
 
@@ -81,7 +82,7 @@ def make_rules(team: Team, policy: TeamSettings) -> Rules:
     """The digest key is the team's own: equal prompts of two teams cannot be told to be equal."""
     key = hmac.digest(settings.SECRET_KEY.encode(), f"prompt digests of team {team.pk}".encode(), hashlib.sha256)
     return Rules(
-        keeps_content=policy.stores_content,
+        keeps_content=keeps_content(policy),
         digest_key=key,
         own_patterns=dict(policy.own_patterns),
         content_since=policy.content_since(timezone.now()),
@@ -197,7 +198,7 @@ def _find_policy_at(team: Team, policy: TeamSettings) -> PolicyAt:
 
 
 def _find_follow_up(team: Team, policy: TeamSettings) -> FollowUp:
-    return partial(_follow_up, team, stores_content=policy.stores_content)
+    return partial(_follow_up, team, stores_content=keeps_content(policy))
 
 
 def _follow_up(team: Team, recorded: Recorded, *, stores_content: bool) -> None:

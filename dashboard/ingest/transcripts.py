@@ -111,7 +111,7 @@ class Redaction:
     """Lines are joined for redaction: it is many times faster over long stretches."""
 
     def __init__(self, own_patterns: tuple[tuple[str, str], ...]) -> None:
-        self._redactor = Redactor.default().with_own(dict(own_patterns)) if own_patterns else Redactor.default()
+        self._redactor = Redactor.with_usable(dict(own_patterns))
         self.clean = lru_cache(maxsize=4096)(self._clean)
 
     def _clean(self, text: str) -> str:

@@ -10,8 +10,8 @@ from django import forms
 from django.forms import BaseFormSet, formset_factory
 
 from compaction.context.policy import Policy, Preset
-from dashboard.ingest.redaction.own_patterns import BadPattern, compile_own
-from dashboard.policies.changes import LONGEST_NOTE, LONGEST_PATTERN, MOST_DAYS, MOST_PATTERNS
+from dashboard.ingest.redaction.own_patterns import MAX_LENGTH, BadPattern, compile_all, compile_own
+from dashboard.policies.changes import LONGEST_NOTE, MOST_DAYS, MOST_PATTERNS
 from dashboard.policies.in_force import TeamSettings
 from dashboard.policies.thresholds import MOST_MODELS, SETTINGS, find_faults
 
@@ -95,7 +95,7 @@ class PatternForm(DescribedForm):
     pattern = forms.CharField(
         label="Pattern",
         required=False,
-        max_length=LONGEST_PATTERN,
+        max_length=MAX_LENGTH,
         widget=forms.TextInput(attrs={"class": "mono-input"}),
     )
     remove = forms.BooleanField(label="Remove", required=False)
@@ -239,6 +239,16 @@ class StorageDraft(PolicyDraft):
                 row.add_error(field, sentence)
             self.patterns.setdefault(name, pattern)
         self.is_valid = self.form.is_valid() and self.rows.is_valid()
+        if self.is_valid and self.patterns:
+            self._check_together()
+
+    def _check_together(self) -> None:
+        try:
+            compile_all(self.patterns)
+        except BadPattern as refusal:
+            last = next(row for row in reversed(list(self.rows)) if str(row["pattern"].data or "").strip())
+            last.add_error("pattern", str(refusal))
+            self.is_valid = False
 
 
 def _judge_pattern(name: str, pattern: str, others: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from dashboard.runs.resumed_files import look_at
 from dashboard.runs.watched_places import FileState
 
 MOST_WRITTEN = 20
+_NOT_IN_FOLDERS = re.compile(r"[^A-Za-z0-9]")
 
 STATE_WORDS = {
     FileState.UNCHANGED: "as it was written",
@@ -74,7 +75,7 @@ def read_resume_ways(actor: Actor, run: CompactionRun, revision_number: int | No
 
 def name_project_folder(project_path: str) -> str:
     """As the client names the folder of a project's sessions."""
-    name = re.sub(r"[^A-Za-z0-9]", "-", project_path)
+    name = _NOT_IN_FOLDERS.sub("-", project_path)
     return f"~/.claude/projects/{name}" if name else "~/.claude/projects/<project>"
 
 

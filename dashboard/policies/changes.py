@@ -11,19 +11,19 @@ from django.utils import timezone
 from compaction.errors import BadPolicy
 from dashboard.accounts import audit
 from dashboard.accounts.refusals import Refused
-from dashboard.ingest.redaction.own_patterns import BadPattern, compile_own
+from dashboard.ingest.redaction.own_patterns import BadPattern, compile_all
 from dashboard.jobs.post import post_job
 from dashboard.models import AuditAction, FollowedFile, Team, TeamPolicy, User
 from dashboard.policies.differences import Area, find_differences
 from dashboard.policies.in_force import TeamSettings, default_settings, find_policy, settings_of
 from dashboard.policies.proxy_additions import check_additions
 from dashboard.policies.thresholds import clean_thresholds, lay_flat, stand_up
+from dashboard.policies.unusable_patterns import keeps_content
 
 RELEVEL = "relevel_sessions"
 # A batch that was being recorded with the older policy may be written after the job has passed its session.
 LATE_WRITERS_AFTER = timedelta(minutes=5)
 MOST_PATTERNS = 20
-LONGEST_PATTERN = 500
 MOST_DAYS = 36_500
 LONGEST_NOTE = 200
 
@@ -42,7 +42,9 @@ def change_policy(
     """
     current = find_policy(team)
     check_additions(wanted.proxy_additions)
-    clean = replace(wanted, thresholds=clean_thresholds(wanted.thresholds), own_patterns=_checked(wanted.own_patterns))
+    clean = replace(wanted, thresholds=clean_thresholds(wanted.thresholds))
+    if wanted.own_patterns != current.own_patterns:  # who tunes thresholds cannot mend a stored pattern
+        clean = replace(clean, own_patterns=_checked(wanted.own_patterns))
     for name, days in (("content_days", wanted.content_days), ("metrics_days", wanted.metrics_days)):
         if days is not None and not 1 <= days <= MOST_DAYS:
             raise BadPolicy(name, f"Days are between 1 and {MOST_DAYS:,}, or none for no end.")
@@ -95,7 +97,7 @@ def _write(team: Team, current: TeamSettings, wanted: TeamSettings, *, by: User 
         subject=f"version {version}",
         changes=[str(difference) for difference in differences],
     )
-    if wanted.stores_content and not current.stores_content:
+    if keeps_content(wanted) and not keeps_content(current):
         # It is forgotten that files were read: the follower and the next import read them again and fill content in.
         FollowedFile.objects.filter(team=team).delete()
     if any(difference.area is Area.LINES for difference in differences):
@@ -113,13 +115,10 @@ def _post_relevelling(team: Team, version: int) -> None:
 def _checked(patterns: Mapping[str, str]) -> dict[str, str]:
     if len(patterns) > MOST_PATTERNS:
         raise BadPolicy("own_patterns", f"At most {MOST_PATTERNS} patterns, not {len(patterns)}.")
-    for name, pattern in patterns.items():
-        if len(pattern) > LONGEST_PATTERN:
-            raise BadPolicy("own_patterns", f"The pattern {name} has more than {LONGEST_PATTERN} characters.")
-        try:
-            compile_own(name, pattern)
-        except BadPattern as refusal:
-            raise BadPolicy("own_patterns", str(refusal)) from None
+    try:
+        compile_all(patterns)
+    except BadPattern as refusal:
+        raise BadPolicy("own_patterns", str(refusal)) from None
     return dict(sorted(patterns.items()))
 
 

@@ -11,6 +11,7 @@ import httpx2
 
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.pushed_lines import FORMAT, MSGPACK
+from dashboard.ingest.redaction import find_unusable
 from dashboard.version import VERSION
 
 PATH = "/api/v1/ingest/lines"
@@ -170,11 +171,13 @@ def _read_rules(response: httpx2.Response, url: str) -> TeamRules:
     try:
         if told["format"] != FORMAT:
             raise WrongSetup(f"The server speaks format {told['format']}, this program {FORMAT}: update the older one.")
+        patterns = {str(name): str(pattern) for name, pattern in dict(told["own_patterns"]).items()}
         rules = Rules(
-            keeps_content=told["keeps_content"] is True,
+            # An older server may have patterns that cannot be used here: what they should redact stays here then.
+            keeps_content=told["keeps_content"] is True and not find_unusable(patterns),
             content_since=datetime.fromisoformat(since) if (since := told.get("content_since")) else None,
             digest_key=base64.b64decode(told["digest_key"], validate=True),
-            own_patterns={str(name): str(pattern) for name, pattern in dict(told["own_patterns"]).items()},
+            own_patterns=patterns,
         )
         return TeamRules(str(told["team"]), str(told["developer"]), str(told["store"]), int(told["version"]), rules)
     except (KeyError, TypeError, ValueError, binascii.Error) as error:

@@ -19,6 +19,7 @@ from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.automation_form import AutomationDraft
 from dashboard.policies.in_force import find_policy
+from dashboard.policies.unusable_patterns import keeps_content
 from dashboard.runs.team_settings import find_settings
 from dashboard.views.team_page import signed_in, team_rights
 
@@ -37,7 +38,7 @@ def automation(request: PageRequest, slug: str) -> HttpResponse:
         "team": team,
         "wish": find_wish(team),
         "draft": draft,
-        "stores_content": find_policy(team).stores_content,
+        "stores_content": keeps_content(find_policy(team)),
         "standard_template": DEFAULT_TEMPLATE,
         "has_key": find_settings(team).has_key,
         **team_rights(request, team),

@@ -13,7 +13,7 @@ from compaction.errors import BadPolicy
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts.refusals import Refused
-from dashboard.ingest.redaction import ASSIGNED, FORMS, Redactor
+from dashboard.ingest.redaction import ASSIGNED, FORMS, Redactor, find_unusable
 from dashboard.models import Team
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
@@ -56,6 +56,7 @@ def storage(request: PageRequest, slug: str) -> HttpResponse:
         "team": team,
         "settings": settings,
         "draft": draft,
+        "unusable_patterns": find_unusable(settings.own_patterns),
         "known_form_count": len({form.name for form in (*FORMS, *ASSIGNED)}),
         "tried": _try(draft) if draft.is_valid and draft.sample else None,
         **team_rights(request, team),

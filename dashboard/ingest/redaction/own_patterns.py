@@ -1,50 +1,136 @@
-"""A team's own patterns: checked so that none can stall an import."""
+"""A team's own redaction patterns, matched by RE2.
+
+RE2 searches in time linear in the text. Finding all matches is linear too, because repeats must be bounded: the search
+for one match reads at most a pattern's length beyond its end.
+"""
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+MAX_LENGTH = 500  # characters
+# Compiled instructions. Crafted patterns cost up to the product of their size and of all sizes together for each byte.
+MAX_SIZE = 512
+MAX_TOTAL_SIZE = 1024
+_MAX_MEMORY = 4 * 1024 * 1024  # of one pattern; beyond it RE2 searches without its cache of states
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_TOKEN = re.compile(
+    rb"(?P<quote>\\Q)|\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|(?P<endless>[*+]|\{\d+,\})|(?P<startless>\{,\d*\})|.", re.DOTALL
+)
+_BACKREFERENCE = re.compile(r"invalid escape sequence: \\\d|invalid perl operator: \(\?P\Z")
+_OPERATOR = re.compile(r"invalid perl operator: (.+)", re.DOTALL)
+_SAMPLES = (b"", b"\n", b"a a")  # a pattern that matches nowhere but between characters matches in one of them
 
 
 class BadPattern(ValueError):
     """A pattern that cannot be used; the text says why."""
 
 
-_PARTS = re.compile(
-    rb"(?P<escape>\\(?P<letter>.))|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<many>[*+]|\{\d*,\})"
-    rb"|\{(?P<low>\d*),?(?P<high>\d*)\}|(?P<other>.)",
-    re.DOTALL,
-)
-_MOST_PATHS = 1000
+@dataclass(frozen=True)
+class OwnPattern:
+    name: str
+    size: int
+    _regex: Any  # google-re2 has no type information
+
+    def find(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """Yield the start and end of every match, in bytes."""
+        for match in self._regex.finditer(data):
+            yield match.span()
 
 
-def compile_own(name: str, pattern: str) -> "re.Pattern[bytes]":
-    """A team's pattern may not stall the import: repeats are bounded and the ways to match at one place are few."""
-    if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", name):
+def compile_own(name: str, pattern: str) -> OwnPattern:
+    """Compile a pattern. Raises BadPattern with a sentence for people."""
+    if not _NAME.fullmatch(name):
         raise BadPattern(f"The name {name!r} is not lower-case letters, digits and hyphens.")
+    if len(pattern) > MAX_LENGTH:
+        raise BadPattern(f"The pattern {name} has more than {MAX_LENGTH} characters.")
     if not pattern.isascii():
         raise BadPattern(f"The pattern {name} holds characters outside ASCII.")
+    _require_bounded_repeats(name, pattern.encode())
     try:
-        compiled = re.compile(pattern.encode())
-    except re.error as error:
-        raise BadPattern(f"The pattern {name} is not a regular expression: {error}.") from error
-    if compiled.match(b"") or compiled.search(b"\n"):
-        raise BadPattern(f"The pattern {name} matches the empty text.")
-    if _ways(name, pattern.encode()) > _MOST_PATHS:
-        raise BadPattern(f"The pattern {name} has too many ways to match: narrow its repeats.")
+        regex = re2.compile(pattern.encode(), _make_options())
+    except re2.error as error:
+        raise BadPattern(_explain(name, error.args[0].decode())) from error
+    if regex.programsize > MAX_SIZE:
+        raise BadPattern(
+            f"The pattern {name} is too large: it compiles to {regex.programsize:,} instructions, and {MAX_SIZE:,} are"
+            " allowed. Shorten its repeats."
+        )
+    if any(match.start() == match.end() or match[0] == b"\n" for text in _SAMPLES for match in regex.finditer(text)):
+        raise BadPattern(f"The pattern {name} matches the empty text or a mere line end.")
+    return OwnPattern(name, regex.programsize, regex)
+
+
+def compile_all(patterns: Mapping[str, str]) -> tuple[OwnPattern, ...]:
+    """Compile the patterns of one team. Raises BadPattern with a sentence for people."""
+    compiled = tuple(compile_own(name, pattern) for name, pattern in patterns.items())
+    if sum(pattern.size for pattern in compiled) > MAX_TOTAL_SIZE:
+        raise BadPattern(
+            f"The patterns are too large: together they compile to more than {MAX_TOTAL_SIZE:,} instructions."
+            " Shorten their repeats."
+        )
     return compiled
 
 
-def _ways(name: str, pattern: bytes) -> int:
-    """How many ways a pattern has to match at one place, at most."""
-    ways, after_group = 1, False
-    for part in _PARTS.finditer(pattern):
-        if part["letter"] and part["letter"].isdigit():
-            raise BadPattern(f"The pattern {name} refers back to a group.")
-        if part["many"]:
+def compile_usable(patterns: Mapping[str, str]) -> tuple[OwnPattern, ...]:
+    """Compile the stored patterns that can be used. `find_unusable` names the others."""
+    unusable = find_unusable(patterns)
+    return tuple(compile_own(name, pattern) for name, pattern in patterns.items() if name not in unusable)
+
+
+def find_unusable(patterns: Mapping[str, str]) -> dict[str, str]:
+    """Return the stored patterns that cannot be used, by name, each with the reason.
+
+    They were saved by a version that matched them with another engine.
+    """
+    return dict(_find_unusable(tuple(patterns.items())))
+
+
+@lru_cache(maxsize=256)
+def _find_unusable(patterns: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(_check_each(patterns))
+
+
+def _check_each(patterns: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    total = 0
+    for name, pattern in patterns:
+        try:
+            total += compile_own(name, pattern).size
+            if total > MAX_TOTAL_SIZE:
+                raise BadPattern(f"The pattern {name} does not fit beside the others: shorten their repeats.")
+        except BadPattern as refusal:
+            yield name, str(refusal)
+
+
+def _make_options() -> Any:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1  # one byte is one character, whatever the text is encoded in
+    options.never_capture = True
+    options.log_errors = False
+    options.max_mem = _MAX_MEMORY
+    return options
+
+
+def _require_bounded_repeats(name: str, pattern: bytes) -> None:
+    for token in _TOKEN.finditer(pattern):
+        if token["endless"]:
             raise BadPattern(f"The pattern {name} repeats without end: write {{1,100}} instead of + or *.")
-        if after_group and part["low"] is not None:
-            raise BadPattern(f"The pattern {name} repeats a group: only ? may follow a group.")
-        if part["low"] is not None and part["high"]:
-            ways *= max(1, int(part["high"]) - int(part["low"] or 0) + 1)
-        if part["other"] in (b"|", b"?"):
-            ways *= 2
-        after_group = part["other"] == b")"
-    return ways
+        if token["startless"]:  # text to RE2, a repeat to Python
+            raise BadPattern(f"The pattern {name} has a repeat without a lower bound: write {{0,100}}, not {{,100}}.")
+        if token["quote"]:
+            raise BadPattern(f"The pattern {name} quotes with \\Q, which is not supported: escape each character.")
+
+
+def _explain(name: str, error: str) -> str:
+    if _BACKREFERENCE.match(error):
+        return f"The pattern {name} refers back to a group, which is not supported."
+    if operator := _OPERATOR.match(error):
+        return (
+            f"The pattern {name} uses {operator[1]}, which is not supported: patterns have no look-ahead, look-behind,"
+            " atomic groups, comments or verbose mode."
+        )
+    return f"The pattern {name} is not a regular expression that can be used here: {error}."

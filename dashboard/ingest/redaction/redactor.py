@@ -7,13 +7,13 @@ import bisect
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from dashboard.ingest.redaction.assignments import WORDS, read_assignment
 from dashboard.ingest.redaction.forms import COOKIE, FORMS
 from dashboard.ingest.redaction.marks import MARK_START, Span, put_marks
-from dashboard.ingest.redaction.own_patterns import compile_own
+from dashboard.ingest.redaction.own_patterns import OwnPattern, compile_all, compile_usable
 from dashboard.ingest.redaction.stops import Stops
 
 _Tries = tuple[tuple[int, int, "re.Pattern[bytes]"], ...]  # the number of the form, the literal's length, the pattern
@@ -55,7 +55,7 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 class Redactor:
     """Every form of the table, and a team's own patterns."""
 
-    own: tuple[tuple[str, "re.Pattern[bytes]"], ...] = field(default=())
+    own: tuple[OwnPattern, ...] = ()
 
     @classmethod
     def default(cls) -> "Redactor":
@@ -64,7 +64,12 @@ class Redactor:
     @classmethod
     def with_own(cls, patterns: Mapping[str, str]) -> "Redactor":
         """Names to regular expressions; raises BadPattern with a sentence."""
-        return cls(tuple((name, compile_own(name, pattern)) for name, pattern in patterns.items()))
+        return cls(compile_all(patterns))
+
+    @classmethod
+    def with_usable(cls, patterns: Mapping[str, str]) -> "Redactor":
+        """Redactor for stored patterns, without those that cannot be used any more."""
+        return cls(compile_usable(patterns))
 
     def redact(self, data: bytes) -> Redacted:
         """One line, many lines or any text."""
@@ -85,11 +90,11 @@ class Redactor:
         return [*spans, *_in_strings(data, self._find_own(data))] if self.own else spans
 
     def _find_own(self, data: bytes) -> Iterator[Span]:
-        for name, pattern in self.own:
-            for match in pattern.finditer(data):
-                start, end = _whole(data, *match.span())
+        for pattern in self.own:
+            for match_start, match_end in pattern.find(data):
+                start, end = _whole(data, match_start, match_end)
                 if end > start and not _in_mark(data, start, end):
-                    yield start, end, name
+                    yield start, end, pattern.name
 
 
 def _find_known(data: bytes) -> list[Span]:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.ingest.redaction import ASSIGNED, FORMS, BadPattern, Redactor
+from dashboard.ingest.redaction import ASSIGNED, FORMS, BadPattern, Redactor, find_unusable
+from dashboard.ingest.redaction.own_patterns import compile_own
 from tests.dashboard.ingest.planted_secrets import PLANTED, Planted
 
 REDACTOR = Redactor.default()
@@ -228,13 +229,67 @@ def test_a_teams_own_pattern_keeps_json(text: str) -> None:
         ("a", "x+", "repeats without end"),
         ("a", "x{2,}", "repeats without end"),
         ("a", "x++y", "repeats without end"),
-        ("a", "(?:a|aa){1,40}b", "repeats a group"),
+        ("a", "x{,9}y", "a repeat without a lower bound"),
+        ("a", r"\Qx+\E", "quotes with"),
         ("a", r"(a)\1", "refers back"),
-        ("a", "a{1,99}b{1,99}c", "too many ways"),
+        ("a", r"(?P<x>a)(?P=x)", "refers back"),
+        ("a", "(?=a)b", "uses (?=, which is not supported"),
+        ("a", "(?<!a)b", "uses (?<!, which is not supported"),
+        ("a", "(?x)(a{1,9}) {1,9}b", "uses (?x, which is not supported"),
+        ("a", "(?:a{1,30}){1,30}b", "too large"),
+        ("a", "a{1,1001}", "not a regular expression"),
+        ("a", r"\b", "matches the empty text"),
         ("a", "é", "outside ASCII"),
+        ("a", "[" * 1_000_000, "more than 500 characters"),
         ("A b", "x", "lower-case letters"),
     ],
 )
 def test_a_bad_pattern_is_refused_with_a_sentence(name: str, pattern: str, why: str) -> None:
     with pytest.raises(BadPattern, match=re.escape(why)):
         Redactor.with_own({name: pattern})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "unit"),
+    [
+        ("a{1,99}b{1,99}c", "a"),
+        ("(?:a|aa){1,40}b", "a"),
+        ("(?:a?){60}a{60}b", "a"),
+        ("a.{1,150}b|a", "a"),
+        ("[ab]{0,60}a[ab]{60}c", "abbabaab"),
+    ],
+)
+def test_own_patterns_take_the_same_time_per_byte(pattern: str, unit: str) -> None:
+    """Backtracking never ends on these texts. The allowance is that of a busy machine."""
+    own = Redactor.with_own({"own": pattern})
+    for size, seconds in ((45, SECOND), (16_000, 20 * SECOND), (64_000, 80 * SECOND)):
+        began = time.thread_time()
+        own.redact((unit * size)[:size].encode())
+        assert time.thread_time() - began < seconds / 4, size
+
+
+def test_accepted_patterns_have_bounded_matches() -> None:
+    """Finding all matches is linear because no match is longer than the compiled pattern."""
+    for pattern in ("[+*]{3}", r"\+\*a", "[]+*]x", r"[\]+]a", r"a\{2,\}", "[[:alpha:]]{2}x", "(?:ab?){1,9}"):
+        compiled = compile_own("own", pattern)
+        for character in (b"a", b"+", b"*", b"]", b"x"):
+            assert all(end - start <= compiled.size for start, end in compiled.find(character * 2_000)), pattern
+
+
+def test_own_pattern_beside_characters_of_several_bytes() -> None:
+    own = Redactor.with_own({"badge": "(?i)b-[0-9]{3}", "two": "a..z"})
+    assert (
+        own.redact("é漢b-123é B-456漢 aéz".encode()).data.decode()
+        == "é漢[redacted:badge]é [redacted:badge]漢 [redacted:two]"
+    )
+
+
+def test_patterns_are_bounded_together() -> None:
+    with pytest.raises(BadPattern, match="together they compile to more than"):
+        Redactor.with_own({f"own-{n}": "[a-z]{200}x" for n in range(6)})
+
+
+def test_stored_patterns_that_cannot_be_used_are_named_and_left_out() -> None:
+    stored = {"badge": "B-[0-9]{6}", "behind": "(?<=x)B-[0-9]{6}"}
+    assert list(find_unusable(stored)) == ["behind"]
+    assert Redactor.with_usable(stored).redact(b"xB-123456").data == b"x[redacted:badge]"

@@ -1,0 +1,114 @@
+"""A team's own patterns from the form and the API to what is stored; stored ones that cannot be used any more."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dashboard.ingest.intake import Origin, take_in
+from dashboard.ingest.observed import Piece
+from dashboard.models import AgentSession, EntrySegment, FollowedFile, Team, TeamPolicy
+from dashboard.policies.changes import change_policy
+from dashboard.policies.in_force import find_policy
+from dashboard.runs.texts import clean_text
+from tests.builders import make_team, make_user
+from tests.compaction.making import make_line
+from tests.dashboard.policies.test_policy_pages import STORAGE, client_of, storage_form
+
+pytestmark = pytest.mark.django_db
+API_STORAGE = "/api/v1/teams/harbour/storage"
+SESSION = "11111111-2222-4333-8444-555555555555"
+HOSTILE = "(?x)(a{1,9}) {1,9}b"
+UNUSABLE = {"badge": "B-[0-9]{6}", "behind": r"(?<=berth )[0-9]{4}"}
+FEW_SECONDS = 30
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team("Harbour", owner="olga")
+
+
+@pytest.fixture
+def olga(team: Team) -> Client:
+    return client_of("olga")
+
+
+def put(client: Client, **body: Any) -> Any:
+    return client.put(API_STORAGE, {"base_version": 0, "stores_content": True, **body}, content_type="application/json")
+
+
+def store(team: Team, **patterns: str) -> None:
+    """As a version that matched patterns with another engine saved them."""
+    TeamPolicy.objects.create(team=team, version=1, stores_content=True, own_patterns=patterns)
+
+
+def send(team: Team, text: str) -> None:
+    line = make_line("user", sessionId=SESSION, message={"role": "user", "content": text})
+    take_in(Origin(team, None, "api"), Piece(line, "talk"))
+
+
+def test_pattern_that_never_ended_is_refused_and_ingest_goes_on(team: Team, olga: Client) -> None:
+    """With backtracking, 40 characters took minutes, and nothing could stop the process."""
+    text = "a" * 100_000
+    began = time.monotonic()
+    for act in ("try", "save"):
+        answer = olga.post(STORAGE, storage_form(act, ("own", HOSTILE), sample=text[:10_000], stores_content="yes"))
+        assert answer.status_code == 422
+        assert "The pattern own uses (?x, which is not supported" in answer.text
+    refused = put(olga, own_patterns={"own": HOSTILE})
+    assert refused.status_code == 422
+    assert "uses (?x" in refused.json()["detail"]
+    assert not TeamPolicy.objects.exists()
+    # The same without verbose mode is a pattern like any other.
+    saved = olga.post(STORAGE, storage_form("save", ("own", "(a{1,9}){1,9}b"), stores_content="yes"))
+    assert saved.status_code == 302
+    send(team, text)
+    assert EntrySegment.objects.filter(session__external_id=SESSION).exists()
+    assert time.monotonic() - began < FEW_SECONDS
+
+
+def test_patterns_too_large_together_are_refused_at_a_field(team: Team, olga: Client) -> None:
+    rows = [(f"own-{n}", "[a-z]{200}x") for n in range(6)]
+    for act in ("try", "save"):
+        answer = olga.post(STORAGE, storage_form(act, *rows, sample="abc"))
+        assert answer.status_code == 422
+        assert "together they compile to more than" in answer.text
+    assert put(olga, own_patterns=dict(rows)).status_code == 422
+
+
+def test_no_content_is_stored_while_a_stored_pattern_cannot_be_used(team: Team, olga: Client) -> None:
+    store(team, **UNUSABLE)
+    FollowedFile.objects.create(team=team, path="/talk.jsonl")
+    send(team, "berth 4711 for B-123456")
+    assert AgentSession.objects.get().entry_count == 1
+    assert not EntrySegment.objects.filter(redacted_count__gte=0, session__has_content=True).exists()
+    assert clean_text(team, "berth 4711") == "[redacted:behind]"
+    page = olga.get(STORAGE).text
+    assert "1 stored pattern cannot be used any more" in page
+    assert "The pattern behind uses (?&lt;=, which is not supported" in page
+    checks = json.loads(olga.get("/health/ready").content)["checks"]
+    assert checks["redaction patterns"]["ok"] is False
+    assert checks["redaction patterns"]["finding"].startswith("1 of 1 team cannot be used, so no content is stored")
+    assert "redaction patterns" in olga.get("/health/").text
+
+
+def test_content_is_stored_again_when_the_pattern_is_changed(team: Team, olga: Client) -> None:
+    store(team, **UNUSABLE)
+    FollowedFile.objects.create(team=team, path="/talk.jsonl")
+    repaired = [("badge", UNUSABLE["badge"]), ("behind", "berth [0-9]{4}")]
+    assert olga.post(STORAGE, storage_form("save", *UNUSABLE.items(), base=1)).status_code == 422
+    assert olga.post(STORAGE, storage_form("save", *repaired, base=1, stores_content="yes")).status_code == 302
+    assert not FollowedFile.objects.exists(), "followed files are read again, so that content is filled in"
+    send(team, "berth 4711 for B-123456")
+    assert EntrySegment.objects.filter(session__has_content=True).exists()
+    assert "redaction patterns" not in json.loads(olga.get("/health/ready").content)["checks"]
+
+
+def test_thresholds_can_be_changed_beside_a_pattern_that_cannot_be_used(team: Team) -> None:
+    store(team, **UNUSABLE)
+    current = find_policy(team)
+    wanted = {**vars(current), "thresholds": {"preset": "early"}}
+    changed = change_policy(team, type(current)(**wanted), by=make_user("olga"), base_version=1)
+    assert (changed.version, changed.own_patterns) == (2, UNUSABLE)
