@@ -355,6 +355,25 @@ def test_client_that_does_not_take_its_answer_loses_its_place(monkeypatch: pytes
     run(walk())
 
 
+def test_static_files_hold_no_place_of_pages() -> None:
+    async def walk() -> None:
+        release = asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["path"].startswith("/static/"):
+                await release.wait()
+            await echo_length(scope, receive, send)
+
+        door = make_door(slow, max_in_flight=2)
+        files = [asyncio.create_task(Client("/static/large.js", method="GET").ask(door)) for _ in range(3)]
+        await asyncio.sleep(0.01)
+        assert (await Client(method="GET").ask(door)).status == 200
+        release.set()
+        assert [client.status for client in await asyncio.gather(*files)] == [200, 200, 503]
+
+    run(walk())
+
+
 def test_senders_of_telemetry_leave_room_for_pages() -> None:
     async def walk() -> None:
         release = asyncio.Event()

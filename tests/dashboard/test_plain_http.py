@@ -18,6 +18,8 @@ from dashboard.plain_http import PlainHttpProtocol
 
 H2C = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"
 
+LARGE_BYTES = 30 * 2**20  # more than the system keeps for a client that does not read
+
 
 async def tell_back(scope: Scope, receive: Receive, send: Send) -> None:
     """Says what arrived: method, path, header names and body."""
@@ -27,6 +29,8 @@ async def tell_back(scope: Scope, receive: Receive, send: Send) -> None:
         body, more = body + message.get("body", b""), message.get("more_body", False)
     names = [name.decode() for name, _ in scope["headers"]]
     told = json.dumps([scope["method"], scope["path"], names, body.decode()]).encode()
+    if scope["path"] == "/large":
+        told += b" " * LARGE_BYTES
     headers = [(b"content-length", str(len(told)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": told})
@@ -256,6 +260,16 @@ def test_head_without_end_does_not_occupy_the_server(port: int, start: bytes) ->
         (told,) = exchange(port, post("meanwhile", fields=""))
     assert json.loads(told)[3] == "meanwhile"
     assert time.monotonic() - began < 20
+
+
+def test_answer_that_nobody_takes_does_not_keep_a_closed_connection(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_http, "UNSENT_SECONDS", 0.3)
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        time.sleep(3)
+        with connection.makefile("rb") as file:
+            received = len(file.read())
+    assert received < LARGE_BYTES
 
 
 # --- hosts ---
