@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from re import _constants, _parser  # type: ignore[attr-defined]
+from re import _constants, _parser
 from types import ModuleType
 from typing import Any
 

@@ -57,6 +57,7 @@ _OF_A_TEAM = (
     _Page("thresholds", "Thresholds", "team lines warning auto-compact blocking policy", Act.SEE),
     _Page("automation", "Automatic mode", "team automation auto compact notes", Act.TUNE),
     _Page("keys", "API keys", "team tokens programs", Act.KEEP_KEYS),
+    _Page("developers", "Developers", "team assign owner collector accounts", Act.MANAGE),
     _Page("invitations", "Invitations", "team invite people link", Act.MANAGE),
     _Page("storage", "Storage", "team content redaction retention secrets deleted", Act.MANAGE),
     _Page("summarizer", "Summariser", "team summarizer model anthropic spend cap prices", Act.MANAGE),

@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from dashboard.ingest.record import TooBusy
 from dashboard.jobs.perform import perform_due
@@ -232,7 +233,7 @@ def test_what_a_killed_round_began_is_finished_whatever_was_decided_since(monkey
 
 def test_a_new_decision_is_not_applied_within_its_first_hour() -> None:
     origin = make_origin(metrics_days=1, content_days=1)
-    TeamPolicy.objects.update(created_at=NOW - timedelta(minutes=50))
+    TeamPolicy.objects.update(created_at=timezone.now() - timedelta(minutes=50))
     send(origin, make_talk(at=LONG_AGO))
     assert apply() == {}
     assert ApiCall.objects.count() == 2
