@@ -8,9 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from re import _constants, _parser
 from types import ModuleType
 from typing import Any
+
+# The parser of the standard library is not public; only these tests depend on it.
+_parser: Any = importlib.import_module("re._parser")
+_constants: Any = importlib.import_module("re._constants")
 
 PACKAGES = ("compaction", "dashboard")
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,6 +11,7 @@ from compaction.cache.request import BILLING_LINE, Fields
 from compaction.cache.sections import DYNAMIC_BOUNDARY
 from compaction.cache.ttl import Provider
 from compaction.context.policy_values import CacheTtl
+from compaction.transcripts.values import get_text
 
 MOST_MARKERS = 4  # the API refuses a fifth
 # Blocks that cannot carry a marker: reasoning, and text without characters.
@@ -157,6 +158,7 @@ def _mark_message(message: dict[str, object], ttl: CacheTtl) -> bool:
 
 def can_be_marked(block: Fields) -> bool:
     """Whether the API takes a marker on this block."""
-    if block.get("type") in UNCACHEABLE_TYPES:
+    kind = get_text(block, "type")
+    if kind in UNCACHEABLE_TYPES:
         return False
-    return not (block.get("type") == "text" and not block.get("text"))
+    return not (kind == "text" and not block.get("text"))

@@ -2,7 +2,16 @@ from typing import Any
 
 import pytest
 
-from compaction.cache.layout import Layout, Scope, Situation, SystemParts, mark_messages, mark_tools, split_system
+from compaction.cache.layout import (
+    Layout,
+    Scope,
+    Situation,
+    SystemParts,
+    can_be_marked,
+    mark_messages,
+    mark_tools,
+    split_system,
+)
 from compaction.cache.layout import write_system as write_blocks
 from compaction.cache.linter import lint_request
 from compaction.cache.request import read_request
@@ -126,3 +135,7 @@ def test_volatile_section_needs_a_reason_and_a_name_of_its_own() -> None:
     registry.add("mcp", lambda: "x")
     with pytest.raises(SectionNameTaken, match="already a section"):
         registry.add("mcp", lambda: "y")
+
+
+def test_block_whose_type_is_no_text_does_not_raise() -> None:
+    assert can_be_marked({"type": [], "text": "x"})

@@ -115,6 +115,20 @@ def test_metrics_only_sends_no_word(team: Team, key: str, tmp_path: Path, *, kee
     assert AgentSession.objects.get().call_count == 6
 
 
+def test_words_are_not_sent_while_a_pattern_cannot_be_used(
+    team: Team, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older server still offers to store content."""
+    monkeypatch.setattr("dashboard.ingest.intake.keeps_content", lambda policy: policy.stores_content)
+    keep_content(team, berth=r"(?<=berth-)\d{4}")
+    machine = Machine(tmp_path, key)
+    write_all(machine)
+    machine.push()
+    wire = b"".join(machine.wire.bodies)
+    assert [words for words in (*WORDS, "4711") if words.encode() in wire] == []
+    assert AgentSession.objects.get().call_count == 6
+
+
 def test_words_older_than_the_team_keeps_them_stay_at_home(team: Team, key: str, tmp_path: Path) -> None:
     keep_content(team)
     machine = Machine(tmp_path, key)
