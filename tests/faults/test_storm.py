@@ -1,6 +1,6 @@
 """A storm over an installation with PostgreSQL and Redis, two web processes and two workers.
 
-Sixty seconds in every run; PLIMSOLL_TEST_STORM_SECONDS=600 for the long one.
+Not part of every run: PLIMSOLL_TEST_STORM_SECONDS=60 or =600 starts it.
 """
 
 import json
@@ -17,7 +17,7 @@ from tests.faults.installation import Installation
 from tests.faults.storm import FORGED, ServerDatabase, Storm
 from tests.services import find_postgresql, find_redis, scratch_postgresql
 
-SECONDS = float(os.environ.get("PLIMSOLL_TEST_STORM_SECONDS", "60"))
+SECONDS = float(os.environ.get("PLIMSOLL_TEST_STORM_SECONDS", "0"))
 SEED = int(os.environ.get("PLIMSOLL_TEST_STORM_SEED", "13"))
 STRIKE_EVERY_SECONDS = 4.0
 EXPECTED_STATUSES = {
