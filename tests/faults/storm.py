@@ -260,7 +260,7 @@ class Storm:
                 continue
             name = random.choice(sorted(self.told.finished))
             found = self._insist("sessions", lambda: self._ask("GET", f"/api/v1/sessions?text={name}"))  # noqa: B023
-            rows = json.loads(found[1])["items"] if found and found[0] == 200 else []
+            rows = json.loads(found[1])["sessions"] if found and found[0] == 200 else []
             if not rows:
                 continue
             address = f"/api/v1/sessions/{rows[0]['id']}/runs"

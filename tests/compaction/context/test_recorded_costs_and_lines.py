@@ -68,6 +68,7 @@ def test_recorded_automatic_compactions_agree_with_the_line_of_their_window() ->
         if is_boundary(entry) and isinstance(payload, Boundary) and payload.pre_tokens and payload.trigger:
             drift = find_drift(lines, payload.pre_tokens, trigger=payload.trigger)
             found[payload.pre_tokens] = drift.kind if drift else None
-    assert found == {
+    known = {
         16_129: None, 22_547: DriftKind.EARLY, 142_431: None, 190_531: None, 190_614: None, 195_664: None,
     }  # fmt: skip
+    assert {tokens: found[tokens] for tokens in known} == known  # more transcripts may be recorded since

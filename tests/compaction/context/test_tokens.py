@@ -149,7 +149,7 @@ def test_the_size_before_each_recorded_boundary_is_what_the_client_counted() -> 
     compared = [pair for path in list_recorded() for pair in _compare_boundaries(read_recorded(path).entries)]
     if not compared:
         pytest.skip("the recorded sessions are not beside this checkout")
-    assert len(compared) == 7
+    assert len(compared) >= 7
     for pre_tokens, size in compared:
         allowed, _ = EXPLAINED.get(pre_tokens, (0.0005, ""))
         assert abs(size.tokens / pre_tokens - 1) < allowed
