@@ -340,7 +340,7 @@ def require_telling(actor: Actor, session: AgentSession) -> None:
     """Messages that come with a run are added to sessions of one's own alone, whatever else one may run."""
     require_run(actor, session)
     if actor.user is None or session.owner_id != actor.user.pk:
-        raise PermissionDenied("The session of this name is somebody else's: choose another name.")
+        raise PermissionDenied("A session of this name belongs to another account. Choose another name.")
 
 
 def resumed_files(actor: Actor, act: Act = Act.SEE) -> QuerySet[ResumedFile]:

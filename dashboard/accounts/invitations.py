@@ -69,5 +69,5 @@ def accept(invitation: Invitation, user: User, *, now: datetime) -> Membership:
     if not Invitation.objects.still_open(now).filter(pk=invitation.pk).update(accepted_at=now, accepted_by=user):
         raise Refused("This invitation was already used, revoked or has expired. Ask for a new one.")
     if not access.can_be_accepted(invitation):
-        raise Refused("Whoever made this invitation may not give this role any more. Ask an owner for a new one.")
+        raise Refused("The person who made this invitation can no longer give this role. Ask an owner for a new one.")
     return members.add_member(invitation.team, user, Role(invitation.role), by=user)

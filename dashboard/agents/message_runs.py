@@ -63,7 +63,7 @@ def start_message_run(
     data = write_lines(name, talk.question.messages, model=talk.question.model, now=now)
     taken = take_in(Origin(team, actor.user, SOURCE), Piece(data, "messages", session_id=name))
     if taken.refused_sessions:  # created by a colleague since it was looked up
-        raise PermissionDenied("The session of this name is somebody else's: choose another name.")
+        raise PermissionDenied("A session of this name belongs to another account. Choose another name.")
     if not taken.sessions:
         raise RunRefused("session_deleted", DELETED)
     stored = AgentSession.objects.select_related("team").get(pk=taken.sessions[0].session_pk)

@@ -90,7 +90,7 @@ def test_member_is_removed_only_after_a_question(page: Page, owner: User, sign_i
     page.goto("/teams/harbour/")
     page.locator("summary", has_text="Remove mia").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("their keys in it are revoked")
+    expect(dialog).to_contain_text("their keys and open invitations in it are revoked")
     press(page, "Escape")
     expect(dialog).to_be_hidden()
     assert Membership.objects.filter(user__username="mia").exists()

@@ -66,9 +66,9 @@ def alice(page: Page, team: Team, sign_in: SignIn) -> User:
 
 
 @pytest.fixture
-def followed(tmp_path: Path, team: Team) -> Iterator[Path]:
+def followed(tmp_path: Path, team: Team, alice: User) -> Iterator[Path]:
     """A folder that is followed as `plimsoll follow` does, in a thread."""
-    origin = Origin(team, None, "follow")
+    origin = Origin(team, alice, "follow")
     stopping = threading.Event()
     watch = FolderWatch(is_polling=False)
 

@@ -55,7 +55,7 @@ def test_account_that_cannot_be_made_leaves_the_link_open(client: Client, change
 
 def test_taken_name_is_said_in_words(client: Client) -> None:
     answer = client.post(make_link(), NEW_PERSON | {"username": "ALICE"}).content.decode()
-    assert "Somebody here has this name already." in answer
+    assert "This name is taken. Choose another one." in answer
 
 
 def test_person_with_an_account_joins_with_it(client: Client) -> None:
@@ -167,7 +167,7 @@ def test_right_of_the_maker_is_checked_again_on_acceptance(lose_right: Callable[
     invitation = Invitation.objects.select_related("team", "created_by").get()
     lose_right()
     fresh = Invitation.objects.get()
-    with pytest.raises(Refused, match="may not give this role any more"):
+    with pytest.raises(Refused, match="can no longer give this role"):
         invitations.accept(invitation if fresh.created_by_id else fresh, make_user("nora"), now=timezone.now())
     page = Client().get(path)
     assert page.status_code == 410

@@ -208,13 +208,15 @@ class Storm:
         finally:
             connection.close()
 
-    def _insist(self, client: str, send: Callable[[], tuple[int, bytes]]) -> tuple[int, bytes] | None:
+    def _insist(
+        self, client: str, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> tuple[int, bytes] | None:
         """Until it is acknowledged or refused for good; None when the storm is over."""
         while True:
-            status, body = send()
+            status, answer = self._ask(method, path, body, **headers)
             self.told.count(client, status)
             if status not in (0, 429, 503):
-                return status, body
+                return status, answer
             if self.stopping.wait(0.1):
                 return None
 
@@ -226,8 +228,7 @@ class Storm:
             address = f"/api/v1/ingest/transcripts?session={talk.session_id}"
             for start in range(0, len(lines), 5):
                 piece = lines[start : start + 5]
-                data = b"".join(piece)
-                if self._insist("transcripts", lambda: self._ask("POST", address, data, **_NDJSON)) is None:  # noqa: B023
+                if self._insist("transcripts", "POST", address, b"".join(piece), **_NDJSON) is None:
                     return
                 self.told.lines[talk.session_id] = self.told.lines.get(talk.session_id, 0) + len(piece)
                 time.sleep(PAUSE_SECONDS)
@@ -237,7 +238,7 @@ class Storm:
     def _send_telemetry(self) -> None:
         while not self.stopping.is_set():
             name = f"req_{uuid4().hex}"
-            if self._insist("OTLP", lambda: self._ask("POST", "/v1/logs", _make_export(name), **_JSON)) is None:  # noqa: B023
+            if self._insist("OTLP", "POST", "/v1/logs", _make_export(name), **_JSON) is None:
                 return
             self.told.spans.add(name)
             time.sleep(PAUSE_SECONDS)
@@ -259,7 +260,7 @@ class Storm:
             if not self.told.finished:
                 continue
             name = random.choice(sorted(self.told.finished))
-            found = self._insist("sessions", lambda: self._ask("GET", f"/api/v1/sessions?text={name}"))  # noqa: B023
+            found = self._insist("sessions", "GET", f"/api/v1/sessions?text={name}")
             rows = json.loads(found[1])["sessions"] if found and found[0] == 200 else []
             if not rows:
                 continue
