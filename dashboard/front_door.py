@@ -49,7 +49,8 @@ BODY_GRACE_SECONDS, BODY_BYTES_PER_SECOND = 30.0, 8 * 1024
 # Longer than that a body is slow, and takes one of the places for slow ones.
 BODY_PROMPT_SECONDS = 1.0
 ANSWER_STALL_SECONDS = 60.0  # with a client that takes nothing of an answer
-SHARE_OF_WORK, SHARE_OF_SLOW_BODIES = 3 / 4, 1 / 4  # of one client
+# Of one client. The 200 live pages of a process may belong to one office, and all of them ask at the same moment.
+SHARE_OF_WORK, SHARE_OF_SLOW_BODIES = 7 / 8, 1 / 4
 ALWAYS_ANSWERED = frozenset({"/health/live", "/health/ready"})
 # What programs send, and send again when told to wait. Few of them at once, so that pages do not stand behind them.
 SENDING_PATHS = ("/v1/", "/ingest/", "/api/v1/ingest/")

