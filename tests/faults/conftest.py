@@ -15,8 +15,6 @@ from tests.faults.figures import HEADING, IS_LONG, Figures
 from tests.faults.installation import Installation
 from tests.services import find_postgresql, find_redis, started_postgresql
 
-# As the tests of the real client: what is not asked for is not collected, so that nothing counts as skipped.
-collect_ignore = [] if os.environ.get("PLIMSOLL_TEST_STORM_SECONDS") else ["test_storm.py"]
 # Test processes share the server: each makes a template of its own.
 TEMPLATE = f"plimsoll_faults_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 

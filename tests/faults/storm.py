@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from signal import SIGCONT, SIGSTOP
 from typing import Any
@@ -29,7 +30,7 @@ SLOW_SOCKETS = 40
 PAUSE_SECONDS = 0.1
 PROXIED_PER_SECOND = 15
 MODEL = "claude-opus-4-5-20251101"
-FORGED = "forged"
+FORGED, FORGED_LINES = "forged", 2  # how their names begin, and how many are sent at once
 _DEAD = (OSError, http.client.HTTPException)
 
 
@@ -104,6 +105,7 @@ class Storm:
         self.strikes: list[str] = []
         self.errors: list[BaseException] = []
         self._chance = random.Random(seed)
+        self._misfortunes: list[tuple[str, Callable[[], None]]] = []
         self._ports = [free_port(), free_port()]
         self._upstream = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
         self._settings = {
@@ -124,14 +126,16 @@ class Storm:
     # --- the weather ---
 
     def strike(self) -> None:
-        """One misfortune, and its end."""
-        misfortunes: list[tuple[str, Callable[[], None]]] = [
-            *((f"kill {name}", lambda name=name: self._kill(name)) for name in self._processes),
-            ("restart PostgreSQL", self._restart_database),
-            ("freeze PostgreSQL", self._freeze_database),
-            ("wipe Redis", self._wipe_broker),
-        ]
-        name, act = self._chance.choice(misfortunes)
+        """One misfortune, and its end. Each kind comes once before any comes again."""
+        if not self._misfortunes:
+            self._misfortunes = [
+                *((f"kill {name}", partial(self._kill, name)) for name in self._processes),
+                ("restart PostgreSQL", self._restart_database),
+                ("freeze PostgreSQL", self._freeze_database),
+                ("wipe Redis", self._wipe_broker),
+            ]
+            self._chance.shuffle(self._misfortunes)
+        name, act = self._misfortunes.pop()
         self.strikes.append(name)
         act()
 
@@ -326,7 +330,7 @@ class Storm:
     def await_calm(self, *, seconds: float) -> None:
         """Everything runs again, open compactions have ended and the recorder has written what it holds."""
         for port in self._ports:
-            wait_until(lambda port=port: answers(port), seconds=60, what="an answer")  # type: ignore[misc]
+            wait_until(partial(answers, port), seconds=60, what="an answer")
         if self.told.runs:
             listed = ", ".join(map(str, self.told.runs))
             open_runs = (

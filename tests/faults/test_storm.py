@@ -1,6 +1,6 @@
 """A storm over an installation with PostgreSQL and Redis, two web processes and two workers.
 
-Not part of every run: PLIMSOLL_TEST_STORM_SECONDS=60 or =600 starts it.
+A minute in every run of the suite; PLIMSOLL_TEST_STORM_SECONDS=600 for the long form.
 """
 
 import json
@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.ingest.intake import OTHER_ACCOUNT
 from tests.dashboard.ingest.conversation import make_conversation
 from tests.dashboard.running import run_plimsoll
 from tests.faults.brokers import RedisBroker
 from tests.faults.installation import Installation
-from tests.faults.storm import FORGED, ServerDatabase, Storm
+from tests.faults.storm import FORGED, FORGED_LINES, ServerDatabase, Storm
 from tests.services import find_postgresql, find_redis, scratch_postgresql
 
-SECONDS = float(os.environ.get("PLIMSOLL_TEST_STORM_SECONDS", "0"))
+SECONDS = float(os.environ.get("PLIMSOLL_TEST_STORM_SECONDS", "60"))
 SEED = int(os.environ.get("PLIMSOLL_TEST_STORM_SEED", "13"))
 STRIKE_EVERY_SECONDS = 4.0
 EXPECTED_STATUSES = {
@@ -79,6 +80,8 @@ def judge(storm: Storm) -> str:
     unrecorded = len(storm.list_unrecorded())
     dropped = int(storm.rows("SELECT COALESCE(SUM(count), 0) FROM dashboard_drop WHERE source = 'proxy'")[0][0])
     forged = sum(name.startswith(FORGED) for name in calls)
+    refused_lines = storm.rows(f"SELECT COALESCE(SUM(count), 0) FROM dashboard_drop WHERE reason = '{OTHER_ACCOUNT}'")
+    sent_lines = FORGED_LINES * told.statuses["mallory"].get(200, 0)
     owners = storm.rows(
         "SELECT DISTINCT u.username FROM dashboard_agentsession s LEFT JOIN dashboard_user u ON u.id = s.owner_id"
     )
@@ -91,10 +94,11 @@ def judge(storm: Storm) -> str:
         f"{lost + lost_spans} lost, {doubled + doubled_calls} doubled; "
         f"{len(told.passed):,} calls passed the proxy, {unrecorded} unrecorded, {dropped} counted as dropped; "
         f"{len(told.runs)} compactions, {len(revisions)} doubled, {len(dead)} dead; "
-        f"{forged} forged, owners {[name for (name,) in owners]}; "
+        f"{forged} of {sent_lines} forged lines taken, owners {[name for (name,) in owners]}; "
         f"probe p95 {probes[int(len(probes) * 0.95)]:.2f} s, slowest {probes[-1]:.2f} s; statuses {told.statuses}"
     )
     assert (lost, lost_spans, doubled, doubled_calls) == (0, 0, 0, 0), report
     assert (forged, owners, revisions, dead) == (0, [("ann",)], [], []), report
+    assert int(refused_lines[0][0]) >= sent_lines, report  # an answer may be lost after they were counted
     assert unrecorded <= dropped, report
     return report
