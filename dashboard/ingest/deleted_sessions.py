@@ -15,14 +15,14 @@ from dashboard.ingest.drawn import DrawnSession
 from dashboard.ingest.observed import ObservedSession, Prepared
 from dashboard.ingest.picture.columns import fit_id
 from dashboard.ingest.record import TooBusy
-from dashboard.models import AgentSession, DeletedSession, DeletionReason, Team
+from dashboard.models import AgentSession, DeletedSession, DeletionReason, Sender, Team
 
 DELETED = "session was deleted"
 _AT_ONCE = 500
 _FIND = "SELECT external_id FROM {table} WHERE team_id = %s AND external_id IN ({places})"
 
 
-def leave_deleted(team: Team, prepared: Prepared, sender_pk: int | None) -> Prepared:
+def leave_deleted(team: Team, prepared: Prepared, sender: Sender) -> Prepared:
     """Without the sessions that were deleted, their lines counted as dropped."""
     stones = find_deleted(team, [fit_id(observed.external_id) for observed in prepared.sessions])
     if not stones:
@@ -30,16 +30,14 @@ def leave_deleted(team: Team, prepared: Prepared, sender_pk: int | None) -> Prep
     kept, drops = [], Counter(prepared.drops)
     for observed in prepared.sessions:
         stone = stones.get(fit_id(observed.external_id))
-        if stone is None or _goes_on(stone, observed, sender_pk):
+        if stone is None or _goes_on(stone, observed, sender):
             kept.append(observed)
         else:
-            drops[DELETED] += len(observed.lines)
+            drops[DELETED] += observed.item_count
     return replace(prepared, sessions=tuple(kept), drops=dict(drops))
 
 
-def leave_deleted_drawn(
-    team: Team, drawn: Sequence[DrawnSession], sender_pk: int | None
-) -> tuple[list[DrawnSession], int]:
+def leave_deleted_drawn(team: Team, drawn: Sequence[DrawnSession], sender: Sender) -> tuple[list[DrawnSession], int]:
     """The others, and how many lines were let go."""
     stones = find_deleted(team, [session.external_id for session in drawn])
     if not stones:
@@ -47,7 +45,7 @@ def leave_deleted_drawn(
     kept, line_count = [], 0
     for session in drawn:
         stone = stones.get(session.external_id)
-        if stone is None or _goes_on(stone, session.observe_again(), sender_pk):
+        if stone is None or _goes_on(stone, session.observe_again(), sender):
             kept.append(session)
         else:
             line_count += session.line_count
@@ -68,11 +66,11 @@ def find_deleted(team: Team, names: Sequence[str]) -> Mapping[str, DeletedSessio
     return {stone.external_id: stone for stone in DeletedSession.objects.filter(team=team, external_id__in=found)}
 
 
-def _goes_on(stone: DeletedSession, observed: ObservedSession, sender_pk: int | None) -> bool:
+def _goes_on(stone: DeletedSession, observed: ObservedSession, sender: Sender) -> bool:
     """Whether it was deleted for its age or by an undo and its account sends newer lines; then the stone is taken away.
 
     Raises TooBusy while its rows are still being removed: what joined them would go with them."""
-    if not stone.may_be_revived_by(sender_pk):
+    if not stone.may_be_revived_by(sender):
         return False
     if stone.reason == DeletionReason.PERSON or (_find_newest(observed) or stone.deleted_at) <= stone.deleted_at:
         return False

@@ -26,7 +26,7 @@ from dashboard.ingest.picture.columns import fit_id
 from dashboard.ingest.record import FollowUp, OtherAccount, Recorded, Source, record
 from dashboard.ingest.transcripts import find_redactor, prepare, prepare_agent_meta
 from dashboard.jobs.post import BACKGROUND, post_job
-from dashboard.models import AgentSession, DeveloperAccount, Drop, Team, User
+from dashboard.models import AgentSession, DeveloperAccount, Drop, Sender, Team, User, identify_sender
 from dashboard.policies.in_force import TeamSettings, find_policy, list_past_policies
 from dashboard.policies.unusable_patterns import keeps_content
 
@@ -46,6 +46,10 @@ class Origin:
     team: Team
     sender: User | None
     source: str
+
+    @property
+    def identity(self) -> Sender:
+        return identify_sender(self.sender, self.source)
 
 
 @dataclass(frozen=True)
@@ -97,14 +101,14 @@ def make_drawing_rules(team: Team, policy: TeamSettings) -> Rules:
 
 def store(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
     """One short transaction per session of the piece."""
-    return _store(origin, leave_deleted(origin.team, prepared, _pk(origin.sender)), policy, ())
+    return _store(origin, leave_deleted(origin.team, prepared, origin.identity), policy, ())
 
 
 def store_together(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
     """As `store`, but the sessions that nobody knows yet in one transaction: an export may hold hundreds of them."""
     if len(prepared.sessions) < 2:
         return store(origin, prepared, policy)
-    prepared = leave_deleted(origin.team, prepared, _pk(origin.sender))
+    prepared = leave_deleted(origin.team, prepared, origin.identity)
     names = [fit_id(observed.external_id) for observed in prepared.sessions]
     known = AgentSession.objects.filter(team=origin.team, external_id__in=names)
     taken = set(known.values_list("external_id", flat=True))
@@ -125,7 +129,7 @@ def _store(origin: Origin, prepared: Prepared, policy: TeamSettings, done: Seque
             recorded.append(record(source, observed, follow_up))
         except OtherAccount:
             refused.append(fit_id(observed.external_id))
-            drops[OTHER_ACCOUNT] += len(observed.lines)
+            drops[OTHER_ACCOUNT] += observed.item_count
     count_drops(origin, drops, detail=prepared.name)
     return Taken(
         sessions=tuple(recorded),
@@ -150,7 +154,7 @@ class StoredNew:
 
 def store_new(origin: Origin, drawn: Sequence[DrawnSession], policy: TeamSettings) -> StoredNew:
     """One transaction for all that nobody knows."""
-    kept, deleted_count = leave_deleted_drawn(origin.team, drawn, _pk(origin.sender))
+    kept, deleted_count = leave_deleted_drawn(origin.team, drawn, origin.identity)
     recorded, others = record_new(_make_source(origin, policy), kept, _find_follow_up(origin.team, policy))
     drops = {DELETED: deleted_count} if deleted_count else {}
     count_drops(origin, drops, detail="")
@@ -179,10 +183,6 @@ def _list_developer_accounts(team: Team) -> dict[str, User]:
     """Accounts that an admin assigned to developers; those of people who left the team since are void."""
     assigned = DeveloperAccount.objects.filter(team=team, user__memberships__team=team).select_related("user")
     return {each.developer: each.user for each in assigned}
-
-
-def _pk(sender: User | None) -> int | None:
-    return sender.pk if sender else None
 
 
 def _find_policy_at(team: Team, policy: TeamSettings) -> PolicyAt:

@@ -173,7 +173,7 @@ def _insert_sessions(source: Source, new: Sequence[DrawnSession]) -> dict[str, i
     now = spell_time(timezone.now())
     fixed: Row = {
         "team_id": source.team.pk,
-        "is_collected": source.sender is None,
+        "collector": source.identity.collector,
         "sources": spell_json([source.name]),
         "version": FIRST_VERSION,
         "policy_version": source.policy_version,

@@ -7,12 +7,13 @@ from datetime import datetime
 
 import msgspec
 
-from compaction.cache.facts import LineFact
+from compaction.cache.facts import REPORT, LineFact, LineKind
 from compaction.context.policy import Policy
 
 # What lies outside is not a time but a mistake, and no sum of times may leave what a date can be.
 EARLIEST_YEAR, LATEST_YEAR = 2000, 2200
 MOST_PROBLEMS = 100  # named one by one; the others are counted
+_PARTS_OF_CALLS = (LineKind.REQUEST, LineKind.SHAPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,11 @@ class ObservedSession:
     lines: tuple[ObservedLine, ...]
     shapes: tuple[ObservedShape, ...] = ()
     developer: str = ""  # as telemetry of a shared key names them: an e-mail address, an account id
+
+    @property
+    def item_count(self) -> int:
+        """Lines of a transcript, or reported calls and events; a reported call's request is no item of its own."""
+        return sum(line.fact.type != REPORT or line.fact.kind not in _PARTS_OF_CALLS for line in self.lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ from dashboard.models import (
     ObservedCompaction,
     PromptShape,
     ResumedFile,
+    Sender,
     SessionChange,
     SessionHour,
     ShapeUse,
@@ -49,6 +50,7 @@ from dashboard.models import (
     Thread,
     UnansweredCall,
     User,
+    identify_sender,
 )
 
 ATTEMPTS = 8
@@ -70,6 +72,10 @@ class Source:
     @property
     def sender_pk(self) -> int | None:
         return self.sender.pk if self.sender else None
+
+    @property
+    def identity(self) -> Sender:
+        return identify_sender(self.sender, self.name)
 
     def find_owner(self, developer: str) -> User | None:
         """Return the owner of a session that this source creates."""
@@ -200,7 +206,7 @@ def _is_deadlock(error: OperationalError) -> bool:
 def _find_news(source: Source, observed: ObservedSession) -> _News:
     session = AgentSession.objects.filter(team=source.team, external_id=fit_id(observed.external_id)).first()
     # An assignment to another owner raises the version, so the transaction sees what was checked here.
-    if session is not None and not session.accepts_telemetry_from(source.sender_pk):
+    if session is not None and not session.accepts_telemetry_from(source.identity):
         raise OtherAccount(observed.external_id)
     if session is None and not _may_create(source, fit_id(observed.external_id)):
         raise OtherAccount(observed.external_id)
@@ -441,11 +447,11 @@ def _write_session(
 
 
 def _set_owner(session: AgentSession, source: Source, observed: ObservedSession) -> None:
-    """A session gets its owner when it is created; what a collector sends may name the developer only later."""
+    """A session gets its owner when it is created, later from an admin alone: many people hold a collector key. The
+    name that a collector reports may come later."""
     if session.pk is None:
-        session.is_collected = source.sender is None
-    elif session.owner_id is not None or session.developer:
-        return
-    owner = source.find_owner(observed.developer)
-    session.owner = owner
-    session.developer = owner.username if owner else observed.developer
+        session.collector = source.identity.collector
+        session.owner = source.find_owner(observed.developer)
+        session.developer = session.owner.username if session.owner else observed.developer
+    elif session.owner_id is None and not session.developer:
+        session.developer = observed.developer

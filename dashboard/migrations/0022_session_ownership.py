@@ -20,10 +20,10 @@ def find_collected(apps: Any, schema_editor: Any) -> None:
         if not _COLLECTING.isdisjoint(sources) or (owner is None and not developer)
     ]
     for start in range(0, len(pks), 500):
-        sessions.objects.filter(pk__in=pks[start : start + 500]).update(is_collected=True)
+        sessions.objects.filter(pk__in=pks[start : start + 500]).update(collector="server")
 
 
-class AddFlag(migrations.AddField):
+class AddColumn(migrations.AddField):
     """A column alone: on SQLite Django would make the largest table anew, and with it the index of the search."""
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
@@ -31,17 +31,23 @@ class AddFlag(migrations.AddField):
             super().database_forwards(app_label, schema_editor, from_state, to_state)
             return
         table = to_state.apps.get_model(app_label, self.model_name)._meta.db_table
-        default = int(self.field.get_default())
-        schema_editor.execute(f'ALTER TABLE "{table}" ADD COLUMN "{self.name}" bool NOT NULL DEFAULT {default}')
+        kind = self.field.db_type(schema_editor.connection)
+        default = schema_editor.quote_value(self.field.get_default())
+        schema_editor.execute(f'ALTER TABLE "{table}" ADD COLUMN "{self.name}" {kind} NOT NULL DEFAULT {default}')
+
+
+def make_collector_field() -> "models.CharField[Any, Any]":
+    choices = [("", "None"), ("server", "Server"), ("key", "Key")]
+    return models.CharField(blank=True, choices=choices, default="", max_length=6)
 
 
 class Migration(migrations.Migration):
     dependencies = [("dashboard", "0021_other_agents")]
 
     operations = [
-        AddFlag("agentsession", "is_collected", models.BooleanField(default=False)),
-        AddFlag("apikey", "is_collector", models.BooleanField(default=False)),
-        AddFlag("deletedsession", "is_collected", models.BooleanField(default=False)),
+        AddColumn("agentsession", "collector", make_collector_field()),
+        AddColumn("apikey", "is_collector", models.BooleanField(default=False)),
+        AddColumn("deletedsession", "collector", make_collector_field()),
         migrations.AddField(
             "deletedsession",
             "owner",

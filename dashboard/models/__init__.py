@@ -32,6 +32,7 @@ from dashboard.models.job import Beat, Job, JobState
 from dashboard.models.observed_compaction import CompactionKind, ObservedCompaction
 from dashboard.models.prompt_shape import PromptShape, ShapeUse
 from dashboard.models.saved_view import ListName, SavedView
+from dashboard.models.sender import Collector, Sender, identify_sender
 from dashboard.models.session_change import ChangeCounter, SessionChange, sessions_changed
 from dashboard.models.sign_in_link import SignInLink
 from dashboard.models.summarizer_settings import DaySpend, NativeForm, SummarizerSettings
@@ -56,6 +57,7 @@ __all__ = [
     "CapturedRequest",
     "ChangeCounter",
     "ChangedHour",
+    "Collector",
     "CompactionKind",
     "CompactionRun",
     "DaySpend",
@@ -88,6 +90,7 @@ __all__ = [
     "RunState",
     "SavedView",
     "Scope",
+    "Sender",
     "SessionChange",
     "SessionHour",
     "SessionNote",
@@ -104,5 +107,6 @@ __all__ = [
     "UnansweredKind",
     "User",
     "Webhook",
+    "identify_sender",
     "sessions_changed",
 ]

@@ -10,6 +10,7 @@ from django.db.models import F, Value
 from django.db.models.functions import Concat
 from django.utils import timezone
 
+from dashboard.models.sender import Collector, Sender
 from dashboard.models.team import Team
 from dashboard.models.user import User
 
@@ -27,8 +28,8 @@ class AgentSession(models.Model):
     owner = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="sessions")
     # The owner's name, kept when the account is gone; of a session without an owner, the name its telemetry reports.
     developer = models.CharField(max_length=150, blank=True)
-    # Created by a collector key or by this server's own import or follower, which may go on sending to it.
-    is_collected = models.BooleanField(default=False)
+    # What created it where no account did, and may go on sending to it.
+    collector = models.CharField(max_length=6, choices=Collector.choices, default=Collector.NONE, blank=True)
     sources = models.JSONField(default=list)
     forked_from = models.CharField(max_length=200, blank=True)  # external id of the session whose lines it continues
 
@@ -126,9 +127,8 @@ class AgentSession(models.Model):
     def __str__(self) -> str:
         return f"{self.external_id} of {self.team}"
 
-    def accepts_telemetry_from(self, sender_pk: int | None) -> bool:
-        """Return whether telemetry of this account may change the session; None stands for collectors."""
-        return self.is_collected if sender_pk is None else self.owner_id == sender_pk
+    def accepts_telemetry_from(self, sender: Sender) -> bool:
+        return sender.may_continue(owner_pk=self.owner_id, collector=self.collector)
 
 
 class Thread(models.Model):

@@ -3,6 +3,7 @@
 from django.db import models
 from django.utils import timezone
 
+from dashboard.models.sender import Collector, Sender
 from dashboard.models.team import Team
 from dashboard.models.user import User
 
@@ -21,7 +22,7 @@ class DeletedSession(models.Model):
     deleted_by_name = models.CharField(max_length=150, blank=True)
     # As the session had them: only the account that sent it can bring it back.
     owner = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
-    is_collected = models.BooleanField(default=False)
+    collector = models.CharField(max_length=6, choices=Collector.choices, default=Collector.NONE, blank=True)
 
     class Meta:
         constraints = [
@@ -39,10 +40,10 @@ class DeletedSession(models.Model):
     def __str__(self) -> str:
         return f"deleted {self.external_id}"
 
-    def may_be_revived_by(self, sender_pk: int | None) -> bool:
-        """Return whether telemetry of this account may create the session again; None stands for collectors.
+    def may_be_revived_by(self, sender: Sender) -> bool:
+        """Return whether telemetry of this sender may create the session again.
 
         Rows of older versions and of deleted accounts name nobody: the first sender may."""
-        if self.is_collected:
-            return sender_pk is None or sender_pk == self.owner_id
-        return self.owner_id is None or sender_pk == self.owner_id
+        if self.owner_id is None and self.collector == Collector.NONE:
+            return True
+        return sender.may_continue(owner_pk=self.owner_id, collector=self.collector)

@@ -14,6 +14,7 @@ from dashboard.jobs.run import JobRun
 from dashboard.models import (
     AgentSession,
     AuditAction,
+    Collector,
     CompactionRun,
     DeletedSession,
     DeletionReason,
@@ -173,7 +174,7 @@ def _bury(
             "deleted_at": now,
             "deleted_by_name": name,
             "owner": session.owner if session else None,
-            "is_collected": session.is_collected if session else False,
+            "collector": session.collector if session else Collector.NONE,
         },
     )
 

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts import ownership
+from dashboard.accounts.refusals import Refused
 from dashboard.models import User
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
@@ -77,13 +78,17 @@ def assign_owner(request: PageRequest, session_id: int) -> HttpResponse:
     session = get_object_or_404(access.sessions(request.actor).select_related("team", "owner"), pk=session_id)
     access.require_team(request.actor, session.team.slug, Act.MANAGE)
     people, form = access.owners_to_assign(request.actor, session), OwnerForm(request.POST)
-    if session.owner_id is not None and not request.actor.may(Act.GOVERN, session.team):
-        raise PermissionDenied("Only an owner of the team can change the owner of a session.")
+    may_move = request.actor.may(Act.GOVERN, session.team)
     owner = _find_person(people, form)
+    if session.owner_id is not None and not may_move:
+        raise PermissionDenied(ownership.NOT_MOVABLE)
     if owner is None and (not form.is_valid() or form.cleaned_data["account"]):
         messages.error(request, NOT_ASSIGNABLE)
     else:
-        ownership.assign_session(session, owner, by=signed_in(request))
+        try:
+            ownership.assign_session(session, owner, by=signed_in(request), may_move=may_move)
+        except Refused as refusal:
+            raise PermissionDenied(str(refusal)) from refusal
         messages.success(request, f"The session belongs to {owner}." if owner else "The session has no owner.")
     return redirect(reverse("session_tab", args=[session.pk, "settings"]))
 

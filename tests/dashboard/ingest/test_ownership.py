@@ -12,6 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from dashboard.accounts.ownership import assign_developer, assign_session
+from dashboard.accounts.refusals import Refused
 from dashboard.ingest.intake import OTHER_ACCOUNT, Origin, take_in
 from dashboard.ingest.observed import ObservedShape, Piece
 from dashboard.ingest.record import Source, keep_shapes
@@ -20,6 +21,7 @@ from dashboard.models import (
     ApiCall,
     AuditAction,
     AuditEvent,
+    Collector,
     DeletedSession,
     DeletionReason,
     Drop,
@@ -243,7 +245,7 @@ def test_another_key_of_the_same_account_goes_on_with_its_session(team: Team, tm
 
 def test_follower_goes_on_with_a_session_after_it_was_assigned(team: Team) -> None:
     session = create_session(team, None)
-    assign_session(session, make_user("alice"), by=make_user("ada"))
+    assign_session(session, make_user("alice"), by=make_user("ada"), may_move=False)
     talk = make_victim()
     talk.ask("And the lighthouse.")
     take_in(Origin(team, None, "follow"), Piece(talk.data, "victim", talk.session_id))
@@ -327,7 +329,7 @@ def test_collectors_sessions_have_no_owner_until_an_admin_assigns_the_developer(
     headers = make_collector(team)
     send_logs(headers, "s1", "req_1", user__email="alice@harbour.example")
     session = AgentSession.objects.get()
-    assert (session.owner, session.developer, session.is_collected) == (None, "alice@harbour.example", True)
+    assert (session.owner, session.developer, session.collector) == (None, "alice@harbour.example", Collector.KEY)
     page = sign_in("ada").get(reverse("developers", args=[team.slug])).content.decode()
     assert "alice@harbour.example" in page
     chosen = {"developer": "alice@harbour.example", "account": make_user("alice").pk}
@@ -350,6 +352,89 @@ def test_collector_cannot_send_to_a_persons_session(team: Team) -> None:
     Client().post("/v1/logs", body, content_type="application/json", headers=headers)
     assert read_state() == before
     assert count_refused() == 1
+
+
+class CollectorAttacker(Attacker):
+    """Mallory with the key that everybody holds; the name she reports is assigned to her account."""
+
+    def __init__(self, team: Team, folder: Path) -> None:
+        super().__init__(team, "mallory", folder)
+        self.headers = make_collector(team)
+        assign_developer(team, "mallory@harbour.example", self.user, by=make_user("ada"))
+
+    def send_logs(self) -> None:
+        forged = call("req_msg_1", 0, written=900_000, session=self.session_id, user__email="mallory@harbour.example")
+        self.post("/v1/logs", logs(forged))
+
+    def call_through_proxy(self) -> None:
+        headers = {"x-claude-code-session-id": self.session_id}
+        talker = Talker(headers=headers, team_pk=self.team.pk, owner_pk=None)
+        desk = Desk()
+        desk.put([Delivery(talker.call(INJECTED, "msg_1"), 100, lambda: None)])
+        desk.write()
+
+
+COLLECTOR_WAYS: dict[str, Callable[[CollectorAttacker], None]] = {
+    "hook": CollectorAttacker.send_hook,
+    "status": CollectorAttacker.send_status,
+    "logs": CollectorAttacker.send_logs,
+    "metrics": CollectorAttacker.send_metrics,
+    "traces": CollectorAttacker.send_traces,
+    "proxy": CollectorAttacker.call_through_proxy,
+}
+
+
+@pytest.mark.parametrize("victim", ["colleague's", "followed", "followed and assigned", "owner removed"])
+@pytest.mark.parametrize("send", COLLECTOR_WAYS.values(), ids=COLLECTOR_WAYS)
+def test_collector_key_changes_no_session_that_it_did_not_create(
+    team: Team, tmp_path: Path, victim: str, send: Callable[[CollectorAttacker], None]
+) -> None:
+    session = create_session(team, "alice" if victim in ("colleague's", "owner removed") else None)
+    if victim == "followed and assigned":
+        assign_session(session, make_user("alice"), by=make_user("ada"), may_move=False)
+    if victim == "owner removed":
+        assign_session(session, None, by=make_user("olga"), may_move=True)
+    attacker = CollectorAttacker(team, tmp_path)
+    before, owner = read_state(), AgentSession.objects.get().owner
+    send(attacker)
+    assert read_state() == before
+    assert AgentSession.objects.get().owner == owner
+    assert count_refused() == 1  # also of a proxied call, whose request and prompt are no calls
+
+
+def test_name_that_is_reported_later_gives_no_owner(team: Team) -> None:
+    headers = make_collector(team)
+    assign_developer(team, "alice@harbour.example", make_user("alice"), by=make_user("ada"))
+    send_logs(headers, "s1", "req_1")
+    send_logs(headers, "s1", "req_2", user__email="alice@harbour.example")
+    session = AgentSession.objects.get()
+    assert (session.owner, session.developer, session.call_count) == (None, "alice@harbour.example", 2)
+    page = sign_in("ada").get(reverse("developers", args=[team.slug])).content.decode()
+    assert "Assign these sessions" in page
+    chosen = {"developer": "alice@harbour.example", "account": make_user("alice").pk}
+    sign_in("ada").post(reverse("assign_developer", args=[team.slug]), chosen)
+    session.refresh_from_db()
+    assert session.owner == make_user("alice")
+
+
+def test_name_of_a_removed_owner_is_not_replaced_by_telemetry(team: Team) -> None:
+    headers = make_collector(team)
+    assign_developer(team, "alice@harbour.example", make_user("alice"), by=make_user("ada"))
+    assign_developer(team, "mallory@harbour.example", make_user("mallory"), by=make_user("ada"))
+    send_logs(headers, "s1", "req_1", user__email="alice@harbour.example")
+    session = AgentSession.objects.get()
+    assign_session(session, None, by=make_user("olga"), may_move=True)
+    send_logs(headers, "s1", "req_2", user__email="mallory@harbour.example")
+    session.refresh_from_db()
+    assert (session.owner, session.developer, session.call_count) == (None, "alice", 2)
+
+
+def test_import_goes_on_with_a_session_that_a_collector_key_created(team: Team) -> None:
+    send_logs(make_collector(team), make_victim().session_id, "req_1")
+    talk = make_victim()
+    take_in(Origin(team, None, "import"), Piece(talk.data, "victim", talk.session_id))
+    assert AgentSession.objects.get().has_content
+    assert count_refused() == 0
 
 
 @pytest.mark.parametrize("address", ["transcripts", "lines", "items"])
@@ -375,7 +460,7 @@ def test_collector_through_the_proxy_names_the_developer_by_account(team: Team) 
     desk.put([Delivery(talker.call("Hello", "msg_7"), 100, lambda: None)])
     desk.write()
     session = AgentSession.objects.get()
-    assert (session.external_id, session.owner, session.is_collected) == ("s7", make_user("alice"), True)
+    assert (session.external_id, session.owner, session.collector) == ("s7", make_user("alice"), Collector.KEY)
 
 
 def test_person_who_left_the_team_gets_no_more_sessions(team: Team) -> None:
@@ -394,6 +479,13 @@ def assign(actor: str, session: AgentSession, owner: str | None) -> tuple[int, U
     status = sign_in(actor).post(reverse("assign_owner", args=[session.pk]), chosen).status_code
     session.refresh_from_db()
     return status, session.owner
+
+
+def test_session_that_was_assigned_meanwhile_is_not_moved_by_an_admin(team: Team) -> None:
+    session = create_session(team, "alice")
+    with pytest.raises(Refused, match="Only an owner of the team"):
+        assign_session(session, make_user("mallory"), by=make_user("ada"), may_move=False)
+    assert AgentSession.objects.get().owner == make_user("alice")
 
 
 def test_admin_assigns_a_session_without_owner_and_it_is_audited(team: Team) -> None:
