@@ -140,9 +140,9 @@ class Redaction:
     def redact_lines(self, lines: list[bytes]) -> tuple[list[bytes], Counter[str]]:
         found = self._redactor.redact(b"\n".join(lines))
         redacted = found.data.split(b"\n")
-        if len(redacted) == len(lines):
+        if len(redacted) == len(lines) and not found.is_withheld:
             return redacted, Counter(found.counts)
-        # A form that reached over a line end: line by line it cannot.
+        # A form that reached over a line end: line by line it cannot. Or one line is withheld, and the others need not.
         each = [self.redact_one(line) for line in lines]
         return [data for data, _ in each], sum((counts for _, counts in each), Counter[str]())
 

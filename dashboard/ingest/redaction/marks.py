@@ -1,10 +1,12 @@
 """The marks that stand where secrets stood: [redacted:github-token]."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 MARK = b"[redacted:%s]"
 MARK_START = b"[redacted:"
+MARKS = re.compile(rb"\[redacted:[a-z][a-z0-9-]{0,39}\]")
 Span = tuple[int, int, str]  # start, end, name of the form
 
 

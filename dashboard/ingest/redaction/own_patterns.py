@@ -19,8 +19,10 @@ MAX_TOTAL_SIZE = 1024
 _MAX_MEMORY = 4 * 1024 * 1024  # of one pattern; beyond it RE2 searches without its cache of states
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _TOKEN = re.compile(
-    rb"(?P<quote>\\Q)|\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|(?P<endless>[*+]|\{\d+,\})|(?P<startless>\{,\d*\})|.", re.DOTALL
+    rb"(?P<quote>\\Q)|\\.|(?P<class>\[\^?\]?(?:\\.|[^\]\\])*+\])|(?P<endless>[*+]|\{\d+,\})|(?P<startless>\{,\d*\})|.",
+    re.DOTALL,
 )
+_ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _BACKREFERENCE = re.compile(r"invalid escape sequence: \\\d|invalid perl operator: \(\?P\Z")
 _OPERATOR = re.compile(r"invalid perl operator: (.+)", re.DOTALL)
 _SAMPLES = (b"", b"\n", b"a a")  # a pattern that matches nowhere but between characters matches in one of them
@@ -121,6 +123,12 @@ def _require_bounded_repeats(name: str, pattern: bytes) -> None:
             raise BadPattern(f"The pattern {name} repeats without end: write {{1,100}} instead of + or *.")
         if token["startless"]:  # text to RE2, a repeat to Python
             raise BadPattern(f"The pattern {name} has a repeat without a lower bound: write {{0,100}}, not {{,100}}.")
+        if (
+            b"[" in _ESCAPE.sub(b"", token["class"] or b"")[1:]
+        ):  # RE2 may end the class at another bracket, and what follows would not be looked at
+            raise BadPattern(
+                f"The pattern {name} has a [ inside a class: write [A-Za-z] for [[:alpha:]], or escape it."
+            )
         if token["quote"]:
             raise BadPattern(f"The pattern {name} quotes with \\Q, which is not supported: escape each character.")
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from dashboard.ingest.redaction.assignments import WORDS, read_assignment
 from dashboard.ingest.redaction.forms import COOKIE, FORMS
-from dashboard.ingest.redaction.marks import MARK_START, Span, put_marks
+from dashboard.ingest.redaction.marks import MARK, MARK_START, MARKS, Span, put_marks
 from dashboard.ingest.redaction.own_patterns import OwnPattern, compile_all, compile_usable
 from dashboard.ingest.redaction.stops import Stops
 
@@ -39,6 +39,9 @@ _HALF_ESCAPE = re.compile(rb"(?P<run>\\+)(?P<unicode>u?)(?P<digits>(?:(?<=u)[0-9
 _STRING = re.compile(rb"\"(?P<inside>(?:[^\"\\\n]++|\\[^\n])*+)\"?")
 _STRING_BOUND = re.compile(rb"[\"\\\x00-\x1f]")
 _LONG = 64
+# A team's pattern may match so often: ordinary text has far fewer badges, and marks at most double it.
+_MOST_MATCHES, _BYTES_PER_MATCH = 100, 8
+_MOST_STRETCHES, _BYTES_PER_STRETCH = 8, 64
 _ROUNDS = 4  # a mark may uncover a secret that touched it: the second round finds it, and mostly nothing
 
 
@@ -46,6 +49,11 @@ _ROUNDS = 4  # a mark may uncover a secret that touched it: the second round fin
 class Redacted:
     data: bytes
     counts: Mapping[str, int]
+    is_withheld: bool = False  # a team's pattern matched so much of it that nothing was kept
+
+
+class _TooManyMatches(Exception):
+    """Of a team's pattern, whose name it carries."""
 
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -73,28 +81,66 @@ class Redactor:
 
     def redact(self, data: bytes) -> Redacted:
         """One line, many lines or any text."""
-        spans = self._find(data)
-        if not spans:
-            return Redacted(data, _NOTHING)
+        try:
+            own = list(_in_strings(data, self._find_own(data)))
+        except _TooManyMatches as error:
+            return _withhold(data, str(error))
+        spans = [*_find_known(data), *own]
         counts = Counter[str]()
         for _ in range(_ROUNDS):
-            data, found = put_marks(data, spans)
-            counts.update(found)
-            spans = self._find(data)
             if not spans:
                 break
-        return Redacted(data, MappingProxyType(dict(counts)))
-
-    def _find(self, data: bytes) -> list[Span]:
-        spans = _find_known(data)
-        return [*spans, *_in_strings(data, self._find_own(data))] if self.own else spans
+            data, found = put_marks(data, spans)
+            counts.update(found)
+            # A team's patterns look at the original text only: they could match the marks.
+            spans = _find_known(data)
+        return Redacted(data, MappingProxyType(dict(counts)) if counts else _NOTHING)
 
     def _find_own(self, data: bytes) -> Iterator[Span]:
         for pattern in self.own:
-            for match_start, match_end in pattern.find(data):
+            for match_start, match_end in _find_stretches(pattern, data):
                 start, end = _whole(data, match_start, match_end)
-                if end > start and not _in_mark(data, start, end):
+                if end > start:
                     yield start, end, pattern.name
+
+
+def _find_stretches(pattern: OwnPattern, data: bytes) -> Iterator[tuple[int, int]]:
+    """Matches outside marks that text from outside brings along, up to a quote or an escape; those that touch are one.
+
+    Raises _TooManyMatches: marks are longer than what they stand for, and each takes time to place."""
+    most_matches = _MOST_MATCHES + len(data) // _BYTES_PER_MATCH
+    most_stretches = _MOST_STRETCHES + len(data) // _BYTES_PER_STRETCH
+    count, start, end = 0, -1, -1
+    for number, (match_start, match_end) in enumerate(_find_outside_marks(pattern, data), 1):
+        if match_start == end and not _STRING_BOUND.search(data, match_start, match_end):
+            end = match_end
+        else:
+            if end >= 0:
+                yield start, end
+            count += 1
+            bound = _STRING_BOUND.search(data, match_start, match_end)
+            start, end = match_start, bound.start() if bound else match_end
+        if number > most_matches or count > most_stretches:
+            raise _TooManyMatches(pattern.name)
+    if end >= 0:
+        yield start, end
+
+
+def _find_outside_marks(pattern: OwnPattern, data: bytes) -> Iterator[tuple[int, int]]:
+    if MARK_START not in data:
+        yield from pattern.find(data)
+        return
+    done = 0
+    for bound, after in (*(mark.span() for mark in MARKS.finditer(data)), (len(data), 0)):
+        yield from ((done + start, done + end) for start, end in pattern.find(data[done:bound]))
+        done = after
+
+
+def _withhold(data: bytes, name: str) -> Redacted:
+    """As many lines as there were, each a mark; lines of JSON stay JSON."""
+    mark = MARK % name.encode()
+    lines = [b'{"withheld":"%s"}' % mark if line[:1] == b"{" else mark for line in data.split(b"\n")]
+    return Redacted(b"\n".join(lines), MappingProxyType({name: len(lines)}), is_withheld=True)
 
 
 def _find_known(data: bytes) -> list[Span]:
@@ -144,11 +190,6 @@ def _in_strings(data: bytes, spans: Iterator[Span]) -> Iterator[Span]:
             yield span
 
 
-def _in_mark(data: bytes, start: int, end: int) -> bool:
-    mark = data.rfind(MARK_START, max(0, start - _LONG), end)
-    return mark >= 0 and data.find(b"]", mark, mark + _LONG) >= start
-
-
 def _whole(data: bytes, start: int, end: int) -> tuple[int, int]:
     """The part of a team's match that may go: whole characters, no quote, no escape."""
     while start > 0 and 0x80 <= data[start] <= 0xBF:
@@ -159,5 +200,4 @@ def _whole(data: bytes, start: int, end: int) -> tuple[int, int]:
     if escape and len(escape["run"]) % 2:
         start += 5 - len(escape["digits"]) if escape["unicode"] or data[start : start + 1] == b"u" else 1
         start -= len(escape["unicode"])
-    bound = _STRING_BOUND.search(data, start, end)
-    return start, bound.start() if bound else end
+    return start, end

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dashboard.ingest.redaction import ASSIGNED, FORMS, BadPattern, Redactor, find_unusable
 from dashboard.ingest.redaction.own_patterns import compile_own
+from dashboard.ingest.transcripts import Redaction
 from tests.dashboard.ingest.planted_secrets import PLANTED, Planted
 
 REDACTOR = Redactor.default()
@@ -231,6 +232,8 @@ def test_a_teams_own_pattern_keeps_json(text: str) -> None:
         ("a", "x++y", "repeats without end"),
         ("a", "x{,9}y", "a repeat without a lower bound"),
         ("a", r"\Qx+\E", "quotes with"),
+        ("a", "[[:alpha:]]x", "has a [ inside a class"),
+        ("a", r"(?:[[:alpha:][]a+\x00]|a)", "has a [ inside a class"),
         ("a", r"(a)\1", "refers back"),
         ("a", r"(?P<x>a)(?P=x)", "refers back"),
         ("a", "(?=a)b", "uses (?=, which is not supported"),
@@ -270,10 +273,42 @@ def test_own_patterns_take_the_same_time_per_byte(pattern: str, unit: str) -> No
 
 def test_accepted_patterns_have_bounded_matches() -> None:
     """Finding all matches is linear because no match is longer than the compiled pattern."""
-    for pattern in ("[+*]{3}", r"\+\*a", "[]+*]x", r"[\]+]a", r"a\{2,\}", "[[:alpha:]]{2}x", "(?:ab?){1,9}"):
+    for pattern in ("[+*]{3}", r"\+\*a", "[]+*]x", r"[\]+]a", r"a\{2,\}", r"[\[a]x", "(?:ab?){1,9}"):
         compiled = compile_own("own", pattern)
         for character in (b"a", b"+", b"*", b"]", b"x"):
             assert all(end - start <= compiled.size for start, end in compiled.find(character * 2_000)), pattern
+
+
+@given(st.text("[]^a+*\\:-{}1,|()", max_size=14))
+def test_no_accepted_pattern_has_an_endless_match(pattern: str) -> None:
+    """Whatever brackets, escapes and repeats are put together, RE2 reads them as the check does."""
+    try:
+        compiled = compile_own("own", pattern)
+    except BadPattern:
+        return
+    for unit in ("a", "[", "]", "+", ":", pattern):
+        text = (unit * 2_000)[:2_000].encode()
+        assert all(end - start <= compiled.size for start, end in compiled.find(text)), pattern
+
+
+@pytest.mark.parametrize("pattern", ["[a-z]", "a", "red", "e", ".", "[redact:]{1,9}", r"[^ \n]"])
+@pytest.mark.parametrize("unit", ["a", "a b ", '"a",', "[redacted:x]", "red", "B-1 "])
+def test_pattern_that_matches_much_makes_no_text_longer_than_twice(pattern: str, unit: str) -> None:
+    own = Redactor.with_own({"a" * 40: pattern})
+    text = (unit * 5_000).encode()
+    once = own.redact(text)
+    assert len(once.data) <= 2 * len(text)
+    assert own.redact(once.data).data == once.data
+    line = b'{"type":"user","message":{"content":"' + text.replace(b'"', b"'") + b'"}}'
+    assert isinstance(json.loads(own.redact(line).data), dict)
+
+
+def test_text_that_a_pattern_matches_everywhere_is_withheld_line_by_line() -> None:
+    redaction = Redaction((("letters", "[a-z]"),))
+    busy = b'{"content":"' + b"a b " * 90 + b'"}'
+    lines, counts = redaction.redact_lines([b'{"N":"A"}', busy, b'{"N":"b"}'])
+    assert lines == [b'{"N":"A"}', b'{"withheld":"[redacted:letters]"}', b'{"N":"[redacted:letters]"}']
+    assert counts == {"letters": 2}
 
 
 def test_own_pattern_beside_characters_of_several_bytes() -> None:
