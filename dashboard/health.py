@@ -22,12 +22,13 @@ from dashboard.models import FollowedFile
 from dashboard.policies.unusable_patterns import count_unusable
 from dashboard.proxy.private_socket import NotPrivate, require_private_socket
 from dashboard.proxy.wire import find_socket_path
-from dashboard.sqlite_damage import is_damage
+from dashboard.sqlite_damage import is_damage, was_damage_found
 
 # Below this SQLite's journal and a backup no longer fit beside each other on a small installation.
 LOW_DISK_BYTES = 500 * 1024 * 1024
 LONGEST_WAIT_SECONDS = 30  # of a due job and of the sweeper: beyond it work stands still (R18)
 NOTICE_KEPT_SECONDS = 2
+DAMAGE = "is damaged, a backup has to be restored"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class Health:
     @property
     def is_ready(self) -> bool:
         return all(check.is_ok for check in self.checks if check.is_vital)
+
+    @property
+    def failing_count(self) -> int:
+        return sum(not check.is_ok for check in self.checks)
 
 
 @dataclass(frozen=True)
@@ -94,13 +99,13 @@ def read_health(now: datetime) -> Health:
     try:
         checks = _check_stored(now)
     except DatabaseError as error:
-        words = "is damaged, a backup has to be restored" if is_damage(error) else "does not answer"
+        words = DAMAGE if is_damage(error) else "does not answer"
         checks = [Check("database", is_ok=False, finding=f"{words} ({type(error).__name__})")]
     return Health([*checks, _check_disk()])
 
 
 def _check_stored(now: datetime) -> list[Check]:
-    """What the database tells. Raises DatabaseError."""
+    """Checks that read the database. Raises DatabaseError."""
     database, schema = _check_database(), _check_migrations()
     return [database, schema, *([*_check_work(now), *_check_patterns()] if schema.is_ok else [])]
 
@@ -138,6 +143,8 @@ def _database_version() -> str:
 
 
 def _check_database() -> Check:
+    if was_damage_found():
+        return Check("database", is_ok=False, finding=DAMAGE)
     started = time.perf_counter()
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
@@ -213,8 +220,9 @@ def _check_patterns() -> list[Check]:
     if not pattern_count:
         return []
     finding = (
-        f"{pattern_count:,} of {team_count:,} {'team' if team_count == 1 else 'teams'} cannot be used, so no content is"
-        " stored there: see the storage page of the team"
+        f"{pattern_count:,} {'pattern' if pattern_count == 1 else 'patterns'} of {team_count:,}"
+        f" {'team' if team_count == 1 else 'teams'} cannot be used, so no content is stored there: see the storage page"
+        " of the team"
     )
     return [Check("redaction patterns", is_ok=False, finding=finding, is_vital=False)]
 

@@ -14,6 +14,7 @@ CHECK_SECONDS = 5.0
 DAMAGED = "The database file is damaged. The person who runs this server can restore a backup."
 
 log = logging.getLogger(__name__)
+_damage_found = threading.Event()
 
 
 class DatabaseDamaged(Exception):
@@ -21,12 +22,22 @@ class DatabaseDamaged(Exception):
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Return whether SQLite found its file damaged or not to be a database. Django's errors have SQLite's as cause."""
+    """Return whether SQLite found its file damaged or not to be a database. Django's errors have SQLite's as cause.
+
+    Remembers it for `was_damage_found`: later queries may touch sound pages only."""
     cause = error if isinstance(error, sqlite3.Error) else getattr(error, "__cause__", None)
     if not isinstance(cause, sqlite3.Error):
         return False
     code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the rest of the number says where it was found
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return False
+    _damage_found.set()
+    return True
+
+
+def was_damage_found() -> bool:
+    """Return whether this process met damage. A restored backup needs a new process anyway."""
+    return _damage_found.is_set()
 
 
 def require_sound_database() -> None:

@@ -33,6 +33,7 @@ _isolate()
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "recorded_data: needs the recorded sessions that lie beside the checkout")
     config.addinivalue_line("markers", "sqlite_only: about SQLite itself; left out of the round on PostgreSQL")
+    config.addinivalue_line("markers", "any_database: the same on every database; left out of the round on PostgreSQL")
     config.addinivalue_line("markers", "postgresql_only: about PostgreSQL itself; part of the round on it alone")
 
 
@@ -49,11 +50,15 @@ LONG = (
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
     if "DATABASE_URL" in os.environ:
-        left_out = [item for item in items if item.get_closest_marker("sqlite_only") or not _uses_database(item)]
+        left_out = [item for item in items if _is_for_sqlite(item) or not _uses_database(item)]
     else:
         left_out = [item for item in items if item.get_closest_marker("postgresql_only")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+def _is_for_sqlite(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("sqlite_only", "any_database"))
 
 
 def _uses_database(item: pytest.Item) -> bool:

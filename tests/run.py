@@ -28,7 +28,13 @@ BROWSER = "tests/browser"
 DASHBOARD = ROOT / "tests" / "dashboard"
 JAVASCRIPT = (DASHBOARD / "proxy" / "typescript", DASHBOARD / "ingest" / "otlp" / "javascript")
 # These start Plimsoll as a process with a database of its own, and wait for it more than they compute.
-OWN_DATABASE = tuple(f"tests/dashboard/test_{name}.py" for name in ("backup", "cli", "supervisor"))
+OWN_DATABASE = tuple(
+    f"tests/dashboard/{name}.py"
+    for name in (
+        *("test_backup", "test_cli", "test_damaged_database", "test_supervisor"),
+        *("ingest/test_import_processes", "proxy/test_private_socket", "proxy/test_whole_proxy"),
+    )
+)
 PROCESSES = ("tests/faults", "tests/upgrades", "tests/test_wheel.py", *OWN_DATABASE)
 
 

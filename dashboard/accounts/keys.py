@@ -100,9 +100,11 @@ def find_key(text: str, *, now: datetime) -> ApiKey:
     if key is None or not tokens.matches(text, key.digest):
         raise KeyRefused("This key is not known. Check that it was copied completely.")
     if key.revoked_at is not None:
-        raise KeyRefused("This key was revoked. Create a new one on the team's page Keys.")
+        raise KeyRefused("This key was revoked. Create a new one on the team's page API keys.")
     if key.expires_at is not None and key.expires_at <= now:
-        raise KeyRefused(f"This key expired on {key.expires_at:%Y-%m-%d}. Create a new one on the team's page Keys.")
+        raise KeyRefused(
+            f"This key expired on {key.expires_at:%Y-%m-%d}. Create a new one on the team's page API keys."
+        )
     return key
 
 

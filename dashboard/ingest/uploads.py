@@ -36,6 +36,11 @@ class UploadResult:
     drops: Counter[str] = field(default_factory=Counter)
     redaction_count: int = 0
 
+    @property
+    def refused(self) -> dict[str, int]:
+        """Lines that can be read and are not taken in, by reason."""
+        return {reason: self.drops[reason] for reason in (OTHER_ACCOUNT, DELETED) if self.drops[reason]}
+
     def add(self, taken: Taken) -> None:
         self.line_count += taken.line_count
         self.new_line_count += taken.new_line_count
@@ -75,8 +80,8 @@ def take_in_upload(origin: Origin, upload: Upload) -> UploadResult:
         number += data.count(b"\n")
     if not result.line_count:
         raise NothingReadable("The file holds no lines.")
-    if result.drops[DELETED] or result.drops[OTHER_ACCOUNT]:
-        return result  # it can be read, and is not taken in
+    if result.refused:
+        return result
     if not result.sessions or result.problem_count == result.line_count:
         raise NothingReadable("No line of it reads as a line of a Claude Code transcript.")
     return result

@@ -53,7 +53,10 @@ MOST_ANSWER_HEADERS = 1000  # as many as no upstream has; by itself the client l
 PAGE_HEADERS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-dest"})
 # Reverse proxies, tunnels and content networks say who asked them. None of it is said by a program that asks directly.
 RELAY_HEADERS = frozenset(
-    {b"forwarded", b"via", b"x-real-ip", b"x-client-ip", b"true-client-ip", b"fastly-client-ip", b"cdn-loop"}
+    {
+        *(b"forwarded", b"via", b"cdn-loop", b"x-real-ip", b"x-client-ip", b"client-ip", b"true-client-ip"),
+        *(b"fastly-client-ip", b"fly-client-ip", b"x-cluster-client-ip", b"x-azure-clientip", b"x_forwarded_for"),
+    }
 )
 RELAY_PREFIXES = (b"x-forwarded", b"x-original-", b"x-envoy-", b"cf-", b"tailscale-")
 SLOW_BODY_SECONDS = 2.0  # waited for a request that is not whole

@@ -131,7 +131,7 @@ CONTENT: Mapping[type[Model], frozenset[str]] = {
 LABELS: Mapping[type[Model], frozenset[str]] = {
     AgentSession: frozenset(
         {"external_id", "developer", "sources", "forked_from", "project_path", "project", "branch", "model"}
-        | {"client_version", "level", "forecast", "recent_hits", "search_text"}
+        | {"client_version", "collector", "level", "forecast", "recent_hits", "search_text"}
     ),
     ApiCall: frozenset(
         {"agent_id", "call_id", "request_id", "model", "client_version", "query_source", "stop_reason", "provenance"}

@@ -41,6 +41,10 @@ class FileResult:
     status: int = HTTPStatus.OK
     is_skipped: bool = False  # by its name, without being read
 
+    @property
+    def is_taken_in(self) -> bool:
+        return self.result is not None and (self.result.new_line_count > 0 or not self.result.refused)
+
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def upload(request: PageRequest) -> HttpResponse:
@@ -114,7 +118,7 @@ def _take_in_chosen(origin: Origin, file: "UploadedFile[Any]") -> FileResult:
 def _summarize(results: list[FileResult], *, chosen: int) -> str:
     """Return the same sentence as the script of the page."""
     skipped = sum(each.is_skipped for each in results)
-    failed = sum(each.result is None for each in results) - skipped
+    failed = sum(not each.is_taken_in for each in results) - skipped
     parts = [f"{len(results) - skipped:,} of {chosen:,} file{'' if chosen == 1 else 's'}"]
     parts += [f"{failed:,} not taken in"] if failed else []
     parts += [f"{skipped:,} skipped"] if skipped else []
@@ -128,6 +132,7 @@ def spell_part(result: UploadResult) -> dict[str, object]:
         "calls": result.new_call_count,
         "breaks": result.new_break_count,
         "redactions": result.redaction_count,
+        "refused": result.refused,
         "problem_count": result.problem_count,
         "problems": [[problem.line_number, problem.reason] for problem in result.problems],
         "sessions": [recorded.session_pk for recorded in result.sessions.values()],

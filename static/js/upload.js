@@ -118,18 +118,23 @@
     row.cells[5].className = isError ? "error" : "";
   }
 
+  const countOf = (count) => (count === 1 ? "1 line" : `${count.toLocaleString("en")} lines`);
+  const isRefused = (totals) => Object.keys(totals.refused).length > 0 && !totals.new_lines;
+
   function describe(totals) {
+    const refused = Object.entries(totals.refused)
+      .map(([reason, count]) => `${countOf(count)} not taken in: ${reason}. `).join("");
+    if (isRefused(totals)) return refused.trim();
     if (totals.problem_count) {
       const [line, reason] = totals.problems[0];
-      const lines = totals.problem_count === 1 ? "1 line" : `${totals.problem_count} lines`;
-      return `Taken in; ${lines} could not be read (line ${line}: ${reason})`;
+      return `${refused}Taken in; ${countOf(totals.problem_count)} could not be read (line ${line}: ${reason})`;
     }
-    return totals.new_lines ? "Taken in" : "Nothing new";
+    return refused + (totals.new_lines ? "Taken in" : "Nothing new");
   }
 
   async function sendFile(file, row, signal, progress) {
     const name = fullName(file);
-    const totals = { lines: 0, new_lines: 0, calls: 0, breaks: 0, problem_count: 0, problems: [] };
+    const totals = { lines: 0, new_lines: 0, calls: 0, breaks: 0, problem_count: 0, problems: [], refused: {} };
     try {
       let line = 1;
       for (let start = 0; start < file.size; ) {
@@ -139,16 +144,19 @@
         const told = await sendPart(fillPart(name, line, part), signal, say);
         for (const key of ["lines", "new_lines", "calls", "breaks", "problem_count"]) totals[key] += told[key];
         totals.problems.push(...told.problems);
+        for (const [reason, count] of Object.entries(told.refused)) {
+          totals.refused[reason] = (totals.refused[reason] || 0) + count;
+        }
         line += await countLines(part);
         start += part.size;
         progress(part.size);
       }
-      tell(row, totals, file.size ? describe(totals) : "The file holds no lines.", !file.size);
+      tell(row, totals, file.size ? describe(totals) : "The file holds no lines.", !file.size || isRefused(totals));
     } catch (error) {
       tell(row, totals, signal.aborted ? STOPPED : error.message, true);
       return false;
     }
-    return true;
+    return !isRefused(totals);
   }
 
   form.addEventListener("submit", async (event) => {

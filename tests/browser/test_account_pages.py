@@ -127,19 +127,6 @@ def test_invited_person_joins(page: Page, owner: User) -> None:
     expect(page.get_by_text("Welcome to Harbour. You are member here.")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_have_no_serious_accessibility_findings(
-    page: Page, owner: User, sign_in: SignIn, axe: Axe, scheme: str
-) -> None:
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    page.goto("/sign-in/")
-    assert axe(page) == []
-    sign_in(page, owner)
-    for url in PAGES:
-        page.goto(url)
-        assert axe(page) == [], url
-
-
 def test_pages_outside_the_house_have_no_serious_accessibility_findings(
     page: Page, owner: User, sign_in: SignIn, axe: Axe, page_errors: PageErrors
 ) -> None:

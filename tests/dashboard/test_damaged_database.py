@@ -4,13 +4,16 @@ import os
 import shutil
 import signal
 import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from dashboard.sqlite_damage import DAMAGED
+from dashboard import sqlite_damage
+from dashboard.health import Check, _check_database
+from dashboard.sqlite_damage import DAMAGED, is_damage, was_damage_found
 from tests.dashboard.running import Running, run_plimsoll, running_plimsoll, wait_until
 from tests.live_load import request, sign_in
 from tests.services import free_port
@@ -87,6 +90,16 @@ def test_running_server_answers_503(prepared: Path, damage: Callable[[Path], Non
             assert "Keys cannot be checked" in bodies.pop(name)
         assert not [name for name, body in bodies.items() if DAMAGED not in body]
         assert request(running.port, "/health/live")[0] == 200
+
+
+def test_damage_that_one_request_met_makes_the_process_unready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later queries may touch sound pages only."""
+    monkeypatch.setattr(sqlite_damage, "_damage_found", threading.Event())
+    error = sqlite3.DatabaseError("database disk image is malformed")
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    assert not was_damage_found()
+    assert is_damage(error)
+    assert _check_database() == Check("database", is_ok=False, finding="is damaged, a backup has to be restored")
 
 
 def post(running: Running, path: str, body: bytes, bearer: str) -> tuple[int, list[tuple[str, str]], bytes]:

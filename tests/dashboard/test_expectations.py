@@ -20,7 +20,7 @@ from tests.builders import make_key, make_team
 from tests.dashboard.expectations import API, BODIES, INGEST, KEY_SCOPES, PAGES, ROLES
 from tests.dashboard.furniture import furnish
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
 @dataclass(frozen=True)

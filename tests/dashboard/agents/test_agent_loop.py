@@ -14,7 +14,7 @@ from tests.dashboard.agents.documented_loop import Walk
 from tests.dashboard.runs.world import give_key, make_harbour
 from tests.fakes.messages_api import MessagesApi
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
 WINDOW_TOKENS = 200_000
 

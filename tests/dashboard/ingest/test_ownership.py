@@ -236,6 +236,22 @@ def test_refusals_are_named_in_the_answers(team: Team, tmp_path: Path) -> None:
     assert items["results"][0]["detail"] == "The session belongs to another account. Choose another id for yours."
 
 
+def test_upload_page_says_that_a_file_was_refused(team: Team) -> None:
+    create_session(team, "alice")
+    mallory, victim = sign_in("mallory"), make_victim()
+
+    def make_file() -> SimpleUploadedFile:
+        return SimpleUploadedFile(f"{victim.session_id}.jsonl", victim.data)
+
+    page = mallory.post(reverse("upload"), {"team": team.slug, "file": [make_file()]}).content.decode()
+    assert "lines not taken in: session belongs to another account." in page
+    assert "1 of 1 file, 1 not taken in" in page
+    part = mallory.post(
+        reverse("upload_part"), {"team": team.slug, "name": f"{victim.session_id}.jsonl", "file": make_file()}
+    )
+    assert list(part.json()["refused"]) == [OTHER_ACCOUNT]
+
+
 def test_another_key_of_the_same_account_goes_on_with_its_session(team: Team, tmp_path: Path) -> None:
     create_session(team, "alice")
     Attacker(team, "alice", tmp_path).send_transcript()

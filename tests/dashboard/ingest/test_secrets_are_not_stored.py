@@ -22,7 +22,7 @@ from tests.dashboard.ingest.planted_secrets import PLANTED
 from tests.dashboard.ingest.straddling_secrets import FILLERS, OWN_PATTERNS, SECRETS, WAYS, find_halves, lay_across
 from tests.visitors import sign_in
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
 def _plant(texts: list[str]) -> Conversation:

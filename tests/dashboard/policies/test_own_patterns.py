@@ -89,7 +89,9 @@ def test_no_content_is_stored_while_a_stored_pattern_cannot_be_used(team: Team, 
     assert "The pattern behind uses (?&lt;=, which is not supported" in page
     checks = json.loads(olga.get("/health/ready").content)["checks"]
     assert checks["redaction patterns"]["ok"] is False
-    assert checks["redaction patterns"]["finding"].startswith("1 of 1 team cannot be used, so no content is stored")
+    assert checks["redaction patterns"]["finding"].startswith(
+        "1 pattern of 1 team cannot be used, so no content is stored"
+    )
     assert "redaction patterns" in olga.get("/health/").text
 
 

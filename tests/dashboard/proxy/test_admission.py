@@ -80,6 +80,8 @@ def test_pages_in_a_browser_are_refused(proxy: Serving, header: str) -> None:
         ({"X-Forwarded-Proto": "https"}, 403),
         ({"X-Forwarded-Port": "443"}, 403),
         ({"Cf-Connecting-Ip": "203.0.113.7"}, 403),
+        ({"Fly-Client-IP": "203.0.113.7"}, 403),
+        ({"X-Azure-ClientIP": "203.0.113.7"}, 403),
         ({"CF-Ray": "8f"}, 403),
         ({"True-Client-IP": "203.0.113.7"}, 403),
         ({"X-Original-Host": "plimsoll.example"}, 403),

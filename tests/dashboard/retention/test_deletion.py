@@ -35,6 +35,7 @@ from dashboard.models import (
     PromptShape,
     ResumedFile,
     RunState,
+    Sender,
     Team,
     User,
 )
@@ -163,8 +164,8 @@ def test_nothing_is_recorded_into_a_session_that_is_being_removed(monkeypatch: p
     send(origin, talk)
     session = AgentSession.objects.get()
 
-    def ask_before_it_is_deleted(team: Team, prepared: Prepared, sender_pk: int | None) -> Prepared:
-        kept = leave_deleted(team, prepared, sender_pk)
+    def ask_before_it_is_deleted(team: Team, prepared: Prepared, sender: Sender) -> Prepared:
+        kept = leave_deleted(team, prepared, sender)
         delete_session(session, by=None, now=timezone.now())
         return kept
 
