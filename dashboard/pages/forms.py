@@ -77,7 +77,7 @@ class KeyForm(forms.Form):
         label="Collector key",
         required=False,
         help_text="One key for many people, such as an OTLP key in managed settings. Its sessions have no owner until "
-        "you assign their developers. Everybody who holds the key can add to the sessions it created.",
+        "you assign their developers. Everybody who holds the key can add to the sessions of collector keys.",
     )
 
     def __init__(self, *args: object, scopes: list[Scope], may_collect: bool, **kwargs: object) -> None:

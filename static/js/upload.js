@@ -8,6 +8,7 @@
   const PART_BYTES = 4 * 1024 * 1024;
   const LONGEST_WAIT_SECONDS = 30;
   const MOST_SKIPPED_ROWS = 100;
+  const RESULT = 1; // the column; figures follow it
   const STOPPED = "Stopped; what was taken in so far is kept";
   const BUSY = new Set([429, 502, 503, 504]);
   const results = document.querySelector("[data-upload-results]");
@@ -18,7 +19,7 @@
   const csrf = form.querySelector("[name=csrfmiddlewaretoken]").value;
   for (const hidden of form.querySelectorAll("[data-needs-script]")) hidden.hidden = false;
 
-  const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+  const inUnits = (bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
   const isTranscript = (file) => /\.(jsonl|meta\.json)$/.test(file.name);
 
   const fullName = (file) => file.webkitRelativePath || file.name;
@@ -29,12 +30,12 @@
     const code = document.createElement("code");
     code.textContent = name;
     row.insertCell().append(code);
+    row.insertCell().textContent = words;
     for (let column = 0; column < 4; column += 1) {
       const cell = row.insertCell();
       cell.className = "num";
       cell.textContent = figure;
     }
-    row.insertCell().textContent = words;
     return row;
   }
 
@@ -43,10 +44,10 @@
     for (const file of skipped.slice(0, MOST_SKIPPED_ROWS)) {
       const isCompressed = compressedEndings.some((ending) => file.name.toLowerCase().endsWith(ending));
       const reason = isCompressed ? form.dataset.skippedCompressed : form.dataset.skippedOther;
-      addRow(fullName(file), "\u2013", reason).cells[5].className = "dim";
+      addRow(fullName(file), "\u2013", reason).cells[RESULT].className = "dim";
     }
     const more = skipped.length - MOST_SKIPPED_ROWS;
-    if (more > 0) addRow(`${more.toLocaleString("en")} more`, "\u2013", "Skipped").cells[5].className = "dim";
+    if (more > 0) addRow(`${more.toLocaleString("en")} more`, "\u2013", "Skipped").cells[RESULT].className = "dim";
   }
 
   /* The part of a file from `start` that ends after its last line end, or the rest of the file. */
@@ -112,10 +113,10 @@
 
   function tell(row, totals, words, isError) {
     ["lines", "new_lines", "calls", "breaks"].forEach((name, index) => {
-      row.cells[index + 1].textContent = totals[name].toLocaleString("en");
+      row.cells[RESULT + 1 + index].textContent = totals[name].toLocaleString("en");
     });
-    row.cells[5].textContent = words;
-    row.cells[5].className = isError ? "error" : "";
+    row.cells[RESULT].textContent = words;
+    row.cells[RESULT].className = isError ? "error" : "";
   }
 
   const countOf = (count) => (count === 1 ? "1 line" : `${count.toLocaleString("en")} lines`);
@@ -185,11 +186,11 @@
     const show = () => {
       const trouble = (failed ? `, ${failed} not taken in` : "") + (skipped.length ? `, ${skipped.length} skipped` : "");
       const count = `${done} of ${chosen.length} ${chosen.length === 1 ? "file" : "files"}`;
-      summary.textContent = `${count}, ${megabytes(sent)} of ${megabytes(total)}${trouble}`;
+      summary.textContent = `${count}, ${inUnits(sent)} of ${inUnits(total)}${trouble}`;
     };
     show();
     for (const [file, row] of waiting) {
-      if (stopping.signal.aborted) row.cells[5].textContent = "Not sent";
+      if (stopping.signal.aborted) row.cells[RESULT].textContent = "Not sent";
       const isTaken = !stopping.signal.aborted
         && await sendFile(file, row, stopping.signal, (bytes) => { sent += bytes; show(); });
       failed += isTaken ? 0 : 1;
