@@ -7,6 +7,7 @@ from compaction.compactors.cuts import find_cuts
 from compaction.context.tokens import add_margin, count_entry_tokens
 from compaction.transcripts.chain import ContextSlice, is_boundary
 from compaction.transcripts.entries import Entry, TextBlock
+from compaction.transcripts.user_lines import classify_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,12 @@ class _Kept:
 
 
 def has_text(entry: Entry) -> bool:
-    """Whether a message says something, other than by tools."""
-    if entry.type not in ("user", "assistant") or entry.message is None or entry.is_meta:
+    """Return whether a person or the model says something in it, other than by tools."""
+    if entry.type not in ("user", "assistant") or entry.message is None:
         return False
+    line = classify_entry(entry)
+    if line is not None:
+        return bool(line.words)
     return any(isinstance(block, TextBlock) and block.text.strip() for block in entry.message.content)
 
 

@@ -4,11 +4,9 @@ from collections.abc import Iterable
 
 from compaction.errors import NothingToCompact
 from compaction.transcripts.chain import ContextSlice, is_boundary
-from compaction.transcripts.entries import Entry, TextBlock
+from compaction.transcripts.entries import Entry
 from compaction.transcripts.flatten import is_synthetic_error
-
-# Lines the client writes for its own commands, a compaction by hand among them: nobody says anything in them.
-_COMMAND_OPENINGS = ("<command-name>", "<command-message>", "<local-command-stdout>", "<local-command-caveat>")
+from compaction.transcripts.user_lines import UserLineKind, classify_entry
 
 
 def check_news(context: ContextSlice) -> None:
@@ -35,7 +33,7 @@ def list_selectable(context: ContextSlice) -> tuple[Entry, ...]:
 def _is_spoken(entry: Entry) -> bool:
     if entry.type not in ("user", "assistant") or entry.message is None or is_synthetic_error(entry):
         return False
-    if entry.type == "user" and entry.message.is_plain:
-        text = "".join(block.text for block in entry.message.content if isinstance(block, TextBlock))
-        return bool(text.strip()) and not text.lstrip().startswith(_COMMAND_OPENINGS)
-    return bool(entry.message.content)
+    line = classify_entry(entry)
+    if line is None or entry.is_compact_summary:
+        return bool(entry.message.content)
+    return line.starts_turn or line.kind is UserLineKind.TOOL_RESULT

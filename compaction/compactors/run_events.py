@@ -6,7 +6,8 @@ from compaction.compactors.outcome import ChainPosition, Fate, Outcome, Restored
 from compaction.context.tokens import count_text_tokens
 from compaction.events import CompactionCompleted, Event, FileNotRestored, FileRestored, ThresholdExceeded
 from compaction.ports import Path
-from compaction.transcripts.entries import Entry, ToolResultBlock
+from compaction.transcripts.entries import Entry
+from compaction.transcripts.user_lines import classify_entry
 
 
 def list_run_events(outcome: Outcome, before: Sequence[Entry], position: ChainPosition) -> Iterator[Event]:
@@ -54,14 +55,8 @@ def _describe_completion(outcome: Outcome, before: Sequence[Entry], position: Ch
 def _count_turns(outcome: Outcome, before: Sequence[Entry]) -> int:
     """User prompts that the summary stands for."""
     summarised = set(outcome.list_uuids(Fate.SUMMARISED))
-    return sum(1 for entry in before if entry.uuid in summarised and is_prompt(entry))
-
-
-def is_prompt(entry: Entry) -> bool:
-    """Whether a person says something here: no tool result, no meta line, no summary."""
-    if entry.type != "user" or entry.message is None or entry.is_meta or entry.is_compact_summary:
-        return False
-    return not any(isinstance(block, ToolResultBlock) for block in entry.message.content)
+    lines = (classify_entry(entry) for entry in before if entry.uuid in summarised)
+    return sum(line is not None and line.starts_turn for line in lines)
 
 
 def _find_fork_hits(outcome: Outcome) -> int | None:

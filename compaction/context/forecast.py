@@ -14,8 +14,9 @@ from compaction.context.policy_values import CacheTtl
 from compaction.context.prices import Price, cost_of
 from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
-from compaction.transcripts.entries import Entry, Iteration, ToolResultBlock, Usage
+from compaction.transcripts.entries import Entry, Iteration, Usage
 from compaction.transcripts.frozen import Value, change_value
+from compaction.transcripts.user_lines import classify_entry
 
 # Chosen by replaying recorded threads: a shorter memory missed the change between reading and writing phases.
 MEMORY_CALLS = 100
@@ -97,7 +98,7 @@ def trace_calls(entries: Iterable[Entry]) -> tuple[CallPoint, ...]:
     for entry in entries:
         if is_boundary(entry):
             is_after_compaction = True
-        elif _starts_turn(entry):
+        elif (line := classify_entry(entry)) is not None and line.starts_turn:
             turn += 1
         call_id = find_call_id(entry)
         if call_id is None or entry.message is None or entry.message.usage is None:
@@ -175,12 +176,6 @@ def _convert_to_calls(remaining_tokens: int, growths: Sequence[float], mean: flo
         max(1, round(remaining_tokens / mean)),
         max(1, math.ceil(round(remaining_tokens / slow, 3))),
     )
-
-
-def _starts_turn(entry: Entry) -> bool:
-    if entry.type != "user" or entry.message is None or entry.is_meta or entry.is_compact_summary:
-        return False
-    return not any(isinstance(block, ToolResultBlock) for block in entry.message.content)
 
 
 def _find_last_message(usage: Usage) -> Iteration | Usage:

@@ -13,6 +13,7 @@ from compaction.cache.facts import REPORT, Answer, ClientTold, Compacted, LineFa
 from compaction.cache.fingerprint import Digest, take_fingerprint, write_message_prints
 from compaction.cache.request import PromptRequest, read_request, spell_deletions
 from compaction.transcripts.usage import make_usage
+from compaction.transcripts.user_lines import classify_blocks
 from dashboard.ingest.agent_items import (
     CallItem,
     ClientState,
@@ -205,7 +206,7 @@ def _shift(path: tuple[str | int, ...], keep: int) -> tuple[str | int, ...]:
 
 def _starts_turn(request: PromptRequest) -> bool:
     last = request.messages[-1] if request.messages else None
-    return last is not None and last.role == "user" and all(each.get("type") != "tool_result" for each in last.blocks)
+    return last is not None and last.role == "user" and classify_blocks(last.blocks).starts_turn
 
 
 def _make_answer(item: CallItem, requested_ttl: str | None, *, has_request: bool) -> Answer:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from compaction.cache.fingerprint import Digest, Fingerprint, take_fingerprint
 from compaction.cache.request import Fields, PromptRequest, read_request, write_canonical
 from compaction.transcripts.reader import load_json
+from compaction.transcripts.user_lines import classify_blocks
 from compaction.transcripts.values import get_fields, get_text
 from dashboard.proxy.message_prints import MessagePrints, SpeltRequest
 from dashboard.proxy.responses import NotReadable, unpack
@@ -150,8 +151,6 @@ def _find_agent(
 
 
 def _starts_turn(request: PromptRequest) -> bool:
-    """Whether a person spoke last: words of a user without results of tools beside them."""
+    """Return whether the model is called because of what a person typed."""
     spoken = [message for message in request.messages if message.role != "system"]
-    if not spoken or spoken[-1].role != "user":
-        return False
-    return not any(block.get("type") == "tool_result" for block in spoken[-1].blocks)
+    return bool(spoken) and spoken[-1].role == "user" and classify_blocks(spoken[-1].blocks).starts_turn

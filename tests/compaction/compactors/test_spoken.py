@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.compactors.spoken import SaidKind, read_prompt, strip_machine_text
+from compaction.compactors.spoken import SaidKind, read_prompt
 from compaction.compactors.work import read_work
+from compaction.transcripts.user_lines import strip_machine_text
 from tests.compaction.compactors.sessions import Session
 from tests.compaction.making import make_entry, say
 

@@ -1,0 +1,126 @@
+"""What a user line is: a person's prompt or command, a command's output, tool results, or text of the client.
+
+The one classifier for lines of a transcript and for user messages of an API request.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compaction.transcripts.client_protocol import (
+    CAVEAT,
+    CLIENT_COMMANDS,
+    COMMAND_ARGUMENTS,
+    COMMAND_MESSAGE,
+    COMMAND_NAME,
+    INTERRUPTIONS,
+    MACHINE_TAGS,
+    OUTPUT_TAGS,
+    SHELL_INPUT,
+    read_tag,
+    starts_with_tag,
+    strip_tag,
+)
+from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock
+from compaction.transcripts.values import get_fields, get_text
+
+
+class UserLineKind(StrEnum):
+    PROMPT = "prompt"
+    COMMAND = "command"  # a slash command, or a line for the shell
+    COMMAND_OUTPUT = "command output"
+    TOOL_RESULT = "tool result"
+    MACHINE_TEXT = "machine text"  # reminders, notifications, interruptions, caveats, summaries
+
+
+@dataclass(frozen=True, slots=True)
+class UserLine:
+    """`words` is what the person typed, without what the client added; a command as it was typed."""
+
+    kind: UserLineKind
+    words: str = ""
+    starts_turn: bool = False  # the model is called because of it
+
+    @property
+    def is_bare_client_command(self) -> bool:
+        """Whether it only steers the client, such as /exit: no word of it is about the work."""
+        return self.kind is UserLineKind.COMMAND and self.words in CLIENT_COMMANDS
+
+
+_OUTPUT = UserLine(UserLineKind.COMMAND_OUTPUT)
+_MACHINE = UserLine(UserLineKind.MACHINE_TEXT)
+
+
+def classify_entry(entry: Entry) -> UserLine | None:
+    """Return what a user line of a transcript is; None for every other line."""
+    if entry.type != "user" or entry.message is None:
+        return None
+    is_of_client = get_text(get_fields(entry.fields, "origin"), "kind") not in (None, "human")
+    if entry.is_meta or entry.is_compact_summary or is_of_client:
+        return _MACHINE
+    content = entry.message.content
+    return _classify(
+        (
+            block.text if isinstance(block, TextBlock) else None
+            for block in content
+            if not isinstance(block, ToolResultBlock)
+        ),
+        has_results=any(isinstance(block, ToolResultBlock) for block in content),
+    )
+
+
+def classify_blocks(blocks: Sequence[Mapping[str, object]]) -> UserLine:
+    """Return what a user message of a request is, from its content blocks."""
+    others = [block for block in blocks if block.get("type") != "tool_result"]
+    return _classify(
+        (get_text(block, "text") if block.get("type") == "text" else None for block in others),
+        has_results=len(others) < len(blocks),
+    )
+
+
+def classify_text(text: str) -> UserLine:
+    """Return what one text of a user line is."""
+    text = text.strip()
+    if starts_with_tag(text, COMMAND_NAME) or starts_with_tag(text, COMMAND_MESSAGE):
+        return _classify_command(text)
+    if starts_with_tag(text, SHELL_INPUT):
+        return UserLine(UserLineKind.COMMAND, f"! {(read_tag(text, SHELL_INPUT) or '').strip()}")
+    if any(starts_with_tag(text, tag) for tag in OUTPUT_TAGS):
+        return _OUTPUT
+    words = strip_machine_text(text)
+    return UserLine(UserLineKind.PROMPT, words, starts_turn=True) if words else _MACHINE
+
+
+def strip_machine_text(text: str) -> str:
+    """Return the text without what the client added; an unclosed tag takes nothing with it."""
+    if text.startswith(CAVEAT):
+        return ""
+    for tag in (*MACHINE_TAGS, *OUTPUT_TAGS, COMMAND_MESSAGE):
+        text = strip_tag(text, tag)
+    for sentence in INTERRUPTIONS:
+        text = text.replace(sentence, "")
+    return text.strip()
+
+
+def _classify(texts: Iterable[str | None], *, has_results: bool) -> UserLine:
+    """Of several texts the one that says most decides; None stands for an image or a document, which a person sent.
+
+    Words beside tool results belong to the turn that goes on."""
+    parts = [UserLine(UserLineKind.PROMPT, starts_turn=True) if text is None else classify_text(text) for text in texts]
+    for kind in UserLineKind:
+        chosen = [part for part in parts if part.kind is kind]
+        if chosen:
+            words = "\n".join(part.words for part in chosen if part.words)
+            if has_results:
+                return UserLine(UserLineKind.TOOL_RESULT, words)
+            return UserLine(kind, words, starts_turn=any(part.starts_turn for part in chosen))
+    return UserLine(UserLineKind.TOOL_RESULT) if has_results else _MACHINE
+
+
+def _classify_command(text: str) -> UserLine:
+    """Commands that the client performs itself begin with their name, those for the model with their message."""
+    name = (read_tag(text, COMMAND_NAME) or "").strip()
+    arguments = (read_tag(text, COMMAND_ARGUMENTS) or "").strip()
+    return UserLine(
+        UserLineKind.COMMAND, f"{name} {arguments}".strip(), starts_turn=starts_with_tag(text, COMMAND_MESSAGE)
+    )
