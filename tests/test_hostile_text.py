@@ -17,7 +17,7 @@ from tests.own_expressions import METHODS, Expression, list_expressions, list_in
 
 TINY, SMALL, MEDIUM, LARGE = 250, 2_000, 16_000, 125_000
 LARGEST = 1_000_000
-# Every text of every pattern takes ten minutes: each run tries some of them, PLIMSOLL_TEST_LONG=1 all.
+# Every text of every pattern takes minutes: each run tries some of them, PLIMSOLL_TEST_LONG=1 all.
 IS_LONG = bool(os.environ.get("PLIMSOLL_TEST_LONG"))
 MOST_UNITS = 1_000_000 if IS_LONG else 3
 LARGEST_PASS = LARGEST if IS_LONG else MEDIUM  # of the whole redaction, once for each of its patterns

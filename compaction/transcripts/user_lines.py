@@ -26,6 +26,8 @@ from compaction.transcripts.values import get_fields, get_text
 
 
 class UserLineKind(StrEnum):
+    """Ordered: where a line holds several texts, the first kind wins."""
+
     PROMPT = "prompt"
     COMMAND = "command"  # a slash command, or a line for the shell
     COMMAND_OUTPUT = "command output"
@@ -35,7 +37,7 @@ class UserLineKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UserLine:
-    """`words` is what the person typed, without what the client added; a command as it was typed."""
+    """`words` is the person's text without the client's additions; a command is written as it was typed."""
 
     kind: UserLineKind
     words: str = ""
@@ -55,18 +57,18 @@ def classify_entry(entry: Entry) -> UserLine | None:
     """Return what a user line of a transcript is; None for every other line."""
     if entry.type != "user" or entry.message is None:
         return None
-    is_of_client = get_text(get_fields(entry.fields, "origin"), "kind") not in (None, "human")
-    if entry.is_meta or entry.is_compact_summary or is_of_client:
+    if entry.is_meta or entry.is_compact_summary:
         return _MACHINE
     content = entry.message.content
-    return _classify(
-        (
-            block.text if isinstance(block, TextBlock) else None
-            for block in content
-            if not isinstance(block, ToolResultBlock)
-        ),
-        has_results=any(isinstance(block, ToolResultBlock) for block in content),
+    others = [block for block in content if not isinstance(block, ToolResultBlock)]
+    line = _classify(
+        (block.text if isinstance(block, TextBlock) else None for block in others),
+        has_results=len(others) < len(content),
     )
+    # Last, because it decodes the whole line: tool results, which are long, have no words.
+    if (line.words or line.starts_turn) and _read_origin(entry) not in (None, "human"):
+        return _MACHINE
+    return line
 
 
 def classify_blocks(blocks: Sequence[Mapping[str, object]]) -> UserLine:
@@ -102,10 +104,14 @@ def strip_machine_text(text: str) -> str:
     return text.strip()
 
 
-def _classify(texts: Iterable[str | None], *, has_results: bool) -> UserLine:
-    """Of several texts the one that says most decides; None stands for an image or a document, which a person sent.
+def _read_origin(entry: Entry) -> str | None:
+    return get_text(get_fields(entry.fields, "origin"), "kind")
 
-    Words beside tool results belong to the turn that goes on."""
+
+def _classify(texts: Iterable[str | None], *, has_results: bool) -> UserLine:
+    """Return the kind of the first member of UserLineKind that any text has. None stands for an image or a document.
+
+    Words beside tool results do not start a turn."""
     parts = [UserLine(UserLineKind.PROMPT, starts_turn=True) if text is None else classify_text(text) for text in texts]
     for kind in UserLineKind:
         chosen = [part for part in parts if part.kind is kind]

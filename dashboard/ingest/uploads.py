@@ -38,7 +38,7 @@ class UploadResult:
 
     @property
     def refused(self) -> dict[str, int]:
-        """Lines that can be read and are not taken in, by reason."""
+        """Return how many readable lines were not ingested, by reason."""
         return {reason: self.drops[reason] for reason in (OTHER_ACCOUNT, DELETED) if self.drops[reason]}
 
     def add(self, taken: Taken) -> None:

@@ -31,7 +31,7 @@ class Sender:
             return owner_pk == self.account_pk
         if self.collector == Collector.SERVER:
             return collector != Collector.NONE
-        return collector == self.collector == Collector.KEY
+        return collector == Collector.KEY
 
 
 def identify_sender(account: User | None, source: str) -> Sender:

@@ -123,9 +123,8 @@ def _require_bounded_repeats(name: str, pattern: bytes) -> None:
             raise BadPattern(f"The pattern {name} repeats without end: write {{1,100}} instead of + or *.")
         if token["startless"]:  # text to RE2, a repeat to Python
             raise BadPattern(f"The pattern {name} has a repeat without a lower bound: write {{0,100}}, not {{,100}}.")
-        if (
-            b"[" in _ESCAPE.sub(b"", token["class"] or b"")[1:]
-        ):  # RE2 may end the class at another bracket, and what follows would not be looked at
+        unescaped_class = _ESCAPE.sub(b"", token["class"] or b"")
+        if b"[" in unescaped_class[1:]:  # RE2 may end such a class later, and would read repeats that this check skips
             raise BadPattern(
                 f"The pattern {name} has a [ inside a class: write [A-Za-z] for [[:alpha:]], or escape it."
             )

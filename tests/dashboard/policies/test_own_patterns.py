@@ -15,6 +15,7 @@ from dashboard.policies.in_force import find_policy
 from dashboard.runs.texts import clean_text
 from tests.builders import make_team, make_user
 from tests.compaction.making import make_line
+from tests.dashboard.ingest.conversation import make_conversation
 from tests.dashboard.policies.test_policy_pages import STORAGE, client_of, storage_form
 
 pytestmark = pytest.mark.django_db
@@ -113,3 +114,19 @@ def test_thresholds_can_be_changed_beside_a_pattern_that_cannot_be_used(team: Te
     wanted = {**vars(current), "thresholds": {"preset": "early"}}
     changed = change_policy(team, type(current)(**wanted), by=make_user("olga"), base_version=1)
     assert (changed.version, changed.own_patterns) == (2, UNUSABLE)
+
+
+@pytest.mark.parametrize("pattern", ["[a-z]", "e"])
+def test_pages_of_a_session_can_be_read_where_a_pattern_withholds_its_lines(
+    team: Team, olga: Client, pattern: str
+) -> None:
+    store(team, letters=pattern)
+    talk = make_conversation()
+    take_in(Origin(team, make_user("olga"), "push"), Piece(talk.data, "talk", talk.session_id))
+    session = AgentSession.objects.get()
+    assert session.call_count > 2
+    for tab in ("transcript", "context", "compactions", "breaks", "notes"):
+        assert olga.get(f"/sessions/{session.pk}/{tab}/").status_code == 200, tab
+    assert "Draw the chart" in talk.data.decode()
+    assert "Draw the chart" not in olga.get(f"/sessions/{session.pk}/transcript/").text
+    assert olga.get(f"/sessions/{session.pk}/compact/").status_code == 200
