@@ -3,13 +3,23 @@
 import hashlib
 from collections.abc import Mapping
 
-from compaction.cache.facts import Answer, Compacted, LineFact, LineKind, Request, Unanswered, change_fact
+from compaction.cache.facts import (
+    READING_VERSION,
+    Answer,
+    Compacted,
+    LineFact,
+    LineKind,
+    Request,
+    Unanswered,
+    change_fact,
+)
 from compaction.cache.fingerprint import Digest, Fingerprint, take_fingerprint
 from compaction.cache.request import PromptRequest, read_settings, write_canonical
 from compaction.cache.request_lines import convert_marker, read_shape
-from compaction.context.tokens import count_entry_tokens, count_text_tokens
+from compaction.context.tokens import count_entry_tokens, count_plain_tokens, count_text_tokens
 from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
+from compaction.transcripts.client_protocol import NO_RESPONSE
 from compaction.transcripts.entries import SYNTHETIC_MODEL, Entry, TextBlock
 from compaction.transcripts.glance import (
     Glance,
@@ -35,12 +45,14 @@ from compaction.transcripts.payloads import (
 from compaction.transcripts.skipped import SkippedLine
 from compaction.transcripts.titles import cut_title
 from compaction.transcripts.usage import make_usage
+from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_entry, classify_text
 from compaction.transcripts.values import get_fields, get_text, get_texts
 
 # Where a hook for resumed sessions ran; older clients write progress lines, newer ones attachments.
 _HOOK_LINES = frozenset({"progress", "attachment"})
 _RESUME_HOOK = b'"SessionStart:resume"'
 _LONGEST_NAME = 1000
+INTERRUPTED, NO_ANSWER = "interrupted", "no response"  # names of lines
 _NOTHING_SEEN = Glance()
 # Here and wherever each line is looked at: Python 3.11 finds the member of an enumeration ten times slower than a name.
 _ANSWER, _PROMPT, _RESULT = LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT
@@ -56,7 +68,8 @@ def read_fact(entry: Entry, digest: Digest | None = None, *, keeps_words: bool =
     """The fact of one entry. Requests are printed only with a digest; without `keeps_words` no word of it stays."""
     message = entry.message
     seen = glance(message) if message is not None else _NOTHING_SEEN
-    kind = _find_kind(entry, seen)
+    line = None if entry.is_compact_summary else classify_entry(entry)
+    kind = _find_kind(entry, line)
     raw = entry.raw or b""
     fact = LineFact(
         id=entry.uuid or hash_line(raw),
@@ -73,6 +86,10 @@ def read_fact(entry: Entry, digest: Digest | None = None, *, keeps_words: bool =
         branch=entry.git_branch,
         size_bytes=len(raw),
         answer=_read_answer(entry, seen) if kind is LineKind.ANSWER else None,
+        tokens=count_entry_tokens(entry) if line is not None else None,
+        name=_name_line(entry, line),
+        reading=READING_VERSION,
+        permission_mode=get_text(entry.fields, "permissionMode") if b'"permissionMode"' in raw else None,
     )
     if kind in _PLAIN_KINDS or (kind is LineKind.PROMPT and not keeps_words):
         return fact
@@ -84,9 +101,10 @@ def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
     line = read_plain_line(raw)
     if line is None or line.message is None:
         return None
-    content, words, answer, has_words = line.message.content, None, None, False
+    content, words, answer, tokens, name = line.message.content, None, None, None, None
+    has_words = False
     if line.type == "assistant":
-        if not isinstance(content, list):
+        if not isinstance(content, list) or line.message.model == SYNTHETIC_MODEL:
             return None
         answer = _read_plain_answer(line, content)
         kind = _OTHER if answer is None else _ANSWER
@@ -94,12 +112,15 @@ def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
         return None
     elif isinstance(content, list):
         has_results, has_words = sort_blocks(content)
-        kind = _name_user_kind(None, is_meta=line.is_meta is True, has_results=has_results)
-        if kind is _PROMPT and (keeps_words or _may_be_local(raw)):
+        tokens = count_plain_tokens(content) if has_results else None
+        if tokens is None:
             return None
+        kind = _COMMAND if line.is_meta is True else _RESULT
     else:
         has_words = True
-        kind = _name_user_kind(content, is_meta=line.is_meta is True, has_results=False)
+        tokens = count_text_tokens(content or "")
+        spoken = _classify_plain(line, content or "")
+        kind, name = _sort_user_line(spoken, is_meta=line.is_meta is True), _name_user_line(spoken)
         words = _begin_text(content) if content and keeps_words and kind is _PROMPT else None
     return LineFact(
         line.uuid or hash_line(raw),
@@ -116,14 +137,23 @@ def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
         line.git_branch,
         len(raw),
         answer,
+        tokens=tokens,
         words=words,
+        name=name,
+        reading=READING_VERSION,
+        permission_mode=line.permission_mode,
     )
 
 
 def read_problem(line: SkippedLine) -> LineFact:
     """A line that could not be read, so that it is counted once however often it comes."""
     return LineFact(
-        id=hash_line(line.raw), kind=LineKind.PROBLEM, type=line.kind, size_bytes=line.size_bytes, name=line.reason
+        id=hash_line(line.raw),
+        kind=LineKind.PROBLEM,
+        type=line.kind,
+        size_bytes=line.size_bytes,
+        name=line.reason,
+        reading=READING_VERSION,
     )
 
 
@@ -137,15 +167,6 @@ def print_shape(entry: Entry, digest: Digest) -> tuple[str, Fingerprint] | None:
     return digest(text.encode("utf-8", "surrogatepass")), prints
 
 
-# How the client wraps its own commands (/exit, /compact; those that ask the model begin otherwise), and what they and
-# a person's shell lines printed.
-_LOCAL_LINES = (
-    "<command-name>",
-    "<local-command-stdout>",
-    "<local-command-stderr>",
-    "<bash-stdout>",
-    "<bash-stderr>",
-)
 _PLAIN_KINDS = frozenset({LineKind.ANSWER, LineKind.RESULT, LineKind.COMMAND, LineKind.RESTART, LineKind.OTHER})
 
 _PAYLOAD_KINDS: Mapping[type, LineKind] = {
@@ -162,11 +183,13 @@ _PAYLOAD_KINDS: Mapping[type, LineKind] = {
 }
 
 
-def _find_kind(entry: Entry, seen: Glance) -> LineKind:
+def _find_kind(entry: Entry, line: UserLine | None) -> LineKind:
     if entry.message is not None:
         if find_call_id(entry) is not None:
             return LineKind.ANSWER
-        return _find_user_kind(entry, seen) if entry.type == "user" else LineKind.OTHER
+        if entry.is_compact_summary and entry.type == "user":
+            return LineKind.SUMMARY
+        return LineKind.OTHER if line is None else _sort_user_line(line, is_meta=entry.is_meta)
     if entry.type in _HOOK_LINES and entry.raw is not None and _RESUME_HOOK in entry.raw:
         return LineKind.RESTART
     if entry.type == "ai-title":
@@ -174,25 +197,37 @@ def _find_kind(entry: Entry, seen: Glance) -> LineKind:
     return _PAYLOAD_KINDS.get(type(entry.payload), LineKind.OTHER)
 
 
-def _find_user_kind(entry: Entry, seen: Glance) -> LineKind:
-    if entry.is_compact_summary:
-        return LineKind.SUMMARY
-    content = entry.message.content if entry.message else ()
-    opening = content[0].text if len(content) == 1 and isinstance(content[0], TextBlock) else None
-    return _name_user_kind(opening, is_meta=entry.is_meta, has_results=seen.has_results)
-
-
-def _may_be_local(raw: bytes) -> bool:
-    return any(mark.encode() in raw for mark in _LOCAL_LINES)
-
-
-def _name_user_kind(text: str | None, *, is_meta: bool, has_results: bool) -> LineKind:
-    """The client's own commands and what they print begin no turn, though the line is a user's."""
+def _sort_user_line(line: UserLine, *, is_meta: bool) -> LineKind:
+    """The client's own commands, what they print and what it adds by itself begin no turn, though the line is a
+    user's."""
     if is_meta:
         return _COMMAND
-    if text is not None and text.startswith(_LOCAL_LINES):
-        return _OTHER
-    return _RESULT if has_results else _PROMPT
+    if line.kind is UserLineKind.TOOL_RESULT:
+        return _RESULT
+    return _PROMPT if line.starts_turn else _OTHER
+
+
+def _classify_plain(line: PlainLine, text: str) -> UserLine:
+    spoken = classify_text(text)
+    is_of_client = line.is_meta is True or (line.origin is not None and line.origin.kind not in (None, "human"))
+    return UserLine(UserLineKind.MACHINE_TEXT) if is_of_client and (spoken.words or spoken.starts_turn) else spoken
+
+
+def _name_user_line(line: UserLine) -> str | None:
+    """Commands of the client alone: what a person typed besides is content."""
+    if line.is_interruption:
+        return INTERRUPTED
+    return line.words if line.is_bare_client_command else None
+
+
+def _name_line(entry: Entry, line: UserLine | None) -> str | None:
+    if line is not None:
+        return _name_user_line(line)
+    message = entry.message
+    if message is not None and message.model == SYNTHETIC_MODEL:
+        texts = [block.text for block in message.content if isinstance(block, TextBlock)]
+        return NO_ANSWER if texts == [NO_RESPONSE] else None
+    return None
 
 
 def _read_answer(entry: Entry, seen: Glance) -> Answer | None:
@@ -218,7 +253,7 @@ def _read_answer(entry: Entry, seen: Glance) -> Answer | None:
 
 def _read_plain_answer(line: PlainLine, blocks: list[PlainBlock]) -> Answer | None:
     message = line.message
-    if message is None or message.usage is None or message.model == SYNTHETIC_MODEL:
+    if message is None or message.usage is None:
         return None
     call_id = message.id or line.request_id or line.uuid
     if call_id is None:

@@ -43,6 +43,11 @@ class LineKind(StrEnum):
     STATUS = "status"  # the client drew its status line
 
 
+# Raised when lines of transcripts are read in another way: their files are read again, and the later reading wins.
+# 2: user lines sorted by transcripts.user_lines, an estimate of tokens for each of them, sub-agents inside progress
+# lines, how the client was told to ask for permission.
+READING_VERSION = 2
+
 REPORT = "report"  # the type of facts that no line of a transcript stands behind
 
 
@@ -158,14 +163,17 @@ class LineFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     request: Request | None = None
     compacted: Compacted | None = None
     shape: tuple[str, str] | None = None  # the client's name for a shape, and its digest here
-    tokens: int | None = None  # estimated: of an attachment or a summary
+    tokens: int | None = None  # estimated, before the margin: what a line adds to the context, unless it is an answer
     words: str | None = None  # a title, the name of an attachment: absent where no content is stored
-    name: str | None = None  # the kind of an attachment, the reason of a problem
+    # The kind of an attachment, the reason of a problem, a command of the client, "interrupted", "no response"
+    name: str | None = None
     cost_usd: str | None = None
     has_content: bool = False  # the line itself is stored
     is_redacted: bool = False  # something in it was taken out
     client: ClientTold | None = None
     unanswered: Unanswered | None = None
+    reading: int = 1  # by which version of the reader; what is no line of a transcript stays at the first
+    permission_mode: str | None = None
 
 
 _ENCODE = msgspec.msgpack.Encoder(decimal_format="string")
@@ -202,20 +210,26 @@ def change_unanswered(told: Unanswered, **values: object) -> Unanswered:
     return msgspec.structs.replace(told, **values)
 
 
+def keep_words(fact: LineFact, stored: LineFact) -> LineFact:
+    """A reading without content, of a line whose content is stored already."""
+    return change_fact(fact, words=stored.words, has_content=True, is_redacted=stored.is_redacted)
+
+
 def forget_words(fact: LineFact) -> LineFact:
     """The fact as it is where no content is stored."""
     return change_fact(fact, words=None, has_content=False, is_redacted=False)
 
 
 def pick_better(one: LineFact, other: LineFact) -> LineFact:
-    """Of two readings of one line the fuller: a cut copy may come before or after the whole one. Of what the client
-    tells again and again the latest."""
+    """Of two readings of one line the later reader's, then the fuller: a cut copy may come before or after the whole
+    one. Of what the client tells again and again the latest."""
     return max(one, other, key=_weigh)
 
 
-def _weigh(fact: LineFact) -> tuple[float, int, bool, bool, int, bytes]:
+def _weigh(fact: LineFact) -> tuple[int, float, int, bool, bool, int, bytes]:
     answer = fact.answer
     output_tokens = answer.usage.output_tokens if answer else 0
     is_stopped = answer is not None and answer.stop_reason is not None
     told_at = fact.at.timestamp() if fact.client is not None and fact.at is not None else 0.0
-    return told_at, output_tokens, is_stopped, fact.has_content, fact.size_bytes, _ENCODE.encode(fact)
+    fullness = output_tokens, is_stopped, fact.has_content, fact.size_bytes, _ENCODE.encode(fact)
+    return fact.reading, told_at, *fullness

@@ -36,6 +36,8 @@ DROP_SHARE = 0.05
 # A longer pause is a person away, not work.
 LONGEST_PAUSE_SECONDS = 300
 LEAST_WHOLE_TURNS = 2
+# Near enough to a line to say so beside the level.
+SOON_CALLS, SOON_TURNS = 5, 2
 
 
 class CallPoint(Value, frozen=True):
@@ -65,6 +67,13 @@ class Forecast:
     calls: Range
     turns: Range | None = None
     minutes: Range | None = None
+
+    @property
+    def is_soon(self) -> bool:
+        """Whether the line is not reached yet, and a few calls or turns will do."""
+        if self.remaining_tokens == 0:
+            return False
+        return self.calls.likely <= SOON_CALLS or (self.turns is not None and self.turns.likely <= SOON_TURNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +121,14 @@ def trace_calls(entries: Iterable[Entry]) -> tuple[CallPoint, ...]:
     return tuple(points.values())
 
 
-def forecast_line(calls: Sequence[CallPoint], line_tokens: int) -> Forecast | NotEnoughData:
-    """How far a thread is from a line, from its own growth over the last calls."""
+def forecast_line(
+    calls: Sequence[CallPoint], line_tokens: int, *, used_tokens: int | None = None
+) -> Forecast | NotEnoughData:
+    """How far a thread is from a line, from its own growth over the last calls. `used_tokens`: what its window holds
+    now, with what arrived since the last of them."""
     if not calls:
         return NotEnoughData("There is no call yet.")
-    remaining = max(0, line_tokens - calls[-1].context_tokens)
+    remaining = max(0, line_tokens - (calls[-1].context_tokens if used_tokens is None else used_tokens))
     recent = calls[-(MEMORY_CALLS + 1) :]
     growths = _tame(list(_list_growths(recent)))
     if remaining == 0:

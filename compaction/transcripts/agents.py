@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from compaction.errors import AgentMetaUnreadable
 from compaction.transcripts.entries import Entry
-from compaction.transcripts.lines import Line
 from compaction.transcripts.payloads import Progress
-from compaction.transcripts.reader import load_json, make_lenient_entry
+from compaction.transcripts.reader import encode_json, load_json
 from compaction.transcripts.values import get_count, get_fields, get_text
 
+AGENT_PROGRESS = "agent_progress"
+_KEPT_OF_PARENT = ("sessionId", "version", "cwd", "gitBranch")
 _AGENT_FILE = re.compile(r"agent-([A-Za-z0-9_-]{1,128})\.(?:jsonl|meta\.json)\Z")
 
 
@@ -52,11 +53,15 @@ def read_agent_meta(data: bytes) -> AgentMeta:
     )
 
 
-def read_nested_entry(entry: Entry) -> Entry | None:
-    """The sub-agent's entry inside an `agent_progress` line; it belongs to the sub-agent, never to the main thread."""
+def write_nested_line(entry: Entry) -> bytes | None:
+    """The sub-agent's line inside an `agent_progress` line, as its own file has it (under the same uuid); None for
+    every other line. It belongs to the sub-agent, never to the main thread."""
+    payload = entry.payload
+    if not isinstance(payload, Progress) or payload.kind != AGENT_PROGRESS or not payload.agent_id:
+        return None
     nested = get_fields(get_fields(entry.fields, "data"), "message")
     if not nested:
         return None
-    inner = make_lenient_entry(nested, Line(entry.line_number, 0, b"", 0))
-    agent_id = entry.payload.agent_id if isinstance(entry.payload, Progress) else None
-    return inner.changed(session_id=entry.session_id, agent_id=agent_id, is_sidechain=True)
+    place = {name: value for name in _KEPT_OF_PARENT if (value := entry.fields.get(name)) is not None}
+    line = {**place, **nested, "isSidechain": True, "agentId": payload.agent_id}
+    return encode_json(line).encode("utf-8", "surrogatepass")

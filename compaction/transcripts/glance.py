@@ -30,10 +30,22 @@ class _Kind(msgspec.Struct, gc=False):
     tool_use_id: str = ""
 
 
+class PlainPart(msgspec.Struct, gc=False):
+    """A part of a tool's result."""
+
+    type: str = ""
+    text: str | None = None
+
+
 class PlainBlock(Written, gc=False):
     """A block of a plain line, as far as metrics need it."""
 
     tool_use_id: str = ""
+    content: str | list[PlainPart] | None = None
+
+
+class _Origin(msgspec.Struct, gc=False):
+    kind: str | None = None
 
 
 class PlainMessage(MessageHead, gc=False):
@@ -61,6 +73,8 @@ class PlainLine(msgspec.Struct, rename=name_in_json, gc=False):
     is_compact_summary: bool | None = None
     request_ref: str | None = None
     prompt_cache_requested: str | None = None
+    permission_mode: str | None = None
+    origin: _Origin | None = None
 
 
 _PLAIN = msgspec.json.Decoder(PlainLine)

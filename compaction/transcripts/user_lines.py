@@ -13,12 +13,13 @@ from compaction.transcripts.client_protocol import (
     COMMAND_ARGUMENTS,
     COMMAND_MESSAGE,
     COMMAND_NAME,
-    INTERRUPTIONS,
+    INTERRUPTION,
     MACHINE_TAGS,
     OUTPUT_TAGS,
     SHELL_INPUT,
     read_tag,
     starts_with_tag,
+    strip_interruptions,
     strip_tag,
 )
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock
@@ -42,6 +43,7 @@ class UserLine:
     kind: UserLineKind
     words: str = ""
     starts_turn: bool = False  # the model is called because of it
+    is_interruption: bool = False  # a person stopped the model
 
     @property
     def is_bare_client_command(self) -> bool:
@@ -51,6 +53,7 @@ class UserLine:
 
 _OUTPUT = UserLine(UserLineKind.COMMAND_OUTPUT)
 _MACHINE = UserLine(UserLineKind.MACHINE_TEXT)
+_INTERRUPTION = UserLine(UserLineKind.MACHINE_TEXT, is_interruption=True)
 
 
 def classify_entry(entry: Entry) -> UserLine | None:
@@ -90,7 +93,9 @@ def classify_text(text: str) -> UserLine:
     if any(starts_with_tag(text, tag) for tag in OUTPUT_TAGS):
         return _OUTPUT
     words = strip_machine_text(text)
-    return UserLine(UserLineKind.PROMPT, words, starts_turn=True) if words else _MACHINE
+    if words:
+        return UserLine(UserLineKind.PROMPT, words, starts_turn=True)
+    return _INTERRUPTION if text.startswith(INTERRUPTION) else _MACHINE
 
 
 def strip_machine_text(text: str) -> str:
@@ -99,9 +104,7 @@ def strip_machine_text(text: str) -> str:
         return ""
     for tag in (*MACHINE_TAGS, *OUTPUT_TAGS, COMMAND_MESSAGE):
         text = strip_tag(text, tag)
-    for sentence in INTERRUPTIONS:
-        text = text.replace(sentence, "")
-    return text.strip()
+    return strip_interruptions(text).strip()
 
 
 def _read_origin(entry: Entry) -> str | None:
@@ -119,7 +122,12 @@ def _classify(texts: Iterable[str | None], *, has_results: bool) -> UserLine:
             words = "\n".join(part.words for part in chosen if part.words)
             if has_results:
                 return UserLine(UserLineKind.TOOL_RESULT, words)
-            return UserLine(kind, words, starts_turn=any(part.starts_turn for part in chosen))
+            return UserLine(
+                kind,
+                words,
+                starts_turn=any(part.starts_turn for part in chosen),
+                is_interruption=any(part.is_interruption for part in chosen),
+            )
     return UserLine(UserLineKind.TOOL_RESULT) if has_results else _MACHINE
 
 

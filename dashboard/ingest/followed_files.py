@@ -7,6 +7,7 @@ from hashlib import sha256
 
 from django.utils import timezone
 
+from compaction.cache.facts import READING_VERSION
 from dashboard.ingest.file_tail import Place
 from dashboard.models import FollowedFile, Team
 
@@ -35,6 +36,7 @@ class Kept:
     problem_count: int = 0
     is_gone: bool = False
     open_line: OpenLine = NO_OPEN_LINE
+    is_outdated: bool = False  # read by an earlier version of the reader
 
 
 def load_files(team: Team) -> dict[str, Kept]:
@@ -48,6 +50,7 @@ def load_files(team: Team) -> dict[str, Kept]:
             row.problem_count,
             is_gone=row.gone_at is not None,
             open_line=OpenLine(row.open_line_bytes, row.is_open_line_read),
+            is_outdated=row.reading_version < READING_VERSION,
         )
         for row in rows.iterator()
     }
@@ -85,6 +88,7 @@ def keep_place(team: Team, path: str, place: Place, *, kept: Kept | None, proble
         "open_line_bytes": 0,  # `keep_open_line` follows when the end of the file is reached
         "is_open_line_read": False,
         "problem_count": problem_count,
+        "reading_version": READING_VERSION,
         "read_at": timezone.now(),
         "gone_at": None,
     }

@@ -65,6 +65,8 @@ class Followed:
 def start_following(found: FoundFile, kept: Kept | None) -> Followed:
     if kept is None:
         return Followed(found, Place(), None, is_read=False)
+    if kept.is_outdated:
+        return Followed(found, Place(), replace(kept, problem_count=0), is_read=False)
     return Followed(found, kept.place, kept, is_read=not kept.is_gone and not kept.place.half_line_bytes)
 
 

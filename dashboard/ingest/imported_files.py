@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from compaction.cache.facts import READING_VERSION
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.followed_files import NAMED_AT_ONCE, digest_path
 from dashboard.ingest.looks import NextLook
@@ -20,6 +21,7 @@ def find_unread(team: Team, files: Sequence[FoundFile]) -> list[NextLook]:
     rows = FollowedFile.objects.filter(team=team)
     if len(digests) <= NAMED_AT_ONCE:
         rows = rows.filter(path_digest__in=digests)
+    rows = rows.filter(reading_version__gte=READING_VERSION)  # what an earlier reader read is read again
     known = {digest: row for digest, *row in rows.values_list("path_digest", *PLACE_COLUMNS)}
     looks = []
     for digest, file in zip(digests, files, strict=True):

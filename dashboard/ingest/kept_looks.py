@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from django.db import transaction
 from django.utils import timezone
 
+from compaction.cache.facts import READING_VERSION
 from dashboard.ingest.followed_files import LONGEST_PATH, digest_path, show_path
 from dashboard.ingest.imported_files import PLACE_COLUMNS
 from dashboard.ingest.looks import FileLook
@@ -19,6 +20,7 @@ _CHANGING = (
     "open_line_bytes",
     "is_open_line_read",
     "problem_count",
+    "reading_version",
     "read_at",
     "gone_at",
 )
@@ -36,6 +38,7 @@ def keep_looks(team: Team, looks: Iterable[FileLook]) -> None:
             look.open_line_bytes,
             look.is_open_line_read,
             look.problem_count,
+            READING_VERSION,
             now,
             None,
         )

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from compaction.cache.facts import LineFact
+from compaction.cache.facts import LineFact, keep_words
 from dashboard.ingest.observed import ObservedLine
 from dashboard.ingest.segments import (
     SEGMENT_BYTES,
@@ -68,9 +68,16 @@ def _replace_lines(session: AgentSession, stored: StoredLines, improved: Mapping
     for number, names in by_segment.items():
         row = EntrySegment.objects.get(session=session, number=number)
         lines = [
-            improved[line.fact.id] if line.fact.id in names else line
+            _improve(line, improved[line.fact.id]) if line.fact.id in names else line
             for line in read_segment_lines(row.facts, row.content)
         ]
         for column, value in asdict(pack_segment(lines)).items():
             setattr(row, column, value)
         row.save()
+
+
+def _improve(stored: ObservedLine, better: ObservedLine) -> ObservedLine:
+    """A better reading takes no content away: only retention does."""
+    if better.content is not None or not stored.fact.has_content:
+        return better
+    return ObservedLine(keep_words(better.fact, stored.fact), stored.content)

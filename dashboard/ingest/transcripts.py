@@ -10,9 +10,9 @@ from functools import lru_cache, partial
 from operator import attrgetter
 
 from compaction.cache.fact_reading import print_shape, read_fact, read_plain_fact, read_problem
-from compaction.cache.facts import LineFact, LineKind, change_fact, change_unanswered, forget_words
+from compaction.cache.facts import READING_VERSION, LineFact, LineKind, change_fact, change_unanswered, forget_words
 from compaction.cache.fingerprint import Digest, Fingerprint
-from compaction.transcripts.agents import AgentMeta, find_agent_id
+from compaction.transcripts.agents import AgentMeta, find_agent_id, write_nested_line
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Line, Position
 from compaction.transcripts.reader import read_line
@@ -94,6 +94,7 @@ def prepare_agent_meta(session_id: str, agent_id: str, meta: AgentMeta, rules: R
         is_sidechain=True,
         name=meta.agent_type,
         words=words,
+        reading=READING_VERSION,
     )
     return Prepared(agent_id, (ObservedSession(session_id, (ObservedLine(clean_fact(fact, clean)),)),))
 
@@ -197,6 +198,17 @@ class _Desk:
         drawer = self._put_fact(fact, item.raw or b"")
         if drawer is not None and fact.kind is LineKind.SHAPE:
             self._keep_shape(drawer, item)
+        elif item.type == "progress":
+            self._put_nested(item)
+
+    def _put_nested(self, item: Entry) -> None:
+        """A sub-agent's line that stands in its parent's file; should its own file come too, it is the same line."""
+        raw = write_nested_line(item)
+        if raw is None:
+            return
+        for nested in read_line(Line(item.line_number, 0, raw, len(raw))):
+            if isinstance(nested, Entry):
+                self._file(read_fact(nested, self._digest, keeps_words=self._rules.keeps_content), raw)
 
     def _put_fact(self, fact: LineFact, raw: bytes) -> _Drawer | None:
         self._line_count += 1

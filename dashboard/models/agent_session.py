@@ -50,11 +50,13 @@ class AgentSession(models.Model):
     window_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     reported_window_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     auto_line_tokens = models.PositiveBigIntegerField(null=True, blank=True)
-    context_tokens = models.PositiveBigIntegerField(default=0)
+    context_tokens = models.PositiveBigIntegerField(default=0)  # measured by the last call, and what arrived since
+    pending_tokens = models.PositiveBigIntegerField(default=0)  # the estimated part of it: what arrived since
     peak_tokens = models.PositiveBigIntegerField(default=0)
     level = models.CharField(max_length=12, default="not known")
     level_rank = models.PositiveSmallIntegerField(default=0)
     percent_left = models.PositiveSmallIntegerField(null=True, blank=True)
+    is_soon = models.BooleanField(default=False)  # a few calls or turns from the auto line
     forecast = models.JSONField(null=True, blank=True)  # calls, turns, minutes to the auto line as [low, likely, high]
     recent_hits = models.JSONField(
         default=list
@@ -81,6 +83,8 @@ class AgentSession(models.Model):
     micro_count = models.PositiveIntegerField(default=0)
     entry_count = models.PositiveIntegerField(default=0)
     problem_count = models.PositiveIntegerField(default=0)  # lines that could not be read
+    # The earliest version of the reader among its lines (compaction.cache.facts.READING_VERSION); None: no lines.
+    reading_version = models.PositiveSmallIntegerField(null=True, blank=True)
     has_content = models.BooleanField(default=False)
     content_removed_at = models.DateTimeField(null=True, blank=True)  # by the team's retention, all of it or a part
 
@@ -143,6 +147,7 @@ class Thread(models.Model):
     last_at = models.DateTimeField(null=True, blank=True)
     window_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     context_tokens = models.PositiveBigIntegerField(default=0)
+    pending_tokens = models.PositiveBigIntegerField(default=0)
     peak_tokens = models.PositiveBigIntegerField(default=0)
     call_count = models.PositiveIntegerField(default=0)
     spent_usd = usd_field(default=0)

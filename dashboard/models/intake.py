@@ -23,6 +23,8 @@ class FollowedFile(models.Model):
     open_line_bytes = models.PositiveBigIntegerField(default=0)  # of a last line without a line end, behind `offset`
     is_open_line_read = models.BooleanField(default=False)  # it was complete JSON and is recorded
     problem_count = models.PositiveIntegerField(default=0)
+    # By which version of the reader all of it was read; older ones are read again from the first byte.
+    reading_version = models.PositiveSmallIntegerField(default=1)
     read_at = models.DateTimeField(default=timezone.now)
     gone_at = models.DateTimeField(null=True, blank=True)  # deleted since; what was read of it stays
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from compaction.cache.fact_calls import FactCall
 from compaction.cache.facts import LineFact, LineKind
 from compaction.context.model_names import read_model_name
+from compaction.context.tokens import ContextSize
 from compaction.context.windows import ModelInUse
 
 
@@ -37,10 +38,12 @@ def add_reported_window(in_use: ModelInUse | None, status: LineFact | None) -> M
     return replace(in_use, reported_window_tokens=told.window_tokens)
 
 
-def find_reported_context(calls: Sequence[FactCall], status: LineFact | None) -> int | None:
+def find_reported_context(calls: Sequence[FactCall], status: LineFact | None) -> ContextSize | None:
     """Where no call is known the status line is all there is."""
     told = status.client if status is not None else None
-    return told.context_tokens if told is not None and not calls else None
+    if status is None or told is None or calls or not told.context_tokens:
+        return None
+    return ContextSize(told.context_tokens, 0, status.id)
 
 
 def find_reported_warmth(calls: Sequence[FactCall], status: LineFact | None) -> datetime | None:

@@ -18,6 +18,7 @@ from compaction.context.forecast import MEMORY_CALLS, CallPoint, Forecast, Range
 from compaction.context.model_names import LONG_WINDOW_SUFFIX
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
+from compaction.context.tokens import ContextSize, add_margin
 from compaction.context.windows import ModelInUse, find_window
 from dashboard.ingest.picture.calls import draw_calls
 from dashboard.ingest.picture.client_told import (
@@ -38,6 +39,7 @@ from dashboard.session_levels import work_out_level
 
 RECENT_CALLS = 24  # as many as a sparkline can show
 _AGENT, _PROMPT, _TITLE = LineKind.AGENT, LineKind.PROMPT, LineKind.TITLE
+_BOUNDARY, _COUNTER = LineKind.BOUNDARY, LineKind.COUNTER
 # Lines of the conversation itself: nearly all.
 _USUAL = frozenset({LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT, LineKind.COMMAND, LineKind.OTHER})
 
@@ -166,6 +168,7 @@ def _draw_thread(thread: _Thread) -> Row:
     in_use = thread.in_use
     window = find_window(in_use) if in_use else None
     times = [fact.at for fact in thread.facts if fact.at]
+    size = _find_context(thread)
     return {
         "agent_type": fit(about.name, 200) if about else "",
         "description": fit(about.words, 300) if about else "",
@@ -173,7 +176,8 @@ def _draw_thread(thread: _Thread) -> Row:
         "started_at": min(times, default=None),
         "last_at": max(times, default=None),
         "window_tokens": window.tokens if window else None,
-        "context_tokens": fit_count(_find_context(thread)),
+        "context_tokens": fit_count(size.tokens),
+        "pending_tokens": fit_count(size.estimated_tokens),
         "peak_tokens": fit_count(max(_list_sizes(thread), default=0)),
         "call_count": len(thread.calls),
     }
@@ -200,6 +204,7 @@ def _draw_session(ordered: Sequence[LineFact], unusual: Sequence[LineFact], main
         "turn_count": max(prompt_count, max((call.turn for call in main.calls), default=0)),
         "entry_count": len(ordered) - problem_count - report_count,
         "problem_count": problem_count,
+        "reading_version": min((fact.reading for fact in ordered if fact.type != REPORT), default=None),
     }
 
 
@@ -221,32 +226,44 @@ def _find_origin(facts: Iterable[LineFact], external_id: str) -> str:
 
 def _draw_gauge(main: _Thread, policy: Policy, status: LineFact | None) -> Row:
     in_use = add_reported_window(main.in_use, status)
-    context_tokens = find_reported_context(main.turns, status) or _find_context(main)
+    size = find_reported_context(main.turns, status) or _find_context(main)
     row: Row = {
         "model": fit(in_use.model if in_use else "", 200),
-        "context_tokens": fit_count(context_tokens),
-        "peak_tokens": fit_count(max(_list_sizes(main), default=context_tokens)),
+        "context_tokens": fit_count(size.tokens),
+        "pending_tokens": fit_count(size.estimated_tokens),
+        "peak_tokens": fit_count(max(_list_sizes(main), default=size.tokens)),
         "warm_until": find_reported_warmth(main.turns, status) or _find_warm_until(main),
         "reported_window_tokens": in_use.reported_window_tokens if in_use else None,
         "is_window_inferred": in_use.is_window_inferred if in_use else False,
         "recent_hits": _list_recent_hits(main.turns),
         "forecast": None,
+        "is_soon": False,
     }
-    level = work_out_level(policy, in_use or ModelInUse(""), context_tokens)
+    level = work_out_level(policy, in_use or ModelInUse(""), size.tokens)
     row |= {name: getattr(level, name) for name in level.__slots__}
     if level.auto_line_tokens is not None:
-        row["forecast"] = _spell_forecast(main, level.auto_line_tokens)
+        forecast = _forecast(main, size, level.auto_line_tokens)
+        row |= {"forecast": _spell_forecast(forecast), "is_soon": forecast is not None and forecast.is_soon}
     return row
 
 
-def _find_context(thread: _Thread) -> int:
-    """What the window holds now: after the last call, or after a compaction that no call has followed yet."""
+def _find_context(thread: _Thread) -> ContextSize:
+    """What the window holds now: what the last call measured, or what a compaction left, and what arrived since."""
+    last = next((call for call in reversed(thread.turns) if call.usage.prompt_tokens), None)
+    arrived = 0  # before the margin
+    own_lines = last.line_count if last else 0
     for fact in reversed(thread.facts):
-        if answers_turn(fact):
-            break
-        if fact.kind is LineKind.BOUNDARY:
-            return _estimate_after(thread.facts, fact)
-    return next((call.usage.context_tokens for call in reversed(thread.turns) if call.usage.prompt_tokens), 0)
+        if fact.kind is _BOUNDARY:
+            told = fact.compacted.after_tokens if fact.compacted else None
+            return ContextSize(told or 0, add_margin(arrived), fact.id) if told else ContextSize(0, arrived, fact.id)
+        if last is not None and fact.answer is not None and answers_turn(fact):
+            if own_lines <= 1 or fact.answer.call_id != last.call_id:
+                break
+            own_lines -= 1  # results of parallel tools stand between the lines of one answer
+        elif fact.answer is None and fact.kind is not _COUNTER:
+            arrived += fact.tokens or 0
+    measured = last.usage.context_tokens if last else 0
+    return ContextSize(measured, add_margin(arrived), last.call_id if last else None)
 
 
 def _list_sizes(thread: _Thread) -> Iterator[int]:
@@ -256,14 +273,6 @@ def _list_sizes(thread: _Thread) -> Iterator[int]:
     for fact in thread.unusual:
         if fact.compacted is not None and fact.compacted.before_tokens is not None:
             yield fact.compacted.before_tokens
-
-
-def _estimate_after(facts: Sequence[LineFact], boundary: LineFact) -> int:
-    told = boundary.compacted.after_tokens if boundary.compacted else None
-    if told is not None:
-        return told
-    behind = facts[facts.index(boundary) :]
-    return sum(fact.tokens or 0 for fact in behind)
 
 
 def _find_warm_until(main: _Thread) -> datetime | None:
@@ -285,7 +294,7 @@ def _take_last(calls: Sequence[FactCall], count: int) -> list[FactCall]:
     return list(islice((call for call in reversed(calls) if call.usage.prompt_tokens), count))[::-1]
 
 
-def _spell_forecast(main: _Thread, line_tokens: int) -> Row | None:
+def _forecast(main: _Thread, size: ContextSize, line_tokens: int) -> Forecast | None:
     points = [
         CallPoint(
             call.usage.context_tokens,
@@ -295,14 +304,18 @@ def _spell_forecast(main: _Thread, line_tokens: int) -> Row | None:
         )
         for call in _take_last(main.turns, MEMORY_CALLS + 1)
     ]
-    found = forecast_line(points, line_tokens)
-    if not isinstance(found, Forecast):
+    found = forecast_line(points, line_tokens, used_tokens=size.tokens)
+    return found if isinstance(found, Forecast) else None
+
+
+def _spell_forecast(forecast: Forecast | None) -> Row | None:
+    if forecast is None:
         return None
     return {
-        "growth": found.growth_tokens_per_call,
-        "calls": _spell_range(found.calls),
-        "turns": _spell_range(found.turns),
-        "minutes": _spell_range(found.minutes),
+        "growth": forecast.growth_tokens_per_call,
+        "calls": _spell_range(forecast.calls),
+        "turns": _spell_range(forecast.turns),
+        "minutes": _spell_range(forecast.minutes),
     }
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.cache.fact_reading import read_fact, read_plain_fact
-from compaction.cache.facts import LineKind
+from compaction.cache.facts import READING_VERSION, LineKind
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Line
 from compaction.transcripts.reader import read_line
@@ -53,7 +53,6 @@ PLAIN = {
     "request named": write("assistant", ANSWER, requestRef="r1", promptCacheRequested="1h"),
     "miss told": write("assistant", ANSWER | {"diagnostics": {"cache_miss_reason": {"type": "model_changed"}}}),
     "no message id": write("assistant", {name: ANSWER[name] for name in ("role", "content", "usage")}),
-    "made by the client": write("assistant", ANSWER | {"model": "<synthetic>"}),
     "without usage": write("assistant", ANSWER | {"usage": None}),
     "no blocks": write("assistant", ANSWER | {"content": []}),
     "prompt": write("user", {"role": "user", "content": "  Draw\nthe chart. "}),
@@ -62,10 +61,18 @@ PLAIN = {
     "command": write("user", {"role": "user", "content": "Caveat"}, isMeta=True),
     "result": write("user", {"role": "user", "content": [RESULT]}),
     "result and words": write("user", {"role": "user", "content": [RESULT, {"type": "text", "text": "look"}]}),
+    "result of parts": write(
+        "user", {"content": [RESULT | {"content": [{"type": "text", "text": "dep"}, {"type": "image", "source": {}}]}]}
+    ),
+    "interruption": write("user", {"role": "user", "content": "[Request interrupted by user]"}),
+    "client command": write("user", {"content": "<command-name>/exit</command-name>"}, permissionMode="plan"),
+    "task notification": write("user", {"content": "Task done."}, origin={"kind": "task-notification"}),
     "no uuid": write("user", {"role": "user", "content": [RESULT]}, uuid=None),
     "sidechain": write("user", {"content": [RESULT]}, isSidechain=True, agentId="a1"),
 }
 ODD = {
+    "made by the client": write("assistant", ANSWER | {"model": "<synthetic>"}),
+    "result of an unknown kind": write("user", {"content": [RESULT | {"content": [{"type": "reference"}]}]}),
     "prompt of blocks": write("user", {"role": "user", "content": [{"type": "text", "text": "Draw."}]}),
     "summary": write("user", {"role": "user", "content": "So far."}, isCompactSummary=True),
     "answer as text": write("assistant", ANSWER | {"content": "Well."}),
@@ -98,10 +105,28 @@ def test_odd_line_goes_the_long_way(raw: bytes) -> None:
     assert read_plain_fact(raw) is None
 
 
-def test_prompt_of_blocks_is_plain_where_no_word_is_kept() -> None:
-    fact = read_plain_fact(ODD["prompt of blocks"], keeps_words=False)
+@pytest.mark.parametrize(
+    ("name", "kind", "tokens", "told"),
+    [
+        ("prompt", LineKind.PROMPT, 5, None),
+        ("result", LineKind.RESULT, 3, None),
+        ("result of parts", LineKind.RESULT, 2001, None),
+        ("interruption", LineKind.OTHER, 7, "interrupted"),
+        ("client command", LineKind.OTHER, 9, "/exit"),
+        ("task notification", LineKind.OTHER, 3, None),
+        ("open answer", LineKind.ANSWER, None, None),
+    ],
+)
+def test_line_tells_its_kind_its_size_and_its_name(name: str, kind: LineKind, tokens: int | None, told: str) -> None:
+    fact = read_plain_fact(PLAIN[name])
     assert fact is not None
-    assert (fact.kind, fact.words) == (LineKind.PROMPT, None)
+    assert (fact.kind, fact.tokens, fact.name, fact.reading) == (kind, tokens, told, READING_VERSION)
+
+
+def test_answer_that_the_client_makes_when_a_session_is_resumed_has_a_name() -> None:
+    said = {"model": "<synthetic>", "content": [{"type": "text", "text": "No response requested."}]}
+    fact = read_long_way(write("assistant", ANSWER | said), keeps_words=False)
+    assert (fact.kind, fact.name) == (LineKind.OTHER, "no response")
 
 
 def name_kinds(text: str) -> set[LineKind]:

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from compaction.errors import AgentMetaUnreadable
-from compaction.transcripts.agents import AgentMeta, find_agent_id, read_agent_meta, read_nested_entry
+from compaction.transcripts.agents import AgentMeta, find_agent_id, read_agent_meta, write_nested_line
 from compaction.transcripts.blocks import write_block
 from compaction.transcripts.entries import (
     DocumentBlock,
@@ -19,6 +19,7 @@ from compaction.transcripts.entries import (
     ToolUseBlock,
     Usage,
 )
+from compaction.transcripts.lines import Line
 from compaction.transcripts.payloads import (
     ApiError,
     ApiRequest,
@@ -39,6 +40,7 @@ from compaction.transcripts.payloads import (
     Title,
     TurnDuration,
 )
+from compaction.transcripts.reader import read_line
 from compaction.transcripts.transcript import read_transcript
 from tests.compaction.making import answer, make_entry, make_line, request, result, say, text, thought, use
 from tests.compaction.recorded import RECORDED_DATA
@@ -200,10 +202,18 @@ def test_a_sub_agents_message_inside_progress_is_no_message_of_this_thread() -> 
                                                             "usage": use()}}  # fmt: skip
     entry = read_one("progress", sessionId="s", data={"type": "agent_progress", "agentId": "a1", "message": nested})
     assert entry.message is None
-    inner = read_nested_entry(entry)
-    assert inner is not None
-    assert (inner.agent_id, inner.is_sidechain, inner.session_id, inner.is_response) == ("a1", True, "s", True)
-    assert read_nested_entry(say("no progress")) is None
+    raw = write_nested_line(entry)
+    assert raw is not None
+    (inner,) = read_line(Line(1, 0, raw, len(raw)))
+    assert isinstance(inner, Entry)
+    assert (inner.uuid, inner.agent_id, inner.is_sidechain, inner.session_id, inner.is_response) == (
+        "n1",
+        "a1",
+        True,
+        "s",
+        True,
+    )
+    assert write_nested_line(say("no progress")) is None
 
 
 def look_from_deep_down(entry: Entry, depth: int) -> object:
