@@ -164,6 +164,7 @@ class CallOut(Schema):
     write_1h_tokens: int
     output_tokens: int
     is_output_estimated: bool
+    output_estimate: str = Field(description="How an estimated output was found; empty where it was reported.")
     context_tokens: int
     cost_usd: Decimal | None
     prices: KindPricesOut | None = Field(description="Null where no price is known.")

@@ -8,7 +8,9 @@ from enum import StrEnum
 from compaction.cache.breaks import DEFAULT_POLICY
 from compaction.cache.calls import is_beside_conversation
 from compaction.context.forecast import NextCallCost, price_next_call
+from compaction.context.model_names import read_model_name
 from compaction.context.prices import Cost, cost_of
+from compaction.transcripts.calls import describe_output_estimate
 from compaction.transcripts.entries import Usage
 from dashboard import access
 from dashboard.access import Actor
@@ -95,6 +97,10 @@ class CallDetails:
         return self.next_pk is None
 
     @property
+    def output_estimate(self) -> str:
+        return explain_output(self.call)
+
+    @property
     def prompt_tokens(self) -> int:
         return sum(kind.tokens for kind in self.kinds[:-1])
 
@@ -132,6 +138,13 @@ def read_call(actor: Actor, calls: CallOrder, threads: tuple[Thread, ...], pk: i
         next_pk=None if is_last else siblings[own + 1],
         next_cost=price_next_call(usage, call.model, call.at) if is_last else None,
     )
+
+
+def explain_output(call: ApiCall) -> str:
+    """Explain an estimated output and how far it can be trusted; empty where the output was reported."""
+    if not call.is_output_estimated:
+        return ""
+    return describe_output_estimate(read_model_name(call.model).base)
 
 
 def make_usage(call: ApiCall) -> Usage:
