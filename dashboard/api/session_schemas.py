@@ -42,7 +42,8 @@ class RelativeOut(Schema):
 
 
 class NextPromptOut(Schema):
-    """What sending the context once more costs; what is said and answered next comes on top. List price."""
+    """What sending the context once more costs; what is said and answered next comes on top. At your
+    prices, else list price."""
 
     prompt_tokens: int
     warm_usd: Decimal = Field(description="While the cache holds.", examples=["0.06120000"])
@@ -52,7 +53,7 @@ class NextPromptOut(Schema):
 
 
 class SessionDetailOut(Schema):
-    """Everything the header of a session shows. Dollars are list price."""
+    """Everything the header of a session shows. Dollars are at your prices, else list price."""
 
     id: int
     external_id: str
@@ -130,7 +131,7 @@ class VerdictOut(Schema):
 
 
 class KindPricesOut(Schema):
-    """Dollars by kind of tokens, list price."""
+    """Dollars by kind of tokens, at your prices, else list price."""
 
     read_usd: Decimal = Field(examples=["0.01440000"])
     write_5m_usd: Decimal = Field(examples=["0.14250000"])

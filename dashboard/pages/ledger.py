@@ -13,6 +13,7 @@ from dashboard.access import Actor
 from dashboard.models import AgentSession, CacheBreak, LossKind
 from dashboard.pages.keyset import Place, take_page
 from dashboard.pages.thread_names import name_by_id, name_threads
+from dashboard.words import say_usd
 
 PAGE_SIZE = 50
 
@@ -25,6 +26,7 @@ GRADES: Mapping[Grade, tuple[str, str]] = {
     Grade.UNKNOWN: ("unknown", "Nothing that was recorded explains it."),
 }
 _UNKNOWN_NOTE = CAUSES[Cause.UNEXPLAINED]
+_UNKNOWN_NET = "Something on offer would have held; what it would have cost more is not known."
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,27 @@ class LossRow:
     lost_tokens: int
     recreated_tokens: int
     lost_usd: Decimal | None
+    avoidable_usd: Decimal | None
     is_counted: bool
 
     @property
     def is_break(self) -> bool:
         return self.kind == LossKind.BREAK
+
+    @property
+    def avoidable_sentence(self) -> str:
+        """Say how the net came about; empty where it is the gross, or nothing was avoidable."""
+        if self.avoidable_usd is None:
+            return _UNKNOWN_NET if self.is_avoidable and self.lost_usd is not None else ""
+        if self.avoidable_usd == 0:
+            return "The 1-hour lifetime would have held, but it would have cost more than it saved."
+        if self.lost_usd is None or self.avoidable_usd == self.lost_usd:
+            return ""
+        return (
+            f"The 1-hour lifetime would have held. What this conversation wrote would have cost "
+            f"{say_usd(self.lost_usd - self.avoidable_usd)} more with it, which is taken off the "
+            f"{say_usd(self.lost_usd)} lost."
+        )
 
 
 @dataclass(frozen=True)
@@ -99,6 +117,7 @@ class CauseTotal:
     count: int
     lost_tokens: int
     lost_usd: Decimal | None
+    avoidable_usd: Decimal | None
 
 
 def find_cause_note(cause: str) -> CauseNote:
@@ -143,9 +162,12 @@ def total_causes(session: AgentSession) -> tuple[CauseTotal, ...]:
     rows = (
         CacheBreak.objects.filter(session=session, kind=LossKind.BREAK)
         .values("cause")
-        .annotate(count=Count("id"), lost=Sum("lost_tokens"), usd=Sum("lost_usd"))
+        .annotate(count=Count("id"), lost=Sum("lost_tokens"), usd=Sum("lost_usd"), net=Sum("avoidable_usd"))
     )
-    totals = [CauseTotal(find_cause_note(row["cause"]).title, row["count"], row["lost"], row["usd"]) for row in rows]
+    totals = [
+        CauseTotal(find_cause_note(row["cause"]).title, row["count"], row["lost"], row["usd"], row["net"])
+        for row in rows
+    ]
     return tuple(sorted(totals, key=lambda total: (-(total.lost_usd or 0), -total.lost_tokens, total.title)))
 
 
@@ -186,6 +208,7 @@ def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
         lost_tokens=loss.lost_tokens,
         recreated_tokens=loss.recreated_tokens,
         lost_usd=loss.lost_usd,
+        avoidable_usd=loss.avoidable_usd,
         is_counted=loss.is_counted,
     )
 

@@ -278,7 +278,7 @@ def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -
     in_force = read_lines(session, thread)
     lines = in_force.lines
     reading = read_level(lines, session.context_tokens)
-    recent = _read_recent(actor, session, thread) if thread else None
+    recent = _read_recent(actor, session, thread, in_force.settings) if thread else None
     forecast = _forecast(recent, lines)
     bar = draw_gauge(
         lines,
@@ -301,7 +301,7 @@ class _Recent:
     next_prompt: NextCallCost | None = None
 
 
-def _read_recent(actor: Actor, session: AgentSession, thread: Thread) -> _Recent:
+def _read_recent(actor: Actor, session: AgentSession, thread: Thread, settings: TeamSettings) -> _Recent:
     own = {"session": session, "agent_id": thread.agent_id}
     found = access.calls(actor).filter(OF_CONVERSATION, **own).order_by("-number")
     rows = list(found.values_list("number", "context_tokens", "at", "turn", "model", *_USAGE)[: MEMORY_CALLS + 1])[::-1]
@@ -316,14 +316,14 @@ def _read_recent(actor: Actor, session: AgentSession, thread: Thread) -> _Recent
         if tokens:
             points.append(CallPoint(tokens, at, turn, is_first_after_compaction=is_first))
     if not points or points[-1].context_tokens == session.context_tokens or not ends or ends[-1] < last:
-        return _Recent(tuple(points), "measured" if points else "", _price_next(rows[-1]) if points else None)
+        return _Recent(tuple(points), "measured" if points else "", _price_next(rows[-1], settings) if points else None)
     # No call has followed it yet: the context is what the client told that it left, or else what its lines come to.
     points.append(CallPoint(session.context_tokens, is_first_after_compaction=True))
     is_told = compacted[-1][1] == session.context_tokens
     return _Recent(tuple(points), "measured" if is_told else "estimated")
 
 
-def _price_next(row: Sequence[Any]) -> NextCallCost | None:
+def _price_next(row: Sequence[Any], settings: TeamSettings) -> NextCallCost | None:
     """From the last call, as `_read_recent` reads it."""
     _, _, at, _, model, fresh, read, short, long, output = row
     usage = Usage(
@@ -334,7 +334,7 @@ def _price_next(row: Sequence[Any]) -> NextCallCost | None:
         cache_creation_1h_tokens=long,
         cache_read_tokens=read,
     )
-    return price_next_call(usage, model, at)
+    return price_next_call(usage, model, at, team_price=settings.find_price(model))
 
 
 def _forecast(recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:

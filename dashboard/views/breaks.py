@@ -15,4 +15,4 @@ def cache_break(request: PageRequest, break_id: int) -> HttpResponse:
     visible = access.breaks(request.actor).select_related("session", "session__team")
     found = read_break(request.actor, get_object_or_404(visible, pk=break_id))
     remember_team(request, found.session.team)
-    return render(request, "breaks/page.html", {"found": found, "row": found.row})
+    return render(request, "breaks/page.html", {"found": found, "row": found.row, "priced_team": found.session.team})

@@ -50,7 +50,7 @@ def test_key_is_replaced_and_removed_after_a_question(page: Page, anna: User, si
 
 def test_price_of_a_model_is_added_by_keyboard(page: Page, anna: User, sign_in: SignIn) -> None:
     sign_in(page, anna)
-    page.goto(PAGE)
+    page.goto("/teams/harbour/prices/")
     page.locator("summary", has_text="Add a price").focus()
     press(page, "Enter")
     for typed in ("claude-next-6", "3", "15"):
