@@ -75,8 +75,8 @@ class SessionOut(Schema):
         examples=[{"warning": 147_000, "error": 147_000, "auto-compact": 167_000, "blocking": 177_000}],
     )
     forecast: dict[str, object] | None = Field(
-        description="To the auto-compact line: calls, turns and minutes as [low, likely, high]. Turns are null where too "
-        "few whole ones are known."
+        description="To the auto-compact line: calls, turns and minutes as [low, likely, high]. Turns are null where "
+        "too few whole ones are known."
     )
     hit_rate: float | None = Field(description="Of all calls of the session; null before the first prompt.")
     recent_hits: list[int] = Field(description="Hit rate of each of the last calls in percent, oldest first.")

@@ -28,7 +28,7 @@ from dashboard import access
 from dashboard.access import Actor
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import AgentSession, ApiCall, CompactionKind, ResumedFile, Thread
-from dashboard.pages.calls_around import OF_CONVERSATION
+from dashboard.models.api_call import OF_CONVERSATION
 from dashboard.pages.content_state import came_without_text
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 from dashboard.pages.live_state import LiveState, find_live_state

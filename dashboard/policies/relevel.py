@@ -23,7 +23,7 @@ from dashboard.models import (
     Team,
     Thread,
 )
-from dashboard.pages.calls_around import OF_CONVERSATION
+from dashboard.models.api_call import OF_CONVERSATION
 from dashboard.policies.in_force import find_policy
 from dashboard.session_forecasts import LEAST_CALLS, POINT_COLUMNS, build_points, parse_pace, serialize_forecast
 from dashboard.session_levels import USE_COLUMNS, SessionLevel, describe_use, place_on_lines
