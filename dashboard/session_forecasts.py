@@ -20,7 +20,7 @@ from compaction.context.forecast import (
     forecast_remaining,
 )
 
-LEAST_CALLS = OPENING_CALLS + LEAST_GROWTHS  # fewer never give a pace
+LEAST_CALLS = 1 + OPENING_CALLS + LEAST_GROWTHS  # fewer never give a pace
 POINT_COLUMNS = ("number", "context_tokens", "at", "turn")
 _RANGES = ("growth", "calls", "turns", "minutes")
 

@@ -20,8 +20,8 @@ from compaction.transcripts.entries import Entry, Iteration, Usage
 from compaction.transcripts.frozen import Value, change_value
 from compaction.transcripts.user_lines import classify_entry
 
-# A thread begins, or begins again after a compaction, by reading files: its first five calls add 2,200 to 7,000 tokens
-# each on average, the calls after them 1,070 (352 and 3,185 calls of the tuning half).
+# A thread begins, or begins again after a compaction, by reading files: the five calls after the first add 2,200 to 7,000
+# tokens each on average, later ones 1,070 (352 and 3,185 calls of the tuning half).
 OPENING_CALLS = 5
 # Mean growth of a call after the opening, and for how many calls of the thread's own it counts: with 20, threads that
 # were slow or fast so far come out nearer to their later pace (10 and 40 differ little).
@@ -30,7 +30,7 @@ USUAL_CALLS = 20
 LEAST_GROWTHS = 3
 # Shorter memories (20, 30, 50 calls) hold no better.
 MEMORY_CALLS = 100
-# The points to give for a forecast: as many growths, the calls before them that are never counted, and the first.
+# The points that a pace is measured from: as many growths, the opening before them, and the first call.
 MEMORY_POINTS = MEMORY_CALLS + OPENING_CALLS + 1
 # Less than this is the client's own trimming.
 DROP_SHARE = 0.05
@@ -165,7 +165,7 @@ def measure_pace(calls: Sequence[CallPoint]) -> Pace | NotEnoughData:
     recent = calls[-MEMORY_POINTS:]
     growths = list(_list_growths(recent))
     if len(growths) < LEAST_GROWTHS:
-        needed = f"{LEAST_GROWTHS} calls in which the context grew on, after the first {OPENING_CALLS}"
+        needed = f"{LEAST_GROWTHS} calls in which the context grew on, after the first {OPENING_CALLS + 1}"
         sentence = f"A forecast needs {needed}; there are {len(growths)}."
         return NotEnoughData(sentence)
     growth = (sum(growths) + USUAL_CALLS * USUAL_GROWTH_TOKENS) / (len(growths) + USUAL_CALLS)

@@ -95,7 +95,7 @@ def test_a_compaction_is_no_growth() -> None:
         ([], "There is no call yet."),
         (
             grow(20_000, [500] * 7),
-            "A forecast needs 3 calls in which the context grew on, after the first 5; there are 2.",
+            "A forecast needs 3 calls in which the context grew on, after the first 6; there are 2.",
         ),
     ],
 )

@@ -181,7 +181,7 @@ def assert_page_agrees(team: Team, owner: User) -> None:
         header = read_header(access.person(owner), session, now=timezone.now())
         found = header.standing.forecast
         assert isinstance(found, Forecast)
-        stored = session.forecast
+        stored: dict[str, Any] = session.forecast or {}
         assert [found.calls.low, found.calls.likely, found.calls.high] == stored["calls"]
         assert (found.turns and [found.turns.low, found.turns.likely, found.turns.high]) == stored["turns"]
         assert (found.minutes and [found.minutes.low, found.minutes.likely, found.minutes.high]) == stored["minutes"]
