@@ -20,8 +20,8 @@ from compaction.transcripts.entries import Entry, Iteration, Usage
 from compaction.transcripts.frozen import Value, change_value
 from compaction.transcripts.user_lines import classify_entry
 
-# A thread begins, or begins again after a compaction, by reading files: the five calls after the first add 2,200 to 7,000
-# tokens each on average, later ones 1,070 (352 and 3,185 calls of the tuning half).
+# A thread begins, or begins again after a compaction, by reading files: the five calls after the first add 2,200 to
+# 7,000 tokens each on average, later ones 1,070 (352 and 3,185 calls of the tuning half).
 OPENING_CALLS = 5
 # Mean growth of a call after the opening, and for how many calls of the thread's own it counts: with 20, threads that
 # were slow or fast so far come out nearer to their later pace (10 and 40 differ little).
@@ -32,7 +32,7 @@ LEAST_GROWTHS = 3
 MEMORY_CALLS = 100
 # The points that a pace is measured from: as many growths, the opening before them, and the first call.
 MEMORY_POINTS = MEMORY_CALLS + OPENING_CALLS + 1
-# Less than this is the client's own trimming.
+# A context that shrinks by more was compacted, cleared or rewound: no growth to learn from.
 DROP_SHARE = 0.05
 # A longer pause is a person away, not work.
 LONGEST_PAUSE_SECONDS = 300
@@ -245,7 +245,6 @@ def _list_growths(calls: Sequence[CallPoint]) -> Iterator[int]:
     opened = 0
     for previous, call in pairwise(calls):
         opened = 0 if call.is_first_after_compaction else opened + 1
-        # A context that shrank was compacted, cleared or rewound: no growth to learn from.
         is_drop = call.context_tokens < previous.context_tokens * (1 - DROP_SHARE)
         if opened > OPENING_CALLS and not is_drop:
             yield max(0, call.context_tokens - previous.context_tokens)
