@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from compaction.cache.facts import READING_VERSION
 from compaction.context.forecast import (
     MEMORY_POINTS,
     CallPoint,
@@ -135,6 +136,17 @@ class SessionHeader:
         """4:12, as the script counts it down."""
         left = self.warm_seconds or 0
         return f"{left // 60}:{left % 60:02}"
+
+    @property
+    def reading_note(self) -> str:
+        """Which version of the reader read its lines, where the one of today would read them in another way."""
+        version = self.session.reading_version
+        if version is None or version >= READING_VERSION:
+            return ""
+        return (
+            f"Lines of this session were read by version {version} of the reader; today's is {READING_VERSION}. They "
+            "are read again where the transcript is still on disk; otherwise these figures stay."
+        )
 
     @property
     def recent_shares(self) -> list[float]:
@@ -288,6 +300,8 @@ def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -
         peak_tokens=session.peak_tokens or None,
         provenance=recent.provenance if recent else "measured" if session.context_tokens else "",
     )
+    is_soon = isinstance(forecast, Forecast) and forecast.is_soon and lines is not None and lines.is_auto_on
+    bar = replace(bar, pending_tokens=session.pending_tokens, is_soon=is_soon)
     return Standing(
         in_force.settings, in_force.in_use, lines, reading, forecast, bar, recent.next_prompt if recent else None
     )
@@ -310,16 +324,17 @@ def _read_recent(actor: Actor, session: AgentSession, thread: Thread) -> _Recent
     compacted = list(full.values_list("call_number", "after_tokens"))
     ends = [number for number, _ in compacted]
     points = build_points((row[: len(POINT_COLUMNS)] for row in rows), ends)
-    last = rows[-1][0] if rows else 0
-    if not points or points[-1].context_tokens == session.context_tokens or not ends or ends[-1] < last:
-        return _Recent(tuple(points), "measured" if points else "", _price_next(rows[-1]) if points else None)
+    if not points:
+        return _Recent((), "")
+    if not ends or ends[-1] < rows[-1][0]:
+        return _Recent(tuple(points), "measured", _price_next(rows[-1], session.pending_tokens))
     # No call has followed it yet: the context is what the client told that it left, or else what its lines come to.
-    is_told = compacted[-1][1] == session.context_tokens
+    is_told = session.pending_tokens < session.context_tokens
     return _Recent(tuple(points), "measured" if is_told else "estimated")
 
 
-def _price_next(row: Sequence[Any]) -> NextCallCost | None:
-    """From the last call, as `_read_recent` reads it."""
+def _price_next(row: Sequence[Any], pending_tokens: int) -> NextCallCost | None:
+    """From the last call, as `_read_recent` reads it, and what arrived since."""
     _, _, at, _, model, fresh, read, short, long, output = row
     usage = Usage(
         input_tokens=fresh,
@@ -329,7 +344,7 @@ def _price_next(row: Sequence[Any]) -> NextCallCost | None:
         cache_creation_1h_tokens=long,
         cache_read_tokens=read,
     )
-    return price_next_call(usage, model, at)
+    return price_next_call(usage, model, at, added_tokens=pending_tokens)
 
 
 def _forecast(session: AgentSession, recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:
