@@ -48,7 +48,7 @@ def settle_avoidable(apps: Any, schema_editor: Any) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("dashboard", "0028_reading_versions_and_pending_tokens"),
+        ("dashboard", "0029_risk_rank"),
     ]
 
     operations = [
