@@ -7,7 +7,8 @@ from decimal import Decimal
 
 from django.db.models import Count, QuerySet, Sum
 
-from compaction.cache.causes import CAUSES, Cause, CauseNote, Grade
+from compaction.cache.calls import LONG_TTL, TTL_SECONDS
+from compaction.cache.causes import CAUSES, Cause, CauseNote, Grade, Outlook
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import AgentSession, CacheBreak, LossKind
@@ -26,6 +27,7 @@ GRADES: Mapping[Grade, tuple[str, str]] = {
     Grade.UNKNOWN: ("unknown", "Nothing that was recorded explains it."),
 }
 _UNKNOWN_NOTE = CAUSES[Cause.UNEXPLAINED]
+_HOUR_SECONDS = TTL_SECONDS[LONG_TTL]
 _UNKNOWN_NET = "Something on offer would have held; what it would have cost more is not known."
 
 
@@ -88,8 +90,11 @@ class LossRow:
     @property
     def avoidable_sentence(self) -> str:
         """Say how the net came about; empty where it is the gross, or nothing was avoidable."""
+        if self.avoidable_usd is None and self.is_avoidable:
+            return "" if self.lost_usd is None else _UNKNOWN_NET
         if self.avoidable_usd is None:
-            return _UNKNOWN_NET if self.is_avoidable and self.lost_usd is not None else ""
+            is_late = self.is_break and self.outlook == Outlook.AVOIDABLE and (self.gap_seconds or 0) > _HOUR_SECONDS
+            return "This pause was longer than an hour, which no lifetime on offer bridges." if is_late else ""
         if self.avoidable_usd == 0:
             return "The 1-hour lifetime would have held, but it would have cost more than it saved."
         if self.lost_usd is None or self.avoidable_usd == self.lost_usd:
