@@ -111,7 +111,7 @@ def list_tiles(found: Ledger) -> list[Tile]:
 
     share = "" if total.avoidable_share is None else f"{say_percent(total.avoidable_share)} of what was lost"
     if total.told_gross_usd is not None:
-        share += f", net of {say_usd(total.told_gross_usd)}"
+        share += f"; gross {say_usd(total.told_gross_usd)}"
     basis = name_prices(has_own=found.filters.team.has_own_prices)
     unpriced = f"{total.unpriced:,} without a known price" if total.unpriced else basis
     seen = "–" if found.known_share is None else say_percent(found.known_share)  # noqa: RUF001
