@@ -11,7 +11,8 @@ from typing import Any
 
 from compaction.cache.causes import Cause
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
-from compaction.context.prices import Price
+from compaction.llm.names import UNJUDGED_FAMILIES
+from compaction.llm.prices import Price
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.frozen import Value, change_value
 from compaction.transcripts.values import get_count, get_fields, get_text, get_texts, get_time
@@ -19,8 +20,8 @@ from compaction.transcripts.values import get_count, get_fields, get_text, get_t
 # Both must be passed for a loss; the client's own figures.
 LOSS_SHARE_PERCENT = 5
 LOSS_TOKENS = 2_000
-# Haiku caches differently; the client neither judges it nor compares with it.
-UNJUDGED_MODELS = ("haiku",)
+# These models cache differently; the client neither judges them nor compares with them.
+UNJUDGED_MODELS = UNJUDGED_FAMILIES
 # Forks and side calls that share a session's id but not its conversation.
 UNJUDGED_SOURCES = ("compact", "session_memory", "speculation", "prompt_suggestion")
 

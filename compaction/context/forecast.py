@@ -10,8 +10,9 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import pairwise
 
+from compaction.context.call_costs import cost_of
 from compaction.context.policy_values import CacheTtl
-from compaction.context.prices import Price, cost_of
+from compaction.llm.prices import Price
 from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import Entry, Iteration, Usage

@@ -15,11 +15,11 @@ from compaction.cache.fact_reports import settle_reports
 from compaction.cache.facts import REPORT, LineFact, LineKind
 from compaction.cache.fingerprint import Fingerprint
 from compaction.context.forecast import MEMORY_CALLS, CallPoint, Forecast, Range, forecast_line
-from compaction.context.model_names import LONG_WINDOW_SUFFIX
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.tokens import ContextSize, add_margin
 from compaction.context.windows import ModelInUse, find_window
+from compaction.llm.names import LONG_WINDOW_SUFFIX
 from dashboard.ingest.picture.calls import draw_calls
 from dashboard.ingest.picture.client_told import (
     add_reported_window,
