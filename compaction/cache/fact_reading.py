@@ -51,7 +51,8 @@ from compaction.transcripts.values import get_fields, get_text, get_texts
 # Where a hook for resumed sessions ran; older clients write progress lines, newer ones attachments.
 _HOOK_LINES = frozenset({"progress", "attachment"})
 _RESUME_HOOK = b'"SessionStart:resume"'
-_LONGEST_NAME = 1000
+_LONGEST_NAME, _LONGEST_MODE = 1000, 40
+_MODE = b'"permissionMode"'
 INTERRUPTED, NO_ANSWER = "interrupted", "no response"  # names of lines
 _NOTHING_SEEN = Glance()
 # Here and wherever each line is looked at: Python 3.11 finds the member of an enumeration ten times slower than a name.
@@ -89,7 +90,7 @@ def read_fact(entry: Entry, digest: Digest | None = None, *, keeps_words: bool =
         tokens=count_entry_tokens(entry) if line is not None else None,
         name=_name_line(entry, line),
         reading=READING_VERSION,
-        permission_mode=get_text(entry.fields, "permissionMode") if b'"permissionMode"' in raw else None,
+        permission_mode=_cut_mode(get_text(entry.fields, "permissionMode")) if _MODE in raw else None,
     )
     if kind in _PLAIN_KINDS or (kind is LineKind.PROMPT and not keeps_words):
         return fact
@@ -141,8 +142,12 @@ def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
         words=words,
         name=name,
         reading=READING_VERSION,
-        permission_mode=line.permission_mode,
+        permission_mode=_cut_mode(line.permission_mode),
     )
+
+
+def _cut_mode(mode: str | None) -> str | None:
+    return mode[:_LONGEST_MODE] if mode else None
 
 
 def read_problem(line: SkippedLine) -> LineFact:

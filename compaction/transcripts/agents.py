@@ -54,8 +54,8 @@ def read_agent_meta(data: bytes) -> AgentMeta:
 
 
 def write_nested_line(entry: Entry) -> bytes | None:
-    """The sub-agent's line inside an `agent_progress` line, as its own file has it (under the same uuid); None for
-    every other line. It belongs to the sub-agent, never to the main thread."""
+    """Return the sub-agent's line inside an `agent_progress` line, under the uuid that it has in the sub-agent's own
+    file; None for every other line. Which line came before it is not written there: it hangs under the progress line."""
     payload = entry.payload
     if not isinstance(payload, Progress) or payload.kind != AGENT_PROGRESS or not payload.agent_id:
         return None
@@ -63,5 +63,5 @@ def write_nested_line(entry: Entry) -> bytes | None:
     if not nested:
         return None
     place = {name: value for name in _KEPT_OF_PARENT if (value := entry.fields.get(name)) is not None}
-    line = {**place, **nested, "isSidechain": True, "agentId": payload.agent_id}
+    line = {"parentUuid": entry.uuid, **place, **nested, "isSidechain": True, "agentId": payload.agent_id}
     return encode_json(line).encode("utf-8", "surrogatepass")

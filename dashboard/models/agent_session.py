@@ -85,6 +85,7 @@ class AgentSession(models.Model):
     problem_count = models.PositiveIntegerField(default=0)  # lines that could not be read
     # The earliest version of the reader among its lines (compaction.cache.facts.READING_VERSION); None: no lines.
     reading_version = models.PositiveSmallIntegerField(null=True, blank=True)
+    projection_version = models.PositiveSmallIntegerField(default=1)  # which made these figures of its lines
     has_content = models.BooleanField(default=False)
     content_removed_at = models.DateTimeField(null=True, blank=True)  # by the team's retention, all of it or a part
 

@@ -36,12 +36,12 @@ def upgraded(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def _count(folder: Path) -> dict[str, int]:
-    """Rows of every table that an earlier version could have filled."""
+    """Rows of every table that an earlier version could have filled; how the search index packs its own is its own."""
     with closing(sqlite3.connect(folder / "data" / "plimsoll.sqlite3")) as connection:
         names = [
             name
             for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if name.startswith("dashboard_")
+            if name.startswith("dashboard_") and not name.startswith("dashboard_session_search_")
         ]
         return {name: connection.execute(f'SELECT COUNT(*) FROM "{name}"').fetchone()[0] for name in names}
 

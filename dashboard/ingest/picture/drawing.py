@@ -37,6 +37,8 @@ from dashboard.ingest.picture.tellers import is_of_claude_code
 from dashboard.ingest.picture.unanswered import draw_unanswered
 from dashboard.session_levels import work_out_level
 
+# Raised when stored observations give other rows than before: all stored sessions are worked out again.
+PROJECTION_VERSION = 2
 RECENT_CALLS = 24  # as many as a sparkline can show
 _AGENT, _PROMPT, _TITLE = LineKind.AGENT, LineKind.PROMPT, LineKind.TITLE
 _BOUNDARY, _COUNTER = LineKind.BOUNDARY, LineKind.COUNTER
@@ -204,6 +206,7 @@ def _draw_session(ordered: Sequence[LineFact], unusual: Sequence[LineFact], main
         "turn_count": max(prompt_count, max((call.turn for call in main.calls), default=0)),
         "entry_count": len(ordered) - problem_count - report_count,
         "problem_count": problem_count,
+        "projection_version": PROJECTION_VERSION,
         "reading_version": min((fact.reading for fact in ordered if fact.type != REPORT), default=None),
     }
 
