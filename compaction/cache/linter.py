@@ -9,6 +9,7 @@ from compaction.cache.pieces import list_request_pieces
 from compaction.cache.request import LEVELS, Fields, Level, Marker, Path, PromptRequest
 from compaction.cache.volatile_text import find_volatile_text
 from compaction.context.tokens import count_text_tokens
+from compaction.llm.cache_ttl import CacheTtl
 from compaction.llm.names import find_model, read_model_name
 
 
@@ -63,7 +64,7 @@ def _lint_markers(request: PromptRequest) -> Iterator[LintFinding]:
         yield LintFinding(Rule.TOO_MANY_MARKERS, _cite(request, marker.path), sentence)
     short: Marker | None = None
     for marker in request.markers:
-        if marker.ttl == "5m":
+        if marker.ttl == CacheTtl.FIVE_MINUTES:
             short = short or marker
         elif short is not None:
             sentence = "A 1-hour marker stands behind a 5-minute one; the API wants the longer lifetime first."

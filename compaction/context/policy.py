@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Any
 
 from compaction.context.policy_values import (
-    CacheTtl,
     is_off,
     is_on,
     read_client_cache_ttl,
@@ -30,6 +29,7 @@ from compaction.context.windows import (
     read_client_version,
 )
 from compaction.errors import BadPolicy
+from compaction.llm.cache_ttl import CacheTtl
 from compaction.llm.names import read_model_name
 from compaction.llm.table import SHORT_WINDOW_TOKENS
 
