@@ -55,7 +55,7 @@ def read_agent_meta(data: bytes) -> AgentMeta:
 
 def write_nested_line(entry: Entry) -> bytes | None:
     """Return the sub-agent's line inside an `agent_progress` line, under the uuid that it has in the sub-agent's own
-    file; None for every other line. Which line came before it is not written there: it hangs under the progress line."""
+    file; None for every other line. Its parent is not written there: the progress line stands for it."""
     payload = entry.payload
     if not isinstance(payload, Progress) or payload.kind != AGENT_PROGRESS or not payload.agent_id:
         return None

@@ -29,7 +29,7 @@ MOST_ROWS = 200
 
 router = Router(tags=["sessions"])
 
-LevelName = Literal["above", "not known", "ok", "warning", "error", "auto-compact", "blocking"]
+LevelName = Literal["above", "soon", "not known", "ok", "warning", "error", "auto-compact", "blocking"]
 
 
 class SessionQuery(Schema):
@@ -42,7 +42,7 @@ class SessionQuery(Schema):
     project: str = Field("", max_length=200)
     model: str = Field("", max_length=200)
     developer: str = Field("", max_length=200)
-    level: LevelName | None = Field(None, description="`above`: any line reached.")
+    level: LevelName | None = Field(None, description="`above`: any line reached. `soon`: nearly at auto-compact.")
     active: ActiveWithin | None = Field(None, description="Since when; today begins at midnight UTC.")
     breaks: bool = Field(default=False, description="Only sessions with a cache break.")
     sort: SortName = Field(SortName.ACTIVE, description="Always the most first.")
@@ -65,9 +65,11 @@ class SessionOut(Schema):
     started_at: datetime | None
     last_at: datetime
     warm_until: datetime | None = Field(description="When the prompt cache is forgotten, where it is known.")
-    context_tokens: int
+    context_tokens: int = Field(description="Measured by the last call, and what arrived since.")
+    pending_tokens: int = Field(description="The estimated part of `context_tokens`: what arrived since.")
     window_tokens: int | None = Field(description="Null where the window is not known.")
     level: str
+    is_soon: bool = Field(description="At most 5 calls or 2 turns from the auto-compact line.")
     percent_left: int | None
     lines: dict[str, int] = Field(
         description="The lines that act, in tokens; empty where the window is not known.",
@@ -108,6 +110,7 @@ class OverviewOut(Schema):
     active_today: int
     above_a_line: int = Field(description="Of the last 24 hours, with the warning line or a higher one reached.")
     past_auto_compact: int
+    soon: int = Field(description="Of the last 24 hours, at most 5 calls or 2 turns from the auto-compact line.")
     spent_today_usd: Decimal | None = Field(description="List price; null where no model of today has a known one.")
     lost_today_usd: Decimal | None
     has_unpriced_today: bool = Field(description="Some sessions of today have calls without a price, not in the sums.")
@@ -156,6 +159,7 @@ def read_overview(
         active_today=numbers.today_count,
         above_a_line=numbers.above_count,
         past_auto_compact=numbers.past_auto_count,
+        soon=numbers.soon_count,
         spent_today_usd=numbers.spent_today_usd,
         lost_today_usd=numbers.lost_today_usd,
         has_unpriced_today=numbers.has_unpriced_today,
@@ -205,8 +209,10 @@ def _describe_row(row: gauges.SessionRow) -> dict[str, object]:
         "last_at": session.last_at,
         "warm_until": session.warm_until,
         "context_tokens": session.context_tokens,
+        "pending_tokens": session.pending_tokens,
         "window_tokens": row.window_tokens,
         "level": row.reading.level,
+        "is_soon": bool(session.is_soon),
         "percent_left": row.reading.percent_left,
         "lines": _list_lines(row.scale) if row.scale else {},
         "forecast": session.forecast,

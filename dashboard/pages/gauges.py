@@ -1,7 +1,7 @@
 """Sessions as lists show them: one row each, with its gauge. Queries in, frozen values out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -52,7 +52,8 @@ class SessionRow:
 
     @cached_property
     def bar(self) -> GaugeBar:
-        return draw_gauge(self.scale.lines if self.scale else None, self.reading, scale=self.scale)
+        bar = draw_gauge(self.scale.lines if self.scale else None, self.reading, scale=self.scale)
+        return replace(bar, pending_tokens=self.session.pending_tokens, is_soon=bool(self.session.is_soon))
 
     @property
     def forecast_words(self) -> str:

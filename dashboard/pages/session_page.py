@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from compaction.cache.facts import READING_VERSION
 from compaction.context.forecast import (
     MEMORY_CALLS,
     CallPoint,
@@ -134,6 +135,17 @@ class SessionHeader:
         """4:12, as the script counts it down."""
         left = self.warm_seconds or 0
         return f"{left // 60}:{left % 60:02}"
+
+    @property
+    def reading_note(self) -> str:
+        """Which version of the reader read its lines, where the one of today would read them in another way."""
+        version = self.session.reading_version
+        if version is None or version >= READING_VERSION:
+            return ""
+        return (
+            f"Lines of this session were read by version {version} of the reader; today's is {READING_VERSION}. They "
+            "are read again where the transcript is still on disk; otherwise these figures stay."
+        )
 
     @property
     def recent_shares(self) -> list[float]:
@@ -279,7 +291,7 @@ def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -
     lines = in_force.lines
     reading = read_level(lines, session.context_tokens)
     recent = _read_recent(actor, session, thread) if thread else None
-    forecast = _forecast(recent, lines)
+    forecast = _forecast(recent, lines, session.context_tokens)
     bar = draw_gauge(
         lines,
         reading,
@@ -287,6 +299,8 @@ def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -
         peak_tokens=session.peak_tokens or None,
         provenance=recent.provenance if recent else "measured" if session.context_tokens else "",
     )
+    is_soon = isinstance(forecast, Forecast) and forecast.is_soon and lines is not None and lines.is_auto_on
+    bar = replace(bar, pending_tokens=session.pending_tokens, is_soon=is_soon)
     return Standing(
         in_force.settings, in_force.in_use, lines, reading, forecast, bar, recent.next_prompt if recent else None
     )
@@ -315,16 +329,18 @@ def _read_recent(actor: Actor, session: AgentSession, thread: Thread) -> _Recent
         last = number
         if tokens:
             points.append(CallPoint(tokens, at, turn, is_first_after_compaction=is_first))
-    if not points or points[-1].context_tokens == session.context_tokens or not ends or ends[-1] < last:
-        return _Recent(tuple(points), "measured" if points else "", _price_next(rows[-1]) if points else None)
+    if not points:
+        return _Recent((), "")
+    if not ends or ends[-1] < last:
+        return _Recent(tuple(points), "measured", _price_next(rows[-1], session.pending_tokens))
     # No call has followed it yet: the context is what the client told that it left, or else what its lines come to.
     points.append(CallPoint(session.context_tokens, is_first_after_compaction=True))
-    is_told = compacted[-1][1] == session.context_tokens
+    is_told = session.pending_tokens < session.context_tokens
     return _Recent(tuple(points), "measured" if is_told else "estimated")
 
 
-def _price_next(row: Sequence[Any]) -> NextCallCost | None:
-    """From the last call, as `_read_recent` reads it."""
+def _price_next(row: Sequence[Any], pending_tokens: int) -> NextCallCost | None:
+    """From the last call, as `_read_recent` reads it, and what arrived since."""
     _, _, at, _, model, fresh, read, short, long, output = row
     usage = Usage(
         input_tokens=fresh,
@@ -334,13 +350,13 @@ def _price_next(row: Sequence[Any]) -> NextCallCost | None:
         cache_creation_1h_tokens=long,
         cache_read_tokens=read,
     )
-    return price_next_call(usage, model, at)
+    return price_next_call(usage, model, at, added_tokens=pending_tokens)
 
 
-def _forecast(recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:
+def _forecast(recent: _Recent | None, lines: Lines | None, used_tokens: int) -> Forecast | NotEnoughData:
     """From the calls, not from the stored forecast: that one was made for the line of its day."""
     if recent is None:
         return NotEnoughData("A forecast needs calls; none is known.")
     if lines is None:
         return NotEnoughData("Without a window there is no line to reach.")
-    return forecast_line(recent.points, lines.limit_tokens)
+    return forecast_line(recent.points, lines.limit_tokens, used_tokens=used_tokens)

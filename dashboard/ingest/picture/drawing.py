@@ -41,6 +41,7 @@ from dashboard.session_levels import work_out_level
 PROJECTION_VERSION = 2
 RECENT_CALLS = 24  # as many as a sparkline can show
 _AGENT, _PROMPT, _TITLE = LineKind.AGENT, LineKind.PROMPT, LineKind.TITLE
+_LEFT_BY_COMPACTIONS = frozenset({LineKind.SUMMARY, LineKind.ATTACHMENT})  # in the size that a boundary reports
 _BOUNDARY, _COUNTER = LineKind.BOUNDARY, LineKind.COUNTER
 # Lines of the conversation itself: nearly all.
 _USUAL = frozenset({LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT, LineKind.COMMAND, LineKind.OTHER})
@@ -253,18 +254,21 @@ def _draw_gauge(main: _Thread, policy: Policy, status: LineFact | None) -> Row:
 def _find_context(thread: _Thread) -> ContextSize:
     """What the window holds now: what the last call measured, or what a compaction left, and what arrived since."""
     last = next((call for call in reversed(thread.turns) if call.usage.prompt_tokens), None)
-    arrived = 0  # before the margin
+    arrived, restored = 0, 0  # before the margin
     own_lines = last.line_count if last else 0
     for fact in reversed(thread.facts):
         if fact.kind is _BOUNDARY:
-            told = fact.compacted.after_tokens if fact.compacted else None
-            return ContextSize(told or 0, add_margin(arrived), fact.id) if told else ContextSize(0, arrived, fact.id)
+            left = (fact.compacted.after_tokens if fact.compacted else None) or 0
+            return ContextSize(left, add_margin(arrived if left else arrived + restored), fact.id)
         if last is not None and fact.answer is not None and answers_turn(fact):
             if own_lines <= 1 or fact.answer.call_id != last.call_id:
                 break
             own_lines -= 1  # results of parallel tools stand between the lines of one answer
+        elif fact.kind in _LEFT_BY_COMPACTIONS:
+            restored += fact.tokens or 0
         elif fact.answer is None and fact.kind is not _COUNTER:
             arrived += fact.tokens or 0
+    arrived += restored
     measured = last.usage.context_tokens if last else 0
     return ContextSize(measured, add_margin(arrived), last.call_id if last else None)
 
