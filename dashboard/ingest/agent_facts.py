@@ -13,6 +13,7 @@ from compaction.cache.facts import REPORT, Answer, ClientTold, Compacted, LineFa
 from compaction.cache.fingerprint import Digest, take_fingerprint, write_message_prints
 from compaction.cache.request import PromptRequest, read_request, spell_deletions
 from compaction.llm.cache_ttl import find_shortest_ttl
+from compaction.transcripts.client_protocol import COMPACT_BOUNDARY
 from compaction.transcripts.usage import make_usage
 from compaction.transcripts.user_lines import classify_blocks
 from dashboard.ingest.agent_items import (
@@ -270,7 +271,7 @@ def _write_boundary(item: CompactionItem) -> Iterable[dict[str, object]]:
         "durationMs": None if item.duration_seconds is None else item.duration_seconds * 1000,
     }
     told = {name: value for name, value in metadata.items() if value is not None}
-    boundary = {"subtype": "compact_boundary", "logicalParentUuid": item.parent, "compactMetadata": told}
+    boundary = {"subtype": COMPACT_BOUNDARY, "logicalParentUuid": item.parent, "compactMetadata": told}
     # What comes next hangs under the compaction's id: that is the summary, where there is one.
     name = f"{item.id}:boundary" if item.summary else item.id
     yield _head(item, "system", name, None) | boundary

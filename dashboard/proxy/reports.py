@@ -22,6 +22,7 @@ from compaction.cache.fingerprint import Digest, Fingerprint, write_message_prin
 from compaction.cache.request import write_json
 from compaction.llm.cache_ttl import find_shortest_ttl
 from compaction.transcripts.titles import LONGEST_TITLE
+from compaction.transcripts.user_lines import find_prompt_words
 from compaction.transcripts.values import get_count, get_text
 from dashboard.ingest.observed import ObservedLine, ObservedShape, Rules
 from dashboard.ingest.transcripts import Redaction, change_names, find_redactor
@@ -345,9 +346,12 @@ def _begin_conversation(call: _Call) -> str | None:
     if any(message.role == "assistant" for message in messages):
         return None
     texts = (
-        get_text(block, "text") or "" for message in messages if message.role == "user" for block in message.blocks
+        find_prompt_words(get_text(block, "text") or "")
+        for message in messages
+        if message.role == "user"
+        for block in message.blocks
     )
-    words = next((text for text in texts if text.strip() and not text.lstrip().startswith("<")), "")
+    words = next((text for text in texts if text), "")
     return _find_redaction(call.rules).clean_title(words, LONGEST_TITLE) or None
 
 
