@@ -21,7 +21,7 @@ class ForecastOut(Schema):
     remaining_tokens: int
     growth_tokens_per_call: int
     calls: RangeOut
-    turns: RangeOut | None = Field(None, description="Null where the calls do not tell their turns.")
+    turns: RangeOut | None = Field(None, description="Null where too few whole turns are known.")
     minutes: RangeOut | None = Field(None, description="Of work, pauses left out.")
 
 

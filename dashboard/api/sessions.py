@@ -24,6 +24,7 @@ from dashboard.pages.session_filters import ActiveWithin, SessionFilters, SortNa
 from dashboard.pages.session_paging import BadPlace, Cursor
 from dashboard.person_zone import find_zone
 from dashboard.policies.drawn_lines import acting_lines
+from dashboard.session_forecasts import list_ranges
 
 MOST_ROWS = 200
 
@@ -75,7 +76,10 @@ class SessionOut(Schema):
         description="The lines that act, in tokens; empty where the window is not known.",
         examples=[{"warning": 147_000, "error": 147_000, "auto-compact": 167_000, "blocking": 177_000}],
     )
-    forecast: dict[str, object] | None = Field(description="To the auto-compact line: [low, likely, high].")
+    forecast: dict[str, object] | None = Field(
+        description="To the auto-compact line: calls, turns and minutes as [low, likely, high]. Turns are null where "
+        "too few whole ones are known."
+    )
     hit_rate: float | None = Field(description="Of all calls of the session; null before the first prompt.")
     recent_hits: list[int] = Field(description="Hit rate of each of the last calls in percent, oldest first.")
     spent_usd: Decimal | None = Field(description="List price; null where no call has a known price.")
@@ -215,7 +219,7 @@ def _describe_row(row: gauges.SessionRow) -> dict[str, object]:
         "is_soon": bool(session.is_soon),
         "percent_left": row.reading.percent_left,
         "lines": _list_lines(row.scale) if row.scale else {},
-        "forecast": session.forecast,
+        "forecast": list_ranges(session.forecast),
         "hit_rate": row.hit_rate,
         "recent_hits": session.recent_hits,
         "spent_usd": row.spent_usd,

@@ -299,11 +299,13 @@ def _say_forecast(forecast: Forecast | NotEnoughData | None, *, is_past: bool) -
         return "", ""
     if isinstance(forecast, NotEnoughData):
         return NOW if is_past else "", forecast.sentence
-    growth = f"The context grows by about {forecast.growth_tokens_per_call:,} tokens per call."
+    growth = f"The context is expected to grow by about {forecast.growth_tokens_per_call:,} tokens per call."
     if is_past or forecast.remaining_tokens == 0:
         return NOW, growth
-    told, unit = (forecast.calls, "call") if forecast.turns is None else (forecast.turns, "turn")
-    words = say_range(told.likely, (told.low, told.high), unit)
+    words = say_range(forecast.calls.likely, (forecast.calls.low, forecast.calls.high), "call")
+    if forecast.turns is not None:
+        turns = forecast.turns
+        words = f"{words}, {say_range(turns.likely, (turns.low, turns.high), 'turn')}"
     if forecast.minutes is not None and forecast.minutes.likely > 0:
         minutes = forecast.minutes
         growth = (

@@ -3,7 +3,6 @@
 Queries in, frozen values out; every page and endpoint about one session begins with read_header.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,12 +13,13 @@ from django.db.models import Q
 
 from compaction.cache.facts import READING_VERSION
 from compaction.context.forecast import (
-    MEMORY_CALLS,
+    MEMORY_POINTS,
     CallPoint,
     Forecast,
     NextCallCost,
     NotEnoughData,
-    forecast_line,
+    forecast_remaining,
+    measure_pace,
     price_next_call,
 )
 from compaction.context.thresholds import Lines, Reading, draw_lines, read_level
@@ -29,12 +29,13 @@ from dashboard import access
 from dashboard.access import Actor
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import AgentSession, ApiCall, CompactionKind, ResumedFile, Thread
-from dashboard.pages.calls_around import OF_CONVERSATION
+from dashboard.models.api_call import OF_CONVERSATION
 from dashboard.pages.content_state import came_without_text
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 from dashboard.pages.live_state import LiveState, find_live_state
 from dashboard.pages.session_figures import count_prompt_tokens, find_hit_rate, is_price_unknown
 from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.session_forecasts import POINT_COLUMNS, build_points, parse_pace
 from dashboard.session_levels import find_model_in_use
 
 _USAGE = ("input_tokens", "read_tokens", "write_5m_tokens", "write_1h_tokens", "output_tokens")
@@ -291,7 +292,7 @@ def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -
     lines = in_force.lines
     reading = read_level(lines, session.context_tokens)
     recent = _read_recent(actor, session, thread) if thread else None
-    forecast = _forecast(recent, lines, session.context_tokens)
+    forecast = _forecast(session, recent, lines)
     bar = draw_gauge(
         lines,
         reading,
@@ -318,23 +319,16 @@ class _Recent:
 def _read_recent(actor: Actor, session: AgentSession, thread: Thread) -> _Recent:
     own = {"session": session, "agent_id": thread.agent_id}
     found = access.calls(actor).filter(OF_CONVERSATION, **own).order_by("-number")
-    rows = list(found.values_list("number", "context_tokens", "at", "turn", "model", *_USAGE)[: MEMORY_CALLS + 1])[::-1]
+    rows = list(found.values_list(*POINT_COLUMNS, "model", *_USAGE)[:MEMORY_POINTS])[::-1]
     full = access.compactions(actor).filter(kind=CompactionKind.FULL, **own).order_by("call_number", "pk")
     compacted = list(full.values_list("call_number", "after_tokens"))
     ends = [number for number, _ in compacted]
-    points, last = [], 0
-    for number, tokens, at, turn, *_ in rows:
-        # Behind the call before it and in front of this one, whatever was called beside the conversation meanwhile.
-        is_first = bisect_left(ends, last) < bisect_left(ends, number)
-        last = number
-        if tokens:
-            points.append(CallPoint(tokens, at, turn, is_first_after_compaction=is_first))
+    points = build_points((row[: len(POINT_COLUMNS)] for row in rows), ends)
     if not points:
         return _Recent((), "")
-    if not ends or ends[-1] < last:
+    if not ends or ends[-1] < rows[-1][0]:
         return _Recent(tuple(points), "measured", _price_next(rows[-1], session.pending_tokens))
     # No call has followed it yet: the context is what the client told that it left, or else what its lines come to.
-    points.append(CallPoint(session.context_tokens, is_first_after_compaction=True))
     is_told = session.pending_tokens < session.context_tokens
     return _Recent(tuple(points), "measured" if is_told else "estimated")
 
@@ -353,10 +347,11 @@ def _price_next(row: Sequence[Any], pending_tokens: int) -> NextCallCost | None:
     return price_next_call(usage, model, at, added_tokens=pending_tokens)
 
 
-def _forecast(recent: _Recent | None, lines: Lines | None, used_tokens: int) -> Forecast | NotEnoughData:
-    """From the calls, not from the stored forecast: that one was made for the line of its day."""
+def _forecast(session: AgentSession, recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:
+    """From the stored pace, as the list's; from the last calls where none is stored."""
     if recent is None:
         return NotEnoughData("A forecast needs calls; none is known.")
     if lines is None:
         return NotEnoughData("Without a window there is no line to reach.")
-    return forecast_line(recent.points, lines.limit_tokens, used_tokens=used_tokens)
+    pace = parse_pace(session.forecast) or measure_pace(recent.points)
+    return forecast_remaining(pace, lines.limit_tokens - session.context_tokens)

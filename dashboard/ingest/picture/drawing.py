@@ -13,7 +13,7 @@ from compaction.cache.fact_order import order_facts, split_facts
 from compaction.cache.fact_reports import settle_reports
 from compaction.cache.facts import REPORT, LineFact, LineKind
 from compaction.cache.fingerprint import Fingerprint
-from compaction.context.forecast import MEMORY_CALLS, CallPoint, Forecast, Range, forecast_line
+from compaction.context.forecast import MEMORY_POINTS, CallPoint, NotEnoughData, Pace, measure_pace
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.tokens import ContextSize, add_margin
@@ -35,6 +35,7 @@ from dashboard.ingest.picture.losses import draw_losses
 from dashboard.ingest.picture.past_policies import PolicyAt
 from dashboard.ingest.picture.tellers import is_of_claude_code
 from dashboard.ingest.picture.unanswered import draw_unanswered
+from dashboard.session_forecasts import serialize_forecast
 from dashboard.session_levels import work_out_level
 
 # Raised when stored observations give other rows than before: all stored sessions are worked out again.
@@ -240,14 +241,10 @@ def _draw_gauge(main: _Thread, policy: Policy, status: LineFact | None) -> Row:
         "reported_window_tokens": in_use.reported_window_tokens if in_use else None,
         "is_window_inferred": in_use.is_window_inferred if in_use else False,
         "recent_hits": _list_recent_hits(main.turns),
-        "forecast": None,
-        "is_soon": False,
     }
     level = work_out_level(policy, in_use or ModelInUse(""), size.tokens)
     row |= {name: getattr(level, name) for name in level.__slots__}
-    if level.auto_line_tokens is not None:
-        forecast = _forecast(main, size, level.auto_line_tokens)
-        row |= {"forecast": _spell_forecast(forecast), "is_soon": forecast is not None and forecast.is_soon}
+    row["forecast"], row["is_soon"] = serialize_forecast(_measure_pace(main), level.auto_line_tokens, size.tokens)
     return row
 
 
@@ -301,30 +298,15 @@ def _take_last(calls: Sequence[FactCall], count: int) -> list[FactCall]:
     return list(islice((call for call in reversed(calls) if call.usage.prompt_tokens), count))[::-1]
 
 
-def _forecast(main: _Thread, size: ContextSize, line_tokens: int) -> Forecast | None:
-    points = [
-        CallPoint(
-            call.usage.context_tokens,
-            call.started_at,
-            call.turn,
-            is_first_after_compaction=call.is_after_compaction,
-        )
-        for call in _take_last(main.turns, MEMORY_CALLS + 1)
-    ]
-    found = forecast_line(points, line_tokens, used_tokens=size.tokens)
-    return found if isinstance(found, Forecast) else None
-
-
-def _spell_forecast(forecast: Forecast | None) -> Row | None:
-    if forecast is None:
-        return None
-    return {
-        "growth": forecast.growth_tokens_per_call,
-        "calls": _spell_range(forecast.calls),
-        "turns": _spell_range(forecast.turns),
-        "minutes": _spell_range(forecast.minutes),
-    }
-
-
-def _spell_range(told: Range | None) -> list[int] | None:
-    return None if told is None else [told.low, told.likely, told.high]
+def _measure_pace(main: _Thread) -> Pace | NotEnoughData:
+    return measure_pace(
+        [
+            CallPoint(
+                call.usage.context_tokens,
+                call.started_at,
+                call.turn,
+                is_first_after_compaction=call.is_after_compaction,
+            )
+            for call in _take_last(main.turns, MEMORY_POINTS)
+        ]
+    )
