@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from compaction.cache.breaks import DEFAULT_POLICY, Outcome, Verdict
-from compaction.cache.calls import LONG_TTL, SHORT_TTL, TTL_SECONDS, CacheCall, CachePolicy
+from compaction.cache.calls import CacheCall, CachePolicy
 from compaction.cache.causes import CAUSES, Cause
 from compaction.cache.costs import NOTHING_USD, find_surcharge_usd
+from compaction.llm.cache_ttl import CacheTtl
 
 
 def compute_avoidable(
@@ -32,14 +33,14 @@ def compute_avoidable(
 
 
 def _has_remedy(verdict: Verdict) -> bool:
-    is_within_hour = verdict.gap_seconds is None or verdict.gap_seconds <= TTL_SECONDS[LONG_TTL]
+    is_within_hour = verdict.gap_seconds is None or verdict.gap_seconds <= CacheTtl.ONE_HOUR.seconds
     return is_within_hour and verdict.cause is not None and CAUSES[verdict.cause].is_avoidable
 
 
 def _needs_hour(verdict: Verdict) -> bool:
     """Return whether 5 minutes had run out, whatever else happened besides."""
     gap_seconds = verdict.gap_seconds or 0
-    has_expired = verdict.ttl_in_force == SHORT_TTL and gap_seconds > TTL_SECONDS[SHORT_TTL]
+    has_expired = verdict.ttl_in_force == CacheTtl.FIVE_MINUTES and gap_seconds > CacheTtl.FIVE_MINUTES.seconds
     return has_expired or verdict.cause is Cause.TTL_EXPIRED_5M
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from compaction.cache.fact_order import merge_facts
 from compaction.cache.fingerprint import read_fingerprint
 from compaction.context.policy import Policy
-from compaction.context.prices import NO_PRICES, Price
+from compaction.llm.prices import NO_PRICES, Price
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import PolicyAt, SessionPicture, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id

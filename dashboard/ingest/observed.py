@@ -9,7 +9,7 @@ import msgspec
 
 from compaction.cache.facts import REPORT, LineFact, LineKind
 from compaction.context.policy import Policy
-from compaction.context.prices import Price
+from compaction.llm.prices import Price
 
 # What lies outside is not a time but a mistake, and no sum of times may leave what a date can be.
 EARLIEST_YEAR, LATEST_YEAR = 2000, 2200

@@ -16,7 +16,7 @@ from compaction.cache.fact_order import merge_facts
 from compaction.cache.facts import LineFact
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.context.policy import Policy
-from compaction.context.prices import Price
+from compaction.llm.prices import Price
 from dashboard.ingest.counting import Claim, Counted, decide_counting, hand_over, total_again, weigh_copies
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import PolicyAt, SessionPicture, Totals, add_totals, draw_picture

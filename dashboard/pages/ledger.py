@@ -7,8 +7,8 @@ from decimal import Decimal
 
 from django.db.models import Count, QuerySet, Sum
 
-from compaction.cache.calls import LONG_TTL, TTL_SECONDS
 from compaction.cache.causes import CAUSES, Cause, CauseNote, Grade, Outlook
+from compaction.llm.cache_ttl import CacheTtl
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import AgentSession, CacheBreak, LossKind
@@ -27,7 +27,7 @@ GRADES: Mapping[Grade, tuple[str, str]] = {
     Grade.UNKNOWN: ("unknown", "Nothing that was recorded explains it."),
 }
 _UNKNOWN_NOTE = CAUSES[Cause.UNEXPLAINED]
-_HOUR_SECONDS = TTL_SECONDS[LONG_TTL]
+_HOUR_SECONDS = CacheTtl.ONE_HOUR.seconds
 _UNKNOWN_NET = "Something on offer would have held; what it would have cost more is not known."
 
 

@@ -7,9 +7,10 @@ from enum import StrEnum
 
 from compaction.cache.breaks import DEFAULT_POLICY
 from compaction.cache.calls import is_beside_conversation
+from compaction.context.call_costs import Cost, cost_of
 from compaction.context.forecast import NextCallCost, price_next_call
-from compaction.context.model_names import read_model_name
-from compaction.context.prices import Cost, Price, cost_of
+from compaction.llm.names import read_model_name
+from compaction.llm.prices import Price
 from compaction.transcripts.calls import describe_output_estimate
 from compaction.transcripts.entries import Usage
 from dashboard import access

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from compaction.context.policy import Policy
-from compaction.context.prices import Price, find_team_price
 from compaction.context.thresholds import Lines, draw_lines
+from compaction.llm.prices import Price, find_team_price
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import AgentSession, Team, TeamPolicy
 from dashboard.policies.own_prices import StoredPrices, read_prices

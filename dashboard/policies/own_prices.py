@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from compaction.context.model_names import LONGEST_NAME, read_model_name
-from compaction.context.prices import Price, Rates
 from compaction.errors import BadPolicy
+from compaction.llm.names import LONGEST_NAME, read_model_name
+from compaction.llm.prices import Price, Rates
 
 OWN_PRICE_SOURCE = "the team's own price"
 LARGEST_RATE_USD = Decimal(10_000)  # per million tokens

@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from django.conf import settings
 
-from compaction.context.offered_models import find_small_model
-from compaction.context.prices import Price, find_team_price, price_of
 from compaction.errors import RunError
+from compaction.llm.offered_models import find_small_model
+from compaction.llm.prices import Price, find_team_price, price_of
 from dashboard.models import NativeForm, SummarizerSettings, Team
 from dashboard.policies.in_force import find_policy
 from dashboard.runs.team_key import KeyUnreadable, hint_at, open_key

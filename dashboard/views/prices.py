@@ -9,9 +9,9 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from compaction.context.offered_models import list_offered_models
-from compaction.context.prices import price_of
 from compaction.errors import BadPolicy
+from compaction.llm.offered_models import list_offered_models
+from compaction.llm.prices import price_of
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts.refusals import Refused

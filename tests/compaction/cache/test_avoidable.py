@@ -11,7 +11,7 @@ from compaction.cache.avoidable import compute_avoidable
 from compaction.cache.breaks import Outcome, judge_thread
 from compaction.cache.calls import CacheCall, CachePolicy
 from compaction.cache.costs import add_usd, find_cost_usd
-from compaction.context.prices import Price, Rates
+from compaction.llm.prices import Price, Rates
 from compaction.transcripts.entries import Usage
 from tests.compaction.cache.builders import START, call
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.context.model_names import read_model_name
+from compaction.llm.names import read_model_name
 from compaction.transcripts.calls import CHECKED_CALLS, collect_calls, describe_output_estimate
 from compaction.transcripts.lines import Position
 from compaction.transcripts.scanner import Scanner
