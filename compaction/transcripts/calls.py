@@ -1,10 +1,11 @@
 """The API calls of a transcript: one per message id, the last line wins, doubtful output is estimated."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 
+from compaction.llm.table import MODELS
 from compaction.transcripts.entries import Block, Entry, Message, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from compaction.transcripts.frozen import make_filler
 
@@ -15,15 +16,6 @@ CHARACTERS_PER_OUTPUT_TOKEN = 3.4
 # What the API's own form of a tool request adds to its name and input: about 52 tokens.
 TOOL_REQUEST_CHARACTERS = 176
 
-# Calls with a known output and visible thinking that the estimate was held against, by model family.
-CHECKED_CALLS: Mapping[str, int] = {
-    "claude-opus-4-5": 193,  # of 23 sessions: 0.98 in sum, 0.99 at the median
-    "claude-sonnet-4-5": 26,  # 1.02, 1.07
-    "claude-opus-4-7": 26,  # 0.83, 0.72; where thinking is hidden 0.43 (14 calls)
-    "claude-sonnet-4": 19,  # 1.03, 1.09
-    "claude-opus-4": 7,  # 0.90, 0.81
-    "claude-haiku-4-5": 5,  # 1.08, 0.94
-}
 _PROVEN_FROM_CALLS = 100
 
 
@@ -92,7 +84,8 @@ def estimate_output(written_characters: int) -> int:
 
 def describe_output_estimate(family: str) -> str:
     """Describe how an estimated output was found, and how far that is proven for a model family."""
-    checked = CHECKED_CALLS.get(family, 0)
+    model = MODELS.get(family)
+    checked = model.checked_output_calls if model else 0
     if checked >= _PROVEN_FROM_CALLS:
         proof = f"checked on {checked:,} calls of this model whose output is known: right to 3% in sum"
     elif checked:
