@@ -50,6 +50,19 @@ def describe_place(place: BreakPlace, held_tokens: int) -> str:
             return f"The first {held_tokens:,} tokens stayed; what came after them was lost."
 
 
+def name_place(place: BreakPlace, held_tokens: int) -> str:
+    """Return the place in as few words as a table has room for."""
+    match place:
+        case BreakPlace.EVERYTHING:
+            return "broke at the start"
+        case BreakPlace.SYSTEM:
+            return "broke in tools or system prompt"
+        case BreakPlace.CONVERSATION:
+            return "broke at the first message"
+        case BreakPlace.LATER:
+            return f"broke after {held_tokens:,} tokens"
+
+
 def locate_losses(calls: Mapping[str, CacheCall], verdicts: Sequence[Verdict]) -> dict[str, BrokenAt]:
     """Return where each loss of a thread broke its cache, by call id; breaks and rebuilds alike."""
     judged = [verdict for verdict in verdicts if verdict.baseline and verdict.baseline.call_id == verdict.call_id]

@@ -77,7 +77,7 @@ class ConditionNote:
     @property
     def rate_words(self) -> str:
         """The rate and its n, as it is shown."""
-        return f"in {self.rate.breaks} of {self.rate.calls} such calls"
+        return f"lost in {self.rate.breaks} of {self.rate.calls} such calls"
 
 
 # Counted by bench.causes over 148 real sessions (clients 1.0.24 to 2.1.114), split by session into a half to find

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-from compaction.cache.break_places import BreakPlace, describe_place
+from compaction.cache.break_places import BreakPlace, describe_place, name_place
 from compaction.cache.causes import CAUSES, Cause, CauseNote, Grade
 from dashboard import access
 from dashboard.access import Actor
@@ -87,6 +87,7 @@ class LossRow:
     is_minor: bool
     place: str  # a code of BreakPlace; empty where it was judged by a version that did not look
     where: str
+    short_where: str
 
     @property
     def is_break(self) -> bool:
@@ -231,6 +232,7 @@ def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
         is_minor=_is_minor(loss),
         place=place.value if place else "",
         where=describe_place(place, loss.read_tokens) if place else "",
+        short_where=name_place(place, loss.read_tokens) if place else "",
     )
 
 
