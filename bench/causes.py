@@ -119,7 +119,7 @@ def print_rates(calls: list[JudgedCall]) -> None:
         rates = {half: count_rate(each for each in quiet[half] if holds(each)) for half in HALVES}
         words = (
             f"{rate.breaks:3}/{rate.calls:<4} in {rate.sessions:2} {rate.share:6.1%} "
-            f"x{rate.share / base[half].share:5.1f}"
+            f"x{rate.share / base[half].share if base[half].breaks else 0:5.1f}"
             for half, rate in rates.items()
         )
         both = rates["tuning"] + rates["checking"]

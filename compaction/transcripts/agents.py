@@ -55,7 +55,7 @@ def read_agent_meta(data: bytes) -> AgentMeta:
 
 def write_nested_line(entry: Entry) -> bytes | None:
     """Return the sub-agent's line inside an `agent_progress` line, under the uuid that it has in the sub-agent's own
-    file; None for every other line. Which line came before it is not written there: it hangs under the progress line."""
+    file; None for every other line. Which line it follows is not written there, so it has no parent."""
     payload = entry.payload
     if not isinstance(payload, Progress) or payload.kind != AGENT_PROGRESS or not payload.agent_id:
         return None
@@ -63,5 +63,5 @@ def write_nested_line(entry: Entry) -> bytes | None:
     if not nested:
         return None
     place = {name: value for name in _KEPT_OF_PARENT if (value := entry.fields.get(name)) is not None}
-    line = {"parentUuid": entry.uuid, **place, **nested, "isSidechain": True, "agentId": payload.agent_id}
+    line = {**place, **nested, "isSidechain": True, "agentId": payload.agent_id}
     return encode_json(line).encode("utf-8", "surrogatepass")
