@@ -90,7 +90,8 @@ def count_rate(calls: Iterable[JudgedCall]) -> Rate:
     return Rate(len(breaks), len(found), len({each.session for each in breaks}))
 
 
-# What was looked at besides, and is no condition: the first describes the loss itself.
+# What was looked at besides, and is no condition: the first describes the loss itself, and a pause within the lifetime
+# is no cause.
 OTHERS: dict[str, Callable[[JudgedCall], bool]] = {
     "same read as the call before": lambda each: (
         each.call.usage.cache_read_tokens == each.before.usage.cache_read_tokens
@@ -125,7 +126,8 @@ def print_rates(calls: list[JudgedCall]) -> None:
         both = rates["tuning"] + rates["checking"]
         is_enough = both.calls >= NEEDED_CALLS and both.sessions >= NEEDED_SESSIONS
         is_proven = is_enough and rates["checking"].share >= NEEDED_RATIO * base["checking"].share
-        print(f"{name:32}", " | ".join(words), "| proven" if is_proven else "| not proven")
+        judgement = "not a condition" if name in OTHERS else "proven" if is_proven else "not proven"
+        print(f"{name:32}", " | ".join(words), f"| {judgement}")
 
 
 def print_causes(calls: list[JudgedCall]) -> None:

@@ -45,7 +45,7 @@ from compaction.transcripts.payloads import (
 from compaction.transcripts.skipped import SkippedLine
 from compaction.transcripts.titles import cut_title
 from compaction.transcripts.usage import make_usage
-from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_entry, classify_text
+from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_entry, classify_text, find_prompt_words
 from compaction.transcripts.values import get_fields, get_text, get_texts
 
 # Where a hook for resumed sessions ran; older clients write progress lines, newer ones attachments.
@@ -379,15 +379,14 @@ def _read_request(payload: ApiRequest, entry: Entry, digest: Digest | None) -> R
 
 def _begin_prompt(entry: Entry) -> str | None:
     """How a prompt begins, for a title; what the client wrapped in tags is not the person's own."""
-    for block in entry.message.content if entry.message else ():
-        if isinstance(block, TextBlock) and block.text[:_LONGEST_NAME].strip():
-            return _begin_text(block.text)
-    return None
+    blocks = entry.message.content if entry.message else ()
+    titles = (_begin_text(block.text) for block in blocks if isinstance(block, TextBlock))
+    return next((title for title in titles if title), None)
 
 
 def _begin_text(text: str) -> str | None:
-    words = " ".join(text[:_LONGEST_NAME].split())
-    return cut_title(words) if words and not words.startswith("<") else None
+    words = " ".join(find_prompt_words(text)[:_LONGEST_NAME].split())
+    return cut_title(words) if words else None
 
 
 def _name_attachment(entry: Entry) -> str | None:

@@ -12,8 +12,9 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import pairwise
 
-from compaction.context.policy_values import CacheTtl
-from compaction.context.prices import Price, cost_of
+from compaction.context.call_costs import cost_of
+from compaction.llm.cache_ttl import DEFAULT_TTL, CacheTtl, find_written_ttl
+from compaction.llm.prices import Price
 from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import Entry, Iteration, Usage
@@ -215,8 +216,8 @@ def price_next_call(
         ttl = CacheTtl.OFF
         warm_usage = cold_usage = terms.changed(input_tokens=prompt)
     else:
-        has_long_writes = message.cache_creation_1h_tokens > message.cache_creation_tokens / 2
-        ttl = CacheTtl.ONE_HOUR if has_long_writes else CacheTtl.FIVE_MINUTES
+        written = find_written_ttl(message.cache_creation_tokens, message.cache_creation_1h_tokens)
+        ttl = written or DEFAULT_TTL
         cold_usage = _with_writes(terms, prompt, ttl)
         warm_usage = _with_writes(terms, prompt - cached, ttl).changed(cache_read_tokens=cached)
     warm = cost_of(warm_usage, model, at, team_price=team_price)

@@ -6,7 +6,7 @@ And at a whole line: what metrics need of a plain one, in one pass.
 import msgspec
 
 from compaction.transcripts.calls import count_written_characters
-from compaction.transcripts.client_protocol import TOOL_SEARCH
+from compaction.transcripts.client_protocol import ToolName
 from compaction.transcripts.entries import Block, LazySequence, Message, ThinkingBlock, ToolResultBlock
 from compaction.transcripts.reader import (
     MessageHead,
@@ -85,6 +85,7 @@ class PlainLine(msgspec.Struct, rename=name_in_json, gc=False):
 _PLAIN = msgspec.json.Decoder(PlainLine)
 _THINKING = ("thinking", "redacted_thinking")
 _TOOL_USE = "tool_use"
+_TOOL_SEARCH = ToolName.TOOL_SEARCH.value  # a plain text: compared at every block
 _KINDS = msgspec.json.Decoder(list[_Kind])
 _WRITTEN = msgspec.json.Decoder(list[Written])
 _WORDS = Glance(has_words=True)
@@ -111,7 +112,7 @@ def look_at_written(blocks: list[PlainBlock], *, is_open: bool) -> Glance:
         kind = block.type
         if kind == _TOOL_USE:
             tool_uses += 1
-            searches_tools = searches_tools or block.name == TOOL_SEARCH
+            searches_tools = searches_tools or block.name == _TOOL_SEARCH
         elif kind in _THINKING:
             has_thinking = True
         if is_open:
@@ -156,7 +157,7 @@ def _look_at(raw: msgspec.Raw) -> Glance:
         has_words=bool(kinds - {"tool_result"}),
         block_count=len(blocks),
         tool_use_count=len(tool_names),
-        searches_tools=TOOL_SEARCH in tool_names,
+        searches_tools=_TOOL_SEARCH in tool_names,
     )
 
 
@@ -171,7 +172,7 @@ def _look_at_answer(raw: msgspec.Raw) -> Glance:
         written_characters=sum(map(count_block_characters, blocks)),
         block_count=len(blocks),
         tool_use_count=len(tool_names),
-        searches_tools=TOOL_SEARCH in tool_names,
+        searches_tools=_TOOL_SEARCH in tool_names,
     )
 
 
@@ -186,5 +187,5 @@ def _look_at_blocks(message: Message) -> Glance:
         written_characters=count_written_characters(blocks) if is_open else 0,
         block_count=len(blocks),
         tool_use_count=len(tool_names),
-        searches_tools=TOOL_SEARCH in tool_names,
+        searches_tools=_TOOL_SEARCH in tool_names,
     )

@@ -9,9 +9,9 @@ from compaction.compactors.fork import ParentRequest
 from compaction.compactors.micro import apply_boundaries
 from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
 from compaction.context.composition import find_prefix_tokens
-from compaction.context.model_names import read_model_name
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.tokens import measure_context
+from compaction.llm.names import read_model_name
 from compaction.transcripts.chain import ContextSlice, follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape

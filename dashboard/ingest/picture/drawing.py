@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import chain, islice
 
 from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
-from compaction.cache.calls import TTL_SECONDS
 from compaction.cache.fact_calls import FactCall, answers_turn, collect_fact_calls
 from compaction.cache.fact_clearing import settle_clearing
 from compaction.cache.fact_client import settle_client
@@ -15,11 +14,12 @@ from compaction.cache.fact_reports import settle_reports
 from compaction.cache.facts import REPORT, LineFact, LineKind
 from compaction.cache.fingerprint import Fingerprint
 from compaction.context.forecast import MEMORY_POINTS, CallPoint, NotEnoughData, Pace, measure_pace
-from compaction.context.model_names import LONG_WINDOW_SUFFIX
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.tokens import ContextSize, add_margin
 from compaction.context.windows import ModelInUse, find_window
+from compaction.llm.cache_ttl import find_expiry
+from compaction.llm.names import LONG_WINDOW_SUFFIX
 from dashboard.ingest.picture.calls import draw_calls
 from dashboard.ingest.picture.client_told import (
     add_reported_window,
@@ -285,7 +285,7 @@ def _find_warm_until(main: _Thread) -> datetime | None:
         return None
     ended_at = next((call.ended_at for call in reversed(main.calls) if call.call_id == baseline.call_id), None)
     start = ended_at or baseline.at
-    return start + timedelta(seconds=TTL_SECONDS[baseline.ttl])
+    return find_expiry(start, baseline.ttl)
 
 
 def _list_recent_hits(calls: Sequence[FactCall]) -> list[int]:

@@ -19,7 +19,7 @@ from compaction.context.forecast import (
     price_next_call,
     trace_calls,
 )
-from compaction.context.policy_values import CacheTtl
+from compaction.llm.cache_ttl import CacheTtl
 from compaction.transcripts.entries import Entry, Iteration, Message, TextBlock, ToolResultBlock, Usage
 from compaction.transcripts.payloads import Boundary
 
