@@ -12,7 +12,8 @@ from operator import attrgetter
 from compaction.cache.fact_reading import print_shape, read_fact, read_plain_fact, read_problem
 from compaction.cache.facts import READING_VERSION, LineFact, LineKind, change_fact, change_unanswered, forget_words
 from compaction.cache.fingerprint import Digest, Fingerprint
-from compaction.transcripts.agents import AGENT_PROGRESS, AgentMeta, find_agent_id, write_nested_line
+from compaction.transcripts.agents import AgentMeta, find_agent_id, write_nested_line
+from compaction.transcripts.client_protocol import AGENT_PROGRESS
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Line, Position
 from compaction.transcripts.reader import read_line
