@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -84,16 +85,14 @@ def test_a_whole_session_is_not_warned_of(team: Team) -> None:
 
 @pytest.mark.parametrize("kind", [RunKind.FULL, RunKind.UP_TO])
 def test_what_does_not_add_up_is_refused_until_it_is_confirmed(short: AgentSession, kind: RunKind) -> None:
-    pivot = {}
-    if kind.needs_pivot:
-        pivot = {"pivot_uuid": read_thread(short).entries[-2].uuid or ""}
+    choices = RunChoices(kind=kind, pivot_uuid=read_thread(short).entries[-2].uuid or "")
     with pytest.raises(RunRefused) as refused:
-        start_run(person("alice"), short, RunChoices(kind=kind, **pivot), source="api", now=timezone.now())
+        start_run(person("alice"), short, choices, source="api", now=timezone.now())
     figures = refused.value.figures
     assert refused.value.code == DIFFERS
     assert (figures["measured_tokens"], figures["missing_lines"]) == (60_043, 1)
     assert 30_000 < figures["found_tokens"] < 45_000  # type: ignore[operator]
-    run = run_now(short, RunChoices(kind=kind, accept_difference=True, **pivot))
+    run = run_now(short, replace(choices, accept_difference=True))
     assert (run.state, run.found_tokens, run.accepts_difference) == ("done", figures["found_tokens"], True)
 
 
