@@ -14,11 +14,11 @@ def describe_gaps(count: int) -> str:
         return ""
     if count == 1:
         return (
-            "A line is missing in what the model sees: the transcript refers to it, but does not hold it. "
+            "A line of this conversation is missing: the transcript refers to it, but does not hold it. "
             "The conversation is taken to go on at the line before it."
         )
     return (
-        f"{count:,} lines are missing in what the model sees: the transcript refers to them, but does not hold them. "
+        f"{count:,} lines of this conversation are missing: the transcript refers to them, but does not hold them. "
         "The conversation is taken to go on at the line before each."
     )
 

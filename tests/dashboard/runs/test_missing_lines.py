@@ -12,7 +12,7 @@ from pytest_django import Settings
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.jobs.perform import perform_due
 from dashboard.management.commands import compact
-from dashboard.models import AgentSession, CompactionRun, RunKind, RunState, Team
+from dashboard.models import AgentSession, CompactionRun, ObservedCompaction, RunKind, RunState, Team
 from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.missing_lines import DIFFERS, LINE_MISSING
 from dashboard.runs.preview import preview_run
@@ -26,15 +26,19 @@ TURNS = 8
 CONFIRM = "Compact what is stored all the same"
 
 
-def write_long_talk(name: str, gone: Iterable[int] = ()) -> RecordedTalk:
-    """Eight turns of 5,000 tokens each behind a prefix of 20,000. Of those in `gone` no line was written."""
+def write_long_talk(name: str) -> RecordedTalk:
+    """Eight turns of two lines and 5,000 tokens each, behind a prefix of 20,000."""
     talk = RecordedTalk(name)
-    kept: list[bytes] = []
     for turn in range(TURNS):
         talk.ask(f"Turn {turn}: never touch the lighthouse module. " + "depth " * 2500)
         talk.reply(f"{name}-{turn}", read=20_000 + 5_000 * turn, written=5_000)
-        kept += [] if turn in gone else talk.lines[-2:]
-    talk.lines = kept
+    return talk
+
+
+def drop_turns(talk: RecordedTalk, turns: Iterable[int]) -> RecordedTalk:
+    """The same without the lines of these turns, as if they had never been written."""
+    gone = {2 * turn + number for turn in turns for number in (0, 1)}
+    talk.lines = [line for number, line in enumerate(talk.lines) if number not in gone]
     return talk
 
 
@@ -46,30 +50,30 @@ def team() -> Team:
 @pytest.fixture
 def hole(team: Team) -> AgentSession:
     """One turn is missing: what is left adds up."""
-    return record_session(team, write_long_talk("hole", [3]))
+    return record_session(team, drop_turns(write_long_talk("hole"), [3]))
 
 
 @pytest.fixture
 def short(team: Team) -> AgentSession:
     """Most of it is missing."""
-    return record_session(team, write_long_talk("short", range(1, 6)))
+    return record_session(team, drop_turns(write_long_talk("short"), range(1, 6)))
 
 
 def test_a_missing_line_is_said_and_swallows_nothing(hole: AgentSession) -> None:
     alice = sign_in("alice")
     page = read(alice, f"/sessions/{hole.pk}/context/")
-    assert "A line is missing in what the model sees" in page
+    assert "A line of this conversation is missing" in page
     assert 'id="difference"' not in page
     inside = ask(alice, f"sessions/{hole.pk}/context")["inside"]
     assert (inside["gap_count"], inside["found_tokens"]) == (1, None)
-    assert "A line is missing in what the model sees" in read(alice, f"/sessions/{hole.pk}/compact/")
+    assert "A line of this conversation is missing" in read(alice, f"/sessions/{hole.pk}/compact/")
 
     run = run_now(hole)
     assert (run.state, run.summarised_count, run.gap_count, run.found_tokens) == ("done", 2 * TURNS - 2, 1, None)
     text = run.revisions.get().text
     assert "Turn 0" in text
     assert "Turn 7" in text
-    assert "A line is missing" in read(alice, f"/runs/{run.pk}/")
+    assert "A line of this conversation is missing" in read(alice, f"/runs/{run.pk}/")
 
 
 def test_a_whole_session_is_not_warned_of(team: Team) -> None:
@@ -164,3 +168,17 @@ def test_what_was_not_confirmed_when_the_run_was_started_is_not_made(short: Agen
     run.refresh_from_db()
     assert (run.state, run.failure_code, run.outcome) == (RunState.FAILED, DIFFERS, None)
     assert "confirm it there" in read(sign_in("alice"), f"/runs/{run.pk}/")
+
+
+def test_an_observed_compaction_says_that_a_line_was_missing_before_it(team: Team) -> None:
+    talk = write_long_talk("compacted")
+    talk.compact(before=65_000)
+    talk.reply("compacted-after", read=20_000, written=4_000)
+    session = record_session(team, drop_turns(talk, [3]))
+    compaction = ObservedCompaction.objects.get(session=session)
+    alice = sign_in("alice")
+    assert "A line of this conversation is missing" in read(alice, f"/compactions/{compaction.pk}/")
+    found = ask(alice, f"compactions/{compaction.pk}")
+    assert (found["gap_count"], sum(fate["messages"] for fate in found["fates"])) == (1, 2 * TURNS - 2)
+    page = read(alice, f"/sessions/{session.pk}/context/")
+    assert 'id="missing-lines"' not in page  # it has left the context
