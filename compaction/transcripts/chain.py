@@ -26,7 +26,7 @@ class Chain:
     gaps: frozenset[str] = frozenset()
 
     def count_gaps(self, context: "ContextSlice") -> int:
-        """Missing lines in what the model sees. One right before the boundary is not: that has left the context."""
+        """Places in what the model sees where lines are missing. What is before the boundary has left the context."""
         boundary = context.boundary.uuid if context.boundary else None
         return sum(entry.uuid in self.gaps for entry in context.entries if entry.uuid and entry.uuid != boundary)
 

@@ -169,7 +169,7 @@ class CompactionDetailOut(CompactionOut):
         "content is not stored or not granted. The client does not record what it skipped or why."
     )
     left_count: int = Field(description="How many these are in all.")
-    gap_count: int = Field(description="Lines that are missing in the conversation before it.")
+    gap_count: int = Field(description="Places in the conversation before it where lines are missing.")
     fates: list[FateOut] | None
     messages: list[MessageOut] | None = Field(description="Fifty, from the number asked for.")
     next_message: int | None = Field(description="For `first_message`, to go on.")

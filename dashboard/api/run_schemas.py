@@ -106,7 +106,7 @@ class RunPreviewOut(Schema):
     before_tokens: int
     before_origin: str
     line_tokens: int | None = Field(description="The auto-compact line in force.")
-    gap_count: int = Field(description="Lines that are missing in what the model sees.")
+    gap_count: int = Field(description="Places in what the model sees where lines are missing.")
     found_tokens: int | None = Field(
         description="What the stored lines add up to, where that differs by more than a quarter from what was measured."
     )
@@ -193,7 +193,7 @@ class RunOut(Schema):
     after_tokens: int | None
     after_origin: str
     line_tokens: int | None
-    gap_count: int = Field(description="Lines that were missing in what the model saw.")
+    gap_count: int = Field(description="Places in what the model saw where lines were missing.")
     found_tokens: int | None = Field(
         description="What the stored lines added up to, where that differed by more than a quarter from what was "
         "measured."

@@ -58,7 +58,7 @@ class Sides:
 
     before: tuple[Entry, ...]
     after: tuple[Entry, ...]
-    gap_count: int = 0  # lines that are missing in what it saw before
+    gap_count: int = 0  # places where lines are missing in what it saw before
 
 
 def split_at_boundary(entries: Sequence[Entry], boundary_uuid: str) -> Sides | None:

@@ -113,7 +113,7 @@ class CompactionPage:
     after: CallBeside | None
     failed: FailedCompaction | None
     may_run: bool
-    gap_count: int = 0  # lines that are missing in the conversation before it
+    gap_count: int = 0  # places where lines of the conversation before it are missing
 
     @property
     def missing_lines(self) -> str:

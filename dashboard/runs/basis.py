@@ -52,7 +52,7 @@ class Basis:
     lines: Lines | None
     line_tokens: int | None = None  # the auto-compact line in force
     transcript_path: str | None = None
-    gap_count: int = 0  # missing lines in what the model sees
+    gap_count: int = 0  # places where lines are missing in what the model sees
     coverage: Coverage | None = None  # None where nothing was measured
     # Filled in by parent_requests, where a summary may be asked for behind the last request.
     parent: ParentRequest | None = None

@@ -9,17 +9,17 @@ LINE_MISSING = "line_missing"
 
 
 def describe_gaps(count: int) -> str:
-    """Return the sentence for this many missing lines; empty where none is missing."""
+    """Return the sentence for lines missing at this many places; empty where none is missing."""
     if not count:
         return ""
     if count == 1:
         return (
-            "A line of this conversation is missing: the transcript refers to it, but does not hold it. "
+            "At least one line of this conversation is missing: the transcript refers to it, but does not hold it. "
             "The conversation is taken to go on at the line before it."
         )
     return (
-        f"{count:,} lines of this conversation are missing: the transcript refers to them, but does not hold them. "
-        "The conversation is taken to go on at the line before each."
+        f"Lines of this conversation are missing at {count:,} places: the transcript refers to them, but does not hold them. "
+        "The conversation is taken to go on at the line before each place."
     )
 
 

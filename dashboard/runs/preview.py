@@ -50,7 +50,7 @@ class Preview:
     """Counts are of messages; `expected_after_tokens` is a range, both ends equal where it is known.
 
     `prompt` is content. `costs` are for each model that could be asked, the chosen one first. Without a model there are
-    none, `path` is empty and nothing is sent. `gap_count`: missing lines in what the model sees.
+    none, `path` is empty and nothing is sent. `gap_count`: places in what the model sees where lines are missing.
     `found_tokens`: what the stored lines add up to, where that differs by more than a quarter from what was measured.
     """
 

@@ -62,18 +62,18 @@ def short(team: Team) -> AgentSession:
 def test_a_missing_line_is_said_and_swallows_nothing(hole: AgentSession) -> None:
     alice = sign_in("alice")
     page = read(alice, f"/sessions/{hole.pk}/context/")
-    assert "A line of this conversation is missing" in page
+    assert "At least one line of this conversation is missing" in page
     assert 'id="difference"' not in page
     inside = ask(alice, f"sessions/{hole.pk}/context")["inside"]
     assert (inside["gap_count"], inside["found_tokens"]) == (1, None)
-    assert "A line of this conversation is missing" in read(alice, f"/sessions/{hole.pk}/compact/")
+    assert "At least one line of this conversation is missing" in read(alice, f"/sessions/{hole.pk}/compact/")
 
     run = run_now(hole)
     assert (run.state, run.summarised_count, run.gap_count, run.found_tokens) == ("done", 2 * TURNS - 2, 1, None)
     text = run.revisions.get().text
     assert "Turn 0" in text
     assert "Turn 7" in text
-    assert "A line of this conversation is missing" in read(alice, f"/runs/{run.pk}/")
+    assert "At least one line of this conversation is missing" in read(alice, f"/runs/{run.pk}/")
 
 
 def test_a_whole_session_is_not_warned_of(team: Team) -> None:
@@ -177,7 +177,7 @@ def test_an_observed_compaction_says_that_a_line_was_missing_before_it(team: Tea
     session = record_session(team, drop_turns(talk, [3]))
     compaction = ObservedCompaction.objects.get(session=session)
     alice = sign_in("alice")
-    assert "A line of this conversation is missing" in read(alice, f"/compactions/{compaction.pk}/")
+    assert "At least one line of this conversation is missing" in read(alice, f"/compactions/{compaction.pk}/")
     found = ask(alice, f"compactions/{compaction.pk}")
     assert (found["gap_count"], sum(fate["messages"] for fate in found["fates"])) == (1, 2 * TURNS - 2)
     page = read(alice, f"/sessions/{session.pk}/context/")
