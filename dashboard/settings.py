@@ -252,6 +252,10 @@ JOB_KINDS = {
     "keep_backup": ("dashboard.housekeeping.keep_backup", "Back up the database into the data folder"),
     "add_up_hours": ("dashboard.housekeeping.add_up_hours", "Add up what the hours of a team cost"),
     "audit_compactions": ("dashboard.ingest.audit.audit_compactions", "Find what compactions lost"),
+    "project_sessions": (
+        "dashboard.ingest.reprojection.project_sessions",
+        "Update stored sessions after an upgrade",
+    ),
     "relevel_sessions": ("dashboard.policies.relevel.relevel_sessions", "Level sessions anew after a change of policy"),
     "apply_retention": ("dashboard.retention.rounds.apply_retention", "Forget what is older than teams keep it"),
     "finish_deletion": ("dashboard.retention.deletion.finish_deletion", "Make sure that a deleted session is gone"),
@@ -273,6 +277,7 @@ RECURRING_JOBS = {
     "keep_backup": 24 * 3600,
     "end_stranded_runs": 300,
     "add_up_hours": 300,
+    "project_sessions": 300,
 }  # seconds
 DAILY_BACKUPS = read_int("PLIMSOLL_DAILY_BACKUPS", 1, low=0, high=100)  # how many are kept; SQLite only
 

@@ -60,6 +60,9 @@ class Door:
     only_here: tuple[str, ...] | None = None  # of our own packages; foreign libraries stay free
 
 
+# Packages of the engine: each may import those before it.
+FLOORS = ("llm", "transcripts", "context", "prompt", "cache", "compactors")
+
 # fmt: off
 DOORS = (
     Door(
@@ -67,9 +70,10 @@ DOORS = (
         only=("compaction", "genai_prices", "rapidfuzz", "orjson", "msgspec"),
         never=("socket", "ssl", "http", "urllib.request", "subprocess", "asyncio", "sqlite3"),
     ),
-    Door(("compaction.transcripts",), never=("compaction.context", "compaction.cache", "compaction.compactors")),
-    Door(("compaction.context",), never=("compaction.cache", "compaction.compactors")),
-    Door(("compaction.cache",), never=("compaction.compactors",)),
+    *(
+        Door((f"compaction.{floor}",), never=tuple(f"compaction.{above}" for above in FLOORS[place + 1 :]))
+        for place, floor in enumerate(FLOORS)
+    ),
     Door(("dashboard.models",), only=("django", "compaction", "dashboard.models")),
     Door(
         DECODERS,
@@ -81,6 +85,7 @@ DOORS = (
             "re2",
             "msgspec",
             "compaction",
+            "dashboard.session_forecasts",
             "dashboard.session_levels",
             "dashboard.client.status_values",
             *DECODERS,
@@ -149,13 +154,14 @@ DOORS = (
             "dashboard.accounts",
             "dashboard.policies",
             "dashboard.kept_query",
+            "dashboard.session_forecasts",
             "dashboard.session_levels",
             "dashboard.words",
             "dashboard.ingest.redaction",
             "compaction",
         ),
     ),
-    Door(("dashboard.session_levels",), only=("compaction",)),
+    Door(("dashboard.session_forecasts", "dashboard.session_levels"), only=("compaction",)),
     Door(("dashboard.kept_query",), only=("django",)),
     # What stands in the way of a call loads nothing that reads or writes one down.
     Door(PROXY_PASSING, never=("dashboard.ingest", "dashboard.proxy.recorder", "dashboard.proxy.reports")),
@@ -187,7 +193,7 @@ DOORS = (
 HOMES = {
     "plotly": "dashboard.charts",
     "anthropic": "dashboard.runs.claude",
-    "genai_prices": "compaction.context.prices",
+    "genai_prices": "compaction.llm.prices",
     "rapidfuzz": "compaction.compactors.losses",
     "hyperscan": "dashboard.ingest.redaction.stops",
     "re2": "dashboard.ingest.redaction.own_patterns",
@@ -210,7 +216,7 @@ LATE = {
     "dashboard.console": "dashboard",
     "dashboard.client.statusline": "dashboard.client.status_lines",
     "dashboard.client.background_sending": "dashboard.client.spool_sender",
-    "compaction.context.prices": "genai_prices",
+    "compaction.llm.prices": "genai_prices",
 }
 
 

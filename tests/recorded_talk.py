@@ -97,11 +97,12 @@ class RecordedTalk(Conversation):
         block = {"type": "tool_result", "tool_use_id": use_id, "content": self.say("no ink"), "is_error": True}
         self.write("user", message={"role": "user", "content": [block]})
 
-    def compact(self, before: int = 167_000, *, summary: str = "") -> str:
+    def compact(self, before: int = 167_000, *, summary: str = "", after: int | None = None) -> str:
         """With a file that came back and an attachment of a kind that did not."""
         last = self.parent
         self.parent = None
         told = {"trigger": self.say("auto"), "preTokens": before, "durationMs": 56_000}
+        told |= {} if after is None else {"postTokens": after}
         boundary = self.write(
             "system", subtype="compact_boundary", logicalParentUuid=last, content="Compacted", compactMetadata=told
         )

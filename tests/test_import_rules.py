@@ -13,8 +13,11 @@ PLANTED = [
     ("compaction/context/tokens.py", "from dashboard.models import Team", "must not import dashboard.models.Team"),
     ("compaction/context/tokens.py", "from compaction.cache import layout", "must not import compaction.cache"),
     ("compaction/context/tokens.py", "from ..cache import layout", "must not import compaction.cache"),
+    ("compaction/llm/table.py", "from compaction.transcripts import entries", "must not import compaction.transcripts"),
+    ("compaction/context/tokens.py", "from compaction.prompt import lifetimes", "must not import compaction.prompt"),
+    ("compaction/prompt/lifetimes.py", "from compaction.cache import calls", "must not import compaction.cache"),
     ("compaction/context/tokens.py", "import socket", "must not import socket"),
-    ("compaction/context/tokens.py", "import genai_prices", "genai_prices is imported in compaction.context.prices"),
+    ("compaction/context/tokens.py", "import genai_prices", "genai_prices is imported in compaction.llm.prices"),
     ("compaction/context/tokens.py", "import orjson", "orjson is imported in compaction.transcripts.reader alone"),
     ("dashboard/models/team.py", "from dashboard import access", "must not import dashboard.access"),
     ("dashboard/models/team.py", "import plotly.graph_objects", "plotly is imported in dashboard.charts alone"),
@@ -45,8 +48,8 @@ PLANTED = [
 
 ALLOWED = [
     ("dashboard/cli.py", "def f() -> None:\n    from dashboard.management import run_command"),
-    ("compaction/context/prices.py", "import genai_prices"),
-    ("compaction/cache/breaks.py", "from compaction.context import prices"),
+    ("compaction/llm/prices.py", "import genai_prices"),
+    ("compaction/cache/breaks.py", "from compaction.llm import prices"),
     ("dashboard/charts.py", "import plotly.graph_objects as go"),
     ("dashboard/models/team.py", "from django.db import models\n\nfrom dashboard.models.user import User"),
     ("dashboard/ingest/record.py", "from dashboard.ingest.observed import ObservedCall\nfrom dashboard import models"),

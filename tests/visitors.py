@@ -1,6 +1,8 @@
 """Visitors of pages and endpoints: signed-in people who read, ask and are counted by the queries they cause."""
 
+import html
 import json
+import re
 from typing import Any
 
 from django.core.cache import cache
@@ -33,3 +35,11 @@ def count_queries(client: Client, url: str) -> int:
     with CaptureQueriesContext(connection) as queries:
         read(client, url)
     return len(queries)
+
+
+def read_words(client: Client, url: str, **headers: str) -> str:
+    """What the answer says, without its markup."""
+    response = client.get(url, headers=headers)
+    assert response.status_code == 200
+    text = re.sub(r"<script.*?</script>|<[^>]*>", " ", response.content.decode(), flags=re.DOTALL)
+    return " ".join(html.unescape(text).split())

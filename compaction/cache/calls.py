@@ -11,7 +11,9 @@ from typing import Any
 
 from compaction.cache.causes import Cause
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
-from compaction.context.prices import Price
+from compaction.llm.cache_ttl import CacheTtl, find_written_ttl
+from compaction.llm.names import UNJUDGED_FAMILIES
+from compaction.llm.prices import Price
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.frozen import Value, change_value
 from compaction.transcripts.values import get_count, get_fields, get_text, get_texts, get_time
@@ -19,8 +21,8 @@ from compaction.transcripts.values import get_count, get_fields, get_text, get_t
 # Both must be passed for a loss; the client's own figures.
 LOSS_SHARE_PERCENT = 5
 LOSS_TOKENS = 2_000
-# Haiku caches differently; the client neither judges it nor compares with it.
-UNJUDGED_MODELS = ("haiku",)
+# These models cache differently; the client neither judges them nor compares with them.
+UNJUDGED_MODELS = UNJUDGED_FAMILIES
 # Forks and side calls that share a session's id but not its conversation.
 UNJUDGED_SOURCES = ("compact", "session_memory", "speculation", "prompt_suggestion")
 
@@ -32,9 +34,6 @@ ANNOUNCED = (Cause.COMPACTED, Cause.MICRO_COMPACTED, Cause.DELETION_ANNOUNCED, C
 
 # The parent of a call whose ancestors hold no other call.
 CONVERSATION_START = ""
-
-SHORT_TTL, LONG_TTL = "5m", "1h"
-TTL_SECONDS: Mapping[str, int] = {SHORT_TTL: 5 * 60, LONG_TTL: 60 * 60}
 
 
 def is_beside_conversation(source: str | None) -> bool:
@@ -89,12 +88,9 @@ class CacheCall(Value, frozen=True):
     has_thinking: bool = False
 
     @property
-    def written_ttl(self) -> str | None:
-        """The lifetime this call wrote with, the shorter one of a mix; None when it wrote nothing."""
-        usage = self.usage
-        if usage.cache_creation_tokens == 0:
-            return None
-        return LONG_TTL if usage.cache_creation_1h_tokens >= usage.cache_creation_tokens else SHORT_TTL
+    def written_ttl(self) -> CacheTtl | None:
+        """Return the lifetime this call wrote with; None when it wrote nothing."""
+        return find_written_ttl(self.usage.cache_creation_tokens, self.usage.cache_creation_1h_tokens)
 
 
 class Baseline(Value, frozen=True):

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from compaction.llm.names import FIRST_KEEPING_THINKING
+
 
 class Grade(StrEnum):
     """How well a cause is known, best first."""
@@ -113,6 +115,9 @@ _ASKED = frozenset({Grade.CLIENT, Grade.REQUEST})
 _REQUEST = frozenset({Grade.REQUEST})
 _GUESSED = frozenset({Grade.INFERRED})
 _TOLD_OR_GUESSED = frozenset({Grade.CLIENT, Grade.INFERRED})
+_THINKING_KEPT = ", ".join(
+    f"{family.capitalize()} from {major}.{minor}" for family, (major, minor) in FIRST_KEEPING_THINKING.items()
+)
 _SHORT_TTL_ADVICE = (
     "For pauses up to an hour, ask for the 1-hour lifetime (ENABLE_PROMPT_CACHING_1H=1 in Claude Code). It writes at "
     "twice the input price instead of 1.25 times, so it pays only where such pauses happen."
@@ -287,7 +292,7 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Outlook, frozenset[Grade]], ...
     (
         Cause.THINKING_DROPPED, Family.MESSAGES, "A new prompt made the server drop earlier thinking.",
         "Older models drop thinking from before the newest prompt, which changes the conversation from that place on.",
-        "Newer models keep it (Opus from 4.5, Sonnet from 4.6); on older ones, ask for more in one prompt.",
+        f"Newer models keep it ({_THINKING_KEPT}); on older ones, ask for more in one prompt.",
         Outlook.NOBODY, _GUESSED,
     ),
     (

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 
-from compaction.context.prices import Price, total_of
+from compaction.context.call_costs import total_of
+from compaction.llm.prices import Price
 from compaction.transcripts.entries import Usage
 
 NOTHING_USD = Decimal(0)

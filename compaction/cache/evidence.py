@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from compaction.cache.calls import LONG_TTL, SHORT_TTL, TTL_SECONDS, Baseline, CacheCall
+from compaction.cache.calls import Baseline, CacheCall
 from compaction.cache.causes import (
     API_REASONS,
     API_WITHOUT_REASON,
@@ -22,6 +22,7 @@ from compaction.cache.causes import (
 )
 from compaction.cache.changes import Change, compare_fingerprints
 from compaction.cache.invalidation import Prediction, keeps_thinking, predict_read
+from compaction.llm.cache_ttl import CacheTtl, find_expired_ttl
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +137,9 @@ def _infer(previous: Baseline, call: CacheCall) -> Iterator[Finding]:
     before, now = previous.speed or "standard", call.usage.speed or "standard"
     if before != now:
         yield Finding(Cause.SPEED_CHANGED, Grade.INFERRED, f"{before} -> {now}")
-    expired = _find_expired_ttl(previous, call)
+    expired = find_expired_ttl(previous.ttl, find_gap_seconds(previous, call))
     if expired is not None:
-        cause = Cause.TTL_EXPIRED_1H if expired == LONG_TTL else Cause.TTL_EXPIRED_5M
+        cause = Cause.TTL_EXPIRED_1H if expired is CacheTtl.ONE_HOUR else Cause.TTL_EXPIRED_5M
         minutes = find_gap_seconds(previous, call) / 60
         yield Finding(cause, Grade.INFERRED, f"{minutes:,.1f} minutes after a {expired} write")
     if call.client_version and previous.client_version and call.client_version != previous.client_version:
@@ -152,15 +153,6 @@ def _infer(previous: Baseline, call: CacheCall) -> Iterator[Finding]:
         yield Finding(Cause.THINKING_DROPPED, Grade.INFERRED, f"a new prompt to {call.model}")
     if Cause.COMMAND_STARTED in call.noticed:
         yield Finding(Cause.COMMAND_STARTED, Grade.INFERRED)
-
-
-def _find_expired_ttl(previous: Baseline, call: CacheCall) -> str | None:
-    ttl = previous.ttl
-    gap_seconds = find_gap_seconds(previous, call)
-    # Whatever the lifetime was, no entry outlives the longest one.
-    if gap_seconds > TTL_SECONDS[LONG_TTL]:
-        return LONG_TTL if ttl != SHORT_TTL else SHORT_TTL
-    return ttl if ttl is not None and gap_seconds > TTL_SECONDS.get(ttl, TTL_SECONDS[LONG_TTL]) else None
 
 
 def _order_findings(spoken: dict[Grade, tuple[Finding, ...]], prediction: Prediction | None) -> list[Finding]:

@@ -298,7 +298,10 @@ def _find_parents(
     nearest: dict[str | None, str | None] = {None: CONVERSATION_START}
     parents = {}
     for call_id, draft in drafts.items():
-        found = _find_nearest(draft.lines[0].parent, by_id, judged, nearest) if draft.lines else None
+        first = draft.lines[0] if draft.lines else None
+        # A sub-agent's lines that stood in its parent's file have no parent: that says nothing.
+        has_chain = first is not None and not (first.is_sidechain and first.parent is None)
+        found = _find_nearest(first.parent, by_id, judged, nearest) if first and has_chain else None
         if found is not None and found != call_id:
             parents[call_id] = found
     return parents

@@ -45,13 +45,14 @@ from compaction.transcripts.payloads import (
 from compaction.transcripts.skipped import SkippedLine
 from compaction.transcripts.titles import cut_title
 from compaction.transcripts.usage import make_usage
-from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_entry, classify_text
+from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_entry, classify_text, find_prompt_words
 from compaction.transcripts.values import get_fields, get_text, get_texts
 
 # Where a hook for resumed sessions ran; older clients write progress lines, newer ones attachments.
 _HOOK_LINES = frozenset({"progress", "attachment"})
 _RESUME_HOOK = b'"SessionStart:resume"'
-_LONGEST_NAME = 1000
+_LONGEST_NAME, _LONGEST_MODE = 1000, 40
+_MODE = b'"permissionMode"'
 INTERRUPTED, NO_ANSWER = "interrupted", "no response"  # names of lines
 _NOTHING_SEEN = Glance()
 # Here and wherever each line is looked at: Python 3.11 finds the member of an enumeration ten times slower than a name.
@@ -89,7 +90,7 @@ def read_fact(entry: Entry, digest: Digest | None = None, *, keeps_words: bool =
         tokens=count_entry_tokens(entry) if line is not None else None,
         name=_name_line(entry, line),
         reading=READING_VERSION,
-        permission_mode=get_text(entry.fields, "permissionMode") if b'"permissionMode"' in raw else None,
+        permission_mode=_cut_mode(get_text(entry.fields, "permissionMode")) if _MODE in raw else None,
     )
     if kind in _PLAIN_KINDS or (kind is LineKind.PROMPT and not keeps_words):
         return fact
@@ -141,8 +142,12 @@ def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
         words=words,
         name=name,
         reading=READING_VERSION,
-        permission_mode=line.permission_mode,
+        permission_mode=_cut_mode(line.permission_mode),
     )
+
+
+def _cut_mode(mode: str | None) -> str | None:
+    return mode[:_LONGEST_MODE] if mode else None
 
 
 def read_problem(line: SkippedLine) -> LineFact:
@@ -354,15 +359,14 @@ def _read_request(payload: ApiRequest, entry: Entry, digest: Digest | None) -> R
 
 def _begin_prompt(entry: Entry) -> str | None:
     """How a prompt begins, for a title; what the client wrapped in tags is not the person's own."""
-    for block in entry.message.content if entry.message else ():
-        if isinstance(block, TextBlock) and block.text[:_LONGEST_NAME].strip():
-            return _begin_text(block.text)
-    return None
+    blocks = entry.message.content if entry.message else ()
+    titles = (_begin_text(block.text) for block in blocks if isinstance(block, TextBlock))
+    return next((title for title in titles if title), None)
 
 
 def _begin_text(text: str) -> str | None:
-    words = " ".join(text[:_LONGEST_NAME].split())
-    return cut_title(words) if words and not words.startswith("<") else None
+    words = " ".join(find_prompt_words(text)[:_LONGEST_NAME].split())
+    return cut_title(words) if words else None
 
 
 def _name_attachment(entry: Entry) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from compaction.cache.causes import Cause
 from compaction.cache.fingerprint import Fingerprint
 from compaction.cache.request import LEVELS, Level, Marker
-from compaction.context.model_names import read_model_name
+from compaction.llm.names import find_nearest_model, read_model_name
 
 LOOKBACK_BLOCKS = 20  # positions the server looks back from a marker, the marker's own block counted as the first
 CHARACTERS_PER_TOKEN = 4  # used only where no call tells how many tokens the characters came to
@@ -17,24 +17,6 @@ CHARACTERS_PER_TOKEN = 4  # used only where no call tells how many tokens the ch
 # Prediction and reading may differ by this much before they count as disagreeing: sizes are characters, not tokens.
 TOLERANCE_SHARE_PERCENT = 10
 TOLERANCE_TOKENS = 2_000
-
-# First versions that keep thinking of earlier turns when a new prompt arrives; Haiku has none so far.
-_KEEPS_THINKING: Mapping[str, tuple[int, int]] = {
-    "opus": (4, 5),
-    "sonnet": (4, 6),
-    "haiku": (5, 5),
-    "fable": (5, 0),
-    "mythos": (5, 0),
-}
-# First versions that take a system message inside the conversation without starting anew. Sonnet 5 does not; the
-# client sends such messages to the 5.5 models.
-_KEEPS_SYSTEM_MESSAGES: Mapping[str, tuple[int, int]] = {
-    "opus": (4, 8),
-    "sonnet": (5, 5),
-    "haiku": (5, 5),
-    "fable": (5, 0),
-    "mythos": (5, 0),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +87,14 @@ def find_reach(cause: Cause) -> Reach:
 
 def keeps_thinking(model: str | None) -> bool:
     """Whether a model keeps earlier thinking when a new prompt arrives; unknown models are given the benefit."""
-    return _is_from(model, _KEEPS_THINKING)
+    found = find_nearest_model(read_model_name(model)) if model else None
+    return found is None or found.keeps_thinking
 
 
 def keeps_system_messages(model: str | None) -> bool:
     """Whether a system message inside the conversation leaves the cache whole; unknown models get the benefit."""
-    return _is_from(model, _KEEPS_SYSTEM_MESSAGES)
-
-
-def _is_from(model: str | None, first: Mapping[str, tuple[int, int]]) -> bool:
-    name = read_model_name(model) if model else None
-    if name is None or name.version is None or name.family is None:
-        return True
-    return name.version >= first[name.family]
+    found = find_nearest_model(read_model_name(model)) if model else None
+    return found is None or found.keeps_system_messages
 
 
 def predict_read(previous: Fingerprint, reaches: Iterable[Reach], cached_tokens: int, read_tokens: int) -> Prediction:

@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from compaction.cache.request import BILLING_LINE, Fields
 from compaction.cache.sections import DYNAMIC_BOUNDARY
-from compaction.cache.ttl import Provider
-from compaction.context.policy_values import CacheTtl
+from compaction.llm.cache_ttl import CacheTtl
+from compaction.prompt.lifetimes import Provider
 from compaction.transcripts.values import get_text
 
 MOST_MARKERS = 4  # the API refuses a fifth

@@ -1,6 +1,6 @@
 """The linter: what is wrong with the markers and the prefix of one request, each finding citing its block."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -8,17 +8,9 @@ from compaction.cache.layout import MOST_MARKERS, can_be_marked
 from compaction.cache.pieces import list_request_pieces
 from compaction.cache.request import LEVELS, Fields, Level, Marker, Path, PromptRequest
 from compaction.cache.volatile_text import find_volatile_text
-from compaction.context.model_names import read_model_name
 from compaction.context.tokens import count_text_tokens
-
-# Least tokens a prefix must have to be cached at all; shorter ones are silently not cached.
-_LEAST_TOKENS: Mapping[str, int] = {
-    "claude-opus-5-5": 512, "claude-opus-5": 512, "claude-sonnet-5-5": 512, "claude-haiku-5-5": 512,
-    "claude-fable-5": 512, "claude-fable-5-1": 512, "claude-mythos-5": 512,
-    "claude-opus-4-8": 1024, "claude-sonnet-5": 1024, "claude-sonnet-4-6": 1024, "claude-sonnet-4-5": 1024,
-    "claude-opus-4-7": 2048,
-    "claude-opus-4-6": 4096, "claude-opus-4-5": 4096, "claude-haiku-4-5": 4096,
-}  # fmt: skip
+from compaction.llm.cache_ttl import CacheTtl
+from compaction.llm.names import find_model, read_model_name
 
 
 class Rule(StrEnum):
@@ -60,7 +52,8 @@ def lint_request(request: PromptRequest, earlier: Sequence[PromptRequest] = ()) 
 
 def find_least_tokens(model: str | None) -> int | None:
     """The shortest prefix a model caches; None when it is not on record."""
-    return _LEAST_TOKENS.get(read_model_name(model).base) if model else None
+    found = find_model(read_model_name(model)) if model else None
+    return found.least_cached_tokens if found else None
 
 
 def _lint_markers(request: PromptRequest) -> Iterator[LintFinding]:
@@ -71,7 +64,7 @@ def _lint_markers(request: PromptRequest) -> Iterator[LintFinding]:
         yield LintFinding(Rule.TOO_MANY_MARKERS, _cite(request, marker.path), sentence)
     short: Marker | None = None
     for marker in request.markers:
-        if marker.ttl == "5m":
+        if marker.ttl == CacheTtl.FIVE_MINUTES:
             short = short or marker
         elif short is not None:
             sentence = "A 1-hour marker stands behind a 5-minute one; the API wants the longer lifetime first."

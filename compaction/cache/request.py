@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from compaction.llm.cache_ttl import DEFAULT_TTL
 from compaction.transcripts.values import get_fields, get_items, get_text
 
 Path = tuple[str | int, ...]
@@ -15,7 +16,6 @@ Fields = Mapping[str, object]
 
 # The client's first system block: a version stamp that differs between prompts and is not part of the prefix.
 BILLING_LINE = "x-anthropic-billing-header"
-DEFAULT_TTL = "5m"  # what a marker without a ttl means
 
 # Fields beside the prompt that never were part of a cache key: who asks, how much may be answered, how it is sent.
 _OUTSIDE_KEY = frozenset(

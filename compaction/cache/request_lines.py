@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from compaction.cache.request import (
-    DEFAULT_TTL,
     Fields,
     Marker,
     PromptMessage,
@@ -16,6 +15,7 @@ from compaction.cache.request import (
     strip_billing_line,
 )
 from compaction.errors import BodyUnreadable
+from compaction.llm.cache_ttl import DEFAULT_TTL
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequest, ApiRequestShape, CacheMarker
 from compaction.transcripts.reader import load_json

@@ -6,9 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 from compaction.cache.breaks import DEFAULT_POLICY, Outcome, Verdict, judge_thread, order_calls
-from compaction.cache.calls import SHORT_TTL, TTL_SECONDS, CacheCall, CachePolicy
+from compaction.cache.calls import CacheCall, CachePolicy
 from compaction.cache.causes import CAUSES, Cause
 from compaction.cache.costs import NOTHING_USD, add_usd, find_cost_usd, find_premium_usd
+from compaction.llm.cache_ttl import CacheTtl
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def find_unread_1h_writes(calls: Sequence[CacheCall], verdicts: Sequence[Verdict
 def _reads_late(call: CacheCall, later: CacheCall) -> bool:
     """Whether the next call read the cache after a pause that only the 1-hour lifetime bridges."""
     gap_seconds = (later.at - call.at).total_seconds()
-    return gap_seconds > TTL_SECONDS[SHORT_TTL] and later.usage.cache_read_tokens > 0
+    return gap_seconds > CacheTtl.FIVE_MINUTES.seconds and later.usage.cache_read_tokens > 0
 
 
 def find_tier_changes(calls: Sequence[CacheCall]) -> tuple[TierChange, ...]:

@@ -20,6 +20,7 @@ from compaction.compactors.outcome import (
 )
 from compaction.context.tokens import count_entry_tokens, estimate_tokens, measure_context
 from compaction.transcripts.chain import ContextSlice, find_chain, is_boundary
+from compaction.transcripts.client_protocol import COMPACT_BOUNDARY
 from compaction.transcripts.entries import Entry, OtherBlock, ResultPart, ToolResultBlock
 from compaction.transcripts.payloads import Boundary, PreservedSegment
 from compaction.transcripts.values import get_text
@@ -105,7 +106,7 @@ def _link_in_order(replacement: Replacement, *, is_straight: bool) -> tuple[Entr
 
 
 def _put_in_order(replacement: Replacement, model: Entry) -> tuple[Entry, ...]:
-    boundary = Entry("system", subtype="compact_boundary", logical_parent_uuid=model.uuid)
+    boundary = Entry("system", subtype=COMPACT_BOUNDARY, logical_parent_uuid=model.uuid)
     told: tuple[Entry, ...] = (replacement.summary_entry, *replacement.kept)
     if replacement.kind is CompactionKind.FROM:
         told = (*replacement.kept, replacement.summary_entry)

@@ -24,6 +24,7 @@ from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, read_level
 from compaction.context.tokens import measure_context
 from compaction.errors import AutomaticRunsPaused, CompactionCancelled, NotesNotUsable, NothingToCompact, RunError
+from compaction.llm.cache_ttl import DEFAULT_TTL
 from compaction.transcripts.chain import slice_context
 from compaction.transcripts.entries import Entry
 
@@ -82,7 +83,7 @@ class Turn:
     is_autonomous: bool = False
     has_open_run: bool = False
     can_edit_cache: bool = False
-    cache_ttl_seconds: int = 300
+    cache_ttl_seconds: int = DEFAULT_TTL.seconds
     clearable_tools: frozenset[str] | None = CLEARABLE_TOOLS  # None: of any tool
     notes: SessionNotes | None = None
     notes_template: str = DEFAULT_TEMPLATE

@@ -2,7 +2,8 @@
 
 import re
 
-from compaction.compactors.work import AGENT_TOOLS, EDIT_TOOLS, READ_TOOLS, WRITE_TOOLS, Action
+from compaction.compactors.work import Action
+from compaction.transcripts.client_protocol import AGENT_TOOLS, FILE_EDITORS, FILE_READERS, FILE_WRITERS
 from compaction.transcripts.values import get_text
 
 _LEADING_STEPS = re.compile(r"^(?:(?:cd|pushd|export|source|set)\s[^&;\n]{0,300}(?:&&|;)\s*)+")
@@ -80,7 +81,7 @@ def shows_only(command: str) -> bool:
 def describe_action(action: Action, cwd: str | None = None) -> str:
     """The action in one line, without its result."""
     if action.path:
-        verb = "read" if action.name in READ_TOOLS else "wrote" if action.name in WRITE_TOOLS else "edited"
+        verb = "read" if action.name in FILE_READERS else "wrote" if action.name in FILE_WRITERS else "edited"
         return f"{verb} {shorten_path(action.path, cwd)}"
     if action.command is not None:
         return f"ran `{cut_text(trim_command(action.command), 160)}`"
@@ -91,4 +92,4 @@ def describe_action(action: Action, cwd: str | None = None) -> str:
 
 def is_change(action: Action) -> bool:
     """Whether the action changed a file."""
-    return action.name in EDIT_TOOLS | WRITE_TOOLS and not action.is_refused
+    return action.name in FILE_EDITORS | FILE_WRITERS and not action.is_refused

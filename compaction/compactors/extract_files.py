@@ -8,7 +8,8 @@ from compaction.compactors.digest import cut_lines, is_change, shorten_path, tak
 from compaction.compactors.extract_pieces import CutRank, Piece, quote_in_line
 from compaction.compactors.known_files import KnownFile
 from compaction.compactors.last_work import find_definitions, list_new_texts
-from compaction.compactors.work import WRITE_TOOLS, Work
+from compaction.compactors.work import Work
+from compaction.transcripts.client_protocol import FILE_WRITERS
 
 SNIPPET_FILES = 16  # ours: files whose last change is shown as code
 SNIPPET_LINES = 30
@@ -73,7 +74,7 @@ def _show_last_change(known: KnownFile) -> str:
     if not texts:
         return ""
     suffix = PurePosixPath(known.path).suffix.lstrip(".")
-    title = "As written" if change.name in WRITE_TOOLS else "Last change"
+    title = "As written" if change.name in FILE_WRITERS else "Last change"
     code = cut_lines(texts[-1].strip("\n"), SNIPPET_LINES, SNIPPET_CHARACTERS)
     body = "\n".join(f"  | {line}".rstrip() for line in code.splitlines())
     return f"  {title}{f' ({suffix})' if suffix else ''}:\n{body}"

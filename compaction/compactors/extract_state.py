@@ -17,11 +17,17 @@ from compaction.compactors.failures import Failure, read_failure
 from compaction.compactors.last_work import list_commands, list_symbols, take_last_actions
 from compaction.compactors.matching import split_sentences
 from compaction.compactors.todos import Todo
-from compaction.compactors.work import AGENT_TOOLS, Action, Work
+from compaction.compactors.work import Action, Work
+from compaction.transcripts.client_protocol import AGENT_TOOLS, ToolName
 
 LAST_STEPS = 14
 # Tools that only keep lists: the lists themselves stand in section 7.
-_HOUSEKEEPING = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "ToolSearch"})
+_HOUSEKEEPING = frozenset(
+    {
+        ToolName.TODO_WRITE, ToolName.TASK_CREATE, ToolName.TASK_UPDATE, ToolName.TASK_LIST, ToolName.TASK_GET,
+        ToolName.TOOL_SEARCH,
+    }
+)  # fmt: skip
 _MOST_TODOS = 60
 _OUTPUT_LINES = 16
 _REMARK_CHARACTERS = 3_000

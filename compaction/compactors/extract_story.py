@@ -11,7 +11,8 @@ from compaction.compactors.extract_pieces import CutRank, Piece, quote, quote_in
 from compaction.compactors.failures import Failure
 from compaction.compactors.known_files import KnownFile
 from compaction.compactors.matching import split_sentences
-from compaction.compactors.work import AGENT_TOOLS, Action, Remark, Work
+from compaction.compactors.work import Action, Remark, Work
+from compaction.transcripts.client_protocol import AGENT_TOOLS
 from compaction.transcripts.values import get_text
 
 MOST_FAILURES = 20

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from compaction.compactors.digest import shows_only, trim_command
 from compaction.compactors.spoken import read_reply
 from compaction.compactors.work import Action, Remark, Work
+from compaction.transcripts.client_protocol import TOOL_ERROR
 
 # Words by which tools of the common languages say what failed, and by which they only count how often.
 _TELLING = re.compile(
@@ -45,7 +46,7 @@ class Failure:
     @property
     def is_slip(self) -> bool:
         """A wrongly made request that was put right: nothing a successor has to know."""
-        return self.is_resolved and self.action.is_refused and self.action.output.startswith("<tool_use_error>")
+        return self.is_resolved and self.action.is_refused and self.action.output.startswith(f"<{TOOL_ERROR}>")
 
     @property
     def entry_uuid(self) -> str | None:

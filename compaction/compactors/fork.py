@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from compaction.cache.layout import mark_messages
 from compaction.compactors.request_messages import add_prompt, list_blocks
-from compaction.context.policy_values import CacheTtl
+from compaction.llm.cache_ttl import DEFAULT_TTL, CacheTtl
 from compaction.ports import Path, SummaryRequest, Variant
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.flatten import HEAD_TEXT, ApiMessage, flatten
@@ -114,5 +114,5 @@ def _find_lifetime(messages: _Messages) -> CacheTtl:
         for block in reversed(list_blocks(message)):
             marker = block.get("cache_control") if isinstance(block, Mapping) else None
             if isinstance(marker, Mapping):
-                return CacheTtl.ONE_HOUR if marker.get("ttl") == CacheTtl.ONE_HOUR.value else CacheTtl.FIVE_MINUTES
-    return CacheTtl.FIVE_MINUTES
+                return CacheTtl.ONE_HOUR if marker.get("ttl") == CacheTtl.ONE_HOUR else DEFAULT_TTL
+    return DEFAULT_TTL

@@ -7,10 +7,9 @@ from compaction.compactors.summary_prompt import merge_instructions
 from compaction.context.tokens import count_text_tokens
 from compaction.errors import BlockedByHook
 from compaction.ports import HookResult, Hooks, PostCompactCall, PreCompactCall
+from compaction.transcripts.client_protocol import AttachmentKind
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import Attachment
-
-HOOK_ATTACHMENT_KIND = "hook_additional_context"  # the client's attachment type for text that a hook adds
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +49,14 @@ def _make_item(event: str, result: HookResult) -> RestoredItem:
             RestoredKind.HOOK_RESULT, name, 0, RestoredState.SKIPPED, "The hook had nothing to say.", "empty"
         )
     attachment = {
-        "type": HOOK_ATTACHMENT_KIND,
+        "type": AttachmentKind.HOOK_CONTEXT,
         "content": [result.text],
         "hookName": result.hook,
         "hookEvent": event,
     }
     entry = Entry(
         "attachment",
-        payload=Attachment(HOOK_ATTACHMENT_KIND, (result.text,), "user"),
+        payload=Attachment(AttachmentKind.HOOK_CONTEXT, (result.text,), "user"),
         fields={"attachment": attachment},
     )
     tokens = count_text_tokens(result.text)

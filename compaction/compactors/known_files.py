@@ -8,15 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from compaction.compactors.micro import CLEARED_TEXT
-from compaction.compactors.work import EDIT_TOOLS, READ_TOOLS, WRITE_TOOLS, Action, Work
+from compaction.compactors.work import Action, Work
+from compaction.transcripts.client_protocol import (
+    CLEARED_RESULT,
+    FILE_ATTACHMENTS,
+    FILE_EDITORS,
+    FILE_READERS,
+    FILE_WRITERS,
+    UNCHANGED_FILE,
+)
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import Attachment
 from compaction.transcripts.values import get_count, get_fields, get_items, get_text, get_time
 
-UNCHANGED_STUB = "File unchanged since last read"  # how the client answers a second read of the same file
 _NUMBERED = re.compile(r"^ {0,8}(\d{1,7})(?:→|\t)(.*)$")
-_FILE_ATTACHMENTS = frozenset({"file", "compact_file_reference", "edited_text_file", "already_read_file"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +77,9 @@ def find_shown_paths(actions: Iterable[Action]) -> frozenset[str]:
     """Paths whose content stands in these actions: real reads and writes; a stub or a cleared result shows nothing."""
     shown = set()
     for action in actions:
-        if action.path is None or action.is_refused or action.name in EDIT_TOOLS:
+        if action.path is None or action.is_refused or action.name in FILE_EDITORS:
             continue
-        if action.name in WRITE_TOOLS or (action.output and not action.output.startswith(UNCHANGED_STUB)):
+        if action.name in FILE_WRITERS or (action.output and not action.output.startswith(UNCHANGED_FILE)):
             shown.add(action.path)
     return frozenset(shown)
 
@@ -88,7 +93,7 @@ def strip_line_numbers(text: str) -> Extract:
 
 
 def _shows_file(entry: Entry) -> bool:
-    return isinstance(entry.payload, Attachment) and entry.payload.kind in _FILE_ATTACHMENTS
+    return isinstance(entry.payload, Attachment) and entry.payload.kind in FILE_ATTACHMENTS
 
 
 def _note_attachment(files: dict[str, KnownFile], entry: Entry, place: int) -> None:
@@ -111,12 +116,12 @@ def _note_action(known: KnownFile, action: Action) -> None:
     entry = action.result_entry or action.entry
     _mark_seen(known, entry, action.place)
     details = action.details
-    if action.name in READ_TOOLS:
+    if action.name in FILE_READERS:
         known.reads += 1
-        if not action.output.startswith(UNCHANGED_STUB) and _note_read(known, action, details):
+        if not action.output.startswith(UNCHANGED_FILE) and _note_read(known, action, details):
             known.content_at = entry.at
         return
-    if action.name in WRITE_TOOLS:
+    if action.name in FILE_WRITERS:
         known.writes += 1
         known.whole, known.extract = get_text(action.use.input, "content") or "", None
     else:
@@ -138,7 +143,7 @@ def _note_read(known: KnownFile, action: Action, details: Mapping[str, object]) 
         _take_read(known, file, content)
         return True
     text = action.output
-    if not text or text == CLEARED_TEXT:
+    if not text or text == CLEARED_RESULT:
         return False
     part = strip_line_numbers(text)
     if part.first_line == 1 and not {"offset", "limit"} & action.use.input.keys():

@@ -13,15 +13,24 @@ from uuid import UUID, uuid5
 
 from compaction.context.tokens import ResultCache, count_block_tokens, count_part_tokens
 from compaction.events import MicroCompacted
+from compaction.transcripts.client_protocol import (
+    CLEARED_RESULT,
+    MEMORY_ATTACHMENTS,
+    MICRO_BOUNDARY,
+    MICRO_BOUNDARY_TEXT,
+    ToolName,
+)
 from compaction.transcripts.entries import Entry, Message, TextBlock, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.payloads import Attachment, MicroBoundary
 
-CLEARED_TEXT = "[Old tool result content cleared]"  # protocol constant: what a cleared result reads
-CLEARED_PARTS = (TextBlock(CLEARED_TEXT),)
+CLEARED_PARTS = (TextBlock(CLEARED_RESULT),)
 # The client's list: results that can be had again, or that only confirm what was done.
-CLEARABLE_TOOLS = frozenset({"Read", "Bash", "Grep", "Glob", "WebSearch", "WebFetch", "Edit", "Write"})
-MEMORY_KINDS = frozenset({"nested_memory", "relevant_memories", "memory"})  # attachments that quote memory files
-_BOUNDARY_TEXT = "Context microcompacted"  # protocol constant: the content of the boundary line
+CLEARABLE_TOOLS = frozenset(
+    {
+        ToolName.READ, ToolName.BASH, ToolName.GREP, ToolName.GLOB, ToolName.WEB_SEARCH, ToolName.WEB_FETCH,
+        ToolName.EDIT, ToolName.WRITE,
+    }
+)  # fmt: skip
 _NAMESPACE = UUID("0f1d2f0a-6a3c-5f0c-9a53-5b8d7f4f3e52")  # any fixed one: it only keeps our uuids apart
 
 # Copies by position: hundreds of lines are cleared at once, and `replace` takes three times as long.
@@ -96,7 +105,7 @@ def _count_result(result: ToolResultBlock, cache: ResultCache | None) -> int:
 
 def is_cleared(result: ToolResultBlock) -> bool:
     """Whether this result was cleared before."""
-    return len(result.parts) == 1 and isinstance(result.parts[0], TextBlock) and result.parts[0].text == CLEARED_TEXT
+    return len(result.parts) == 1 and isinstance(result.parts[0], TextBlock) and result.parts[0].text == CLEARED_RESULT
 
 
 def clear_results(entries: Sequence[Entry], results: Iterable[ClearableResult]) -> list[Entry]:
@@ -127,20 +136,20 @@ def clear_memory(entries: Sequence[Entry], *, before: int) -> list[Entry]:
     cleared = list(entries)
     for index, entry in enumerate(entries[:before]):
         payload = entry.payload
-        if isinstance(payload, Attachment) and payload.kind in MEMORY_KINDS:
+        if isinstance(payload, Attachment) and payload.kind in MEMORY_ATTACHMENTS:
             cleared[index] = _clear_attachment(entry, payload)
     return cleared
 
 
 def _clear_attachment(entry: Entry, payload: Attachment) -> Entry:
-    if tuple(payload.rendered) == (CLEARED_TEXT,):
+    if tuple(payload.rendered) == (CLEARED_RESULT,):
         return entry
     fields = {
         **entry.fields,
-        "attachment": {"type": payload.kind, "content": CLEARED_TEXT},
-        "rendered": [{"content": CLEARED_TEXT}],
+        "attachment": {"type": payload.kind, "content": CLEARED_RESULT},
+        "rendered": [{"content": CLEARED_RESULT}],
     }
-    return entry.changed(payload=replace(payload, rendered=(CLEARED_TEXT,)), fields=fields)
+    return entry.changed(payload=replace(payload, rendered=(CLEARED_RESULT,)), fields=fields)
 
 
 def apply_boundaries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
@@ -220,7 +229,7 @@ def make_micro_boundary(entries: Sequence[Entry], payload: MicroBoundary, now: d
     seed = f"{last.session_id}/{last.uuid}/{','.join(payload.compacted_tool_ids)}"
     return Entry(
         "system",
-        subtype="microcompact_boundary",
+        subtype=MICRO_BOUNDARY,
         uuid=str(uuid5(_NAMESPACE, seed)),
         parent_uuid=last.uuid,
         at=now,
@@ -234,7 +243,7 @@ def make_micro_boundary(entries: Sequence[Entry], payload: MicroBoundary, now: d
         fields={
             "userType": "external",
             "isSidechain": last.is_sidechain,
-            "content": _BOUNDARY_TEXT,
+            "content": MICRO_BOUNDARY_TEXT,
             "isMeta": False,
             "level": "info",
         },

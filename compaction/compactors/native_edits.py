@@ -5,14 +5,17 @@ from dataclasses import dataclass
 
 from compaction.compactors.micro import find_clearable
 from compaction.context.tokens import count_block_tokens
+from compaction.transcripts.client_protocol import ToolName
 from compaction.transcripts.entries import Entry, ToolUseBlock
 from compaction.transcripts.values import get_count, get_fields, get_items, get_text
 
 CLEAR_TOOL_USES = "clear_tool_uses_20250919"  # protocol constants: the names of the strategies
 CLEAR_THINKING = "clear_thinking_20251015"
 # For the first what comes back is large, for the second what is sent.
-READ_TOOLS = frozenset({"Read", "Bash", "Grep", "Glob", "WebFetch", "WebSearch"})
-WRITE_TOOLS = frozenset({"Edit", "Write", "NotebookEdit"})
+CLEARED_BY_RESULT = frozenset(
+    {ToolName.READ, ToolName.BASH, ToolName.GREP, ToolName.GLOB, ToolName.WEB_FETCH, ToolName.WEB_SEARCH}
+)
+CLEARED_BY_INPUT = frozenset({ToolName.EDIT, ToolName.WRITE, ToolName.NOTEBOOK_EDIT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +25,8 @@ class NativeSettings:
     trigger_tokens: int = 180_000
     target_tokens: int = 40_000
     idle_seconds: int = 60 * 60
-    read_tools: frozenset[str] = READ_TOOLS
-    write_tools: frozenset[str] = WRITE_TOOLS
+    read_tools: frozenset[str] = CLEARED_BY_RESULT
+    write_tools: frozenset[str] = CLEARED_BY_INPUT
 
     @property
     def least_cleared_tokens(self) -> int:

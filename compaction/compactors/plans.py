@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compaction.compactors.work import EDIT_TOOLS, WRITE_TOOLS, Action, Work
+from compaction.compactors.work import Action, Work
+from compaction.transcripts.client_protocol import FILE_EDITORS, FILE_WRITERS, AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import Attachment
 from compaction.transcripts.values import get_fields, get_text
 
 PLAN_FOLDER = "/.claude/plans/"  # where the client keeps plan files
-_MODE_ON = frozenset({"plan_mode", "plan_mode_reentry"})
-_MODE_OFF = frozenset({"plan_mode_exit"})
+_MODE_ON = frozenset({AttachmentKind.PLAN_MODE, AttachmentKind.PLAN_MODE_REENTRY})
+_MODE_OFF = frozenset({AttachmentKind.PLAN_MODE_EXIT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +39,17 @@ def _says_something(entry: Entry) -> bool:
 
 def _follow_action(state: PlanState, action: Action) -> PlanState:
     arguments = action.use.input
-    if action.name == "EnterPlanMode" and not action.is_refused:
+    if action.name == ToolName.ENTER_PLAN_MODE and not action.is_refused:
         return replace(state, is_mode_on=True)
-    if action.name == "ExitPlanMode":
+    if action.name == ToolName.EXIT_PLAN_MODE:
         plan = get_text(arguments, "plan") or get_text(action.details, "plan") or state.text
         path = get_text(arguments, "planFilePath") or get_text(action.details, "filePath") or state.path
         # A refused exit leaves the mode on, but the plan was written all the same.
         return PlanState(plan, path, is_mode_on=state.is_mode_on and action.is_refused)
     if action.path and PLAN_FOLDER in action.path and not action.is_refused:
-        if action.name in WRITE_TOOLS:
+        if action.name in FILE_WRITERS:
             return replace(state, text=get_text(arguments, "content") or state.text, path=action.path)
-        if action.name in EDIT_TOOLS:
+        if action.name in FILE_EDITORS:
             old, new = get_text(arguments, "old_string") or "", get_text(arguments, "new_string") or ""
             return replace(state, text=state.text.replace(old, new, 1) if old else state.text, path=action.path)
     return state
@@ -57,7 +58,7 @@ def _follow_action(state: PlanState, action: Action) -> PlanState:
 def _follow_line(state: PlanState, entry: Entry) -> PlanState:
     if isinstance(entry.payload, Attachment):
         attachment = get_fields(entry.fields, "attachment")
-        if entry.payload.kind == "plan_file_reference":
+        if entry.payload.kind == AttachmentKind.PLAN_FILE:
             text = get_text(attachment, "planContent") or state.text
             return replace(state, text=text, path=get_text(attachment, "planFilePath") or state.path)
         if entry.payload.kind in _MODE_ON | _MODE_OFF:

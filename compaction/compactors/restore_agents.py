@@ -6,15 +6,18 @@ from dataclasses import dataclass, replace
 
 from compaction.compactors.outcome import RestoredItem, RestoredKind
 from compaction.compactors.restored_lines import clean_name, make_line, restore, skip
-from compaction.compactors.work import AGENT_TOOLS, Action, Work
+from compaction.compactors.work import Action, Work
+from compaction.transcripts.client_protocol import AGENT_TOOLS, TASK_ID, TASK_STATUS, AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry, TextBlock
 from compaction.transcripts.payloads import Attachment
 from compaction.transcripts.values import get_fields, get_text
 
 _AGENT_ID = re.compile(r"\bagentId: ?([\w-]{1,64})")
-_NOTICE = re.compile(r"<task-id>([^<\n]{1,64})</task-id>.{0,2000}?<status>(\w{1,20})</status>", re.DOTALL)
-_READERS = frozenset({"TaskOutput", "AgentOutputTool", "BashOutput", "TaskGet"})
-_STOPPERS = frozenset({"KillShell", "KillBash", "TaskStop"})
+_NOTICE = re.compile(
+    rf"<{TASK_ID}>([^<\n]{{1,64}})</{TASK_ID}>.{{0,2000}}?<{TASK_STATUS}>(\w{{1,20}})</{TASK_STATUS}>", re.DOTALL
+)
+_READERS = frozenset({ToolName.TASK_OUTPUT, ToolName.AGENT_OUTPUT, ToolName.BASH_OUTPUT, ToolName.TASK_GET})
+_STOPPERS = frozenset({ToolName.KILL_SHELL, ToolName.KILL_BASH, ToolName.TASK_STOP})
 _RUNNING = frozenset({"running", "async_launched", "pending", "in_progress"})
 
 
@@ -58,7 +61,7 @@ def restore_agents(entries: Sequence[Entry], work: Work) -> list[RestoredItem]:
         if task.state not in _RUNNING:
             text += " Its result has not been read yet."
         attachment = {"taskId": task.task_id, "description": task.about, "status": task.state}
-        items.append(restore(RestoredKind.AGENT, task.about, make_line("task_status", text, attachment)))
+        items.append(restore(RestoredKind.AGENT, task.about, make_line(AttachmentKind.TASK_STATUS, text, attachment)))
     return items
 
 
@@ -96,16 +99,16 @@ def _follow_line(tasks: dict[str, BackgroundTask], entry: Entry) -> None:
     """Notices of the client that a task changed its state."""
     if isinstance(entry.payload, Attachment):
         attachment = get_fields(entry.fields, "attachment")
-        if entry.payload.kind == "task_status":
+        if entry.payload.kind == AttachmentKind.TASK_STATUS:
             task_id, state = get_text(attachment, "taskId"), get_text(attachment, "status") or "running"
             if task_id is not None:
                 about = get_text(attachment, "description") or task_id
                 tasks[task_id] = BackgroundTask(task_id, about, state, is_read=False, place=-1)
-        elif entry.payload.kind == "queued_command":
+        elif entry.payload.kind == AttachmentKind.QUEUED_COMMAND:
             _take_notice(tasks, get_text(attachment, "prompt") or "")
     elif entry.type == "user" and entry.message is not None:
         for block in entry.message.content:
-            if isinstance(block, TextBlock) and "<task-id>" in block.text:
+            if isinstance(block, TextBlock) and f"<{TASK_ID}>" in block.text:
                 _take_notice(tasks, block.text)
 
 

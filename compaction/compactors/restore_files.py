@@ -24,6 +24,7 @@ from compaction.compactors.restored_lines import (
 from compaction.compactors.work import Work, read_work
 from compaction.context.tokens import count_text_tokens
 from compaction.ports import FileSource
+from compaction.transcripts.client_protocol import AttachmentKind
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import Attachment
 from compaction.transcripts.values import get_fields, get_text
@@ -119,7 +120,7 @@ def _restore_file(known: KnownFile, budgets: RestoreBudgets, source: FileSource 
     }
     attachment |= {"contentAt": content.at.isoformat()} if content.at else {}
     cut = f"Cut to {budgets.file_tokens:,} tokens." if is_cut else ""
-    return restore(RestoredKind.FILE, known.path, make_line("file", text, attachment), cut=cut)
+    return restore(RestoredKind.FILE, known.path, make_line(AttachmentKind.FILE, text, attachment), cut=cut)
 
 
 def _read_fresh(known: KnownFile, source: FileSource | None) -> _Content | None:
@@ -158,7 +159,7 @@ def _tell_age(at: datetime | None, now: datetime) -> str:
 def _list_attached_paths(entries: Sequence[Entry]) -> frozenset[str]:
     paths = set()
     for entry in entries:
-        if isinstance(entry.payload, Attachment) and entry.payload.kind == "file":
+        if isinstance(entry.payload, Attachment) and entry.payload.kind == AttachmentKind.FILE:
             attachment = get_fields(entry.fields, "attachment")
             file = get_fields(get_fields(attachment, "content"), "file")
             if get_text(file, "content") is not None:

@@ -15,6 +15,7 @@ from compaction.compactors.restored_lines import (
 )
 from compaction.compactors.work import Work
 from compaction.context.tokens import count_text_tokens
+from compaction.transcripts.client_protocol import AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry, TextBlock
 from compaction.transcripts.payloads import Attachment
 from compaction.transcripts.values import get_fields, get_items, get_text
@@ -35,7 +36,9 @@ class InvokedSkill:
 
 def list_invoked_skills(entries: Sequence[Entry], work: Work) -> tuple[InvokedSkill, ...]:
     """Every skill that was invoked, the most recent first."""
-    asked = {action.use.id: get_text(action.use.input, "skill") for action in work.actions if action.name == "Skill"}
+    asked = {
+        action.use.id: get_text(action.use.input, "skill") for action in work.actions if action.name == ToolName.SKILL
+    }
     found: dict[str, InvokedSkill] = {}
     for place, entry in enumerate(entries):
         for skill in (_read_meta(entry, place, asked), *_read_restored(entry, place)):
@@ -68,7 +71,7 @@ def _restore_skill(skill: InvokedSkill, budgets: RestoreBudgets) -> RestoredItem
     shown = text.split("\n", 1)[1]
     attachment = {"skills": [{"name": skill.name, "path": skill.path, "content": shown}]}
     cut = f"Cut to {budgets.skill_tokens:,} tokens." if is_cut else ""
-    return restore(RestoredKind.SKILL, skill.name, make_line("invoked_skills", text, attachment), cut=cut)
+    return restore(RestoredKind.SKILL, skill.name, make_line(AttachmentKind.INVOKED_SKILLS, text, attachment), cut=cut)
 
 
 def _read_meta(entry: Entry, place: int, asked: Mapping[str, str | None]) -> InvokedSkill | None:
@@ -85,7 +88,7 @@ def _read_meta(entry: Entry, place: int, asked: Mapping[str, str | None]) -> Inv
 
 def _read_restored(entry: Entry, place: int) -> list[InvokedSkill]:
     """Skills that an earlier compaction brought back."""
-    if not isinstance(entry.payload, Attachment) or entry.payload.kind != "invoked_skills":
+    if not isinstance(entry.payload, Attachment) or entry.payload.kind != AttachmentKind.INVOKED_SKILLS:
         return []
     items = get_items(get_fields(entry.fields, "attachment"), "skills")
     return [

@@ -7,6 +7,7 @@ from compaction.compactors.plans import PlanState, read_plan
 from compaction.compactors.restored_lines import make_line, restore, skip
 from compaction.compactors.todos import Todo, read_todos
 from compaction.compactors.work import Work, read_work
+from compaction.transcripts.client_protocol import AttachmentKind
 from compaction.transcripts.entries import Entry
 
 _TODO_HEAD = "The todo list as it stood before the conversation was compacted:"
@@ -28,7 +29,7 @@ def restore_todos(entries: Sequence[Entry], kept: Sequence[Entry], work: Work) -
     lines = "\n".join(_write_todo(todo) for todo in todos)
     content = [{"content": todo.text, "status": todo.state} | _number(todo) for todo in todos]
     attachment = {"content": content, "itemCount": len(todos), "context": "post-compact"}
-    return [restore(RestoredKind.TODOS, name, make_line("todo", f"{_TODO_HEAD}\n{lines}", attachment))]
+    return [restore(RestoredKind.TODOS, name, make_line(AttachmentKind.TODO, f"{_TODO_HEAD}\n{lines}", attachment))]
 
 
 def restore_plan(entries: Sequence[Entry], kept: Sequence[Entry], work: Work) -> list[RestoredItem]:
@@ -39,7 +40,11 @@ def restore_plan(entries: Sequence[Entry], kept: Sequence[Entry], work: Work) ->
         items.append(_restore_text(state, read_plan(kept, read_work(kept))))
     if state.is_mode_on:
         items.append(
-            restore(RestoredKind.PLAN_MODE, "plan mode", make_line("plan_mode", _MODE_TEXT, {"reminderType": "full"}))
+            restore(
+                RestoredKind.PLAN_MODE,
+                "plan mode",
+                make_line(AttachmentKind.PLAN_MODE, _MODE_TEXT, {"reminderType": "full"}),
+            )
         )
     return items
 
@@ -50,7 +55,7 @@ def _restore_text(state: PlanState, kept: PlanState) -> RestoredItem:
         return skip(RestoredKind.PLAN, name, "The plan stands in the messages that were kept.", code="still_visible")
     head = f"{_PLAN_HEAD} ({state.path}):" if state.path else f"{_PLAN_HEAD}:"
     attachment = {"planFilePath": state.path or "", "planContent": state.text}
-    return restore(RestoredKind.PLAN, name, make_line("plan_file_reference", f"{head}\n{state.text}", attachment))
+    return restore(RestoredKind.PLAN, name, make_line(AttachmentKind.PLAN_FILE, f"{head}\n{state.text}", attachment))
 
 
 def _write_todo(todo: Todo) -> str:

@@ -14,16 +14,17 @@ from compaction.compactors.restored_lines import (
     skip,
 )
 from compaction.context.tokens import count_text_tokens
+from compaction.transcripts.client_protocol import AttachmentKind
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import Attachment
 from compaction.transcripts.values import get_fields, get_texts
 
 _MARK = "[cut here: the instructions of this server are longer than what comes back of one server]"
 # Attachment type: the keys of names added, of their lines, and of names taken away.
-_DELTAS = {
-    "deferred_tools_delta": ("addedNames", "addedLines", "removedNames"),
-    "agent_listing_delta": ("addedTypes", "addedLines", "removedTypes"),
-    "mcp_instructions_delta": ("addedNames", "addedBlocks", "removedNames"),
+_DELTAS: Mapping[str, tuple[str, str, str]] = {
+    AttachmentKind.TOOLS_DELTA: ("addedNames", "addedLines", "removedNames"),
+    AttachmentKind.AGENTS_DELTA: ("addedTypes", "addedLines", "removedTypes"),
+    AttachmentKind.MCP_DELTA: ("addedNames", "addedBlocks", "removedNames"),
 }
 _TOOLS_HEAD = "These tools can be loaded on demand:"
 _AGENTS_HEAD = "These agent types can be started:"
@@ -51,9 +52,9 @@ def read_announced(entries: Iterable[Entry]) -> Announced:
 def restore_tools(entries: Sequence[Entry], kept: Sequence[Entry], budgets: RestoreBudgets) -> list[RestoredItem]:
     """Tools and agent types as one line each, MCP instructions as one per server within their budgets."""
     announced, visible = read_announced(entries), read_announced(kept)
-    items = _announce(RestoredKind.TOOLS, "deferred_tools_delta", _TOOLS_HEAD, announced.tools, visible.tools)
+    items = _announce(RestoredKind.TOOLS, AttachmentKind.TOOLS_DELTA, _TOOLS_HEAD, announced.tools, visible.tools)
     items += _announce(
-        RestoredKind.AGENT_LISTING, "agent_listing_delta", _AGENTS_HEAD, announced.agents, visible.agents
+        RestoredKind.AGENT_LISTING, AttachmentKind.AGENTS_DELTA, _AGENTS_HEAD, announced.agents, visible.agents
     )
     servers = [_restore_server(name, text, visible, budgets) for name, text in announced.servers.items()]
     return items + apply_total(servers, budgets.all_servers_tokens, "MCP instructions")
@@ -94,4 +95,4 @@ def _restore_server(name: str, text: str, visible: Announced, budgets: RestoreBu
         return skip(kind, name, reason, code="no_room", tokens=tokens)
     attachment = {"addedNames": [name], "addedBlocks": [shown.split("\n", 1)[1]], "removedNames": []}
     cut = f"Cut to {budgets.server_tokens:,} tokens." if is_cut else ""
-    return restore(kind, name, make_line("mcp_instructions_delta", shown, attachment), cut=cut)
+    return restore(kind, name, make_line(AttachmentKind.MCP_DELTA, shown, attachment), cut=cut)

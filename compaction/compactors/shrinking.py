@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from compaction.compactors.cuts import find_cuts
 from compaction.context.policy import AUTO_MARGIN_TOKENS
 from compaction.context.tokens import count_entry_tokens, estimate_tokens
-from compaction.context.windows import SHORT_WINDOW_TOKENS
 from compaction.errors import PromptTooLong
+from compaction.llm.table import SHORT_WINDOW_TOKENS
 from compaction.transcripts.entries import Entry, Message, TextBlock
 from compaction.transcripts.rounds import group_rounds
 

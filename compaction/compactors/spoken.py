@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from compaction.transcripts.client_protocol import TASK_NOTIFICATION, AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry, ToolResultBlock
 from compaction.transcripts.payloads import Attachment
 from compaction.transcripts.user_lines import UserLineKind, classify_entry, strip_machine_text
 from compaction.transcripts.values import get_fields, get_items, get_text
 
 _REASON_OPENING = "the user said:\n"  # what the client puts before the reason for a refused tool request
-_ANSWER_TOOL = "AskUserQuestion"
 
 
 class SaidKind(StrEnum):
@@ -53,7 +53,7 @@ def read_prompt(entry: Entry) -> tuple[str, SaidKind] | None:
 def read_reply(tool_name: str, result: ToolResultBlock) -> tuple[str, SaidKind] | None:
     """What a person told the agent through a tool result: a choice made, or why a request was refused."""
     text = result.text
-    if tool_name == _ANSWER_TOOL and text.strip():
+    if tool_name == ToolName.ASK_USER_QUESTION and text.strip():
         return text.strip(), SaidKind.ANSWER
     if result.is_error and _REASON_OPENING in text:
         reason = strip_machine_text(text.partition(_REASON_OPENING)[2])
@@ -62,10 +62,10 @@ def read_reply(tool_name: str, result: ToolResultBlock) -> tuple[str, SaidKind] 
 
 
 def _read_queued(entry: Entry) -> tuple[str, SaidKind] | None:
-    if not isinstance(entry.payload, Attachment) or entry.payload.kind != "queued_command":
+    if not isinstance(entry.payload, Attachment) or entry.payload.kind != AttachmentKind.QUEUED_COMMAND:
         return None
     attachment = get_fields(entry.fields, "attachment")
-    if get_text(attachment, "commandMode") == "task-notification":
+    if get_text(attachment, "commandMode") == TASK_NOTIFICATION:
         return None
     prompt = attachment.get("prompt")
     if isinstance(prompt, list):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import is_
 
+from compaction.transcripts.client_protocol import SKILL_ATTACHMENTS
 from compaction.transcripts.entries import (
     Block,
     DocumentBlock,
@@ -19,13 +20,12 @@ from compaction.transcripts.payloads import Attachment
 
 IMAGE_TEXT = "[image]"  # protocol constants: what stands where a picture or a document was
 DOCUMENT_TEXT = "[document]"
-SKILL_LISTING_KINDS = frozenset({"skill_listing", "skill_discovery", "dynamic_skill"})  # come back after a compaction
 
 
 def strip_entries(entries: Iterable[Entry]) -> Iterator[Entry]:
     """The entries without skill listings and thinking, with marks instead of images and documents."""
     for entry in entries:
-        if isinstance(entry.payload, Attachment) and entry.payload.kind in SKILL_LISTING_KINDS:
+        if isinstance(entry.payload, Attachment) and entry.payload.kind in SKILL_ATTACHMENTS:
             continue
         message = entry.message
         yield entry if message is None else _strip_message(entry, message)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compaction.compactors.work import Action, Work
+from compaction.transcripts.client_protocol import TODO_ATTACHMENTS, ToolName
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import Attachment
 from compaction.transcripts.values import get_fields, get_items, get_text
@@ -12,7 +13,6 @@ from compaction.transcripts.values import get_fields, get_items, get_text
 CLOSED_STATES = frozenset({"completed", "done", "cancelled", "deleted"})
 _CREATED = re.compile(r"Task #([^\s:]{1,40}) created")
 _LISTED = re.compile(r"^#([^\s\[]{1,40}) \[(\w{1,20})\] (.{1,500})$", re.MULTILINE)
-_REMINDERS = frozenset({"todo_reminder", "task_reminder", "todo"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def read_todos(entries: Sequence[Entry], work: Work) -> tuple[Todo, ...]:
 
 def _carries_list(entry: Entry) -> bool:
     if entry.type == "attachment":
-        return isinstance(entry.payload, Attachment) and entry.payload.kind in _REMINDERS
+        return isinstance(entry.payload, Attachment) and entry.payload.kind in TODO_ATTACHMENTS
     return entry.type == "user" and bool(get_items(entry.fields, "todos"))
 
 
@@ -57,13 +57,13 @@ def _apply_action(todos: dict[str, Todo], action: Action) -> dict[str, Todo]:
         return todos
     uuid = action.entry.uuid
     match action.name:
-        case "TodoWrite":
+        case ToolName.TODO_WRITE:
             return _read_list(todos, get_items(action.use.input, "todos"), uuid, is_whole=True)
-        case "TaskCreate":
+        case ToolName.TASK_CREATE:
             return _create_task(todos, action)
-        case "TaskUpdate":
+        case ToolName.TASK_UPDATE:
             return _update_task(todos, action.use.input, uuid)
-        case "TaskList":
+        case ToolName.TASK_LIST:
             listed = [Todo(text, state, uuid, number) for number, state, text in _LISTED.findall(action.output)]
             return {f"#{todo.number}": _keep_origin(todos, todo) for todo in listed} or todos
         case _:

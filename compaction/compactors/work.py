@@ -7,18 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from compaction.compactors.micro import CLEARED_TEXT
 from compaction.compactors.spoken import Said, SaidKind, read_prompt, read_reply
+from compaction.transcripts.client_protocol import CLEARED_RESULT, FILE_TOOLS, SHELL_TOOLS
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.flatten import is_synthetic_error
 from compaction.transcripts.values import get_fields, get_text
 
-READ_TOOLS = frozenset({"Read", "NotebookRead"})
-EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "NotebookEdit"})
-WRITE_TOOLS = frozenset({"Write"})
-FILE_TOOLS = READ_TOOLS | EDIT_TOOLS | WRITE_TOOLS
-RUN_TOOLS = frozenset({"Bash", "PowerShell", "BashOutput", "Monitor"})
-AGENT_TOOLS = frozenset({"Agent", "Task"})
 _OPENS_TURN = frozenset({SaidKind.PROMPT, SaidKind.COMMAND})
 
 
@@ -48,13 +42,13 @@ class Action:
     @property
     def command(self) -> str | None:
         """The command line of a shell request."""
-        return get_text(self.use.input, "command") if self.name in RUN_TOOLS else None
+        return get_text(self.use.input, "command") if self.name in SHELL_TOOLS else None
 
     @property
     def output(self) -> str:
         """What came back as text; nothing once it was cleared."""
         text = self.result.text if self.result else ""
-        return "" if text == CLEARED_TEXT else text
+        return "" if text == CLEARED_RESULT else text
 
     @property
     def details(self) -> dict[str, object]:

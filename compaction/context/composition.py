@@ -15,6 +15,13 @@ from compaction.context.tokens import (
     count_text_tokens,
 )
 from compaction.transcripts.chain import ContextSlice
+from compaction.transcripts.client_protocol import (
+    CLEARED_RESULT,
+    FILE_TOOLS,
+    UNCHANGED_FILE,
+    UNCHANGED_FILE_TYPE,
+    ToolName,
+)
 from compaction.transcripts.entries import (
     Block,
     DocumentBlock,
@@ -28,14 +35,10 @@ from compaction.transcripts.entries import (
 from compaction.transcripts.payloads import ApiRequestShape, Attachment
 from compaction.transcripts.values import get_count, get_fields, get_text
 
-CLEARED_TEXT = "[Old tool result content cleared]"  # the client's constant for a micro-compacted result
-UNCHANGED_TEXT = "File unchanged since last read"  # how the client's stub for an unchanged file begins
-UNCHANGED_TYPE = "file_unchanged"  # the same stub in toolUseResult
 LONGEST_STUB_TOKENS = 250  # the stub is one sentence: longer results need no look at what the client noted beside them
 WHOLE_FILE_LINES = 10**9
 UNKNOWN_TOOL = "unknown"
 PREFIX, UNRECORDED = "system and tools", "restored, not recorded"  # categories that no entry stands for
-FILE_TOOLS = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookRead", "NotebookEdit"})
 _PATH_KEYS = ("file_path", "notebook_path", "path")
 
 
@@ -304,7 +307,7 @@ def _count_result(result: ToolResultBlock, entry: Entry, count: _Count) -> None:
         return
     count.add_file(path, tokens)
     count.add_file_share("tool results", request.name, path, tokens - media)
-    if request.name == "Read" and _is_reading(result, entry, tokens):
+    if request.name == ToolName.READ and _is_reading(result, entry, tokens):
         _note_reading(count.readings.setdefault(path, _Reading()), request, entry, tokens)
 
 
@@ -318,9 +321,9 @@ def _is_reading(result: ToolResultBlock, entry: Entry, tokens: int) -> bool:
         return False
     if tokens > LONGEST_STUB_TOKENS:
         return True
-    if result.text == CLEARED_TEXT or result.text.startswith(UNCHANGED_TEXT):
+    if result.text == CLEARED_RESULT or result.text.startswith(UNCHANGED_FILE):
         return False
-    return get_text(get_fields(entry.fields, "toolUseResult"), "type") != UNCHANGED_TYPE
+    return get_text(get_fields(entry.fields, "toolUseResult"), "type") != UNCHANGED_FILE_TYPE
 
 
 def _list_largest(count: _Count, largest: int) -> tuple[LargeResult, ...]:

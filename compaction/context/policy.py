@@ -10,9 +10,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from compaction.context.model_names import read_model_name
 from compaction.context.policy_values import (
-    CacheTtl,
     is_off,
     is_on,
     read_client_cache_ttl,
@@ -25,13 +23,15 @@ from compaction.context.windows import (
     LAST_VERSION_WITH_OLD_RESERVE,
     OLD_RESERVE_TOKENS,
     RESERVE_CAP_TOKENS,
-    SHORT_WINDOW_TOKENS,
     ModelInUse,
     Origin,
     find_window,
     read_client_version,
 )
 from compaction.errors import BadPolicy
+from compaction.llm.cache_ttl import CacheTtl
+from compaction.llm.names import read_model_name
+from compaction.llm.table import SHORT_WINDOW_TOKENS
 
 # The client's own distances, measured at 167k/147k/177k of 200k and 967k/947k/977k of 1M.
 AUTO_MARGIN_TOKENS = 13_000

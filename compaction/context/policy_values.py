@@ -6,9 +6,9 @@ A team's bad value is refused with a sentence; a client's is ignored with a note
 import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from enum import StrEnum
 
 from compaction.errors import BadPolicy
+from compaction.llm.cache_ttl import CacheTtl
 
 # The client takes CLAUDE_CODE_AUTO_COMPACT_WINDOW as a plain integer in this range only.
 CLIENT_WINDOW_RANGE = range(100_000, 1_000_001)
@@ -29,14 +29,6 @@ _TITLES = {
     "max_output_tokens": "The max output",
     "reserve_tokens": "The reserve",
 }
-
-
-class CacheTtl(StrEnum):
-    """What the client's settings say about prompt caching; absent when they say nothing."""
-
-    FIVE_MINUTES = "5m"
-    ONE_HOUR = "1h"
-    OFF = "off"
 
 
 def read_team_value(setting: str, value: object) -> bool | int | Decimal:
@@ -90,7 +82,7 @@ def read_client_max_output(value: object, notes: list[str]) -> int | None:
 
 
 def read_client_cache_ttl(mapping: Mapping[str, object]) -> CacheTtl | None:
-    """The caching switches: DISABLE wins over FORCE, FORCE over ENABLE."""
+    """Return what the caching switches ask for, None when none is set: DISABLE wins over FORCE, FORCE over ENABLE."""
     if is_on(mapping.get("DISABLE_PROMPT_CACHING")):
         return CacheTtl.OFF
     if is_on(mapping.get("FORCE_PROMPT_CACHING_5M")):

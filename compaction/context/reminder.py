@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from compaction.context.tokens import CHARACTERS_PER_TOKEN, count_text_tokens
+from compaction.transcripts.client_protocol import SYSTEM_REMINDER
 from compaction.transcripts.entries import Entry, Message, TextBlock
 
 INSTRUCTION_TOKENS = 40_000  # the client's limit for all instruction files together
 INSTRUCTIONS_TITLE = "Project instructions"
 CUT_MARK = "\n[cut here: the instruction files together are longer than the limit]"
-_OPENING = "<system-reminder>\nContext for the work ahead:\n"
-_CLOSING = "\nUse what bears on the task and pass over the rest without comment.\n</system-reminder>"
+_OPENING = f"<{SYSTEM_REMINDER}>\nContext for the work ahead:\n"
+_CLOSING = f"\nUse what bears on the task and pass over the rest without comment.\n</{SYSTEM_REMINDER}>"
 
 
 @dataclass(frozen=True, slots=True)

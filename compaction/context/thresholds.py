@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from compaction.context.policy import Policy
 from compaction.context.windows import (
-    SHORT_WINDOW_TOKENS,
     ModelInUse,
     Origin,
     Term,
@@ -16,6 +15,7 @@ from compaction.context.windows import (
     find_window,
     read_client_version,
 )
+from compaction.llm.table import SHORT_WINDOW_TOKENS
 
 # Measured on 2.1.197 and 2.1.325: 200k models with no window set went to 190k and 230k without compacting.
 FIRST_VERSION_NOT_SEEN = (2, 1, 197)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from compaction.transcripts.attachments import render_attachment
+from compaction.transcripts.calls import collect_calls
 from compaction.transcripts.chain import ContextSlice, is_boundary
 from compaction.transcripts.entries import (
     Block,
@@ -141,11 +142,11 @@ def measure_context(context: ContextSlice | Sequence[Entry], cache: ResultCache 
     if last is None:
         return ContextSize(0, estimate_tokens(entries[_find_start(entries) :], cache))
     message = entries[last].message
-    usage, message_id = (message.usage, message.id) if message else (None, None)
+    message_id = message.id if message else None
     first = _find_first_line(entries, last, message_id)
+    (call,) = collect_calls([*(line for line in entries[first:last] if _is_line_of(line, message_id)), entries[last]])
     later = (entry for entry in entries[first + 1 :] if not _is_line_of(entry, message_id))
-    anchor_id = message_id or entries[last].uuid or ""
-    return ContextSize(usage.context_tokens if usage else 0, estimate_tokens(later, cache), anchor_id)
+    return ContextSize(call.counted_usage.context_tokens, estimate_tokens(later, cache), call.message_id)
 
 
 def _find_start(entries: Sequence[Entry]) -> int:

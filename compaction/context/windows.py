@@ -4,60 +4,17 @@ Every figure is a Term that says where it comes from. Lines and levels are drawn
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.context.model_names import ModelName, read_model_name
-
-LONG_WINDOW_TOKENS = 1_000_000
-SHORT_WINDOW_TOKENS = 200_000
+from compaction.llm.names import ModelName, find_client_window_tokens, find_model, read_model_name
+from compaction.llm.table import LONG_WINDOW_TOKENS
 
 # Measured: 2.1.25 and later compact at 167k of 200k and 967k of 1M; the summary's output is capped at this figure.
 RESERVE_CAP_TOKENS = 20_000
 # Recorded: 33 of 35 automatic compactions up to 2.1.20 happened at 155.0k to 158.2k of 200k.
 OLD_RESERVE_TOKENS = 32_000
 LAST_VERSION_WITH_OLD_RESERVE = (2, 1, 20)
-
-# The API's windows and output limits (documentation and price packages, November 2026).
-_API_LIMITS: Mapping[str, tuple[int, int | None]] = {
-    "claude-opus-5-5": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-sonnet-5-5": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-haiku-5-5": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-fable-5-2": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-fable-5-1": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-mythos-5-1": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-fable-5": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-mythos-5": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-opus-5": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-sonnet-5": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-opus-4-8": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-opus-4-7": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-opus-4-6": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-sonnet-4-6": (LONG_WINDOW_TOKENS, 128_000),
-    "claude-opus-4-5": (SHORT_WINDOW_TOKENS, 64_000),
-    "claude-sonnet-4-5": (SHORT_WINDOW_TOKENS, 64_000),
-    "claude-haiku-4-5": (SHORT_WINDOW_TOKENS, 64_000),
-    # Retired models: the window is on record, the output limit is not.
-    "claude-opus-4-1": (SHORT_WINDOW_TOKENS, None),
-    "claude-opus-4": (SHORT_WINDOW_TOKENS, None),
-    "claude-sonnet-4": (SHORT_WINDOW_TOKENS, None),
-    "claude-3-7-sonnet": (SHORT_WINDOW_TOKENS, None),
-    "claude-3-5-sonnet": (SHORT_WINDOW_TOKENS, None),
-    "claude-3-5-haiku": (SHORT_WINDOW_TOKENS, None),
-    "claude-3-opus": (SHORT_WINDOW_TOKENS, None),
-    "claude-3-sonnet": (SHORT_WINDOW_TOKENS, None),
-    "claude-3-haiku": (SHORT_WINDOW_TOKENS, None),
-}
-
-# What Claude Code 2.1.325 asks for as max_tokens, by model, where it differs from the API's limit.
-_CLIENT_MAX_OUTPUT: Mapping[str, int] = {
-    "claude-opus-4-6": 64_000,
-    "claude-opus-4-5": 32_000,
-    "claude-sonnet-4-6": 32_000,
-    "claude-sonnet-4-5": 32_000,
-    "claude-haiku-4-5": 32_000,
-}
 
 
 class Origin(StrEnum):
@@ -98,11 +55,6 @@ class ModelInUse:
     responses: int | None = None
 
 
-def list_current_models() -> tuple[str, ...]:
-    """The models the API serves today: those whose output limit is on record."""
-    return tuple(model for model, (_, max_output) in _API_LIMITS.items() if max_output is not None)
-
-
 def find_window(in_use: ModelInUse) -> Term | None:
     """The model's window: reported by the client, else from the table; None when it is not known."""
     reported = in_use.reported_window_tokens
@@ -110,7 +62,7 @@ def find_window(in_use: ModelInUse) -> Term | None:
         return Term(reported, Origin.REPORTED, f"window {reported:,} reported by the client")
     name = read_model_name(in_use.model)
     if in_use.is_claude_code:
-        tokens, origin = _find_client_window(name), Origin.CLIENT_TABLE
+        tokens, origin = find_client_window_tokens(name), Origin.CLIENT_TABLE
     else:
         tokens, origin = _find_api_window(name), Origin.API_TABLE
     if tokens is None:
@@ -141,11 +93,12 @@ def find_max_output(in_use: ModelInUse) -> Term | None:
     reported = in_use.reported_max_output_tokens
     if reported is not None and reported > 0:
         return Term(reported, Origin.REPORTED, f"max output {reported:,}")
-    base = read_model_name(in_use.model).base
-    if in_use.is_claude_code and base in _CLIENT_MAX_OUTPUT:
-        tokens = _CLIENT_MAX_OUTPUT[base]
-        return Term(tokens, Origin.CLIENT_TABLE, f"max output {tokens:,}")
-    limit = _API_LIMITS.get(base, (0, None))[1]
+    model = find_model(read_model_name(in_use.model))
+    if model is None:
+        return None
+    asked, limit = model.client_max_output_tokens, model.max_output_tokens
+    if in_use.is_claude_code and asked is not None:
+        return Term(asked, Origin.CLIENT_TABLE, f"max output {asked:,}")
     return None if limit is None else Term(limit, Origin.API_TABLE, f"max output {limit:,}")
 
 
@@ -160,19 +113,8 @@ def read_client_version(version: str | None) -> tuple[int, int, int] | None:
     return int(matched[1]), int(matched[2]), int(matched[3])
 
 
-def _find_client_window(name: ModelName) -> int | None:
-    if name.version is None:
-        return None
-    if name.has_long_window:
-        return LONG_WINDOW_TOKENS
-    major = name.version[0]
-    if major in (3, 4):
-        return SHORT_WINDOW_TOKENS
-    return LONG_WINDOW_TOKENS if major == 5 else None
-
-
 def _find_api_window(name: ModelName) -> int | None:
     if name.has_long_window and name.version is not None:
         return LONG_WINDOW_TOKENS
-    limits = _API_LIMITS.get(name.base)
-    return limits[0] if limits else None
+    model = find_model(name)
+    return model.window_tokens if model else None

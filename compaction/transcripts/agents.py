@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compaction.errors import AgentMetaUnreadable
+from compaction.transcripts.client_protocol import AGENT_PROGRESS
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import Progress
 from compaction.transcripts.reader import encode_json, load_json
 from compaction.transcripts.values import get_count, get_fields, get_text
 
-AGENT_PROGRESS = "agent_progress"
 _KEPT_OF_PARENT = ("sessionId", "version", "cwd", "gitBranch")
 _AGENT_FILE = re.compile(r"agent-([A-Za-z0-9_-]{1,128})\.(?:jsonl|meta\.json)\Z")
 
@@ -54,8 +54,8 @@ def read_agent_meta(data: bytes) -> AgentMeta:
 
 
 def write_nested_line(entry: Entry) -> bytes | None:
-    """The sub-agent's line inside an `agent_progress` line, as its own file has it (under the same uuid); None for
-    every other line. It belongs to the sub-agent, never to the main thread."""
+    """Return the sub-agent's line inside an `agent_progress` line, under the uuid that it has in the sub-agent's own
+    file; None for every other line. Which line it follows is not written there, so it has no parent."""
     payload = entry.payload
     if not isinstance(payload, Progress) or payload.kind != AGENT_PROGRESS or not payload.agent_id:
         return None

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from compaction.transcripts.client_protocol import INVISIBLE_ATTACHMENTS, AttachmentKind
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import Attachment
 from compaction.transcripts.values import get_count, get_fields, get_items, get_text
 
-# Written beside the conversation for the client itself: never part of a request.
-INVISIBLE_KINDS = frozenset({"prompt_snapshot", "deferred_tools_record", "command_permissions"})
-NAMED_KIND = "compact_file_reference"  # a file that comes back by its name alone
 _TEXT_KEYS = ("text", "prompt", "content", "planContent", "date", "message")
 
 
@@ -25,7 +23,7 @@ def find_extent(entry: Entry) -> Extent | None:
     """None for what is no file, and where the line does not tell."""
     if not isinstance(entry.payload, Attachment):
         return None
-    if entry.payload.kind == NAMED_KIND:
+    if entry.payload.kind == AttachmentKind.FILE_NAMED:
         return Extent.NAMED
     attachment = get_fields(entry.fields, "attachment")
     file = get_fields(get_fields(attachment, "content"), "file")
@@ -44,7 +42,7 @@ def render_attachment(entry: Entry) -> str:
         return ""
     if payload.rendered:
         return "\n".join(payload.rendered)
-    if payload.kind in INVISIBLE_KINDS:
+    if payload.kind in INVISIBLE_ATTACHMENTS:
         return ""
     attachment = get_fields(entry.fields, "attachment")
     name = get_text(attachment, "filename") or get_text(attachment, "displayPath")

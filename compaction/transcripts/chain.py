@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from compaction.transcripts.client_protocol import COMPACT_BOUNDARY
 from compaction.transcripts.entries import Entry, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.payloads import Boundary, MicroBoundary, OlderSummary
 
@@ -42,7 +43,7 @@ class ContextSlice:
 
 def is_boundary(entry: Entry) -> bool:
     """Whether everything before this entry has left the context."""
-    return entry.type == "system" and entry.subtype == "compact_boundary"
+    return entry.type == "system" and entry.subtype == COMPACT_BOUNDARY
 
 
 def split_threads(entries: Iterable[Entry]) -> tuple[Thread, ...]:

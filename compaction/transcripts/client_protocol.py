@@ -1,13 +1,15 @@
-"""Texts that Claude Code writes into user lines: the tags around them and how its own sentences begin."""
+"""Constants of Claude Code's protocol: tags and sentences it writes into lines, its tools, kinds of attachments."""
 
 import re
+from enum import StrEnum
 
 COMMAND_NAME, COMMAND_MESSAGE, COMMAND_ARGUMENTS = "command-name", "command-message", "command-args"
 SHELL_INPUT = "bash-input"
 OUTPUT_TAGS = ("local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr")
+SYSTEM_REMINDER, TASK_NOTIFICATION = "system-reminder", "task-notification"
 # Around text that the client adds for the model.
 MACHINE_TAGS = (
-    "system-reminder", "local-command-caveat", "task-notification", "teammate-message", "user-prompt-submit-hook",
+    SYSTEM_REMINDER, "local-command-caveat", TASK_NOTIFICATION, "teammate-message", "user-prompt-submit-hook",
     "new-diagnostics", "ide_opened_file", "ide_selection",
 )  # fmt: skip
 INTERRUPTION = "[Request interrupted by user"  # up to the closing bracket; "for tool use" may follow
@@ -21,6 +23,109 @@ CLIENT_COMMANDS = frozenset(
         "/login", "/effort", "/usage", "/rewind", "/memory", "/mcp", "/hooks", "/permissions", "/fast",
     }
 )  # fmt: skip
+
+CLEARED_RESULT = "[Old tool result content cleared]"  # what the result of a tool reads after a micro-compaction
+UNCHANGED_FILE = "File unchanged since last read"  # how the answer to a second read of the same file begins
+UNCHANGED_FILE_TYPE = "file_unchanged"  # the same in toolUseResult
+TASK_ID, TASK_STATUS = "task-id", "status"  # tags inside a task notification
+TOOL_ERROR = "tool_use_error"  # around the reason why the client itself refused a tool
+COMPACT_BOUNDARY, MICRO_BOUNDARY = "compact_boundary", "microcompact_boundary"  # subtypes of system lines
+MICRO_BOUNDARY_TEXT = "Context microcompacted"
+AGENT_PROGRESS = "agent_progress"  # a progress line with a line of a sub-agent
+
+
+class ToolName(StrEnum):
+    """Tools of the client, those of earlier versions included."""
+
+    READ = "Read"
+    NOTEBOOK_READ = "NotebookRead"
+    EDIT = "Edit"
+    MULTI_EDIT = "MultiEdit"
+    NOTEBOOK_EDIT = "NotebookEdit"
+    WRITE = "Write"
+    GREP = "Grep"
+    GLOB = "Glob"
+    BASH = "Bash"
+    POWER_SHELL = "PowerShell"
+    BASH_OUTPUT = "BashOutput"
+    MONITOR = "Monitor"
+    KILL_BASH = "KillBash"
+    KILL_SHELL = "KillShell"
+    WEB_FETCH = "WebFetch"
+    WEB_SEARCH = "WebSearch"
+    AGENT = "Agent"
+    TASK = "Task"  # what Agent was called before
+    AGENT_OUTPUT = "AgentOutputTool"
+    SKILL = "Skill"
+    TODO_WRITE = "TodoWrite"
+    TASK_CREATE = "TaskCreate"
+    TASK_UPDATE = "TaskUpdate"
+    TASK_LIST = "TaskList"
+    TASK_GET = "TaskGet"
+    TASK_OUTPUT = "TaskOutput"
+    TASK_STOP = "TaskStop"
+    TOOL_SEARCH = "ToolSearch"
+    ENTER_PLAN_MODE = "EnterPlanMode"
+    EXIT_PLAN_MODE = "ExitPlanMode"
+    ASK_USER_QUESTION = "AskUserQuestion"
+
+
+FILE_READERS = frozenset({ToolName.READ, ToolName.NOTEBOOK_READ})
+FILE_EDITORS = frozenset({ToolName.EDIT, ToolName.MULTI_EDIT, ToolName.NOTEBOOK_EDIT})
+FILE_WRITERS = frozenset({ToolName.WRITE})
+FILE_TOOLS = FILE_READERS | FILE_EDITORS | FILE_WRITERS
+SHELL_TOOLS = frozenset({ToolName.BASH, ToolName.POWER_SHELL, ToolName.BASH_OUTPUT, ToolName.MONITOR})
+AGENT_TOOLS = frozenset({ToolName.AGENT, ToolName.TASK})
+
+
+class AttachmentKind(StrEnum):
+    """Kinds of attachment lines that are read or written by name."""
+
+    FILE = "file"
+    FILE_NAMED = "compact_file_reference"  # a file that comes back by its name alone
+    FILE_EDITED = "edited_text_file"
+    FILE_ALREADY_READ = "already_read_file"
+    NESTED_MEMORY = "nested_memory"
+    RELEVANT_MEMORIES = "relevant_memories"
+    MEMORY = "memory"
+    TODO = "todo"
+    TODO_REMINDER = "todo_reminder"
+    TASK_REMINDER = "task_reminder"
+    TASK_STATUS = "task_status"
+    PLAN_MODE = "plan_mode"
+    PLAN_MODE_REENTRY = "plan_mode_reentry"
+    PLAN_MODE_EXIT = "plan_mode_exit"
+    PLAN_FILE = "plan_file_reference"
+    INVOKED_SKILLS = "invoked_skills"
+    SKILL_LISTING = "skill_listing"
+    SKILL_DISCOVERY = "skill_discovery"
+    DYNAMIC_SKILL = "dynamic_skill"
+    TOOLS_DELTA = "deferred_tools_delta"
+    TOOLS_RECORD = "deferred_tools_record"
+    AGENTS_DELTA = "agent_listing_delta"
+    MCP_DELTA = "mcp_instructions_delta"
+    HOOK_CONTEXT = "hook_additional_context"  # text that a hook adds
+    QUEUED_COMMAND = "queued_command"
+    PROMPT_SNAPSHOT = "prompt_snapshot"
+    COMMAND_PERMISSIONS = "command_permissions"
+
+
+# Written beside the conversation for the client itself: never part of a request.
+INVISIBLE_ATTACHMENTS = frozenset(
+    {AttachmentKind.PROMPT_SNAPSHOT, AttachmentKind.TOOLS_RECORD, AttachmentKind.COMMAND_PERMISSIONS}
+)
+FILE_ATTACHMENTS = frozenset(
+    {AttachmentKind.FILE, AttachmentKind.FILE_NAMED, AttachmentKind.FILE_EDITED, AttachmentKind.FILE_ALREADY_READ}
+)
+# Quote memory files.
+MEMORY_ATTACHMENTS = frozenset({AttachmentKind.NESTED_MEMORY, AttachmentKind.RELEVANT_MEMORIES, AttachmentKind.MEMORY})
+# The client writes these again after a compaction.
+SKILL_ATTACHMENTS = frozenset(
+    {AttachmentKind.SKILL_LISTING, AttachmentKind.SKILL_DISCOVERY, AttachmentKind.DYNAMIC_SKILL}
+)
+TODO_ATTACHMENTS = frozenset({AttachmentKind.TODO_REMINDER, AttachmentKind.TASK_REMINDER, AttachmentKind.TODO})
+# What was announced to the model as additions to earlier lists.
+DELTA_ATTACHMENTS = frozenset({AttachmentKind.TOOLS_DELTA, AttachmentKind.AGENTS_DELTA, AttachmentKind.MCP_DELTA})
 
 
 def read_tag(text: str, tag: str) -> str | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 
+from compaction.transcripts.client_protocol import COMPACT_BOUNDARY, MICRO_BOUNDARY
 from compaction.transcripts.payloads import (
     ApiError,
     ApiRequest,
@@ -126,8 +127,8 @@ def _read_older_summary(fields: Fields) -> OlderSummary:
 
 
 _READERS: dict[tuple[str, str | None], Callable[[Fields], Payload | None]] = {
-    ("system", "compact_boundary"): _read_boundary,
-    ("system", "microcompact_boundary"): _read_micro_boundary,
+    ("system", COMPACT_BOUNDARY): _read_boundary,
+    ("system", MICRO_BOUNDARY): _read_micro_boundary,
     ("system", "turn_duration"): lambda fields: TurnDuration(
         get_seconds(fields, "durationMs"), get_count(fields, "messageCount")
     ),

@@ -98,6 +98,12 @@ def classify_text(text: str) -> UserLine:
     return _INTERRUPTION if text.startswith(INTERRUPTION) else _MACHINE
 
 
+def find_prompt_words(text: str) -> str:
+    """Return what a person typed as a prompt, "" for commands, their output and text of the client."""
+    line = classify_text(text)
+    return line.words if line.kind is UserLineKind.PROMPT else ""
+
+
 def strip_machine_text(text: str) -> str:
     """Return the text without what the client added; an unclosed tag takes nothing with it."""
     if text.startswith(CAVEAT):

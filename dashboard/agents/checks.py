@@ -80,7 +80,8 @@ def check_session(session: AgentSession, own: OwnLines = NO_OWN_LINES, *, now: d
     is_notes_time = reading.level is Level.AUTO_COMPACT
     has_fresh_notes = is_notes_time and session.has_content and has_notes_of_context(session, now=now)
     advice = advise(reading, count_clearable=count_clearable, has_fresh_notes=has_fresh_notes)
-    return Check(session.model, reading, lines, advice, MEASURED, policy.version)
+    origin = ESTIMATED if session.pending_tokens else MEASURED
+    return Check(session.model, reading, lines, advice, origin, policy.version)
 
 
 def draw_session_lines(settings: TeamSettings, session: AgentSession, own: OwnLines) -> Lines | None:

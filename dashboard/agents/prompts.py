@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from compaction.cache.layout import Layout, Scope, SystemBlock, mark_messages, mark_tools, write_system
 from compaction.cache.linter import LintFinding, find_least_tokens, lint_request
 from compaction.cache.request import Fields, read_request
-from compaction.context.policy_values import CacheTtl
 from compaction.context.reminder import (
     ContextSection,
     InstructionFile,
@@ -14,6 +13,7 @@ from compaction.context.reminder import (
     make_instruction_section,
 )
 from compaction.errors import CompactionError
+from compaction.llm.cache_ttl import CacheTtl
 from compaction.transcripts.flatten import flatten
 from compaction.transcripts.reader import load_json
 

@@ -6,7 +6,7 @@ from ninja import Field, Router, Schema
 from pydantic import ConfigDict
 
 from compaction.cache.layout import Layout
-from compaction.context.policy_values import CacheTtl
+from compaction.llm.cache_ttl import CacheTtl
 from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.agents.prompts import Lint, lay_out, lint_prompt, write_reminder

@@ -26,12 +26,12 @@ from dashboard.retention.deletion import delete_session as delete
 router = Router(tags=["sessions"])
 
 _SAME = (
-    "id", "external_id", "project", "project_path", "branch", "developer", "model", "client_version", "is_claude_code",
-    "is_window_inferred", "sources",
-    "started_at", "last_at", "ended_at", "warm_until", "context_tokens", "peak_tokens", "input_tokens", "read_tokens",
-    "write_5m_tokens", "write_1h_tokens", "output_tokens", "client_cost_usd", "client_tokens", "unpriced_count",
-    "call_count", "turn_count", "break_count", "rebuild_count", "compaction_count", "mid_task_count", "micro_count",
-    "has_content", "content_removed_at",
+    "id", "external_id", "project", "project_path", "branch", "developer", "model", "client_version",
+    "is_claude_code", "is_window_inferred", "sources", "started_at", "last_at", "ended_at", "warm_until",
+    "context_tokens", "pending_tokens", "peak_tokens", "input_tokens", "read_tokens", "write_5m_tokens",
+    "write_1h_tokens", "output_tokens", "client_cost_usd", "client_tokens", "unpriced_count", "call_count",
+    "turn_count", "break_count", "rebuild_count", "compaction_count", "mid_task_count", "micro_count", "has_content",
+    "content_removed_at", "reading_version",
 )  # fmt: skip
 
 
@@ -101,7 +101,8 @@ def describe_session(header: SessionHeader, own: SessionRuns) -> dict[str, objec
         "window_tokens": lines.window.tokens if lines else None,
         "level": standing.reading.level.value,
         "percent_left": standing.reading.percent_left,
-        "context_provenance": standing.bar.provenance,
+        "is_soon": standing.bar.is_soon,
+        "context_provenance": "estimated" if standing.bar.is_estimated else standing.bar.provenance,
         "policy_version": standing.settings.version,
         "lines": [asdict(line) for line in list_line_settings(lines)] if lines else [],
         "auto_state": lines.auto_state.value if lines else None,

@@ -21,7 +21,7 @@ class ForecastOut(Schema):
     remaining_tokens: int
     growth_tokens_per_call: int
     calls: RangeOut
-    turns: RangeOut | None = Field(None, description="Null where the calls do not tell their turns.")
+    turns: RangeOut | None = Field(None, description="Null where too few whole turns are known.")
     minutes: RangeOut | None = Field(None, description="Of work, pauses left out.")
 
 
@@ -77,12 +77,15 @@ class SessionDetailOut(Schema):
     ended_at: datetime | None
     warm_until: datetime | None = Field(description="Until when the cache of the main conversation holds.")
     window_tokens: int | None = Field(description="Null when the window of the model is not known.")
-    context_tokens: int
+    context_tokens: int = Field(description="Measured by the last call, and what arrived since.")
+    pending_tokens: int = Field(description="The estimated part of `context_tokens`: what arrived since.")
     context_provenance: str = Field(
-        description="measured, or estimated after a compaction that no call has followed yet; empty before any call."
+        description="measured, or estimated where a part of it is, as after a compaction that no call has followed "
+        "yet; empty before any call."
     )
     peak_tokens: int
     level: str
+    is_soon: bool = Field(description="At most 5 calls or 2 turns from the auto-compact line.")
     percent_left: int | None
     policy_version: int
     lines: list[LineOut]
@@ -118,6 +121,7 @@ class SessionDetailOut(Schema):
     sub_agent_count: int
     has_content: bool
     content_removed_at: datetime | None = Field(description="When the team's retention took words of it away.")
+    reading_version: int | None = Field(description="The earliest version of the reader that read a line of it.")
 
 
 class VerdictOut(Schema):

@@ -24,12 +24,13 @@ from dashboard.pages.session_filters import ActiveWithin, SessionFilters, SortNa
 from dashboard.pages.session_paging import BadPlace, Cursor
 from dashboard.person_zone import find_zone
 from dashboard.policies.drawn_lines import acting_lines
+from dashboard.session_forecasts import list_ranges
 
 MOST_ROWS = 200
 
 router = Router(tags=["sessions"])
 
-LevelName = Literal["above", "not known", "ok", "warning", "error", "auto-compact", "blocking"]
+LevelName = Literal["above", "soon", "not known", "ok", "warning", "error", "auto-compact", "blocking"]
 
 
 class SessionQuery(Schema):
@@ -42,7 +43,7 @@ class SessionQuery(Schema):
     project: str = Field("", max_length=200)
     model: str = Field("", max_length=200)
     developer: str = Field("", max_length=200)
-    level: LevelName | None = Field(None, description="`above`: any line reached.")
+    level: LevelName | None = Field(None, description="`above`: any line reached. `soon`: nearly at auto-compact.")
     active: ActiveWithin | None = Field(None, description="Since when; today begins at midnight UTC.")
     breaks: bool = Field(default=False, description="Only sessions with a cache break.")
     sort: SortName = Field(SortName.ACTIVE, description="Always the most first.")
@@ -65,15 +66,20 @@ class SessionOut(Schema):
     started_at: datetime | None
     last_at: datetime
     warm_until: datetime | None = Field(description="When the prompt cache is forgotten, where it is known.")
-    context_tokens: int
+    context_tokens: int = Field(description="Measured by the last call, and what arrived since.")
+    pending_tokens: int = Field(description="The estimated part of `context_tokens`: what arrived since.")
     window_tokens: int | None = Field(description="Null where the window is not known.")
     level: str
+    is_soon: bool = Field(description="At most 5 calls or 2 turns from the auto-compact line.")
     percent_left: int | None
     lines: dict[str, int] = Field(
         description="The lines that act, in tokens; empty where the window is not known.",
         examples=[{"warning": 147_000, "error": 147_000, "auto-compact": 167_000, "blocking": 177_000}],
     )
-    forecast: dict[str, object] | None = Field(description="To the auto-compact line: [low, likely, high].")
+    forecast: dict[str, object] | None = Field(
+        description="To the auto-compact line: calls, turns and minutes as [low, likely, high]. Turns are null where "
+        "too few whole ones are known."
+    )
     hit_rate: float | None = Field(description="Of all calls of the session; null before the first prompt.")
     recent_hits: list[int] = Field(description="Hit rate of each of the last calls in percent, oldest first.")
     spent_usd: Decimal | None = Field(description="List price; null where no call has a known price.")
@@ -108,6 +114,7 @@ class OverviewOut(Schema):
     active_today: int
     above_a_line: int = Field(description="Of the last 24 hours, with the warning line or a higher one reached.")
     past_auto_compact: int
+    soon: int = Field(description="Of the last 24 hours, at most 5 calls or 2 turns from the auto-compact line.")
     spent_today_usd: Decimal | None = Field(description="List price; null where no model of today has a known one.")
     lost_today_usd: Decimal | None
     has_unpriced_today: bool = Field(description="Some sessions of today have calls without a price, not in the sums.")
@@ -156,6 +163,7 @@ def read_overview(
         active_today=numbers.today_count,
         above_a_line=numbers.above_count,
         past_auto_compact=numbers.past_auto_count,
+        soon=numbers.soon_count,
         spent_today_usd=numbers.spent_today_usd,
         lost_today_usd=numbers.lost_today_usd,
         has_unpriced_today=numbers.has_unpriced_today,
@@ -205,11 +213,13 @@ def _describe_row(row: gauges.SessionRow) -> dict[str, object]:
         "last_at": session.last_at,
         "warm_until": session.warm_until,
         "context_tokens": session.context_tokens,
+        "pending_tokens": session.pending_tokens,
         "window_tokens": row.window_tokens,
         "level": row.reading.level,
+        "is_soon": bool(session.is_soon),
         "percent_left": row.reading.percent_left,
         "lines": _list_lines(row.scale) if row.scale else {},
-        "forecast": session.forecast,
+        "forecast": list_ranges(session.forecast),
         "hit_rate": row.hit_rate,
         "recent_hits": session.recent_hits,
         "spent_usd": row.spent_usd,

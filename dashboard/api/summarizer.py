@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 from ninja import Field, Router, Schema
 
-from compaction.context.prices import Price
+from compaction.llm.prices import Price
 from dashboard import access
 from dashboard.access import Act
 from dashboard.api.request import ApiRequest, acting_user

@@ -21,8 +21,9 @@ from dashboard.pages.session_paging import Cursor
 BATCH = 500
 _SESSION_COLUMNS = (
     "id", "session", "team", "title", "project", "branch", "developer", "model", "client_version", "state",
-    "started_at", "last_at", "context_tokens", "level", "percent_left", "calls", "compactions",
-    "mid_task_compactions", "hit_rate", "last_hit_percent", "breaks", "lost_usd", "spent_usd", "client_cost_usd",
+    "started_at", "last_at", "context_tokens", "pending_tokens", "level", "is_soon", "percent_left",
+    "calls", "compactions", "mid_task_compactions", "hit_rate", "last_hit_percent", "breaks", "lost_usd",
+    "spent_usd", "client_cost_usd",
 )  # fmt: skip
 _CALL_COLUMNS = (
     "id", "call", "agent", "number", "turn", "at", "model", "client_version", "context_tokens", "cache_read_tokens",
@@ -64,7 +65,8 @@ def _list_session(actor: Actor, session: ListedSession, team: Team, now: datetim
     return (
         session.id, session.external_id, team.slug, find_title(actor, session, team), session.project, session.branch,
         session.developer, session.model, session.client_version, find_live_state(session, now=now).value,
-        session.started_at, session.last_at, session.context_tokens, LEVELS[session.level_rank], session.percent_left,
+        session.started_at, session.last_at, session.context_tokens, session.pending_tokens,
+        LEVELS[session.level_rank], bool(session.is_soon), session.percent_left,
         session.call_count, session.compaction_count, session.mid_task_count, _round_rate(find_hit_rate(session)),
         session.recent_hits[-1] if session.recent_hits else None, session.break_count,
         None if is_unpriced else session.lost_usd, None if is_unpriced else session.spent_usd, session.client_cost_usd,

@@ -12,6 +12,8 @@ from msgspec import structs
 from compaction.cache.facts import REPORT, Answer, ClientTold, Compacted, LineFact, LineKind, Request
 from compaction.cache.fingerprint import Digest, take_fingerprint, write_message_prints
 from compaction.cache.request import PromptRequest, read_request, spell_deletions
+from compaction.llm.cache_ttl import find_shortest_ttl
+from compaction.transcripts.client_protocol import COMPACT_BOUNDARY
 from compaction.transcripts.usage import make_usage
 from compaction.transcripts.user_lines import classify_blocks
 from dashboard.ingest.agent_items import (
@@ -145,7 +147,7 @@ def _read_call(item: CallItem, rules: Rules) -> Prepared:
                 LineFact(f"api:shape:{shape.digest}", LineKind.SHAPE, REPORT, shape=(shape.digest, shape.digest))
             )
         request = _make_request(item, spelt, shape_name, partial(digest_text, rules.digest_key))
-        ttl = min((ttl for _, ttl in request.markers), default=None, key=lambda ttl: ttl != "5m")
+        ttl = find_shortest_ttl(ttl for _, ttl in request.markers)
         facts.append(_make_fact(item, f"request:{item.id}", LineKind.REQUEST, request=request))
     kind = LineKind.OTHER if item.purpose else LineKind.ANSWER
     answer = _make_answer(item, ttl, has_request=has_request)
@@ -269,7 +271,7 @@ def _write_boundary(item: CompactionItem) -> Iterable[dict[str, object]]:
         "durationMs": None if item.duration_seconds is None else item.duration_seconds * 1000,
     }
     told = {name: value for name, value in metadata.items() if value is not None}
-    boundary = {"subtype": "compact_boundary", "logicalParentUuid": item.parent, "compactMetadata": told}
+    boundary = {"subtype": COMPACT_BOUNDARY, "logicalParentUuid": item.parent, "compactMetadata": told}
     # What comes next hangs under the compaction's id: that is the summary, where there is one.
     name = f"{item.id}:boundary" if item.summary else item.id
     yield _head(item, "system", name, None) | boundary

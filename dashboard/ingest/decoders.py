@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import msgspec
 
-from compaction.context.prices import price_of
+from compaction.llm.prices import price_of
 from dashboard.ingest.decoding import Decoded, decode_files, decode_piece
 from dashboard.ingest.looks import PIECE_BYTES, NextLook
 from dashboard.ingest.observed import Piece, Rules

@@ -23,7 +23,8 @@ from dashboard.ingest.new_sessions import record_new, record_sharing
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules
 from dashboard.ingest.picture import PolicyAt, pick_policy
 from dashboard.ingest.picture.columns import fit_id
-from dashboard.ingest.record import FollowUp, OtherAccount, Recorded, Source, record
+from dashboard.ingest.picture.drawing import PROJECTION_VERSION
+from dashboard.ingest.record import FollowUp, OtherAccount, Recorded, Source, project_stored, record
 from dashboard.ingest.transcripts import find_redactor, prepare, prepare_agent_meta
 from dashboard.jobs.post import BACKGROUND, post_job
 from dashboard.models import AgentSession, DeveloperAccount, Drop, Sender, Team, User, identify_sender
@@ -179,6 +180,16 @@ def _make_source(origin: Origin, policy: TeamSettings) -> Source:
     )
 
 
+def project_again(session: AgentSession) -> None:
+    """Work a stored session out again under its team's policy of today, as lines from where its first came would.
+    Raises as `record` does."""
+    if not session.segments.exists():  # nothing is stored that its figures could come from
+        AgentSession.objects.filter(pk=session.pk).update(projection_version=PROJECTION_VERSION)
+        return
+    origin = Origin(session.team, session.owner, session.sources[0])
+    project_stored(_make_source(origin, find_policy(session.team)), session.external_id)
+
+
 def _list_developer_accounts(team: Team) -> dict[str, User]:
     """Accounts that an admin assigned to developers; those of people who left the team since are void."""
     assigned = DeveloperAccount.objects.filter(team=team, user__memberships__team=team).select_related("user")
@@ -205,7 +216,7 @@ def _follow_up(team: Team, recorded: Recorded, *, stores_content: bool) -> None:
     """Work that stands or falls with what was recorded. What a compaction lost is known only where content is."""
     if stores_content and (recorded.new_compactions or recorded.changed_compactions):
         _post_audit(team, recorded)
-    if not recorded.new_calls or not _is_recent(recorded):
+    if not recorded.new_line_count or not _is_recent(recorded):
         return
     # Notes first: a crossing waits for those that are being taken.
     if stores_content and may_be_due(team, recorded.session_pk, recorded.context_tokens):

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from compaction.cache.facts import REPORT, LineFact, LineKind, change_fact, forget_words
+from compaction.cache.facts import READING_VERSION, REPORT, LineFact, LineKind, change_fact, forget_words
 from compaction.transcripts.values import LARGEST_COUNT
 from dashboard.ingest.observed import (
     EARLIEST_YEAR,
@@ -212,7 +212,7 @@ def _list_parts(value: object) -> Iterable[object]:
 
 def _settle_session(session: PushedSession, rules: Rules, redactions: Counter[str]) -> ObservedSession:
     redaction = find_redactor(tuple(rules.own_patterns.items()))
-    facts = [clean_fact(line.fact, redaction.clean) for line in session.lines]
+    facts = [clean_fact(_cap_reading(line.fact), redaction.clean) for line in session.lines]
     if not rules.keeps_content:
         lines = tuple(ObservedLine(forget_words(fact)) for fact in facts)
         return ObservedSession(session.session, lines, tuple(_settle_shapes(session, rules, redactions)))
@@ -232,6 +232,11 @@ def _settle_session(session: PushedSession, rules: Rules, redactions: Counter[st
     if not any(line.content is not None for line in lines):
         rules = replace(rules, keeps_content=False)  # a prompt is as old as the requests that came with it
     return ObservedSession(session.session, lines, tuple(_settle_shapes(session, rules, redactions)))
+
+
+def _cap_reading(fact: LineFact) -> LineFact:
+    """A reading by a newer program than this server must not outlast what the server learns later."""
+    return fact if fact.reading <= READING_VERSION else change_fact(fact, reading=READING_VERSION)
 
 
 def _settle_shapes(session: PushedSession, rules: Rules, redactions: Counter[str]) -> Iterator[ObservedShape]:

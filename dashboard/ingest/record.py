@@ -174,12 +174,32 @@ def record(source: Source, observed: ObservedSession, follow_up: FollowUp | None
     raise TooBusy(observed.external_id)
 
 
+def project_stored(source: Source, external_id: str) -> Recorded | None:
+    """Work a stored session out again from its stored observations. None: it is gone. Raises as `record` does."""
+    with take_turn():
+        for _ in range(ATTEMPTS):
+            session = AgentSession.objects.filter(team=source.team, external_id=external_id).first()
+            if session is None:
+                return None
+            observed = ObservedSession(external_id, ())
+            recorded = _try_to_write(source, observed, _News(session, read_stored_lines(session), {}), None)
+            if recorded is not None:
+                return recorded
+    raise TooBusy(external_id)
+
+
 def _try_to_record(source: Source, observed: ObservedSession, follow_up: FollowUp | None) -> Recorded | None:
     """None when another process wrote the session meanwhile: look again."""
     news = _find_news(source, observed)
     session = news.session
     if session is not None and not news.lines and not _is_new_source(session, source, observed):
         return Recorded(session.pk, session.external_id, session.version)
+    return _try_to_write(source, observed, news, follow_up)
+
+
+def _try_to_write(
+    source: Source, observed: ObservedSession, news: _News, follow_up: FollowUp | None
+) -> Recorded | None:
     draft = _work_out(source, observed, news)
     try:
         with transaction.atomic():

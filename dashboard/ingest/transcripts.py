@@ -202,12 +202,15 @@ class _Desk:
             self._put_nested(item)
 
     def _put_nested(self, item: Entry) -> None:
-        """A sub-agent's line that stands in its parent's file; should its own file come too, it is the same line."""
+        """Add a sub-agent's line that stands inside its parent's file. In the sub-agent's own file it has the same id,
+        so whichever comes later is no second line."""
         raw = write_nested_line(item)
         if raw is None:
             return
         for nested in read_line(Line(item.line_number, 0, raw, len(raw))):
-            if isinstance(nested, Entry):
+            if isinstance(nested, SkippedLine):
+                self._put_skipped(nested)
+            else:
                 self._file(read_fact(nested, self._digest, keeps_words=self._rules.keeps_content), raw)
 
     def _put_fact(self, fact: LineFact, raw: bytes) -> _Drawer | None:
@@ -385,5 +388,5 @@ def clean_fact(fact: LineFact, clean: Callable[[str], str]) -> LineFact:
     return change_fact(fact, **changes) if changes else fact
 
 
-_TEXTS = ("cwd", "branch", "words", "name", "version", "agent_id")
+_TEXTS = ("cwd", "branch", "words", "name", "version", "agent_id", "permission_mode")
 _list_texts = attrgetter(*_TEXTS, "unanswered")

@@ -6,7 +6,7 @@ Every figure here is worked out from the session's facts and written by dashboar
 from typing import Any
 
 from django.db import models
-from django.db.models import F, Value
+from django.db.models import Case, F, Value, When
 from django.db.models.functions import Concat
 from django.utils import timezone
 
@@ -57,6 +57,14 @@ class AgentSession(models.Model):
     level_rank = models.PositiveSmallIntegerField(default=0)
     percent_left = models.PositiveSmallIntegerField(null=True, blank=True)
     is_soon = models.BooleanField(default=False)  # a few calls or turns from the auto line
+    # Ranks by urgency: as the level, but soon stands between error and auto-compact whatever the level.
+    risk_rank = models.GeneratedField(
+        expression=Case(
+            When(is_soon=True, then=Value(2 * LEVELS.index("auto-compact") - 1)), default=2 * F("level_rank")
+        ),
+        output_field=models.PositiveSmallIntegerField(),
+        db_persist=True,
+    )
     forecast = models.JSONField(null=True, blank=True)  # calls, turns, minutes to the auto line as [low, likely, high]
     recent_hits = models.JSONField(
         default=list
@@ -85,6 +93,7 @@ class AgentSession(models.Model):
     problem_count = models.PositiveIntegerField(default=0)  # lines that could not be read
     # The earliest version of the reader among its lines (compaction.cache.facts.READING_VERSION); None: no lines.
     reading_version = models.PositiveSmallIntegerField(null=True, blank=True)
+    projection_version = models.PositiveSmallIntegerField(default=1)  # which made these figures of its lines
     has_content = models.BooleanField(default=False)
     content_removed_at = models.DateTimeField(null=True, blank=True)  # by the team's retention, all of it or a part
 
@@ -109,8 +118,8 @@ class AgentSession(models.Model):
         indexes = [
             # The closed list of sorts of the sessions page, each with the id that makes the order total.
             # Level and time besides, for what the overview counts of the last day and shows of it by risk.
-            models.Index(fields=["team", "-last_at", "-id", "level_rank"], name="session_by_activity"),
-            models.Index(fields=["team", "-level_rank", "percent_left", "-id", "last_at"], name="session_by_risk"),
+            models.Index(fields=["team", "-last_at", "-id", "level_rank", "is_soon"], name="session_by_activity"),
+            models.Index(fields=["team", "-risk_rank", "percent_left", "-id", "last_at"], name="session_by_risk"),
             models.Index(fields=["team", "-lost_usd", "-id"], name="session_by_loss"),
             models.Index(fields=["team", "-spent_usd", "-id"], name="session_by_spend"),
             # Filters by developer, by project and by model, newest first.
@@ -119,7 +128,17 @@ class AgentSession(models.Model):
             models.Index(fields=["team", "model", "-last_at", "-id"], name="session_of_model"),
             # Every filter of the sessions page: few matches are found, and many noticed, without touching a row.
             models.Index(
-                fields=["team", "project", "model", "developer", "level_rank", "break_count", "last_at", "id"],
+                fields=[
+                    "team",
+                    "project",
+                    "model",
+                    "developer",
+                    "level_rank",
+                    "is_soon",
+                    "break_count",
+                    "last_at",
+                    "id",
+                ],
                 name="session_by_filter",
             ),
             # What was forked from a session, for its page.

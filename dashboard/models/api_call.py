@@ -1,9 +1,17 @@
 """One answer of the API: its tokens, what it cost, and who told us. Several reports of one call make one row."""
 
-from django.db import models
+from functools import reduce
+from operator import or_
 
+from django.db import models
+from django.db.models import Q
+
+from compaction.cache.calls import CONVERSATION_SOURCES
 from dashboard.models.agent_session import AgentSession, usd_field
 from dashboard.models.team import Team
+
+# Calls that belong to the conversation: the negation of compaction.cache.calls.is_beside_conversation.
+OF_CONVERSATION = reduce(or_, (Q(query_source__startswith=name) for name in CONVERSATION_SOURCES), Q(query_source=""))
 
 
 class ApiCall(models.Model):

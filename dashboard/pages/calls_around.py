@@ -2,18 +2,13 @@
 the conversation: what they send says nothing about what a compaction did."""
 
 from collections.abc import Collection
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 from django.db.models import F, Max, Min, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
-from compaction.cache.calls import CONVERSATION_SOURCES
 from dashboard.models import ApiCall, CompactionKind, ObservedCompaction
-
-# The same as compaction.cache.calls.is_beside_conversation says of one call, turned round.
-OF_CONVERSATION = reduce(or_, (Q(query_source__startswith=name) for name in CONVERSATION_SOURCES), Q(query_source=""))
+from dashboard.models.api_call import OF_CONVERSATION
 
 
 class CallsAround(NamedTuple):

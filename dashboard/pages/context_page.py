@@ -16,7 +16,7 @@ from compaction.transcripts.payloads import ApiRequestShape
 from dashboard.access import Actor
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, ApiCall, Thread
-from dashboard.pages.calls_around import OF_CONVERSATION
+from dashboard.models.api_call import OF_CONVERSATION
 from dashboard.pages.content_state import ContentState, find_content_state, find_stored_state
 from dashboard.pages.glossary import GLOSSARY
 from dashboard.pages.thread_names import name_by_id, name_threads

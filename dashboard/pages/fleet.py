@@ -38,6 +38,7 @@ class FleetNumbers:
     today_count: int
     above_count: int
     past_auto_count: int
+    soon_count: int  # below the auto-compact line, and a few calls or turns from it
     spent_today_usd: Decimal | None  # None where nothing that was called today has a price
     lost_today_usd: Decimal | None
     has_unpriced_today: bool  # sessions with calls whose model has no price, not in these sums
@@ -140,6 +141,7 @@ def _count_sessions(sessions: QuerySet[AgentSession], today_at: datetime, now: d
         today_count=Count("pk", filter=Q(last_at__gte=today_at)),
         above_count=Count("pk", filter=Q(last_at__gte=day_at, level_rank__gte=_WARNING)),
         past_auto_count=Count("pk", filter=Q(last_at__gte=day_at, level_rank__gte=_AUTO)),
+        soon_count=Count("pk", filter=Q(last_at__gte=day_at, is_soon=True)),
     )
     return counts
 

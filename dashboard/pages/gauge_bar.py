@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from compaction.context.forecast import Forecast, NotEnoughData
+from compaction.context.forecast import SOON_CALLS, SOON_TURNS, Forecast, NotEnoughData
 from compaction.context.thresholds import NOT_SEEN_REMARK, Level, Line, Lines, LineState, Reading
 from dashboard.words import join_words, say_range, say_size, say_tokens
 
@@ -26,6 +26,7 @@ _NOTICES = {
     LineState.NOT_SEEN: NOT_SEEN_REMARK,
     LineState.OFF: "Auto-compact is off. What is left counts down to all that is available.",
 }
+SOON_EXPLAINED = f"Soon: at most {SOON_CALLS} calls or {SOON_TURNS} turns are left to the auto-compact line."
 WINDOW_NOT_KNOWN = "The window of this model is not known, so there are no lines, only the tokens."
 
 
@@ -114,6 +115,8 @@ class GaugeBar:
     forecast_reason: str = ""
     notice: str = ""
     provenance: str = ""  # of the tokens in use; empty where nobody asked
+    pending_tokens: int = 0  # the estimated part of the tokens in use: what arrived since the last call
+    is_soon: bool = False
 
     @property
     def style(self) -> str:
@@ -138,11 +141,25 @@ class GaugeBar:
 
     @property
     def is_estimated(self) -> bool:
-        return self.provenance == "estimated"
+        return self.provenance == "estimated" or self.pending_tokens > 0
+
+    @property
+    def parts_words(self) -> str:
+        """Which part of the tokens in use was measured; empty where all of it was."""
+        if not self.pending_tokens:
+            return ""
+        measured = self.used_tokens - self.pending_tokens
+        if measured <= 0:
+            return "No call has measured it yet: all of it is estimated."
+        return f"{measured:,} tokens measured, about {self.pending_tokens:,} estimated for what arrived since."
 
     @property
     def used_words(self) -> str:
         return f"~{say_tokens(self.used_tokens)}" if self.is_estimated else say_tokens(self.used_tokens)
+
+    @property
+    def soon_words(self) -> str:
+        return SOON_EXPLAINED if self.is_soon else ""
 
     @property
     def window_words(self) -> str:
@@ -179,7 +196,11 @@ class GaugeBar:
         parts = [f"{self._used_exactly} of {self.window_tokens:,} tokens in use, {self.left_words}."]
         if self.is_over_full:
             parts.append(f"{self.used_tokens - self.window_tokens:,} tokens over the window.")
+        if self.parts_words:
+            parts.append(self.parts_words)
         parts.append(f"Level: {self.level}.")
+        if self.is_soon:
+            parts.append(SOON_EXPLAINED)
         if self.scale:
             parts.append(self.scale.sentence)
         if self.notice:
@@ -278,11 +299,13 @@ def _say_forecast(forecast: Forecast | NotEnoughData | None, *, is_past: bool) -
         return "", ""
     if isinstance(forecast, NotEnoughData):
         return NOW if is_past else "", forecast.sentence
-    growth = f"The context grows by about {forecast.growth_tokens_per_call:,} tokens per call."
+    growth = f"The context is expected to grow by about {forecast.growth_tokens_per_call:,} tokens per call."
     if is_past or forecast.remaining_tokens == 0:
         return NOW, growth
-    told, unit = (forecast.calls, "call") if forecast.turns is None else (forecast.turns, "turn")
-    words = say_range(told.likely, (told.low, told.high), unit)
+    words = say_range(forecast.calls.likely, (forecast.calls.low, forecast.calls.high), "call")
+    if forecast.turns is not None:
+        turns = forecast.turns
+        words = f"{words}, {say_range(turns.likely, (turns.low, turns.high), 'turn')}"
     if forecast.minutes is not None and forecast.minutes.likely > 0:
         minutes = forecast.minutes
         growth = (

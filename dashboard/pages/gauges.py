@@ -1,7 +1,7 @@
 """Sessions as lists show them: one row each, with its gauge. Queries in, frozen values out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -52,7 +52,8 @@ class SessionRow:
 
     @cached_property
     def bar(self) -> GaugeBar:
-        return draw_gauge(self.scale.lines if self.scale else None, self.reading, scale=self.scale)
+        bar = draw_gauge(self.scale.lines if self.scale else None, self.reading, scale=self.scale)
+        return replace(bar, pending_tokens=self.session.pending_tokens, is_soon=bool(self.session.is_soon))
 
     @property
     def forecast_words(self) -> str:
@@ -177,15 +178,14 @@ def _draw_scale(policy: Policy, in_use: ModelInUse) -> GaugeScale | None:
 
 
 def say_forecast(session: ListedSession, lines: Lines | None) -> str:
-    """Turns to the auto-compact line, calls where turns cannot be told; empty without a forecast."""
+    """Return the calls that are left to the auto-compact line; empty without a forecast."""
     if lines is not None and session.context_tokens >= lines.limit_tokens:
         return NOW
-    told = session.forecast or {}
-    for unit in ("turns", "calls"):
-        if told.get(unit):
-            low, likely, high = told[unit]
-            return say_range(likely, (low, high), unit[:-1])
-    return ""
+    calls = (session.forecast or {}).get("calls")
+    if not calls:
+        return ""
+    low, likely, high = calls
+    return say_range(likely, (low, high), "call")
 
 
 def _count_warm(session: ListedSession, now: datetime) -> int | None:

@@ -43,8 +43,8 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "With auto-compact off it counts to what is available.",
     ),
     "forecast": (
-        "How many turns are left until the line, from this session's own growth.",
-        "The range in brackets holds slow and fast phases.",
+        "How many calls are left until the line, from this session's own growth; turns where enough are known.",
+        "In four of five recorded cases the truth lay in the range in brackets.",
     ),
     "drift": (
         "A compaction of the client away from the line in force.",

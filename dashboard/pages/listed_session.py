@@ -42,7 +42,10 @@ class ListedSession(NamedTuple):
     is_claude_code: bool
     is_window_inferred: bool
     context_tokens: int
+    pending_tokens: int
     level_rank: int
+    risk_rank: int
+    is_soon: bool
     percent_left: int | None
     input_tokens: int
     read_tokens: int

@@ -6,7 +6,8 @@ from datetime import datetime
 
 from compaction.compactors.known_files import KnownFile, read_known_files
 from compaction.compactors.work import read_work
-from compaction.transcripts.attachments import NAMED_KIND, Extent, find_extent, render_attachment
+from compaction.transcripts.attachments import Extent, find_extent, render_attachment
+from compaction.transcripts.client_protocol import AttachmentKind
 from compaction.transcripts.entries import Entry
 from dashboard.models import ObservedCompaction
 from dashboard.pages.compaction_messages import Sides
@@ -76,7 +77,7 @@ def _view_restored(
     entry = lines.get(str(told["entry"]))
     name = str(told["name"]) if entry is not None else ""
     text = render_attachment(entry) if entry is not None else ""
-    named = Extent.NAMED if told["kind"] == NAMED_KIND else None
+    named = Extent.NAMED if told["kind"] == AttachmentKind.FILE_NAMED else None
     return RestoredView(
         kind=str(told["kind"]),
         entry_uuid=str(told["entry"]) if entry is not None else "",

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from compaction.cache.breaks import DEFAULT_POLICY
 from compaction.cache.calls import is_beside_conversation
+from compaction.context.call_costs import Cost, cost_of
 from compaction.context.forecast import NextCallCost, price_next_call
-from compaction.context.prices import Cost, cost_of
 from compaction.transcripts.entries import Usage
 from dashboard import access
 from dashboard.access import Actor

@@ -13,6 +13,7 @@ from dashboard.models import LEVELS, Team
 from dashboard.pages.live_state import match_live
 
 ABOVE = "above"  # any line reached
+SOON = "soon"  # a few calls or turns from the auto-compact line
 LONGEST_VALUE = 200
 MOST_WORDS = 8
 LEAST_LETTERS = 3  # of one word at least: the index of the search knows nothing shorter
@@ -51,8 +52,8 @@ SORT_WORDS = {
     SortName.LOST: "lost to breaks",
     SortName.SPEND: "spend",
 }
-LEVEL_CHOICES = (ABOVE, *reversed(LEVELS))
-LEVEL_WORDS = {ABOVE: "above a line"} | {level: level for level in LEVELS}
+LEVEL_CHOICES = (ABOVE, SOON, *reversed(LEVELS))
+LEVEL_WORDS = {ABOVE: "above a line", SOON: "soon at auto-compact"} | {level: level for level in LEVELS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,8 @@ class SessionFilters:
         wanted = Q(**{name: getattr(self, name) for name in ("project", "model", "developer") if getattr(self, name)})
         if self.level == ABOVE:
             wanted &= Q(level_rank__gte=_FIRST_LINE)
+        elif self.level == SOON:
+            wanted &= Q(is_soon=True)
         elif self.level:
             wanted &= Q(level_rank=LEVELS.index(self.level))
         if self.active == ActiveWithin.LIVE:

@@ -3,7 +3,6 @@
 Queries in, frozen values out; every page and endpoint about one session begins with read_header.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,13 +11,15 @@ from typing import Any
 
 from django.db.models import Q
 
+from compaction.cache.facts import READING_VERSION
 from compaction.context.forecast import (
-    MEMORY_CALLS,
+    MEMORY_POINTS,
     CallPoint,
     Forecast,
     NextCallCost,
     NotEnoughData,
-    forecast_line,
+    forecast_remaining,
+    measure_pace,
     price_next_call,
 )
 from compaction.context.thresholds import Lines, Reading, draw_lines, read_level
@@ -28,12 +29,13 @@ from dashboard import access
 from dashboard.access import Actor
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import AgentSession, ApiCall, CompactionKind, ResumedFile, Thread
-from dashboard.pages.calls_around import OF_CONVERSATION
+from dashboard.models.api_call import OF_CONVERSATION
 from dashboard.pages.content_state import came_without_text
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 from dashboard.pages.live_state import LiveState, find_live_state
 from dashboard.pages.session_figures import count_prompt_tokens, find_hit_rate, is_price_unknown
 from dashboard.policies.in_force import TeamSettings, find_policy
+from dashboard.session_forecasts import POINT_COLUMNS, build_points, parse_pace
 from dashboard.session_levels import find_model_in_use
 
 _USAGE = ("input_tokens", "read_tokens", "write_5m_tokens", "write_1h_tokens", "output_tokens")
@@ -134,6 +136,17 @@ class SessionHeader:
         """4:12, as the script counts it down."""
         left = self.warm_seconds or 0
         return f"{left // 60}:{left % 60:02}"
+
+    @property
+    def reading_note(self) -> str:
+        """Which version of the reader read its lines, where the one of today would read them in another way."""
+        version = self.session.reading_version
+        if version is None or version >= READING_VERSION:
+            return ""
+        return (
+            f"Lines of this session were read by version {version} of the reader; today's is {READING_VERSION}. They "
+            "are read again where the transcript is still on disk; otherwise these figures stay."
+        )
 
     @property
     def recent_shares(self) -> list[float]:
@@ -279,7 +292,7 @@ def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -
     lines = in_force.lines
     reading = read_level(lines, session.context_tokens)
     recent = _read_recent(actor, session, thread) if thread else None
-    forecast = _forecast(recent, lines)
+    forecast = _forecast(session, recent, lines)
     bar = draw_gauge(
         lines,
         reading,
@@ -287,6 +300,8 @@ def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -
         peak_tokens=session.peak_tokens or None,
         provenance=recent.provenance if recent else "measured" if session.context_tokens else "",
     )
+    is_soon = isinstance(forecast, Forecast) and forecast.is_soon and lines is not None and lines.is_auto_on
+    bar = replace(bar, pending_tokens=session.pending_tokens, is_soon=is_soon)
     return Standing(
         in_force.settings, in_force.in_use, lines, reading, forecast, bar, recent.next_prompt if recent else None
     )
@@ -304,27 +319,22 @@ class _Recent:
 def _read_recent(actor: Actor, session: AgentSession, thread: Thread) -> _Recent:
     own = {"session": session, "agent_id": thread.agent_id}
     found = access.calls(actor).filter(OF_CONVERSATION, **own).order_by("-number")
-    rows = list(found.values_list("number", "context_tokens", "at", "turn", "model", *_USAGE)[: MEMORY_CALLS + 1])[::-1]
+    rows = list(found.values_list(*POINT_COLUMNS, "model", *_USAGE)[:MEMORY_POINTS])[::-1]
     full = access.compactions(actor).filter(kind=CompactionKind.FULL, **own).order_by("call_number", "pk")
     compacted = list(full.values_list("call_number", "after_tokens"))
     ends = [number for number, _ in compacted]
-    points, last = [], 0
-    for number, tokens, at, turn, *_ in rows:
-        # Behind the call before it and in front of this one, whatever was called beside the conversation meanwhile.
-        is_first = bisect_left(ends, last) < bisect_left(ends, number)
-        last = number
-        if tokens:
-            points.append(CallPoint(tokens, at, turn, is_first_after_compaction=is_first))
-    if not points or points[-1].context_tokens == session.context_tokens or not ends or ends[-1] < last:
-        return _Recent(tuple(points), "measured" if points else "", _price_next(rows[-1]) if points else None)
+    points = build_points((row[: len(POINT_COLUMNS)] for row in rows), ends)
+    if not points:
+        return _Recent((), "")
+    if not ends or ends[-1] < rows[-1][0]:
+        return _Recent(tuple(points), "measured", _price_next(rows[-1], session.pending_tokens))
     # No call has followed it yet: the context is what the client told that it left, or else what its lines come to.
-    points.append(CallPoint(session.context_tokens, is_first_after_compaction=True))
-    is_told = compacted[-1][1] == session.context_tokens
+    is_told = session.pending_tokens < session.context_tokens
     return _Recent(tuple(points), "measured" if is_told else "estimated")
 
 
-def _price_next(row: Sequence[Any]) -> NextCallCost | None:
-    """From the last call, as `_read_recent` reads it."""
+def _price_next(row: Sequence[Any], pending_tokens: int) -> NextCallCost | None:
+    """From the last call, as `_read_recent` reads it, and what arrived since."""
     _, _, at, _, model, fresh, read, short, long, output = row
     usage = Usage(
         input_tokens=fresh,
@@ -334,13 +344,14 @@ def _price_next(row: Sequence[Any]) -> NextCallCost | None:
         cache_creation_1h_tokens=long,
         cache_read_tokens=read,
     )
-    return price_next_call(usage, model, at)
+    return price_next_call(usage, model, at, added_tokens=pending_tokens)
 
 
-def _forecast(recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:
-    """From the calls, not from the stored forecast: that one was made for the line of its day."""
+def _forecast(session: AgentSession, recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:
+    """From the stored pace, as the list's; from the last calls where none is stored."""
     if recent is None:
         return NotEnoughData("A forecast needs calls; none is known.")
     if lines is None:
         return NotEnoughData("Without a window there is no line to reach.")
-    return forecast_line(recent.points, lines.limit_tokens)
+    pace = parse_pace(session.forecast) or measure_pace(recent.points)
+    return forecast_remaining(pace, lines.limit_tokens - session.context_tokens)

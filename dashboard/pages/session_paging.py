@@ -67,7 +67,7 @@ class Column:
 _ID = Column("id")
 SORTS: dict[SortName, tuple[Column, ...]] = {
     SortName.ACTIVE: (Column("last_at"), _ID),
-    SortName.RISK: (Column("level_rank"), Column("percent_left", is_falling=False), _ID),
+    SortName.RISK: (Column("risk_rank"), Column("percent_left", is_falling=False), _ID),
     SortName.LOST: (Column("lost_usd"), _ID),
     SortName.SPEND: (Column("spent_usd"), _ID),
 }

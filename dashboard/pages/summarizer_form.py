@@ -9,8 +9,8 @@ from typing import Any
 from django import forms
 from django.forms import BaseFormSet, formset_factory
 
-from compaction.context.offered_models import find_small_model
-from compaction.context.prices import Price
+from compaction.llm.offered_models import find_small_model
+from compaction.llm.prices import Price
 from dashboard.models import NativeForm
 from dashboard.pages.policy_forms import DescribedForm
 from dashboard.runs.settings_changes import LONGEST_KEY, MOST_PRICES, RATE_NAMES, Fault, SettingsChange, find_faults

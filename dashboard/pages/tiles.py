@@ -26,7 +26,6 @@ class Tile:
 def list_tiles(team: Team, fleet: Fleet) -> list[Tile]:
     numbers = fleet.numbers
     today = SessionFilters(team=team.slug, active=ActiveWithin.TODAY)
-    past_auto = f"{numbers.past_auto_count:,} past auto-compact" if numbers.past_auto_count else "of the last 24 hours"
     return [
         Tile(
             "Live sessions",
@@ -38,10 +37,10 @@ def list_tiles(team: Team, fleet: Fleet) -> list[Tile]:
         Tile(
             "Above a line",
             f"{numbers.above_count:,}",
-            past_auto,
+            _say_nearest(numbers),
             list_url(above_filters(team)),
             "level",
-            "bad" if numbers.above_count else "",
+            "bad" if numbers.above_count or numbers.soon_count else "",
         ),
         Tile(
             "Spend today",
@@ -65,6 +64,11 @@ def list_tiles(team: Team, fleet: Fleet) -> list[Tile]:
             "hit rate",
         ),
     ]
+
+
+def _say_nearest(numbers: FleetNumbers) -> str:
+    counts = ((numbers.past_auto_count, "past auto-compact"), (numbers.soon_count, "soon"))
+    return ", ".join(f"{count:,} {words}" for count, words in counts if count) or "of the last 24 hours"
 
 
 def list_url(filters: SessionFilters) -> str:

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 from django.db.models import Max
 
+from compaction.context.call_costs import cost_of
 from compaction.context.forecast import NextCallCost, price_next_call
-from compaction.context.prices import cost_of
 from compaction.transcripts.entries import Usage
 from dashboard import access
 from dashboard.access import Actor

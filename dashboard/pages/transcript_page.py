@@ -7,7 +7,7 @@ from urllib.parse import quote
 from django.urls import reverse
 
 from compaction.cache.facts import REPORT, LineFact, LineKind
-from compaction.transcripts.attachments import INVISIBLE_KINDS
+from compaction.transcripts.client_protocol import INVISIBLE_ATTACHMENTS
 from dashboard.access import Actor
 from dashboard.ingest.stored_entries import LinePlaces, read_entries, read_places
 from dashboard.models import AgentSession, ObservedCompaction
@@ -162,7 +162,7 @@ def _list_spoken(facts: Sequence[LineFact]) -> list[LineFact]:
 
 def _is_spoken(fact: LineFact) -> bool:
     """What a person or the model reads, and boundaries; not the client's own book-keeping or telemetry."""
-    if fact.type == REPORT or fact.name in INVISIBLE_KINDS:
+    if fact.type == REPORT or fact.name in INVISIBLE_ATTACHMENTS:
         return False
     return fact.kind in _SPOKEN or (fact.kind is LineKind.OTHER and fact.type in ("user", "assistant"))
 

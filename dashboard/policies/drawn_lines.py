@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Line, Lines, draw_lines
-from compaction.context.windows import LONG_WINDOW_TOKENS, SHORT_WINDOW_TOKENS, ModelInUse
+from compaction.context.windows import ModelInUse
+from compaction.llm.table import LONG_WINDOW_TOKENS, SHORT_WINDOW_TOKENS
 
 # What people call the lines, and their names in the engine and in class names.
 STYLES = {"warning": "warning", "error": "error", "auto-compact": "auto", "blocking": "blocking"}

@@ -10,21 +10,32 @@ from typing import Any
 from django.db import connection
 from django.db.models import QuerySet
 
+from compaction.context.forecast import MEMORY_POINTS, NotEnoughData, Pace, measure_pace
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
 from dashboard.jobs.run import JobFailed, JobRun
-from dashboard.models import AgentSession, SessionChange, Team
+from dashboard.models import (
+    AgentSession,
+    ApiCall,
+    CompactionKind,
+    ObservedCompaction,
+    SessionChange,
+    Team,
+    Thread,
+)
+from dashboard.models.api_call import OF_CONVERSATION
 from dashboard.policies.in_force import find_policy
+from dashboard.session_forecasts import LEAST_CALLS, POINT_COLUMNS, build_points, parse_pace, serialize_forecast
 from dashboard.session_levels import USE_COLUMNS, SessionLevel, describe_use, place_on_lines
 
 BATCH = 250
 _LEVEL = tuple(field.name for field in fields(SessionLevel))
-_READ = ("pk", "context_tokens", *USE_COLUMNS, *_LEVEL)
+_READ = ("pk", "context_tokens", "call_count", "forecast", "is_soon", *USE_COLUMNS, *_LEVEL)
 # One statement for many rows: the ORM's bulk_update builds an expression for every row and column, and would keep
-# everybody else from writing for a second a batch. A forecast to a line that moved is none; the next call makes one.
+# everybody else from writing for a second a batch.
 _WRITE = (
     f"UPDATE dashboard_agentsession SET {', '.join(f'{name} = %s' for name in _LEVEL)}, "  # noqa: S608 (own columns)
-    "forecast = CASE WHEN auto_line_tokens = %s THEN forecast END, version = version + 1 WHERE id = %s"
+    "forecast = %s, is_soon = %s, version = version + 1 WHERE id = %s"
 )
 
 
@@ -63,17 +74,43 @@ def _relevel_batch(team: Team, target: int) -> tuple[int, int] | None:
         return None
     draw = cache(partial(_draw, settings.lines_policy))
     changed = []
-    for pk, context_tokens, *columns in batch:
+    for pk, context_tokens, call_count, forecast, is_soon, *columns in batch:
         use, figures = columns[: len(USE_COLUMNS)], columns[len(USE_COLUMNS) :]
         level = place_on_lines(draw(*use), context_tokens)
         wanted = [getattr(level, name) for name in _LEVEL]
-        if figures != wanted:
-            changed.append((*wanted, level.auto_line_tokens, pk))
+        pace = _find_pace(pk, forecast, call_count)
+        *later, will_be_soon = serialize_forecast(pace, level.auto_line_tokens, context_tokens)
+        if [*figures, forecast, is_soon] != [*wanted, *later, will_be_soon]:
+            changed.append((*wanted, *map(_adapt_json, later), will_be_soon, pk))
     with connection.cursor() as cursor:
         cursor.executemany(_WRITE, changed)
     AgentSession.objects.filter(pk__in=[row[0] for row in batch]).update(policy_version=settings.version)
     SessionChange.objects.note(team.pk, [row[-1] for row in changed])
     return len(batch), len(changed)
+
+
+def _find_pace(pk: int, forecast: dict[str, Any] | None, call_count: int) -> Pace | NotEnoughData:
+    """Return the stored pace; that of sessions stored before there was one is read from their last calls."""
+    if (pace := parse_pace(forecast)) is not None:
+        return pace
+    return _load_pace(pk) if call_count >= LEAST_CALLS else measure_pace(())
+
+
+def _load_pace(session_id: int) -> Pace | NotEnoughData:
+    """Return the pace of a session from its stored calls: three queries."""
+    counts = Thread.objects.filter(session_id=session_id, call_count__gt=0).values_list("agent_id", "call_count")
+    threads = dict(counts)
+    # As find_shown_thread: the main conversation, else the longest sub-agent.
+    agent_id = "" if "" in threads or not threads else max(sorted(threads), key=lambda name: threads[name])
+    own = {"session_id": session_id, "agent_id": agent_id}
+    calls = ApiCall.objects.filter(OF_CONVERSATION, **own).order_by("-number").values_list(*POINT_COLUMNS)
+    full = ObservedCompaction.objects.filter(kind=CompactionKind.FULL, **own).order_by("call_number")
+    ends = list(full.values_list("call_number", flat=True))
+    return measure_pace(build_points(list(calls[:MEMORY_POINTS])[::-1], ends))
+
+
+def _adapt_json(value: dict[str, Any] | None) -> Any:
+    return None if value is None else connection.ops.adapt_json_value(value, None)
 
 
 def _draw(policy: Policy, *use: Any) -> Lines | None:

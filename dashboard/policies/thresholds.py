@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from compaction.context.model_names import LONGEST_NAME, read_model_name
 from compaction.context.policy import Policy, Preset
 from compaction.context.policy_values import read_team_value
 from compaction.errors import BadPolicy
+from compaction.llm.names import LONGEST_NAME, read_model_name
 
 MARGINS = ("warning_margin_tokens", "error_margin_tokens", "auto_margin_tokens", "blocking_margin_tokens")
 SETTINGS = (

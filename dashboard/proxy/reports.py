@@ -19,8 +19,10 @@ from compaction.cache.facts import (
     Unanswered,
 )
 from compaction.cache.fingerprint import Digest, Fingerprint, write_message_prints
-from compaction.cache.request import Marker, write_json
+from compaction.cache.request import write_json
+from compaction.llm.cache_ttl import find_shortest_ttl
 from compaction.transcripts.titles import LONGEST_TITLE
+from compaction.transcripts.user_lines import find_prompt_words
 from compaction.transcripts.values import get_count, get_text
 from dashboard.ingest.observed import ObservedLine, ObservedShape, Rules
 from dashboard.ingest.transcripts import Redaction, change_names, find_redactor
@@ -273,7 +275,7 @@ def _make_answer(call: _Call, request_id: str) -> Answer:
         written_characters=reply.written_characters,
         has_thinking=reply.has_thinking,
         request_ref=request_id,
-        requested_ttl=_find_ttl(call.prompt.prints.markers),
+        requested_ttl=find_shortest_ttl(marker.ttl for marker in call.prompt.prints.markers),
         source=SOURCE,
         duration_seconds=round(exchange.duration_seconds, 4),
         ttft_seconds=None if exchange.first_byte_seconds is None else round(exchange.first_byte_seconds, 4),
@@ -293,16 +295,11 @@ def _take_request(call: _Call) -> WholeRequest | None:
         agent_id=call.agent_id or "",
         call_id=call.id,
         at=call.started_at,
-        ttl=_find_ttl(prompt.prints.markers) or "",
+        ttl=find_shortest_ttl(marker.ttl for marker in prompt.prints.markers) or "",
         version=headers.get("anthropic-version", ""),
         betas=tuple(name.strip() for name in headers.get("anthropic-beta", "").split(",") if name.strip()),
         body=unpack(call.exchange.request_body, headers.get("content-encoding", "")),
     )
-
-
-def _find_ttl(markers: tuple[Marker, ...]) -> str | None:
-    """The shortest asked for: that is what a client can count on."""
-    return min((marker.ttl for marker in markers), default=None, key=lambda ttl: ttl != "5m")
 
 
 def _find_cleared(call: _Call, known: KnownThread) -> Compacted | None:
@@ -349,9 +346,12 @@ def _begin_conversation(call: _Call) -> str | None:
     if any(message.role == "assistant" for message in messages):
         return None
     texts = (
-        get_text(block, "text") or "" for message in messages if message.role == "user" for block in message.blocks
+        find_prompt_words(get_text(block, "text") or "")
+        for message in messages
+        if message.role == "user"
+        for block in message.blocks
     )
-    words = next((text for text in texts if text.strip() and not text.lstrip().startswith("<")), "")
+    words = next((text for text in texts if text), "")
     return _find_redaction(call.rules).clean_title(words, LONGEST_TITLE) or None
 
 

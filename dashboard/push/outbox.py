@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS batch (
     id INTEGER PRIMARY KEY AUTOINCREMENT, body BLOB NOT NULL, lines INTEGER NOT NULL, refusal TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE IF NOT EXISTS target (store TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS reader (version INTEGER NOT NULL);
 """
 _REMOVE_OLD_REFUSED = """
 DELETE FROM batch WHERE id IN (
@@ -91,6 +92,16 @@ class Outbox:
                 self._connection.execute("DELETE FROM batch")
             self._connection.execute("DELETE FROM target")
             self._connection.execute("INSERT INTO target VALUES (?)", (store,))
+
+    def use_reader(self, version: int) -> None:
+        """What an earlier version of the reader read is read and sent once more."""
+        known = self._connection.execute("SELECT max(version) FROM reader").fetchone()[0]
+        if known is not None and known >= version:
+            return
+        with self._together():
+            self._connection.execute("DELETE FROM place")
+            self._connection.execute("DELETE FROM reader")
+            self._connection.execute("INSERT INTO reader VALUES (?)", (version,))
 
     def forget_places(self) -> None:
         """Everything is read and sent once more."""

@@ -10,6 +10,7 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
+from compaction.cache.facts import READING_VERSION
 from dashboard.client.client_folder import find_folder, read_connection
 from dashboard.client.client_wishes import is_safe_address
 from dashboard.client.spool_sender import hold_lock
@@ -92,6 +93,7 @@ def _run(options: argparse.Namespace, server: Server, outbox: Outbox, stopping: 
     if told is None:
         return 0 if stopping.is_set() else 1
     outbox.aim_at(told.store)
+    outbox.use_reader(READING_VERSION)
     if options.again:
         outbox.forget_places()
         outbox.try_again()

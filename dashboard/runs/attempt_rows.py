@@ -8,7 +8,7 @@ from decimal import Decimal
 from django.db import transaction
 from django.db.models import Max
 
-from compaction.context.prices import cost_of
+from compaction.context.call_costs import cost_of
 from compaction.transcripts.entries import Usage
 from dashboard.jobs.run import JobRun
 from dashboard.models import CompactionRun, RunAttempt

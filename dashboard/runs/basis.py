@@ -10,9 +10,9 @@ from compaction.compactors.micro import apply_boundaries
 from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
 from compaction.context.composition import PREFIX, compose_context
 from compaction.context.coverage import Coverage, compute_coverage
-from compaction.context.model_names import read_model_name
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.tokens import ResultCache, measure_context
+from compaction.llm.names import read_model_name
 from compaction.transcripts.chain import ContextSlice, find_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape

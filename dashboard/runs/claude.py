@@ -18,8 +18,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from compaction.compactors.summary_answer import check_answer, parse_answer
-from compaction.context.model_names import LONG_WINDOW_SUFFIX
 from compaction.errors import BadSummary, CompactionCancelled, RunError, SummarizerUnavailable
+from compaction.llm.names import LONG_WINDOW_SUFFIX
 from compaction.ports import KEEP_ALIVE_SECONDS, Monitor, Path, SilentMonitor, SummaryAnswer, SummaryRequest
 from compaction.transcripts.values import get_count, get_fields, get_text, get_texts
 from dashboard.models import Team

@@ -7,10 +7,10 @@ from decimal import Decimal
 
 from compaction.compactors.preparation import SummaryModels
 from compaction.compactors.shrinking import SUMMARY_TOKENS
-from compaction.context.model_names import read_model_name
-from compaction.context.prices import Rates
 from compaction.context.tokens import add_margin, count_text_tokens
 from compaction.context.windows import ModelInUse, find_window
+from compaction.llm.names import read_model_name
+from compaction.llm.prices import Rates
 from compaction.ports import Path, SummaryRequest
 from dashboard.models import SummarizerName
 from dashboard.runs.basis import Basis

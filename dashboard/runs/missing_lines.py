@@ -18,8 +18,8 @@ def describe_gaps(count: int) -> str:
             "The conversation is taken to go on at the line before it."
         )
     return (
-        f"Lines of this conversation are missing at {count:,} places: the transcript refers to them, but does not hold them. "
-        "The conversation is taken to go on at the line before each place."
+        f"Lines of this conversation are missing at {count:,} places: the transcript refers to them, but does not hold "
+        "them. The conversation is taken to go on at the line before each place."
     )
 
 

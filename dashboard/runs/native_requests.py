@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from compaction.compactors.request_messages import remove_prompt
-from compaction.context.model_names import read_model_name
+from compaction.llm.names import find_model, read_model_name
 from compaction.ports import SummaryRequest
 from dashboard.models import NativeForm, RunKind
 
@@ -15,14 +15,6 @@ from dashboard.models import NativeForm, RunKind
 BETAS = {NativeForm.ON_DEMAND: "compact-2026-09-04", NativeForm.THRESHOLD: "compact-2026-01-12"}
 THRESHOLD_EDIT = "compact_20260112"
 LEAST_TRIGGER_TOKENS = 50_000
-NATIVE_MODELS = frozenset(
-    f"claude-{name}"
-    for name in (
-        *("fable-5-1", "fable-5", "mythos-5-1", "mythos-5", "mythos-preview"),
-        *("opus-5-5", "opus-5", "opus-4-8", "opus-4-7", "opus-4-6"),
-        *("sonnet-5-5", "sonnet-5", "sonnet-4-6", "haiku-5-5"),
-    )
-)
 # The threshold form is an ordinary request, and those end with the user.
 _LAST_WORD = "[Nothing was said after this.]"
 
@@ -68,7 +60,7 @@ def find_obstacles(form: NativeForm, kind: RunKind, *, model: str, sent_tokens: 
             "The API's block stands first in a conversation, so nothing can stay before it: "
             "compact in full or up to a message.",
         )
-    if model and read_model_name(model).base not in NATIVE_MODELS:
+    if model and not _can_compact(model):
         yield "native_model", f"The API does not compact conversations of {model} itself."
     if form is NativeForm.THRESHOLD and sent_tokens < LEAST_TRIGGER_TOKENS:
         yield (
@@ -76,3 +68,8 @@ def find_obstacles(form: NativeForm, kind: RunKind, *, model: str, sent_tokens: 
             f"The threshold form compacts from {LEAST_TRIGGER_TOKENS:,} tokens on; this conversation has about "
             f"{sent_tokens:,}.",
         )
+
+
+def _can_compact(model: str) -> bool:
+    found = find_model(read_model_name(model))
+    return found is not None and found.has_api_compaction

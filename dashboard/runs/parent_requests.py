@@ -2,10 +2,10 @@
 
 import json
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from compaction.cache.calls import TTL_SECONDS
 from compaction.compactors.fork import ParentRequest
+from compaction.llm.cache_ttl import find_expiry
 from dashboard.ingest.segments import expand
 from dashboard.models import CapturedRequest, SummarizerName
 from dashboard.runs.basis import Basis
@@ -53,9 +53,10 @@ def _find_parent(basis: Basis, *, now: datetime) -> _Found:
         return _Found(None, ForkTerms(), NOT_CAPTURED)
     if captured.body is None:
         return _Found(None, ForkTerms(), NOT_KEPT.get(captured.refusal, NOT_CAPTURED))
-    if captured.ttl not in TTL_SECONDS:
+    expires_at = find_expiry(captured.at, captured.ttl)
+    if expires_at is None:
         return _Found(None, ForkTerms(), NOT_CACHED)
-    if now >= captured.at + timedelta(seconds=TTL_SECONDS[captured.ttl]):
+    if now >= expires_at:
         return _Found(None, ForkTerms(), COLD)
     body = json.loads(expand(captured.body))
     terms = ForkTerms(betas=tuple(captured.betas))

@@ -15,9 +15,9 @@ from compaction.compactors.preparation import SummaryModels
 from compaction.compactors.restore import ContextRestorer
 from compaction.compactors.run import Outside
 from compaction.compactors.shrinking import SUMMARY_TOKENS
-from compaction.context.model_names import LONGEST_NAME, read_model_name
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.errors import RunError
+from compaction.llm.names import LONGEST_NAME, read_model_name
 from compaction.ports import Monitor, Path, SummaryAnswer, SummaryRequest
 from dashboard.models import AgentSession, RunKind, SummarizerName
 from dashboard.pages.live_state import LiveState, find_live_state

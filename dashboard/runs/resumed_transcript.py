@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from compaction.compactors.assembly import relink_entry
-from compaction.compactors.micro import CLEARED_TEXT, is_cleared
+from compaction.compactors.micro import is_cleared
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.chain import find_chain, is_boundary
+from compaction.transcripts.client_protocol import CLEARED_RESULT, DELTA_ATTACHMENTS
 from compaction.transcripts.entries import Entry, ToolResultBlock
 from compaction.transcripts.payloads import Attachment
 from compaction.transcripts.writer import write_entry
 
 # What the client announces by itself wherever a transcript does not hold it: written as well, it would be sent twice.
-ANNOUNCED_KINDS = frozenset({"deferred_tools_delta", "agent_listing_delta", "mcp_instructions_delta"})
 _COPIED_KEYS = ("userType", "entrypoint", "cwd", "version", "gitBranch")
 _COMMON: Mapping[str, object] = {"userType": "external", "cwd": "", "gitBranch": ""}
 _TICK = timedelta(milliseconds=1)
@@ -71,7 +71,7 @@ def _use_originals(session: ResumedSession) -> Iterator[Entry]:
 
 def _is_cleared(entry: Entry) -> bool:
     if isinstance(entry.payload, Attachment):
-        return tuple(entry.payload.rendered) == (CLEARED_TEXT,)
+        return tuple(entry.payload.rendered) == (CLEARED_RESULT,)
     blocks = entry.message.content if entry.message else ()
     return any(isinstance(block, ToolResultBlock) and is_cleared(block) for block in blocks)
 
@@ -91,7 +91,9 @@ def _link_entries(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
 
 
 def _is_announced(entry: Entry, added_uuids: frozenset[str]) -> bool:
-    return entry.uuid in added_uuids and isinstance(entry.payload, Attachment) and entry.payload.kind in ANNOUNCED_KINDS
+    return (
+        entry.uuid in added_uuids and isinstance(entry.payload, Attachment) and entry.payload.kind in DELTA_ATTACHMENTS
+    )
 
 
 def _find_defaults(session: ResumedSession) -> Line:

@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from django.db import transaction
 from django.utils import timezone
 
-from compaction.context.model_names import LONGEST_NAME, read_model_name
+from compaction.llm.names import LONGEST_NAME, read_model_name
 from dashboard.accounts import audit
 from dashboard.accounts.refusals import Refused
 from dashboard.models import AuditAction, NativeForm, SummarizerSettings, Team, User

@@ -8,10 +8,10 @@ from enum import StrEnum
 
 from django.conf import settings
 
-from compaction.context.model_names import read_model_name
-from compaction.context.offered_models import find_small_model
-from compaction.context.prices import Price, Rates, price_of
 from compaction.errors import RunError
+from compaction.llm.names import read_model_name
+from compaction.llm.offered_models import find_small_model
+from compaction.llm.prices import Price, Rates, price_of
 from dashboard.models import NativeForm, SummarizerSettings, Team
 from dashboard.runs.team_key import KeyUnreadable, hint_at, open_key
 

@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from dashboard.charts import Chart
-from dashboard.pages.gauge_bar import GaugeBar, GaugeScale
+from dashboard.pages.gauge_bar import SOON_EXPLAINED, GaugeBar, GaugeScale
 from dashboard.pages.sparkline import LAST_HIT, draw_sparkline
 
 register = template.Library()
@@ -20,6 +20,7 @@ register = template.Library()
 # (height of the drawing, height of the bar in its middle), in pixels
 _SIZES = {"row": (14, 8), "card": (20, 12), "header": (26, 16)}
 _LEAST_FILL_PIXELS = 3
+_SOON = f' <span class="badge lv-auto" title="{SOON_EXPLAINED}">soon</span>'
 # What would end a script, or begin one, inside the page: the same in other letters.
 _HARMLESS = {ord(letter): f"\\u{ord(letter):04X}" for letter in "<>&"}
 
@@ -54,8 +55,8 @@ def _draw_row(bar: GaugeBar, drawing: SafeString) -> SafeString:
         # That the level is not known either goes without saying, and would make the column wider than all others.
         title, badge = escape(bar.notice), ""
     else:
-        title = f"{bar.left_words} · {_say_lines(bar.scale, bar.notice)}"
-        badge = f' <span class="badge lv-{bar.style}">{bar.level_words}</span>'
+        title = " ".join(filter(None, (bar.parts_words, f"{bar.left_words} · {_say_lines(bar.scale, bar.notice)}")))
+        badge = f' <span class="badge lv-{bar.style}">{bar.level_words}</span>{_SOON if bar.is_soon else ""}'
     return SafeString(
         f'<div class="gauge gauge-row" title="{title}">{drawing}<div class="gauge-says">'
         f"<b>{bar.used_words}</b> <span>{bar.window_words}</span>{badge}</div></div>"

@@ -135,7 +135,7 @@ def _say_spent(row: SessionRow) -> str:
 
 
 def _split_range(words: str) -> str:
-    """~12 turns above, its range below."""
+    """~12 calls above, its range below."""
     likely, _, ends = words.partition(" (")
     return likely + _small(ends.rstrip(")")) if ends else likely or "–"  # noqa: RUF001 (the sign for nothing to say)
 

@@ -9,8 +9,8 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from compaction.context.offered_models import list_offered_models
-from compaction.context.prices import price_of
+from compaction.llm.offered_models import list_offered_models
+from compaction.llm.prices import price_of
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts.refusals import Refused

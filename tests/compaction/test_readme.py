@@ -46,5 +46,5 @@ def test_the_lines_in_the_readme_that_use_the_library_run(
     size, formula, forecast, dollars = capsys.readouterr().out.splitlines()
     assert size == "39310 tokens, ok"
     assert formula == "auto = available - 13,000 = 167,000"
-    assert forecast.startswith("Forecast(remaining_tokens=127690, growth_tokens_per_call=1000, calls=Range(low=")
+    assert forecast.startswith("Forecast(remaining_tokens=127690, growth_tokens_per_call=1059, calls=Range(low=")
     assert Decimal(dollars.removesuffix(" USD")) == Decimal("0.446")

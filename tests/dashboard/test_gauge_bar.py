@@ -178,10 +178,18 @@ TEN_CALLS, FIVE_TURNS, MINUTES = Range(8, 10, 14), Range(3, 5, 9), Range(10, 20,
         (None, "", ""),
         (NotEnoughData("There is no call yet."), "", "There is no call yet."),
         (Forecast(900, 90, TEN_CALLS), "~10 calls (8-14)", "about 90 tokens per call."),
-        (Forecast(900, 90, TEN_CALLS, FIVE_TURNS), "~5 turns (3-9)", "about 90 tokens per call."),
-        (Forecast(900, 90, TEN_CALLS, FIVE_TURNS, MINUTES), "~5 turns (3-9)", "20 minutes of work (10-35), pauses"),
+        (Forecast(900, 90, TEN_CALLS, FIVE_TURNS), "~10 calls (8-14), ~5 turns (3-9)", "about 90 tokens per call."),
+        (
+            Forecast(900, 90, TEN_CALLS, FIVE_TURNS, MINUTES),
+            "~10 calls (8-14), ~5 turns (3-9)",
+            "20 minutes of work (10-35), pauses",
+        ),
         (Forecast(900, 90, TEN_CALLS, None, MINUTES), "~10 calls (8-14)", "20 minutes of work (10-35), pauses"),
-        (Forecast(900, 90, TEN_CALLS, Range(0, 0, 1)), "less than a turn", "about 90 tokens per call."),
+        (
+            Forecast(900, 90, TEN_CALLS, Range(0, 0, 1)),
+            "~10 calls (8-14), less than a turn",
+            "about 90 tokens per call.",
+        ),
         (Forecast(0, 90, Range(0, 0, 0)), "now", "about 90 tokens per call."),
     ],
 )
@@ -199,7 +207,8 @@ def test_text_alternative_says_all_that_is_drawn() -> None:
     bar = draw_gauge(lines, read_level(lines, 150_000), forecast=forecast, peak_tokens=171_000)
     assert bar.sentence == (
         "150,000 of 200,000 tokens in use, 10% left. Level: error. Lines: warning at 127,000, error at 147,000, "
-        "auto-compact at 167,000, blocking at 177,000. Highest so far: 171,000. Forecast: ~5 turns (3-9)."
+        "auto-compact at 167,000, blocking at 177,000. Highest so far: 171,000. "
+        "Forecast: ~10 calls (8-14), ~5 turns (3-9)."
     )
     assert f'aria-label="{bar.sentence}"' in gauge(bar)
 

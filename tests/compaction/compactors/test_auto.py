@@ -13,7 +13,7 @@ from compaction.compactors.breaker import Breaker
 from compaction.compactors.cleanup import ThreadMemory
 from compaction.compactors.crossing import CrossingWatch
 from compaction.compactors.extractive import ExtractiveSummarizer
-from compaction.compactors.micro import CLEARED_TEXT, MicroKind
+from compaction.compactors.micro import MicroKind
 from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
 from compaction.compactors.outcome import Trigger
 from compaction.compactors.restore import ContextRestorer
@@ -24,6 +24,7 @@ from compaction.context.windows import ModelInUse
 from compaction.errors import AutomaticRunsPaused, EmptySummary, NotesMissing, SummarizerUnavailable
 from compaction.events import BreakerClosed, BreakerOpened, CompactionCompleted, MicroCompacted
 from compaction.ports import Stage, Summarizer
+from compaction.transcripts.client_protocol import CLEARED_RESULT
 from compaction.transcripts.entries import Entry
 from tests.compaction.compactors.checks import check_outcome
 from tests.compaction.compactors.sessions import Session, sessions
@@ -208,12 +209,12 @@ def test_a_cold_cache_is_used_to_clear_old_results() -> None:
     assert step.kind is MicroKind.IDLE
     assert len(step.cleared_tool_ids) == 4
     assert [type(event) for event in watcher.events] == [MicroCompacted]
-    assert sum(CLEARED_TEXT in (entry.raw or b"").decode() or _reads_cleared(entry) for entry in result.entries) == 4
+    assert sum(CLEARED_RESULT in (entry.raw or b"").decode() or _reads_cleared(entry) for entry in result.entries) == 4
 
 
 def _reads_cleared(entry: Entry) -> bool:
     blocks = entry.message.content if entry.message else ()
-    return any(getattr(block, "text", "") == CLEARED_TEXT for block in blocks)
+    return any(getattr(block, "text", "") == CLEARED_RESULT for block in blocks)
 
 
 def test_above_the_warning_line_old_results_go_and_that_may_be_enough() -> None:

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.compactors.micro import (
-    CLEARED_TEXT,
     MicroOutcome,
     MicroTracker,
     apply_boundaries,
@@ -17,6 +16,7 @@ from compaction.compactors.micro import (
 from compaction.compactors.micro_idle import IdleSettings, clear_by_idle_time
 from compaction.compactors.micro_size import SizeSettings, clear_by_size
 from compaction.context.tokens import estimate_tokens
+from compaction.transcripts.client_protocol import CLEARED_RESULT
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock
 from compaction.transcripts.flatten import flatten
 from compaction.transcripts.payloads import MicroBoundary
@@ -92,7 +92,7 @@ def test_a_cleared_result_reads_as_the_client_writes_it_and_its_request_stays() 
     assert line.message is not None
     block = line.message.content[0]
     assert isinstance(block, ToolResultBlock)
-    assert block.text == CLEARED_TEXT == "[Old tool result content cleared]"
+    assert block.text == CLEARED_RESULT == "[Old tool result content cleared]"
     assert outcome.entries[1] is entries[1]
     assert all(new is old for new, old in zip(outcome.entries[4:], entries[4:], strict=True))
 
@@ -117,7 +117,7 @@ def test_of_a_cleared_line_only_the_result_changes() -> None:
     first, second, word = line.message.content
     assert isinstance(first, ToolResultBlock)
     assert first.is_error
-    assert (first.text, word) == (CLEARED_TEXT, TextBlock("and a word"))
+    assert (first.text, word) == (CLEARED_RESULT, TextBlock("and a word"))
     assert isinstance(second, ToolResultBlock)
     assert len(second.text) == 100_000
 

@@ -11,12 +11,15 @@ from compaction.context.forecast import (
     CallPoint,
     Forecast,
     NotEnoughData,
+    Pace,
     Range,
     forecast_line,
+    forecast_remaining,
+    measure_pace,
     price_next_call,
     trace_calls,
 )
-from compaction.context.policy_values import CacheTtl
+from compaction.llm.cache_ttl import CacheTtl
 from compaction.transcripts.entries import Entry, Iteration, Message, TextBlock, ToolResultBlock, Usage
 from compaction.transcripts.payloads import Boundary
 
@@ -37,72 +40,142 @@ def foresee(points: list[CallPoint], line: int) -> Forecast:
     return found
 
 
-def test_steady_growth_is_foreseen_closely() -> None:
-    found = foresee(grow(20_000, [1_000] * 100), 220_000)
-    assert found.remaining_tokens == 100_000
-    assert found.growth_tokens_per_call == 1_000
-    assert found.calls == Range(98, 100, 102)
-    assert found.turns == Range(19, 20, 21)
-    assert found.minutes == Range(49, 50, 51)
+def test_steady_growth_gives_all_three_units() -> None:
+    found = foresee(grow(20_000, [1_100] * 105), 245_500)
+    assert (found.remaining_tokens, found.growth_tokens_per_call) == (110_000, 1_100)
+    assert found.calls == Range(40, 100, 163)
+    assert found.turns == Range(3, 20, 33)
+    assert found.minutes == Range(17, 50, 92)
 
 
-def test_a_young_thread_gets_a_wider_range() -> None:
-    assert foresee(grow(20_000, [1_000] * 12), 132_000).calls == Range(50, 100, 200)
-    assert foresee(grow(20_000, [1_000] * 30), 150_000).calls == Range(86, 100, 116)
+def test_opening_calls_of_a_thread_and_of_a_compaction_say_nothing_of_its_pace() -> None:
+    opening = [30_000, 8_000, 8_000, 4_000, 2_000]
+    young = measure_pace(grow(20_000, [*opening, *[1_100] * 3]))
+    assert isinstance(young, Pace)
+    assert young.growth_tokens == 1_100
+    before = grow(20_000, [1_100] * 20)
+    after = grow(15_000, opening)
+    marked = [
+        CallPoint(point.context_tokens, is_first_after_compaction=number == 0) for number, point in enumerate(after)
+    ]
+    pace = measure_pace(before + marked)
+    assert isinstance(pace, Pace)
+    assert pace.growth_tokens == 1_100
 
 
-def test_uneven_growth_gives_a_range_around_the_likely_value() -> None:
-    found = foresee(grow(20_000, [200] * 10 + [2_000] * 10 + [400] * 10), 167_000)
-    assert found.calls.low < found.calls.likely < found.calls.high
+def test_pace_of_a_young_thread_lies_near_the_usual_one() -> None:
+    paces = [measure_pace(grow(20_000, [300] * count)) for count in (8, 25, 105, 300)]
+    assert [pace.growth_tokens for pace in paces if isinstance(pace, Pace)] == [996, 700, 433, 433]
 
 
-def test_a_single_huge_result_hardly_moves_the_forecast() -> None:
-    calm = foresee(grow(20_000, [1_000] * 40), 167_000)
-    shaken = foresee(grow(20_000, [1_000] * 20 + [60_000] + [1_000] * 19), 167_000 + 59_000)
+def test_one_huge_result_moves_the_forecast_by_less_than_its_range() -> None:
+    """It counts as one of the last hundred results: where one came another may."""
+    calm = foresee(grow(20_000, [1_000] * 60), 167_000)
+    shaken = foresee(grow(20_000, [1_000] * 30 + [30_000] + [1_000] * 29), 167_000 + 29_000)
     assert shaken.remaining_tokens == calm.remaining_tokens
-    assert abs(shaken.calls.likely - calm.calls.likely) <= calm.calls.likely * 0.1
+    assert calm.calls.low < shaken.calls.likely < calm.calls.likely < shaken.calls.high
 
 
 def test_a_compaction_is_no_growth() -> None:
     before = grow(20_000, [2_000] * 20)
-    after = grow(45_000, [2_000] * 5)
-    expected = foresee(grow(5_000, [2_000] * 25), 167_000)
-    dropped = foresee(before + after, 167_000)
-    assert dropped.calls == expected.calls
-    assert dropped.growth_tokens_per_call == 2_000
-    marked = [CallPoint(60_500, is_first_after_compaction=True), CallPoint(62_500)]
-    assert foresee(before + marked, 102_500).growth_tokens_per_call == 2_000
+    after = grow(45_000, [2_000] * 9)
+    marked = [
+        CallPoint(point.context_tokens, is_first_after_compaction=number == 0) for number, point in enumerate(after)
+    ]
+    # 15 growths of 2,000 before it beyond the opening, and as many of the calls after it as are beyond theirs.
+    for calls, growths in ((before + marked[:6], 15), (before + marked, 19), (before + after, 24)):
+        pace = measure_pace(calls)
+        assert isinstance(pace, Pace)
+        assert pace.growth_tokens == round((2_000 * growths + 1_100 * 20) / (growths + 20))
 
 
 @pytest.mark.parametrize(
     ("points", "sentence"),
     [
         ([], "There is no call yet."),
-        (grow(20_000, [500] * 11), "A forecast needs 12 calls in which the context grew on; there are 11."),
-        (grow(20_000, [0] * 12), "The context did not grow over the last 12 calls."),
+        (
+            grow(20_000, [500] * 7),
+            "A forecast needs 3 calls in which the context grew on, after the first 6; there are 2.",
+        ),
     ],
 )
 def test_too_little_data_gives_no_guess(points: list[CallPoint], sentence: str) -> None:
     assert forecast_line(points, 167_000) == NotEnoughData(sentence)
 
 
+def test_turns_need_whole_ones() -> None:
+    """The last turn is still going on."""
+    points = grow(20_000, [1_100] * 24)
+    assert [point.turn for point in points[::5]] == [1, 2, 3, 4, 5]
+    assert foresee(points, 167_000).turns is not None
+    assert foresee(points[:20], 167_000).turns is None
+
+
 def test_at_the_line_nothing_is_left() -> None:
     found = foresee(grow(167_000, []), 167_000)
     assert (found.calls, found.turns, found.minutes) == (Range(0, 0, 0),) * 3
+    assert not found.is_soon
 
 
 def test_pauses_are_not_counted_as_work() -> None:
-    points = grow(20_000, [1_000] * 20)
-    away = [CallPoint(p.context_tokens + 21_000, p.at and p.at + timedelta(hours=5), 9) for p in points]
-    minutes = foresee(points + away, 81_000).minutes
+    points = grow(20_000, [1_100] * 20)
+    away = [CallPoint(p.context_tokens + 23_100, p.at and p.at + timedelta(hours=5), 9) for p in points]
+    minutes = foresee(points + away, away[-1].context_tokens + 22_000).minutes
     assert minutes is not None
     assert minutes.likely == 10
 
 
 def test_without_times_and_turns_only_calls_are_foreseen() -> None:
-    points = [CallPoint(tokens) for tokens in range(20_000, 40_000, 1_000)]
-    found = foresee(points, 49_000)
-    assert (found.calls.likely, found.turns, found.minutes) == (10, None, None)
+    points = [CallPoint(tokens) for tokens in range(20_000, 42_000, 1_100)]
+    found = foresee(points, points[-1].context_tokens + 11_000)
+    assert (found.calls, found.turns, found.minutes) == (Range(4, 10, 19), None, None)
+
+
+def test_what_arrived_since_the_last_call_counts() -> None:
+    points = grow(20_000, [1_100] * 30)
+    used = points[-1].context_tokens + 22_000
+    found = forecast_line(points, 167_000, used_tokens=used)
+    assert isinstance(found, Forecast)
+    assert found.remaining_tokens == 167_000 - used
+
+
+@pytest.mark.parametrize(
+    ("remaining", "calls_per_turn", "is_soon"),
+    [(5_000, None, True), (6_000, None, False), (24_000, 10, True), (26_000, 10, False), (0, 10, False)],
+)
+def test_soon_is_at_most_five_calls_or_two_turns(
+    remaining: int, calls_per_turn: float | None, *, is_soon: bool
+) -> None:
+    found = forecast_remaining(Pace(1_000, calls_per_turn), remaining)
+    assert isinstance(found, Forecast)
+    assert found.is_soon is is_soon
+
+
+PACES = st.builds(
+    Pace,
+    st.integers(1, 100_000),
+    st.none() | st.floats(1, 500),
+    st.none() | st.floats(0, 300),
+)
+
+
+@given(PACES, st.integers(-1_000, 2_000_000), st.integers(0, 100_000))
+def test_more_left_never_means_sooner(pace: Pace, remaining: int, more: int) -> None:
+    near, far = forecast_remaining(pace, remaining), forecast_remaining(pace, remaining + more)
+    assert isinstance(near, Forecast)
+    assert isinstance(far, Forecast)
+    pairs = [(near.calls, far.calls)]
+    # At the line nothing is left in any unit; before it only in those that are known.
+    pairs += [
+        (one, other)
+        for one, other in ((near.turns, far.turns), (near.minutes, far.minutes))
+        if one is not None and other is not None
+    ]
+    for one, other in pairs:
+        assert 0 <= one.low <= one.likely <= one.high
+        assert one.low <= other.low
+        assert one.likely <= other.likely
+        assert one.high <= other.high
 
 
 @given(

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from bench.forecast import HALVES, Tally, find_half, list_stretches, replay_auto_line
 from compaction.context.forecast import CallPoint, Forecast, forecast_line, trace_calls
 from compaction.transcripts.chain import split_threads
 from compaction.transcripts.transcript import read_transcript
 
 RECORDED = Path(__file__).resolve().parents[3] / "../shared/data/transcripts"
+MEASURED = Path(__file__).resolve().parents[3] / "../shared/data/measured"
 CALLS_AHEAD = range(20, 61)
 
 
@@ -52,3 +54,15 @@ def test_the_truth_lies_inside_the_range_in_at_least_70_percent_of_recorded_case
     assert inside / len(cases) >= 0.70, f"{inside} of {len(cases)}"
     # A range that says nothing would pass too: the latest may be at most six times the soonest in half of the cases.
     assert width <= 6, width
+
+
+@pytest.mark.recorded_data
+@pytest.mark.skipif(not MEASURED.is_dir(), reason="the measured transcripts are not beside this checkout")
+def test_four_of_five_real_auto_lines_come_within_the_range_and_few_before_it() -> None:
+    """On the half of the sessions that nothing was tuned on; `python -m bench.forecast` prints the whole table."""
+    stretches = [stretch for stretch in list_stretches(MEASURED) if find_half(stretch.session_id) == HALVES[1]]
+    cases = [case for stretch in stretches for case in replay_auto_line(stretch) if case and case.has_reached]
+    tally = Tally.count(cases, "calls")
+    assert tally.total >= 70
+    assert 0.75 <= tally.inside / tally.total <= 0.85, str(tally)
+    assert tally.sooner / tally.total <= 0.08, str(tally)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.context.policy import Policy, Preset
-from compaction.context.policy_values import CacheTtl
 from compaction.context.windows import Origin
 from compaction.errors import BadPolicy
+from compaction.llm.cache_ttl import CacheTtl
 
 
 @pytest.mark.parametrize(

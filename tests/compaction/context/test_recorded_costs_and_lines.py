@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
+from compaction.context.call_costs import cost_of
 from compaction.context.policy import Policy
-from compaction.context.prices import cost_of
 from compaction.context.thresholds import DriftKind, draw_lines, find_drift
 from compaction.context.windows import ModelInUse
 from compaction.transcripts.calls import collect_calls

@@ -5,8 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.compactors.micro import CLEARED_TEXT, clear_results, find_clearable
+from compaction.compactors.micro import clear_results, find_clearable
 from compaction.context.tokens import measure_context
+from compaction.transcripts.client_protocol import CLEARED_RESULT
 from compaction.transcripts.entries import Entry, Message, TextBlock, Usage
 from compaction.transcripts.messages import find_index, name_message, read_messages, write_messages
 
@@ -50,7 +51,7 @@ def test_only_a_cleared_result_changes() -> None:
     cleared = clear_results(entries, find_clearable(entries))
     written = write_messages(cleared, TALK)
     block = written[2]["content"][0]  # type: ignore[index]
-    assert block["content"] == CLEARED_TEXT
+    assert block["content"] == CLEARED_RESULT
     assert (block["tool_use_id"], block["cache_control"]) == ("t1", {"type": "ephemeral"})
     assert [written[0], written[1], written[3]] == [TALK[0], TALK[1], TALK[3]]
     assert TALK[2]["content"][0]["content"] == "x" * 400

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from compaction.cache.fact_reading import read_fact
 from compaction.compactors.news import has_speech
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import read_transcript
-from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_blocks, classify_entry
+from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_blocks, classify_entry, find_prompt_words
 from tests.compaction.making import say
 
 PROMPT, COMMAND, OUTPUT = UserLineKind.PROMPT, UserLineKind.COMMAND, UserLineKind.COMMAND_OUTPUT
@@ -74,6 +75,19 @@ def test_every_form_is_the_same_in_a_transcript_and_in_a_request(
 )
 def test_lines_that_the_client_marks_as_its_own_are_machine_text(values: dict[str, object]) -> None:
     assert classify_entry(say("hello", **values)) == UserLine(MACHINE)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("<system-reminder>\nbe good\n</system-reminder>\nfix it", "fix it"),
+        ("<div> is not closed", "<div> is not closed"),
+        ("[Request interrupted by user]", ""), (REVIEW, ""), (CAVEAT, ""), ("<bash-input>ls</bash-input>", ""),
+    ],
+)  # fmt: skip
+def test_titles_are_made_of_what_a_person_typed(content: str, words: str) -> None:
+    assert find_prompt_words(content) == words
+    assert (read_fact(say(content)).words or "") == words
 
 
 def test_a_command_for_the_model_can_be_compacted_and_a_notification_cannot() -> None:

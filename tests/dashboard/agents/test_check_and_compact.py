@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from ninja.responses import NinjaJSONEncoder
 
-from compaction.compactors.micro import CLEARED_TEXT
+from compaction.transcripts.client_protocol import CLEARED_RESULT
 from dashboard.api.check import CheckOut
 from dashboard.models import AgentSession, CompactionRun, Scope, Team, TeamPolicy
 from tests.builders import make_key, make_session, make_team, make_user
@@ -151,7 +151,7 @@ def test_auto_clears_first_and_compacts_when_that_is_not_enough(key: str) -> Non
     _, done = send(key, "compact", model=MODEL, messages=messages, usage={"input_tokens": 150_000})
     assert done["decision"] == "cleared"
     assert done["after_tokens"] < 150_000 - 60_000
-    assert done["messages"][2]["content"][0]["content"] == CLEARED_TEXT
+    assert done["messages"][2]["content"][0]["content"] == CLEARED_RESULT
     assert done["messages"][-2] == messages[-2]
 
     _, done = send(key, "compact", model=MODEL, messages=talk(2), usage={"input_tokens": 170_000})

@@ -89,15 +89,18 @@ class Conversation:
             }
             self.write("assistant", message=message, requestId=f"req_{message_id}")
 
-    def compact(self, before: int = 167_000, *, summary: str = "What happened so far.") -> str:
+    def compact(
+        self, before: int = 167_000, *, summary: str = "What happened so far.", after: int | None = None
+    ) -> str:
         last = self.parent
+        told = {"trigger": "auto", "preTokens": before} | ({} if after is None else {"postTokens": after})
         self.parent = None
         boundary = self.write(
             "system",
             subtype="compact_boundary",
             logicalParentUuid=last,
             content="Conversation compacted",
-            compactMetadata={"trigger": "auto", "preTokens": before},
+            compactMetadata=told,
         )
         self.write("user", isCompactSummary=True, message={"role": "user", "content": summary})
         self.write("attachment", attachment={"type": "file", "filename": "/home/ann/harbour/chart.py", "content": "x"})

@@ -1,6 +1,7 @@
 """What recorded sessions hold, counted with nothing but `json`: the other side of the comparison with the database.
 
 A call is one message id: its last line's usage, and the written characters where no stop reason vouches for the output.
+Lines of sub-agents inside progress lines count as if they stood in the sub-agent's own file.
 """
 
 import json
@@ -74,6 +75,8 @@ def read_objects(line: bytes) -> tuple[list[dict[str, Any]], bool]:
 
 def count_entries(session: CountedSession, entries: Iterable[dict[str, Any]]) -> None:
     for entry in entries:
+        if entry.get("uuid") in session.uuids:
+            continue
         if entry.get("uuid"):
             session.uuids.add(entry["uuid"])
         if entry.get("agentId"):
@@ -82,6 +85,9 @@ def count_entries(session: CountedSession, entries: Iterable[dict[str, Any]]) ->
             session.compactions.add(entry["uuid"])
         if entry["type"] == "assistant" and entry["message"].get("model") != "<synthetic>":
             count_answer(session.calls.setdefault(entry["message"]["id"], CountedCall()), entry["message"])
+        nested = entry["data"].get("message") if entry["type"] == "progress" else None
+        if isinstance(nested, dict):
+            count_entries(session, [nested | {"agentId": entry["data"]["agentId"]}])
 
 
 def count_answer(call: CountedCall, message: dict[str, Any]) -> None:

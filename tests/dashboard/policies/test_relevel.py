@@ -3,21 +3,30 @@
 import threading
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
+from compaction.context.forecast import Forecast, Pace, forecast_remaining
+from dashboard import access
+from dashboard.accounts.local import ensure_local_owner
 from dashboard.jobs.claim import claim_next
 from dashboard.jobs.perform import perform_due
 from dashboard.jobs.run import JobRun
 from dashboard.jobs.sweep import sweep
-from dashboard.models import AgentSession, Job, JobState, Team, TeamPolicy
+from dashboard.models import AgentSession, Job, JobState, Team, TeamPolicy, User
+from dashboard.pages.session_page import read_header
 from dashboard.policies import relevel
 from dashboard.policies.changes import RELEVEL, change_policy
 from dashboard.policies.in_force import find_policy
+from dashboard.session_forecasts import list_ranges
 from tests.builders import make_session, make_team
+from tests.dashboard.ingest.importing import OTHER, SESSION, run_import
+from tests.dashboard.ingest.importing import make_calls as make_transcript_calls
+from tests.session_builders import make_calls
 
 pytestmark = pytest.mark.django_db
 
@@ -89,14 +98,94 @@ def test_sessions_of_a_change_of_storage_are_not_touched(team: Team) -> None:
     assert figures(team)["recorded since"][-1] == 1
 
 
-def test_forecast_to_a_line_that_moved_is_forgotten(team: Team) -> None:
-    told = {"calls": [5, 9, 14]}
-    for name, line in (("moved", 167_000), ("stayed", 90_000)):
-        make_session(team, name, auto_line_tokens=line, forecast=told, level="ok", window_tokens=200_000)
+def test_forecast_is_rebuilt_for_the_new_line_and_comes_back_with_an_undo(tmp_path: Path) -> None:
+    """Of a session at work, which goes on while the policy has changed, and of an idle one."""
+    idle, active = tmp_path / "idle.jsonl", tmp_path / "active.jsonl"
+    idle.write_bytes(make_transcript_calls(*range(40, 61), session=OTHER))
+    active.write_bytes(make_transcript_calls(*range(20, 51), session=SESSION))
+    owner = ensure_local_owner()
+    team = Team.objects.get(is_local=True)
+    run_import(tmp_path)
+    before = forecasts(team)
+    # 15 and 25 calls of 1,000 tokens beyond the opening, and 20 of the usual 1,100.
+    assert before == {OTHER: expect(1_057, 167_000 - 60_015), SESSION: expect(1_044, 167_000 - 50_015)}
+
+    # To the line at 63,000 the idle session has about 3 calls left, the other one 12.
+    set_thresholds(team, auto_percent=35)
+    assert perform_due() >= 1
+    assert forecasts(team) == {OTHER: expect(1_057, 63_000 - 60_015), SESSION: expect(1_044, 63_000 - 50_015)}
+    assert soon(team) == {OTHER: True, SESSION: False}
+    assert_page_agrees(team, owner)
+
+    active.write_bytes(make_transcript_calls(*range(20, 61), session=SESSION))
+    run_import(tmp_path)
+    assert soon(team) == {OTHER: True, SESSION: True}
+    assert_page_agrees(team, owner)
+
+    # Without a line there is no forecast, and the pace stays.
+    set_thresholds(team, is_auto_enabled=False)
+    assert perform_due() >= 1
+    assert [list_ranges(forecast) for forecast in forecasts(team).values()] == [None, None]
+    assert soon(team) == {OTHER: False, SESSION: False}
+
+    set_thresholds(team)
+    assert perform_due() >= 1
+    assert forecasts(team)[OTHER] == before[OTHER]
+    assert forecasts(team)[SESSION] == expect(1_036, 167_000 - 60_015)
+    assert_page_agrees(team, owner)
+
+
+@pytest.mark.parametrize(
+    "stored", [None, {"growth": 900, "calls": [1, 2, 3], "turns": [0, 0, 1], "minutes": None}], ids=["none", "ranges"]
+)
+def test_session_stored_without_a_pace_reads_its_calls(team: Team, stored: dict[str, Any] | None) -> None:
+    columns = {"call_count": 31, "context_tokens": 35_500, "forecast": stored}
+    for name in ("main", "sub-agent", "unread"):
+        make_session(team, name, **columns)
+    make_calls(AgentSession.objects.get(external_id="main"), 31)
+    make_calls(AgentSession.objects.get(external_id="sub-agent"), 31, agent_id="a1")
     set_thresholds(team, auto_percent=50)
     perform_due()
-    kept = dict(AgentSession.objects.values_list("external_id", "forecast"))
-    assert kept == {"moved": None, "stayed": told}
+    known = forecasts(team)
+    # 25 calls of 500 tokens beyond the opening, and 20 of the usual 1,100; 54,500 tokens are left to 90,000.
+    pace = {"growth_tokens": 767, "calls_per_turn": None, "seconds_per_call": 30.0}
+    ranges = {"growth": 767, "calls": [28, 71, 117], "turns": None, "minutes": [12, 36, 66]}
+    assert known["main"] == known["sub-agent"] == {"pace": pace, **ranges}
+    assert known["unread"] is None
+
+
+def forecasts(team: Team) -> dict[str, Any]:
+    return dict(AgentSession.objects.filter(team=team).values_list("external_id", "forecast"))
+
+
+def soon(team: Team) -> dict[str, bool]:
+    return dict(AgentSession.objects.filter(team=team).values_list("external_id", "is_soon"))
+
+
+def expect(growth_tokens: int, remaining: int) -> dict[str, Any]:
+    """A call a second and no prompt: the forecast of calls that add 1,000 tokens each, as far as they are known."""
+    found = forecast_remaining(Pace(growth_tokens, None, 1.0), remaining)
+    assert isinstance(found, Forecast)
+    assert found.minutes is not None
+    return {
+        "pace": {"growth_tokens": growth_tokens, "calls_per_turn": None, "seconds_per_call": 1.0},
+        "growth": growth_tokens,
+        "calls": [found.calls.low, found.calls.likely, found.calls.high],
+        "turns": None,
+        "minutes": [found.minutes.low, found.minutes.likely, found.minutes.high],
+    }
+
+
+def assert_page_agrees(team: Team, owner: User) -> None:
+    for session in AgentSession.objects.filter(team=team):
+        header = read_header(access.person(owner), session, now=timezone.now())
+        found = header.standing.forecast
+        assert isinstance(found, Forecast)
+        stored: dict[str, Any] = session.forecast or {}
+        assert [found.calls.low, found.calls.likely, found.calls.high] == stored["calls"]
+        assert (found.turns and [found.turns.low, found.turns.likely, found.turns.high]) == stored["turns"]
+        assert (found.minutes and [found.minutes.low, found.minutes.likely, found.minutes.high]) == stored["minutes"]
+        assert found.is_soon == session.is_soon
 
 
 class Killed(BaseException):

@@ -9,8 +9,10 @@ from anthropic import Anthropic, BadRequestError
 from django.utils import timezone
 from pytest_django import Settings
 
+from compaction.llm.table import MODELS, Model
 from dashboard.models import AgentSession, NativeForm, RunKind, RunState, SummarizerName
 from dashboard.runs.choices import RunChoices
+from dashboard.runs.native_requests import find_obstacles
 from dashboard.runs.preview import preview_run
 from dashboard.runs.resume import download_resumed, read_messages
 from dashboard.runs.revisions import revise_summary
@@ -189,6 +191,14 @@ def test_what_the_api_would_refuse_is_refused_before_it_costs(session: AgentSess
     assert refusals(session) == ["native_too_small"]
     change_settings(session.team, SettingsChange(native_form=NativeForm.OFF), by=None)
     assert refusals(session) == ["native_off"]
+
+
+@pytest.mark.parametrize(("model", "row"), MODELS.items())
+def test_models_that_the_api_does_not_compact_are_refused(model: str, row: Model) -> None:
+    obstacles = [
+        code for code, _ in find_obstacles(NativeForm.ON_DEMAND, RunKind.FULL, model=model, sent_tokens=60_000)
+    ]
+    assert obstacles == ([] if row.has_api_compaction else ["native_model"])
 
 
 def test_edited_words_go_on_without_the_block(messages_api: MessagesApi, session: AgentSession) -> None:

@@ -12,6 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from compaction.llm.offered_models import list_offered_models
 from dashboard.models import AuditEvent, SummarizerSettings, Team
 from dashboard.runs.settings_changes import SettingsChange, change_settings, set_key
 from dashboard.runs.spend import reserve, settle
@@ -51,6 +52,11 @@ def test_page_without_a_key_says_what_happens_then(anna: Client) -> None:
     assert "claude-haiku-5-5" in page
     assert 'aria-current="page">Summariser' in page
     assert "Remove the key" not in page
+
+
+def test_page_offers_every_current_model_with_its_price(team: Team, anna: Client) -> None:
+    page = read(anna, PAGE)
+    assert [model for model in list_offered_models() if f'value="{model}"' not in page] == []
 
 
 def test_key_is_set_replaced_and_removed_and_never_shown(team: Team, anna: Client) -> None:

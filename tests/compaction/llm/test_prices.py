@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.context.prices import Price, Rates, cost_of, price_of, total_of
+from compaction.context.call_costs import cost_of, total_of
+from compaction.llm.prices import Price, Rates, price_of
 from compaction.transcripts.entries import Iteration, Usage
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)

@@ -6,11 +6,9 @@ Which model a bare choice means is worked out from the names on record, so that 
 from datetime import datetime
 from functools import lru_cache
 
-from compaction.context.model_names import read_model_name
-from compaction.context.prices import price_of
-from compaction.context.windows import list_current_models
-
-SMALL_FAMILY = "haiku"
+from compaction.llm.names import read_model_name
+from compaction.llm.prices import price_of
+from compaction.llm.table import MODELS, list_current_models
 
 
 @lru_cache(maxsize=8)
@@ -21,8 +19,8 @@ def list_offered_models(at: datetime | None = None) -> tuple[str, ...]:
 
 
 def find_small_model() -> str:
-    """The newest of the small family: cheap, quick, and with a window that holds most sessions."""
-    return next(model for model in list_offered_models() if read_model_name(model).family == SMALL_FAMILY)
+    """Return the newest small model: cheap, quick, and with a window that holds most sessions."""
+    return next(name for name in list_offered_models() if MODELS[name].is_small)
 
 
 def _order(model: str) -> tuple[int, int, str]:

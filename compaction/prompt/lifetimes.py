@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from compaction.context.policy_values import CacheTtl
+from compaction.llm.cache_ttl import CacheTtl
 
 # Calls that live long enough for an hour to pay; a trailing * stands for any ending.
 ALLOWED_SOURCES = ("repl_main_thread*", "sdk", "agent:*")

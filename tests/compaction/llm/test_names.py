@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.context.model_names import Platform, read_model_name
+from compaction.llm.names import Platform, read_model_name
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
-from compaction.cache.ttl import Account, Provider, choose_ttl, latch_ttl
-from compaction.context.policy_values import CacheTtl
+from compaction.llm.cache_ttl import CacheTtl
+from compaction.prompt.lifetimes import Account, Provider, choose_ttl, latch_ttl
 
 FIVE, HOUR, OFF = CacheTtl.FIVE_MINUTES, CacheTtl.ONE_HOUR, CacheTtl.OFF
 

@@ -1,0 +1,1 @@
+"""One request as the prompt cache sees it."""
