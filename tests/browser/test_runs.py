@@ -37,7 +37,7 @@ def alice(team: Team) -> User:
 
 @pytest.fixture
 def session(team: Team, alice: User) -> AgentSession:
-    return record_session(team, write_talk("charting", turns=10))
+    return record_session(team, write_talk("charting", turns=10, growth=1_200))
 
 
 def work_once() -> None:
