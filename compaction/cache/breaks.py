@@ -20,7 +20,7 @@ from compaction.cache.calls import (
     make_baseline,
     merge_calls,
 )
-from compaction.cache.causes import Cause
+from compaction.cache.causes import Cause, Grade
 from compaction.cache.costs import find_excess_usd
 from compaction.cache.evidence import Explanation, Finding, explain_loss, find_gap_seconds
 from compaction.transcripts.frozen import Value
@@ -96,13 +96,16 @@ def judge(previous: Baseline | None, call: CacheCall, policy: CachePolicy = DEFA
     if loss is None:
         return Verdict(call.call_id, _NOTHING, baseline)
     rebuild = _find_announced(previous, call)
+    explanation = explain_loss(previous, call) if rebuild is None else None
+    if explanation is not None and explanation.primary.grade is Grade.UNKNOWN and _is_shortened(previous, call, policy):
+        rebuild, explanation = Cause.PROMPT_SHORTENED, None
     return Verdict(
         call_id=call.call_id,
         outcome=Outcome.BREAK if rebuild is None else Outcome.EXPECTED,
         baseline=baseline,
         loss=loss,
         rebuild=rebuild,
-        explanation=explain_loss(previous, call) if rebuild is None else None,
+        explanation=explanation,
         gap_seconds=find_gap_seconds(previous, call),
         ttl_in_force=previous.ttl,
         lost_usd=find_excess_usd(
@@ -184,6 +187,11 @@ def _deletes_more(previous: Baseline, call: CacheCall) -> bool:
     if previous.fingerprint is None or call.fingerprint is None:
         return False
     return previous.fingerprint.deletions < call.fingerprint.deletions
+
+
+def _is_shortened(previous: Baseline, call: CacheCall, policy: CachePolicy) -> bool:
+    """Whether less was sent than the cache held: what was taken out of the prompt could not be read from it."""
+    return call.usage.prompt_tokens < previous.cached_tokens - policy.loss_tokens
 
 
 def _is_rewound(previous: Baseline, call: CacheCall) -> bool:

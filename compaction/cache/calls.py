@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from compaction.cache.causes import Cause
+from compaction.cache.conditions import Condition
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.llm.cache_ttl import CacheTtl, find_written_ttl
 from compaction.llm.names import UNJUDGED_FAMILIES
@@ -79,7 +80,7 @@ class CacheCall(Value, frozen=True):
     query_source: str | None = None
     parent_call_id: str | None = None
     announced: tuple[Cause, ...] = ()
-    noticed: tuple[Cause, ...] = ()
+    noticed: tuple[Condition, ...] = ()
     fingerprint: Fingerprint | None = None
     api_reason: str | None = None
     client_reasons: tuple[str, ...] = ()
@@ -198,7 +199,7 @@ def merge_calls(calls: "list[CacheCall]") -> CacheCall:
         query_source=_pick(call.query_source for call in calls),
         parent_call_id=_pick(call.parent_call_id for call in calls),
         announced=tuple(cause for cause in ANNOUNCED if cause in known),
-        noticed=tuple(sorted({cause for call in calls for cause in call.noticed})),
+        noticed=tuple(condition for condition in Condition if any(condition in call.noticed for call in calls)),
         fingerprint=max(prints, key=_order_fingerprint, default=None),
         api_reason=_pick(call.api_reason for call in calls),
         client_reasons=max((call.client_reasons for call in calls), key=lambda names: (len(names), names)),

@@ -79,6 +79,7 @@ class Cause(StrEnum):
     IMAGES_CHANGED = "images_changed"
     SYSTEM_MESSAGE_ADDED = "system_message_added"
     THINKING_DROPPED = "thinking_dropped"
+    TURN_WITHOUT_THINKING = "turn_without_thinking"
     COMMAND_STARTED = "command_started"
     LOOKBACK_EXCEEDED = "lookback_exceeded"
     DEFERRED_TOOLS_CHANGED = "deferred_tools_changed"
@@ -90,6 +91,7 @@ class Cause(StrEnum):
     MICRO_COMPACTED = "micro_compacted"
     DELETION_ANNOUNCED = "deletion_announced"
     REWOUND = "rewound"
+    PROMPT_SHORTENED = "prompt_shortened"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +207,8 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Outlook, frozenset[Grade]], ...
         Outlook.AVOIDABLE, _GUESSED,
     ),
     (
-        # 6 of 6 such calls with pauses under 5 minutes, one team's sessions, clients 2.1.x up to 2.1.42; else 0.6%.
         Cause.CLIENT_RESTARTED, Family.CLIENT, "The session was resumed by a restarted client.",
-        "The loss came with the restart; what differed in the request is not known.",
+        "The client was left and started again; what differed in its request is not known.",
         "Send the calls through the proxy to see what differed.",
         Outlook.NOT_KNOWN, _GUESSED,
     ),
@@ -296,8 +297,14 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Outlook, frozenset[Grade]], ...
         Outlook.NOBODY, _GUESSED,
     ),
     (
-        # 42 of 75 such calls with pauses under 5 minutes, one team's sessions, clients up to 2.1.42; else 0.6%. The
-        # documentation of later clients says that skills keep the cache, so this is timing, no mechanism.
+        Cause.TURN_WITHOUT_THINKING, Family.MESSAGES, "A new prompt followed a turn in which the model did not think.",
+        "The turn before had 20 blocks or more, or the model had not thought before; then the new prompt often finds "
+        "no entry of the conversation. What differed in the request is not known.",
+        "Send the calls through the proxy to see what differed.",
+        Outlook.NOT_KNOWN, _GUESSED,
+    ),
+    (
+        # The documentation of later clients says that skills keep the cache, so this is timing, no mechanism.
         Cause.COMMAND_STARTED, Family.CLIENT, "A command or skill had just been started.",
         "The loss came with the command, as it often did in older clients; what differed in the request is not known.",
         "Send the calls through the proxy to see what differed.",
@@ -360,6 +367,13 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Outlook, frozenset[Grade]], ...
     (
         Cause.REWOUND, Family.REBUILD, "The conversation went back to an earlier point.",
         "It continues from another place than the last call, so only what both have in common could be read back.",
+        _NOTHING_TO_DO,
+        Outlook.EXPECTED, _GUESSED,
+    ),
+    (
+        Cause.PROMPT_SHORTENED, Family.REBUILD, "The prompt became shorter.",
+        "Less was sent than the cache held, so what was left out could not be read. Clients before 2.1.20 clear old "
+        "tool results without writing it down.",
         _NOTHING_TO_DO,
         Outlook.EXPECTED, _GUESSED,
     ),

@@ -21,6 +21,7 @@ from compaction.cache.causes import (
     rank_cause,
 )
 from compaction.cache.changes import Change, compare_fingerprints
+from compaction.cache.conditions import CONDITIONS, Condition
 from compaction.cache.invalidation import Prediction, keeps_thinking, predict_read
 from compaction.llm.cache_ttl import CacheTtl, find_expired_ttl
 
@@ -63,6 +64,7 @@ class Explanation:
     further: tuple[Finding, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     prediction: Prediction | None = None
+    unproven: tuple[Condition, ...] = ()  # what held right before, too rarely seen or too weak for a cause
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -87,8 +89,10 @@ def explain_loss(previous: Baseline, call: CacheCall) -> Explanation:
         Grade.API: tuple(_hear_api(call)),
         Grade.CLIENT: tuple(_hear_client(call)),
         Grade.REQUEST: tuple(Finding(change.cause, Grade.REQUEST, change.detail) for change in changes or ()),
-        Grade.INFERRED: tuple(_infer(previous, call)),
+        Grade.INFERRED: tuple(infer_causes(previous, call)),
     }
+    if not any(spoken.values()):
+        spoken[Grade.INFERRED] = tuple(_infer_from_conditions(call))
     ordered = _order_findings(spoken, prediction)
     if not ordered:
         ordered = [_give_up(call, knows_requests=changes is not None)]
@@ -97,6 +101,7 @@ def explain_loss(previous: Baseline, call: CacheCall) -> Explanation:
         further=_drop_repeated(ordered),
         conflicts=tuple(_find_conflicts(spoken, knows_requests=changes is not None)),
         prediction=prediction,
+        unproven=tuple(condition for condition in call.noticed if CONDITIONS[condition].cause is None),
     )
 
 
@@ -131,7 +136,8 @@ def _hear_client(call: CacheCall) -> Iterator[Finding]:
         yield Finding(cause, Grade.CLIENT)
 
 
-def _infer(previous: Baseline, call: CacheCall) -> Iterator[Finding]:
+def infer_causes(previous: Baseline, call: CacheCall) -> Iterator[Finding]:
+    """Causes that times, models and versions show."""
     if call.model and previous.model and call.model != previous.model:
         yield Finding(Cause.MODEL_CHANGED, Grade.INFERRED, f"{previous.model} -> {call.model}")
     before, now = previous.speed or "standard", call.usage.speed or "standard"
@@ -144,15 +150,19 @@ def _infer(previous: Baseline, call: CacheCall) -> Iterator[Finding]:
         yield Finding(cause, Grade.INFERRED, f"{minutes:,.1f} minutes after a {expired} write")
     if call.client_version and previous.client_version and call.client_version != previous.client_version:
         yield Finding(Cause.CLIENT_UPDATED, Grade.INFERRED, f"{previous.client_version} -> {call.client_version}")
-    if Cause.CLIENT_RESTARTED in call.noticed:
-        yield Finding(Cause.CLIENT_RESTARTED, Grade.INFERRED)
     written = call.written_ttl
     if written is not None and previous.ttl is not None and written != previous.ttl:
         yield Finding(Cause.TTL_TIER_CHANGED, Grade.INFERRED, f"{previous.ttl} -> {written}")
     if call.starts_turn and previous.has_thinking and not keeps_thinking(call.model):
         yield Finding(Cause.THINKING_DROPPED, Grade.INFERRED, f"a new prompt to {call.model}")
-    if Cause.COMMAND_STARTED in call.noticed:
-        yield Finding(Cause.COMMAND_STARTED, Grade.INFERRED)
+
+
+def _infer_from_conditions(call: CacheCall) -> Iterator[Finding]:
+    """Where nothing else explains a loss, as there the rates were counted."""
+    for condition in call.noticed:
+        known = CONDITIONS[condition]
+        if known.cause is not None:
+            yield Finding(known.cause, Grade.INFERRED, known.rate_words)
 
 
 def _order_findings(spoken: dict[Grade, tuple[Finding, ...]], prediction: Prediction | None) -> list[Finding]:

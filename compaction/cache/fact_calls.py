@@ -12,6 +12,8 @@ from compaction.cache.calls import (
     is_beside_conversation,
 )
 from compaction.cache.causes import Cause
+from compaction.cache.condition_watch import ConditionWatch
+from compaction.cache.conditions import Condition
 from compaction.cache.fact_order import NO_TIME
 from compaction.cache.facts import LineFact, LineKind, Request
 from compaction.cache.fingerprint import Fingerprint, read_message_print
@@ -31,8 +33,6 @@ _HAPPENINGS: Mapping[LineKind, Cause] = {
     LineKind.OLDER_SUMMARY: Cause.COMPACTED,
     LineKind.MICRO: Cause.MICRO_COMPACTED,
     LineKind.DELETION: Cause.DELETION_ANNOUNCED,
-    LineKind.COMMAND: Cause.COMMAND_STARTED,
-    LineKind.RESTART: Cause.CLIENT_RESTARTED,
 }
 
 
@@ -71,6 +71,7 @@ class _Draft(Draft):
     turn: int = 0
     starts_turn: bool = False
     happened: frozenset[Cause] = _NOTHING_HAPPENED
+    noticed: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ def _gather(facts: Sequence[LineFact], starters: frozenset[str]) -> dict[str, _D
     reports: list[tuple[str, LineFact]] = []
     turn, has_words = 0, False
     pending: set[Cause] = set()
+    watch = ConditionWatch()
     for fact in facts:
         kind = fact.kind
         turn += kind is _PROMPT
@@ -119,6 +121,7 @@ def _gather(facts: Sequence[LineFact], starters: frozenset[str]) -> dict[str, _D
             pending.add(cause)
         answer = fact.answer
         if answer is None:
+            watch.see_line(fact)
             continue
         call_id = answer.call_id
         if answer.source != TRANSCRIPT:
@@ -134,11 +137,12 @@ def _gather(facts: Sequence[LineFact], starters: frozenset[str]) -> dict[str, _D
             starts = answer.request_ref in starters
             turn, has_words = turn + starts, has_words or starts
             happened = frozenset(pending) if pending else _NOTHING_HAPPENED
-            draft = drafts[call_id] = _Draft([], [], turn, has_words, happened)
+            draft = drafts[call_id] = _Draft([], [], turn, has_words, happened, watch.begin_call())
             pending.clear()
         has_words = False
         if answer.source == TRANSCRIPT:
             draft.lines.append(fact)
+            watch.see_answer(answer)
     for call_id, fact in reports:
         drafts[call_id].reports.append(fact)
     return drafts
@@ -277,7 +281,7 @@ def _make_cache_call(
         request.query_source or source,
         parents.get(call.call_id),
         tuple(cause for cause in ANNOUNCED if cause in happened) if happened else (),
-        tuple(sorted(happened.difference(ANNOUNCED))) if happened else (),
+        draft.noticed,
         request.fingerprint,
         miss_reason,
         client_reasons,

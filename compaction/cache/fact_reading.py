@@ -19,8 +19,8 @@ from compaction.cache.request_lines import convert_marker, read_shape
 from compaction.context.tokens import count_entry_tokens, count_plain_tokens, count_text_tokens
 from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
-from compaction.transcripts.client_protocol import NO_RESPONSE
-from compaction.transcripts.entries import SYNTHETIC_MODEL, Entry, TextBlock
+from compaction.transcripts.client_protocol import CAVEAT, CAVEAT_TAG, NO_RESPONSE, starts_with_tag
+from compaction.transcripts.entries import SYNTHETIC_MODEL, Entry, Message, TextBlock
 from compaction.transcripts.glance import (
     Glance,
     PlainBlock,
@@ -53,7 +53,8 @@ _HOOK_LINES = frozenset({"progress", "attachment"})
 _RESUME_HOOK = b'"SessionStart:resume"'
 _LONGEST_NAME, _LONGEST_MODE = 1000, 40
 _MODE = b'"permissionMode"'
-INTERRUPTED, NO_ANSWER = "interrupted", "no response"  # names of lines
+# Names of lines; LEAVING is the client's own command.
+INTERRUPTED, NO_ANSWER, LOCAL_COMMAND, LEAVING = "interrupted", "no response", "caveat", "/exit"
 _NOTHING_SEEN = Glance()
 # Here and wherever each line is looked at: Python 3.11 finds the member of an enumeration ten times slower than a name.
 _ANSWER, _PROMPT, _RESULT = LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT
@@ -121,7 +122,8 @@ def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
         has_words = True
         tokens = count_text_tokens(content or "")
         spoken = _classify_plain(line, content or "")
-        kind, name = _sort_user_line(spoken, is_meta=line.is_meta is True), _name_user_line(spoken)
+        kind = _sort_user_line(spoken, is_meta=line.is_meta is True)
+        name = _name_user_line(spoken) if kind is not _COMMAND else _name_own_line(content or "")
         words = _begin_text(content) if content and keeps_words and kind is _PROMPT else None
     return LineFact(
         line.uuid or hash_line(raw),
@@ -225,14 +227,26 @@ def _name_user_line(line: UserLine) -> str | None:
     return line.words if line.is_bare_client_command else None
 
 
+def _name_own_line(text: str) -> str | None:
+    """Name the line before a command that the client performs itself: nothing is started for the model."""
+    text = text.lstrip()
+    return LOCAL_COMMAND if text.startswith(CAVEAT) or starts_with_tag(text, CAVEAT_TAG) else None
+
+
 def _name_line(entry: Entry, line: UserLine | None) -> str | None:
-    if line is not None:
-        return _name_user_line(line)
     message = entry.message
+    if line is not None:
+        if not entry.is_meta:
+            return _name_user_line(line)
+        is_text = message is not None and message.is_plain
+        return _name_own_line(_join_texts(message)) if is_text else None
     if message is not None and message.model == SYNTHETIC_MODEL:
-        texts = [block.text for block in message.content if isinstance(block, TextBlock)]
-        return NO_ANSWER if texts == [NO_RESPONSE] else None
+        return NO_ANSWER if _join_texts(message) == NO_RESPONSE else None
     return None
+
+
+def _join_texts(message: Message | None) -> str:
+    return "\n".join(block.text for block in (message.content if message else ()) if isinstance(block, TextBlock))
 
 
 def _read_answer(entry: Entry, seen: Glance) -> Answer | None:
@@ -253,6 +267,9 @@ def _read_answer(entry: Entry, seen: Glance) -> Answer | None:
         has_thinking=seen.has_thinking,
         request_ref=get_text(fields, "requestRef"),
         requested_ttl=get_text(fields, "promptCacheRequested"),
+        block_count=seen.block_count,
+        tool_use_count=seen.tool_use_count,
+        searches_tools=seen.searches_tools,
     )
 
 
@@ -263,7 +280,7 @@ def _read_plain_answer(line: PlainLine, blocks: list[PlainBlock]) -> Answer | No
     call_id = message.id or line.request_id or line.uuid
     if call_id is None:
         return None
-    has_thinking, characters = look_at_written(blocks, is_open=message.stop_reason is None)
+    seen = look_at_written(blocks, is_open=message.stop_reason is None)
     return Answer(
         call_id,
         make_usage(message.usage),
@@ -271,10 +288,13 @@ def _read_plain_answer(line: PlainLine, blocks: list[PlainBlock]) -> Answer | No
         message.stop_reason,
         message.miss_reason if message.diagnostics else None,
         line.request_id,
-        characters,
-        has_thinking,
+        seen.written_characters,
+        seen.has_thinking,
         line.request_ref,
         line.prompt_cache_requested,
+        block_count=seen.block_count,
+        tool_use_count=seen.tool_use_count,
+        searches_tools=seen.searches_tools,
     )
 
 

@@ -72,6 +72,9 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_output_estimated: bool = False  # of a report: the answer was cut before its figures came
     added: tuple[str, ...] = ()  # what the proxy added to the request, by the team's wish
     cleared_tokens: int = 0  # what the API left out of the prompt by an edit of the context
+    block_count: int = 0
+    tool_use_count: int = 0
+    searches_tools: bool = False  # loads tools on demand
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -165,7 +168,8 @@ class LineFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     shape: tuple[str, str] | None = None  # the client's name for a shape, and its digest here
     tokens: int | None = None  # estimated, before the margin: what a line adds to the context, unless it is an answer
     words: str | None = None  # a title, the name of an attachment: absent where no content is stored
-    # The kind of an attachment, the reason of a problem, a command of the client, "interrupted", "no response"
+    # The kind of an attachment, the reason of a problem, a command of the client, or a name of fact_reading such as
+    # "interrupted"
     name: str | None = None
     cost_usd: str | None = None
     has_content: bool = False  # the line itself is stored

@@ -14,7 +14,7 @@ from compaction.context.tokens import (
     count_entry_tokens,
     count_text_tokens,
 )
-from compaction.transcripts.chain import ContextSlice
+from compaction.transcripts.chain import ContextSlice, is_boundary
 from compaction.transcripts.client_protocol import (
     CLEARED_RESULT,
     FILE_TOOLS,
@@ -38,7 +38,9 @@ from compaction.transcripts.values import get_count, get_fields, get_text
 LONGEST_STUB_TOKENS = 250  # the stub is one sentence: longer results need no look at what the client noted beside them
 WHOLE_FILE_LINES = 10**9
 UNKNOWN_TOOL = "unknown"
-PREFIX, UNRECORDED = "system and tools", "restored, not recorded"  # categories that no entry stands for
+# Categories that no entry stands for. The last: what a transcript that begins in the middle of a conversation lacks,
+# with system and tools in it, as nothing tells them apart.
+PREFIX, UNRECORDED, BEFORE_FILE = "system and tools", "restored, not recorded", "before this transcript"
 _PATH_KEYS = ("file_path", "notebook_path", "path")
 
 
@@ -173,6 +175,8 @@ def compose_context(
         shares.append(Share(PREFIX, prefix, 1))
         unrecorded = _count_unrecorded(context, prefix, count.cache)
         shares += [Share(UNRECORDED, unrecorded, 1)] if unrecorded else []
+    before = _count_before_file(context, opening, prefix or 0, count.cache)
+    shares += [Share(BEFORE_FILE, before, 1)] if before else []
     files = (Share("file", add_margin(tally.tokens), tally.count, path) for path, tally in count.files.items())
     return Composition(
         shares=_sort_shares(shares),
@@ -193,17 +197,44 @@ def find_prefix_tokens(
 ) -> int | None:
     """Tokens of system and tools: of the last known request shape, else what the first call of all read beyond its
     messages. Behind a compaction that would hold what the client put back without writing it down, so the first call
-    of the context is asked only where none is known before it."""
+    of the context is asked only where none is known before it. None where the transcript begins in the middle: its
+    first call read the conversation before it too."""
     known = [entry for entry in shapes if isinstance(entry.payload, ApiRequestShape)]
     if known:
         shape = json.dumps(get_fields(known[-1].fields, "shape"), ensure_ascii=False, separators=(",", ":"))
         return add_margin(count_text_tokens(shape))
-    first, here = _find_first_call(opening), _find_first_call(context.entries, context.kept_uuids)
+    here = _find_first_call(context.entries, context.kept_uuids)
+    is_midway = begins_midway(opening)
+    if is_midway and context.boundary is None:
+        return None
+    first = None if is_midway else _find_first_call(opening)
     if first is None:
         return here.measure_beyond(cache) if here else None
     # Less may be sent since then, as other tools are offered: never more than a whole prompt.
     prefix = first.measure_beyond(cache)
     return prefix if here is None else min(prefix, here.prompt_tokens)
+
+
+def begins_midway(opening: Sequence[Entry]) -> bool:
+    """Whether the first message of a thread goes on from a line that is not in its transcript."""
+    by_uuid = {entry.uuid: entry for entry in opening if entry.uuid is not None}
+    entry = next((entry for entry in opening if entry.message is not None), None)
+    seen = set()
+    while entry is not None and entry.parent_uuid is not None and entry.uuid not in seen:
+        seen.add(entry.uuid)
+        if is_boundary(entry):
+            return False
+        if entry.parent_uuid not in by_uuid:
+            return True
+        entry = by_uuid[entry.parent_uuid]
+    return False
+
+
+def _count_before_file(context: ContextSlice, opening: Sequence[Entry], prefix_tokens: int, cache: ResultCache) -> int:
+    if context.boundary is not None or not begins_midway(opening):
+        return 0
+    first = _find_first_call(opening)
+    return max(0, first.measure_beyond(cache) - prefix_tokens) if first else 0
 
 
 def _count_unrecorded(context: ContextSlice, prefix_tokens: int, cache: ResultCache) -> int:

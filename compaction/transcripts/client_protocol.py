@@ -6,10 +6,11 @@ from enum import StrEnum
 COMMAND_NAME, COMMAND_MESSAGE, COMMAND_ARGUMENTS = "command-name", "command-message", "command-args"
 SHELL_INPUT = "bash-input"
 OUTPUT_TAGS = ("local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr")
+CAVEAT_TAG = "local-command-caveat"  # before the lines of a command that the client performed itself
 SYSTEM_REMINDER, TASK_NOTIFICATION = "system-reminder", "task-notification"
 # Around text that the client adds for the model.
 MACHINE_TAGS = (
-    SYSTEM_REMINDER, "local-command-caveat", TASK_NOTIFICATION, "teammate-message", "user-prompt-submit-hook",
+    SYSTEM_REMINDER, CAVEAT_TAG, TASK_NOTIFICATION, "teammate-message", "user-prompt-submit-hook",
     "new-diagnostics", "ide_opened_file", "ide_selection",
 )  # fmt: skip
 INTERRUPTION = "[Request interrupted by user"  # up to the closing bracket; "for tool use" may follow

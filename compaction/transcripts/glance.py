@@ -6,6 +6,7 @@ And at a whole line: what metrics need of a plain one, in one pass.
 import msgspec
 
 from compaction.transcripts.calls import count_written_characters
+from compaction.transcripts.client_protocol import ToolName
 from compaction.transcripts.entries import Block, LazySequence, Message, ThinkingBlock, ToolResultBlock
 from compaction.transcripts.reader import (
     MessageHead,
@@ -23,11 +24,15 @@ class Glance(msgspec.Struct, frozen=True, gc=False):
     has_results: bool = False
     has_words: bool = False
     written_characters: int = 0
+    block_count: int = 0
+    tool_use_count: int = 0
+    searches_tools: bool = False  # loads tools on demand
 
 
 class _Kind(msgspec.Struct, gc=False):
     type: str = ""
     tool_use_id: str = ""
+    name: str = ""
 
 
 class PlainPart(msgspec.Struct, gc=False):
@@ -79,6 +84,8 @@ class PlainLine(msgspec.Struct, rename=name_in_json, gc=False):
 
 _PLAIN = msgspec.json.Decoder(PlainLine)
 _THINKING = ("thinking", "redacted_thinking")
+_TOOL_USE = "tool_use"
+_TOOL_SEARCH = ToolName.TOOL_SEARCH.value  # a plain text: compared at every block
 _KINDS = msgspec.json.Decoder(list[_Kind])
 _WRITTEN = msgspec.json.Decoder(list[Written])
 _WORDS = Glance(has_words=True)
@@ -97,15 +104,20 @@ def read_plain_line(raw: bytes) -> PlainLine | None:
     return line
 
 
-def look_at_written(blocks: list[PlainBlock], *, is_open: bool) -> tuple[bool, int]:
-    """Whether there is thinking among the blocks of an answer, and, unless a stop reason vouches for the reported
-    output, how many characters the model wrote."""
-    has_thinking, characters = False, 0
+def look_at_written(blocks: list[PlainBlock], *, is_open: bool) -> Glance:
+    """Return what the blocks of an answer are. Characters are counted unless a stop reason vouches for the reported
+    output."""
+    has_thinking, searches_tools, characters, tool_uses = False, False, 0, 0
     for block in blocks:
-        has_thinking = has_thinking or block.type in _THINKING
+        kind = block.type
+        if kind == _TOOL_USE:
+            tool_uses += 1
+            searches_tools = searches_tools or block.name == _TOOL_SEARCH
+        elif kind in _THINKING:
+            has_thinking = True
         if is_open:
             characters += count_block_characters(block)
-    return has_thinking, characters
+    return Glance(has_thinking, False, False, characters, len(blocks), tool_uses, searches_tools)
 
 
 def sort_blocks(blocks: list[PlainBlock]) -> tuple[bool, bool]:
@@ -138,30 +150,42 @@ def _look_at(raw: msgspec.Raw) -> Glance:
     kinds = {"" if block.type == "tool_result" and not block.tool_use_id else block.type for block in blocks}
     if kinds == {"tool_result"}:
         return _RESULTS
+    tool_names = [block.name for block in blocks if block.type == _TOOL_USE]
     return Glance(
         has_thinking="thinking" in kinds or "redacted_thinking" in kinds,
         has_results="tool_result" in kinds,
         has_words=bool(kinds - {"tool_result"}),
+        block_count=len(blocks),
+        tool_use_count=len(tool_names),
+        searches_tools=_TOOL_SEARCH in tool_names,
     )
 
 
 def _look_at_answer(raw: msgspec.Raw) -> Glance:
     blocks = _WRITTEN.decode(raw)
     kinds = {block.type for block in blocks}
+    tool_names = [block.name for block in blocks if block.type == _TOOL_USE]
     return Glance(
         has_thinking="thinking" in kinds or "redacted_thinking" in kinds,
         has_results="tool_result" in kinds,
         has_words=bool(kinds - {"tool_result"}),
         written_characters=sum(map(count_block_characters, blocks)),
+        block_count=len(blocks),
+        tool_use_count=len(tool_names),
+        searches_tools=_TOOL_SEARCH in tool_names,
     )
 
 
 def _look_at_blocks(message: Message) -> Glance:
     blocks: tuple[Block, ...] = tuple(message.content)
     is_open = message.role == "assistant" and message.stop_reason is None
+    tool_names = [getattr(block, "name", "") for block in blocks if block.type == _TOOL_USE]
     return Glance(
         has_thinking=any(isinstance(block, ThinkingBlock) for block in blocks),
         has_results=any(isinstance(block, ToolResultBlock) for block in blocks),
         has_words=any(not isinstance(block, ToolResultBlock) for block in blocks),
         written_characters=count_written_characters(blocks) if is_open else 0,
+        block_count=len(blocks),
+        tool_use_count=len(tool_names),
+        searches_tools=_TOOL_SEARCH in tool_names,
     )

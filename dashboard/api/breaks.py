@@ -15,7 +15,7 @@ from dashboard.api.listing import MOST_ROWS, Name, find_session, read_before
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
 from dashboard.pages.break_page import BreakPage, read_break
-from dashboard.pages.ledger import PAGE_SIZE, LossFilter, LossPage, list_losses
+from dashboard.pages.ledger import MINOR_WORDS, PAGE_SIZE, LossFilter, LossPage, list_losses
 from dashboard.pages.prefix_view import PrefixView, spell_path
 
 router = Router(tags=["cache breaks"])
@@ -35,6 +35,7 @@ class BreaksAsked(Schema):
     model: str = Field("", max_length=200)
     avoidable: bool | None = Field(None, description="Only those that could have been avoided, or only the others.")
     counted: bool | None = Field(None, description="True leaves out copies of calls that other sessions count.")
+    minor: bool | None = Field(None, description=f"Only minor ones ({MINOR_WORDS}), or only the others.")
     since: AwareDatetime | None = Field(
         None, description="Not older than this moment.", examples=["2026-11-01T00:00:00Z"]
     )
@@ -67,6 +68,11 @@ class BreakOut(Schema):
     recreated_tokens: int
     lost_usd: Decimal | None = Field(description="List price; null where the model's price is not known.")
     is_counted: bool = Field(description="False for a copy of a call that is counted in another session.")
+    is_minor: bool = Field(description=f"Whether lists fold it: {MINOR_WORDS}.")
+    place: Literal["", "everything", "system", "conversation", "later"] = Field(
+        description="Where the prompt broke: everything was lost; part of tools and system prompt stayed; the "
+        "conversation was lost from its first message; or part of it stayed. Empty where it was not looked at."
+    )
 
 
 class BreaksOut(Schema):
@@ -128,6 +134,13 @@ class FurtherOut(Schema):
     detail: str
 
 
+class UnprovenOut(Schema):
+    condition: str
+    words: str
+    breaks: int = Field(description="Of such calls in real sessions, how many lost their cache.")
+    calls: int
+
+
 class CallSideOut(Schema):
     id: int
     number: int
@@ -146,7 +159,11 @@ class CallSideOut(Schema):
 class BreakDetailOut(BreakOut):
     meaning: str
     advice: str
+    where: str = Field(description="The place in words.")
     predicted: str
+    unproven: list[UnprovenOut] = Field(
+        description="What held right before a call without a known cause, too weak or too rarely seen for a cause."
+    )
     further: list[FurtherOut]
     conflicts: list[str]
     call_before: CallSideOut | None
@@ -192,6 +209,7 @@ def _read_filter(asked: BreaksAsked) -> LossFilter:
         grade=asked.evidence,
         is_avoidable=asked.avoidable,
         is_counted=asked.counted,
+        is_minor=asked.minor,
     )
 
 
@@ -204,6 +222,10 @@ def _describe_break(found: BreakPage) -> dict[str, object]:
         "meaning": found.note.meaning,
         "advice": found.note.advice,
         "predicted": found.predicted,
+        "unproven": [
+            {"condition": each.code, "words": each.words, "breaks": each.breaks, "calls": each.calls}
+            for each in found.unproven
+        ],
         "further": [
             {"title": each.title, "evidence": each.grade_words, "detail": each.detail} for each in found.further
         ],

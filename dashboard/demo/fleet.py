@@ -69,11 +69,11 @@ FLEET = (
     Planned("slow-lane", DESK, INES, BOOKING, 46, ("work", "coffee", "coffee"), has_telemetry=True),
     # this week
     Planned("auditors", HARBOUR, YUKI, BOOKS, 50, ("early", "work", "manual", *_GROW * 2), own_run=RunKind.FROM),
-    Planned("snapshots", DESK, INES, BOOKING, 53, ("lifetime", "work", "skill", "work")),
+    Planned("snapshots", DESK, INES, BOOKING, 53, ("lifetime", "work", "skill", "no thinking")),
     Planned("older-hand", DESK, TOMAS, BOOKING, 56, ("thinking", "work"), model=OLD_SONNET),
     Planned("harbour-map", HARBOUR, TOMAS, TIDES, 70, ("thinking", "lifetime", "markers"), Way.PROXY, SONNET),
     Planned("riddles", HARBOUR, INES, TIDES, 74, ("riddle", "work", "no reason", "work", "tools came")),
-    Planned("second-thoughts", DESK, INES, BOOKING, 77, ("work", "rewind", "work")),
+    Planned("second-thoughts", DESK, INES, BOOKING, 77, ("work", "rewind", "work", "shorter")),
     Planned("queue", HARBOUR, YUKI, BOOKS, 80, ("work", "coffee", "work"), Way.TELEMETRY, SONNET),
     Planned("glossary", DESK, TOMAS, BOOKING, 96, ("auto", "work", "auto", "work", "auto", "work")),
     Planned("layers", HARBOUR, TOMAS, TIDES, 99, ("beta", "field", "clearing"), Way.PROXY, LONG_OPUS),

@@ -131,6 +131,22 @@ def hear_from_api(talk: Talk) -> None:
     work(talk)
 
 
+def work_without_thinking(talk: Talk) -> None:
+    """A long turn in which the model does not think, and a prompt after it that finds the conversation gone."""
+    talk.ask()
+    for _ in range(10):
+        talk.read_file(talk.random.randrange(400, 900))
+    talk.reply()
+    talk.lose(0.25)
+    work(talk)
+
+
+def shorten_prompt(talk: Talk) -> None:
+    """Old results leave the prompt, and the client does not write it down."""
+    talk.shorten()
+    work(talk)
+
+
 def drop_thinking(talk: Talk) -> None:
     """Older models let go of their thinking at a new prompt."""
     talk.thinks = True
@@ -214,6 +230,8 @@ BEATS: Mapping[str, Beat] = {
     "to the warning": near_warning,
     "to the brim": fill_window,
     "no reason": lose_without_reason,
+    "no thinking": work_without_thinking,
+    "shorter": shorten_prompt,
     "tools came": hear_from_api,
     "thinking": drop_thinking,
     "rewind": rewind,
@@ -251,7 +269,9 @@ def _perform(script: Script, *, start: datetime) -> Talk:
     talk = Talk(script.name, script.project, start=start, model=script.model)
     talk.ttl = script.ttl
     talk.ask(script.wish)
+    talk.thinks = True
     talk.read_file(2_500)
+    talk.thinks = False
     talk.reply()
     for beat in script.plan:
         BEATS[beat](talk)

@@ -141,7 +141,7 @@ class Talk:
         self.call_count += 1
         output = 120 + self.random.randrange(500)
         if self.thinks:
-            thought = say((THOUGHTS,), self.project, self.random)
+            thought = say((THOUGHTS,), self.project, Random(self.call_count))  # noqa: S311 (invented words)
             blocks = [{"type": "thinking", "thinking": thought, "signature": "demo"}, *blocks]
         name = name_id(self.name, self.agent_id, "call", self.call_count).replace("-", "")[:24]
         message: dict[str, Any] = {
@@ -250,6 +250,13 @@ class Talk:
             "clearedAttachmentUUIDs": [],
         }
         self.write("system", subtype="microcompact_boundary", content="Cleared", microcompactMetadata=metadata)
+        self._shorten_by(saved)
+
+    def shorten(self) -> None:
+        """The same by a client that writes nothing of it down."""
+        self._shorten_by(int(self.cached_tokens * 0.3))
+
+    def _shorten_by(self, saved_tokens: int) -> None:
         kept = int(self.cached_tokens * 0.25)
-        self.new_tokens += self.cached_tokens - saved - kept
+        self.new_tokens += self.cached_tokens - saved_tokens - kept
         self.cached_tokens = kept

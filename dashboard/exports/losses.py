@@ -12,7 +12,7 @@ BATCH = 500
 _COLUMNS = (
     "id", "at", "kind", "cause", "title", "detail", "evidence", "is_avoidable", "session_id", "external_id", "session",
     "project", "developer", "model", "thread", "call", "gap_seconds", "ttl", "expected_tokens", "read_tokens",
-    "lost_tokens", "recreated_tokens", "lost_usd", "is_counted",
+    "lost_tokens", "recreated_tokens", "lost_usd", "is_counted", "is_minor", "place",
 )  # fmt: skip
 _SUMS = ("breaks", "avoidable_breaks", "avoidable_usd", "lost_usd", "lost_tokens", "recreated_tokens", "unpriced")
 
@@ -54,7 +54,7 @@ def _list_row(row: LossRow) -> tuple[Cell, ...]:
         row.id, row.at, row.kind, row.cause, row.title, row.detail, row.grade_words, row.is_avoidable,
         row.session_id, row.external_id, row.session_name, row.project, row.developer, row.model, row.thread,
         row.call_number, row.gap_seconds, row.ttl, row.expected_tokens, row.read_tokens, row.lost_tokens,
-        row.recreated_tokens, row.lost_usd, row.is_counted,
+        row.recreated_tokens, row.lost_usd, row.is_counted, row.is_minor, row.place,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from compaction.cache.fact_reading import print_shape, read_fact, read_plain_fac
 from compaction.cache.facts import READING_VERSION, LineFact, LineKind, change_fact, change_unanswered, forget_words
 from compaction.cache.fingerprint import Digest, Fingerprint
 from compaction.transcripts.agents import AgentMeta, find_agent_id, write_nested_line
+from compaction.transcripts.client_protocol import AGENT_PROGRESS
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Line, Position
 from compaction.transcripts.reader import read_line
@@ -198,7 +199,7 @@ class _Desk:
         drawer = self._put_fact(fact, item.raw or b"")
         if drawer is not None and fact.kind is LineKind.SHAPE:
             self._keep_shape(drawer, item)
-        elif item.type == "progress":
+        elif item.type == "progress" and item.raw is not None and AGENT_PROGRESS.encode() in item.raw:
             self._put_nested(item)
 
     def _put_nested(self, item: Entry) -> None:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from compaction.cache.causes import Cause, CauseNote, Family
+from compaction.cache.causes import Cause, CauseNote, Family, Grade, Outlook
+from compaction.cache.conditions import CONDITIONS, Condition
 from dashboard.access import Actor
 from dashboard.models import AgentSession, ApiCall, CacheBreak, CompactionKind, LossKind
 from dashboard.pages.calls_around import find_compaction_before
@@ -47,6 +48,17 @@ class Further:
 
 
 @dataclass(frozen=True)
+class Unproven:
+    """Something that held right before a call whose cause is not known, and how often a loss follows it."""
+
+    code: str
+    words: str
+    breaks: int
+    calls: int
+    rate_words: str
+
+
+@dataclass(frozen=True)
 class BreakPage:
     """All of one loss."""
 
@@ -56,6 +68,7 @@ class BreakPage:
     bar: PrefixBar
     predicted: str
     further: tuple[Further, ...]
+    unproven: tuple[Unproven, ...]
     conflicts: tuple[str, ...]
     before: ApiCall | None
     after: ApiCall | None
@@ -63,6 +76,11 @@ class BreakPage:
     missing: Missing | None
     content_state: ContentState
     compaction_id: int | None  # the compaction that made the rebuild necessary
+
+    @property
+    def needs_requests(self) -> bool:
+        """Whether the requests would tell what is not known now."""
+        return self.row.is_break and self.note.outlook is Outlook.NOT_KNOWN and self.diff is None
 
     @property
     def transcript_of(self) -> int | None:
@@ -90,6 +108,7 @@ def read_break(actor: Actor, loss: CacheBreak) -> BreakPage:
         bar=_draw_bar(loss),
         predicted=_say_prediction(loss),
         further=_read_further(loss),
+        unproven=_read_unproven(loss),
         conflicts=tuple(str(sentence) for sentence in loss.evidence.get("conflicts", ())),
         before=before,
         after=after,
@@ -151,6 +170,17 @@ def _say_fit(loss: CacheBreak) -> str:
         return ", which agrees"
     words = _BEYOND_REQUESTS.get(find_cause_note(loss.cause).family)
     return words if words is not None and told["observed"] < told["low"] else ", which does not agree"
+
+
+def _read_unproven(loss: CacheBreak) -> tuple[Unproven, ...]:
+    """Where a cause is known, nothing else is guessed."""
+    if loss.grade != Grade.UNKNOWN:
+        return ()
+    held = (Condition(code) for code in loss.evidence.get("unproven", ()) if code in set(Condition))
+    notes = ((condition, CONDITIONS[condition]) for condition in held)
+    return tuple(
+        Unproven(code.value, note.words, note.rate.breaks, note.rate.calls, note.rate_words) for code, note in notes
+    )
 
 
 def _read_further(loss: CacheBreak) -> tuple[Further, ...]:

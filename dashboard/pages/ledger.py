@@ -1,12 +1,13 @@
 """Cache breaks and expected rebuilds as rows of lists: filtered, paged by place, with their cause in words."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
+from compaction.cache.break_places import BreakPlace, describe_place, name_place
 from compaction.cache.causes import CAUSES, Cause, CauseNote, Grade
 from dashboard import access
 from dashboard.access import Actor
@@ -15,6 +16,11 @@ from dashboard.pages.keyset import Place, take_page
 from dashboard.pages.thread_names import name_by_id, name_threads
 
 PAGE_SIZE = 50
+
+# Below either, a loss is minor: counted in every sum and export, but lists fold it behind one line.
+MINOR_TOKENS, MINOR_USD = 2_000, Decimal("0.05")
+MINOR_WORDS = f"under {MINOR_TOKENS:,} tokens written again, or under ${MINOR_USD}"
+_MINOR = Q(recreated_tokens__lt=MINOR_TOKENS) | Q(lost_usd__lt=MINOR_USD)
 
 # What a grade is called on a badge, and what it means.
 GRADES: Mapping[Grade, tuple[str, str]] = {
@@ -42,6 +48,7 @@ class LossFilter:
     grade: str = ""
     is_avoidable: bool | None = None
     is_counted: bool | None = None
+    is_minor: bool | None = None
     session_id: int | None = None
 
 
@@ -77,6 +84,10 @@ class LossRow:
     recreated_tokens: int
     lost_usd: Decimal | None
     is_counted: bool
+    is_minor: bool
+    place: str  # a code of BreakPlace; empty where it was judged by a version that did not look
+    where: str
+    short_where: str
 
     @property
     def is_break(self) -> bool:
@@ -89,6 +100,14 @@ class LossPage:
 
     rows: tuple[LossRow, ...]
     next: Place | None
+
+
+@dataclass(frozen=True)
+class MinorSum:
+    """Minor losses that a list folds; dollars leave out those without a known price."""
+
+    count: int
+    lost_usd: Decimal
 
 
 @dataclass(frozen=True)
@@ -123,12 +142,34 @@ def list_losses(actor: Actor, wanted: LossFilter, *, before: Place | None = None
     )
 
 
+def sum_minor(actor: Actor, wanted: LossFilter) -> MinorSum:
+    """Return what a list without minor losses leaves out. One query."""
+    return _sum_minor(find_losses(actor, replace(wanted, is_minor=True)))
+
+
+def sum_session_minor(session: AgentSession, kind: LossKind) -> MinorSum:
+    """Return what the list of a session leaves out. One query."""
+    return _sum_minor(CacheBreak.objects.filter(_MINOR, session=session, kind=kind))
+
+
+def _sum_minor(losses: QuerySet[CacheBreak]) -> MinorSum:
+    sums = losses.order_by().aggregate(count=Count("id"), usd=Sum("lost_usd"))
+    return MinorSum(sums["count"], sums["usd"] or Decimal(0))
+
+
 def list_session_losses(
-    session: AgentSession, kind: LossKind, *, reads_content: bool, before: Place | None = None, size: int = PAGE_SIZE
+    session: AgentSession,
+    kind: LossKind,
+    *,
+    reads_content: bool,
+    with_minor: bool,
+    before: Place | None = None,
+    size: int = PAGE_SIZE,
 ) -> LossPage:
     """One kind of a session's losses, newest first; sub-agents by name. Two queries."""
     threads = name_threads(session.pk, reads_content=reads_content)
-    rows, following = take_page(CacheBreak.objects.filter(session=session, kind=kind), before, size)
+    losses = CacheBreak.objects.filter(session=session, kind=kind)
+    rows, following = take_page(losses if with_minor else losses.exclude(_MINOR), before, size)
     for row in rows:
         row.session = session
     name = name_session(session, reads_content=reads_content)
@@ -158,6 +199,7 @@ def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
     note = find_cause_note(loss.cause)
     grade = Grade(loss.grade) if loss.grade in set(Grade) else Grade.UNKNOWN
     words, meaning = GRADES[grade]
+    place = _read_place(loss)
     return LossRow(
         id=loss.pk,
         session_id=loss.session_id,
@@ -187,7 +229,21 @@ def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
         recreated_tokens=loss.recreated_tokens,
         lost_usd=loss.lost_usd,
         is_counted=loss.is_counted,
+        is_minor=_is_minor(loss),
+        place=place.value if place else "",
+        where=describe_place(place, loss.read_tokens) if place else "",
+        short_where=name_place(place, loss.read_tokens) if place else "",
     )
+
+
+def _is_minor(loss: CacheBreak) -> bool:
+    return loss.recreated_tokens < MINOR_TOKENS or (loss.lost_usd is not None and loss.lost_usd < MINOR_USD)
+
+
+def _read_place(loss: CacheBreak) -> BreakPlace | None:
+    """A place that this version does not know is none."""
+    code = loss.evidence.get("place")
+    return BreakPlace(code) if code in set(BreakPlace) else None
 
 
 def find_losses(actor: Actor, wanted: LossFilter) -> QuerySet[CacheBreak]:
@@ -209,4 +265,7 @@ def find_losses(actor: Actor, wanted: LossFilter) -> QuerySet[CacheBreak]:
         "is_counted": wanted.is_counted,
         "session_id": wanted.session_id,
     }
-    return visible.filter(**{name: value for name, value in named.items() if value is not None})
+    visible = visible.filter(**{name: value for name, value in named.items() if value is not None})
+    if wanted.is_minor is not None:
+        visible = visible.filter(_MINOR if wanted.is_minor else ~_MINOR)
+    return visible

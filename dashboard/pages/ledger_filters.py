@@ -26,6 +26,8 @@ class GroupName(StrEnum):
 
 _TEXTS = ("project", "developer", "model", "cause", "evidence")
 _YES = "yes"
+# What a list does with minor breaks, by the value in the URL; without one it folds them.
+MINOR = {"show": "shown", "only": "only"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class LedgerFilters:
     cause: str = ""
     evidence: str = ""
     avoidable: bool = False
+    minor: str = ""
     by: GroupName = GroupName.CAUSE
     is_team_named: bool = False
 
@@ -56,6 +59,7 @@ class LedgerFilters:
             cause=given["cause"] if given["cause"] in CAUSES else "",
             evidence=given["evidence"] if given["evidence"] in set(Grade) else "",
             avoidable=query.get("avoidable") == _YES,
+            minor=query.get("minor", "") if query.get("minor") in MINOR else "",
             by=GroupName(by) if by in set(GroupName) else GroupName.CAUSE,
             is_team_named=bool(query.get("team")),
         )
@@ -65,6 +69,7 @@ class LedgerFilters:
         named = {"team": self.team.slug if self.is_team_named else "", **self.period.fields}
         named |= {name: getattr(self, name) for name in _TEXTS}
         named["avoidable"] = _YES if self.avoidable else ""
+        named["minor"] = self.minor
         named["by"] = "" if self.by is GroupName.CAUSE else self.by.value
         return {name: value for name, value in named.items() if value}
 
@@ -78,9 +83,9 @@ class LedgerFilters:
         """What a chip takes away: all but team, usual period and grouping."""
         words = {"from": self.period.words, "evidence": GRADES[Grade(self.evidence)][0] if self.evidence else ""}
         words["cause"] = find_cause_note(self.cause).title.rstrip(".") if self.cause else ""
-        words["avoidable"] = "only"
+        words |= {"avoidable": "only", "minor": MINOR.get(self.minor, "")}
         kept = self.fields
-        return {name: words.get(name, kept[name]) for name in ("from", *_TEXTS, "avoidable") if name in kept}
+        return {name: words.get(name, kept[name]) for name in ("from", *_TEXTS, "avoidable", "minor") if name in kept}
 
     @property
     def chips(self) -> list[Chip]:
@@ -109,8 +114,18 @@ class LedgerFilters:
         return replace(self, **named) if key else None
 
     @property
+    def minor_query(self) -> str:
+        """With minor breaks in the list."""
+        return replace(self, minor="show").query
+
+    @property
+    def listed(self) -> LossFilter:
+        """What the list shows: minor breaks only where the URL asks for them."""
+        return self.wanted if self.minor else replace(self.wanted, is_minor=False)
+
+    @property
     def wanted(self) -> LossFilter:
-        """As the list of breaks takes it."""
+        """What is added up and exported."""
         return LossFilter(
             team=self.team.slug,
             kind="break",
@@ -123,6 +138,7 @@ class LedgerFilters:
             grade=self.evidence,
             is_avoidable=True if self.avoidable else None,
             is_counted=True,
+            is_minor=True if self.minor == "only" else None,
         )
 
     def _leave_out(self, name: str) -> str:

@@ -40,11 +40,24 @@ def describe_ways(request: PageRequest, team: Team, key_text: str = "") -> dict[
     return {
         "ways": [(way, arrivals[way.name]) for way in ways],
         "has_key": bool(key_text),
-        "may_make_key": not team.is_demo and Scope.INGEST in access.scopes_to_give(request.actor, team),
+        "may_make_key": _may_make_key(request, team),
         "may_send": request.actor.may(Act.INGEST, team),
         "may_make_demo": may_make_demo(request.actor),
         "demo_size": len(FLEET),
     }
+
+
+def describe_proxy(request: PageRequest, team: Team) -> dict[str, object] | None:
+    """Return how to send calls through the proxy, for pages that only it could answer; None for who may not send."""
+    if not request.actor.may(Act.INGEST, team):
+        return None
+    ways = list_ways(settings.PUBLIC_URL, "", is_local=settings.LOCAL_MODE)
+    way = next(way for way in ways if way.name == "proxy")
+    return {"way": way, "may_make_key": way.needs_key and _may_make_key(request, team)}
+
+
+def _may_make_key(request: PageRequest, team: Team) -> bool:
+    return not team.is_demo and Scope.INGEST in access.scopes_to_give(request.actor, team)
 
 
 def _make_key(request: PageRequest, team: Team) -> str:

@@ -22,8 +22,8 @@ from dashboard.models import ListName, Team
 from dashboard.page_context import current_team, remember_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.keyset import read_place
-from dashboard.pages.ledger import GRADES, list_losses
-from dashboard.pages.ledger_filters import GroupName, LedgerFilters
+from dashboard.pages.ledger import GRADES, MINOR_WORDS, list_losses, sum_minor
+from dashboard.pages.ledger_filters import MINOR, GroupName, LedgerFilters
 from dashboard.pages.ledger_totals import Ledger, LossGroup, read_ledger
 from dashboard.pages.periods import USUAL_DAYS
 from dashboard.pages.saved_views import list_views
@@ -78,7 +78,11 @@ def ledger(request: PageRequest) -> HttpResponseBase:
         "group_chart": _draw_groups(found),
         "groups": [GroupRow(group, _compare(group)) for group in found.groups[:MOST_GROUPS]],
         "hidden_groups": max(0, len(found.groups) - MOST_GROUPS),
-        "breaks": list_losses(request.actor, filters.wanted, before=before),
+        "breaks": list_losses(request.actor, filters.listed, before=before),
+        "minor": None if filters.minor else sum_minor(request.actor, filters.wanted),
+        "minor_words": MINOR_WORDS,
+        "minor_url": f"{reverse('ledger')}?{filters.minor_query}#breaks",
+        "minor_choices": MINOR.items(),
         "is_first": before is None,
         "views": list_views(request.actor, ListName.BREAKS, query=filters.query),
         **_offer_choices(request, filters),

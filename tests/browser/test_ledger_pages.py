@@ -35,7 +35,7 @@ def team(live_url: str) -> Team:
         )  # fmt: skip
         cause, is_avoidable, grade = CAUSES[number % 3]
         make_breaks(session, 20, at=now - timedelta(days=number), cause=cause, grade=grade, is_avoidable=is_avoidable,
-                    lost_usd=Decimal("0.0123"))  # fmt: skip
+                    lost_usd=Decimal("0.1123"))  # fmt: skip
         SessionHour.objects.create(team=team, session=session, hour_at=now, call_count=3, input_tokens=9, spent_usd=1)
         ApiCall.objects.bulk_create(
             ApiCall(team=team, session=session, number=call, call_id=f"{number}-{call}", context_tokens=1000 * call)

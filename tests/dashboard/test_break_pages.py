@@ -4,8 +4,10 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from pytest_django import Settings
 
 from compaction.cache.causes import CAUSES, Cause
+from compaction.cache.conditions import CONDITIONS, Condition
 from dashboard.models import AgentSession, ApiCall, CacheBreak, Team
 from dashboard.pages.keyset import Place, read_place
 from tests.builders import make_session, make_user
@@ -270,3 +272,81 @@ def test_place_that_is_none_is_not_read(text: str) -> None:
 def test_place_reads_as_it_is_written(place: Place) -> None:
     assert read_place(str(place)) == place
     assert "+" not in str(place)
+
+
+UNKNOWN: dict[str, object] = {"evidence": {"place": "conversation", "unproven": ["long_turn", "of a later version"]}}
+
+
+def test_unknown_break_shows_what_held_before_it_and_that_this_is_not_proven(team: Team) -> None:
+    (lost,) = make_breaks(make_session(team, "session-1"), 1, **UNKNOWN)
+    page = read(sign_in("vera"), f"/breaks/{lost.pk}/")
+    rate = CONDITIONS[Condition.LONG_TURN].rate
+    assert f"in {rate.breaks} of {rate.calls} such calls" in page
+    assert page.count(">not proven<") == 1
+    assert "The conversation was lost from its first message; tools and system prompt stayed." in page
+    told = ask(sign_in("vera"), f"breaks/{lost.pk}")
+    assert told["unproven"] == [
+        {"condition": "long_turn", "words": CONDITIONS[Condition.LONG_TURN].words, "breaks": rate.breaks,
+         "calls": rate.calls},
+    ]  # fmt: skip
+    assert told["place"] == "conversation"
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_offered"),
+    [
+        (UNKNOWN, True),
+        ({"cause": "command_started", "grade": "inferred"}, True),
+        ({"cause": "model_changed", "grade": "inferred"}, False),
+        ({"cause": "compacted", "grade": "client", "kind": "expected"}, False),
+    ],
+)
+def test_proxy_is_offered_where_requests_would_tell(
+    team: Team, columns: dict[str, object], *, is_offered: bool
+) -> None:
+    (lost,) = make_breaks(make_session(team, "session-1"), 1, **columns)
+    page = read(sign_in("alice"), f"/breaks/{lost.pk}/")
+    assert ("ANTHROPIC_BASE_URL" in page) == is_offered
+    assert "ANTHROPIC_BASE_URL" not in read(sign_in("vera"), f"/breaks/{lost.pk}/")  # may not send
+
+
+def test_proxy_snippet_gets_its_key_from_the_connect_page(team: Team, settings: Settings) -> None:
+    settings.LOCAL_MODE = False
+    (lost,) = make_breaks(make_session(team, "session-1"), 1, **UNKNOWN)
+    client = sign_in("alice")
+    page = read(client, f"/breaks/{lost.pk}/")
+    assert "X-Plimsoll-Key: YOUR_KEY" in page
+    assert page.count('id="make-key"') == 1
+    assert 'hx-target="#way-body-proxy"' in page
+    answer = client.post("/connect/", secure=True).content.decode()
+    filled = answer.split('id="way-body-proxy"')[1]
+    assert "X-Plimsoll-Key: plk_" in filled
+    Team.objects.filter(pk=team.pk).update(is_demo=True)
+    assert 'id="make-key"' not in read(client, f"/breaks/{lost.pk}/")
+
+
+MINOR: list[dict[str, object]] = [{"recreated_tokens": 1_999}, {"lost_usd": Decimal("0.0499")}]
+
+
+@pytest.mark.parametrize("minor", [*MINOR, {"recreated_tokens": 1_999, "lost_usd": None}])
+def test_minor_losses_of_a_session_are_folded_and_shown_when_asked_for(team: Team, minor: dict[str, object]) -> None:
+    session = make_session(team, "session-1")
+    make_breaks(session, 1, recreated_tokens=2_000, lost_usd=Decimal("0.05"))
+    make_breaks(session, 1, lost_usd=None)
+    folded = make_breaks(session, 2, **minor)
+    rebuild = make_breaks(session, 1, kind="expected", cause="compacted", grade="client", **minor)
+    page = read(sign_in("vera"), f"/sessions/{session.pk}/breaks/")
+    hidden = [f"/breaks/{loss.pk}/" for loss in (*folded, *rebuild)]
+    assert "2 minor breaks" in page
+    assert "1 minor rebuild," in page
+    assert not any(address in page for address in hidden)
+    assert page.count("data-opens") == 2
+    shown = read(sign_in("vera"), f"/sessions/{session.pk}/breaks/?minor=show")
+    assert all(address in shown for address in hidden)
+    assert "minor break" not in shown
+    listed = ask(sign_in("vera"), f"sessions/{session.pk}/breaks?minor=true")["items"]
+    assert {item["id"] for item in listed} == {loss.pk for loss in (*folded, *rebuild)}
+    assert all(item["is_minor"] for item in listed)
+    assert {
+        item["is_minor"] for item in ask(sign_in("vera"), f"sessions/{session.pk}/breaks?minor=false")["items"]
+    } == {False}

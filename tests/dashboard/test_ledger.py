@@ -352,3 +352,24 @@ def test_api_takes_the_query_of_the_page_and_gives_the_same_totals(team: Team, q
 )
 def test_api_refuses_what_it_does_not_know(team: Team, query: str) -> None:
     assert sign_in("vera").get(f"/api/v1/breaks/ledger?{query}").status_code == 422
+
+
+def test_minor_breaks_are_folded_in_the_list_and_stay_in_every_sum(team: Team) -> None:
+    session = make_session(team, "web-1")
+    break_at(session, timedelta(days=1), "3.00")
+    small = [
+        break_at(session, timedelta(days=1), "0.04"),
+        break_at(session, timedelta(days=2), "1.00", recreated_tokens=9),
+    ]
+    query = "from=2026-11-01&to=2026-11-16"
+    page = read(sign_in("vera"), f"/breaks/?{query}")
+    assert "2 minor breaks, $1.04" in page
+    assert "under 2,000 tokens written again, or under $0.05" in page
+    assert not any(f'href="/breaks/{each.pk}/"' in page for each in small)
+    shown = read(sign_in("vera"), f"/breaks/?{query}&minor=show")
+    assert all(f'href="/breaks/{each.pk}/"' in shown for each in small)
+    assert (look(team).total.breaks, look(team, minor="show").total.breaks) == (3, 3)
+    assert look(team).total.lost_usd == Decimal("4.04")
+    assert look(team, minor="only").total.lost_usd == Decimal("1.04")
+    exported: Any = sign_in("vera").get(f"/breaks/?{query}&export=json", secure=True)
+    assert sorted(row["is_minor"] for row in json.loads(b"".join(exported))["rows"]) == [False, True, True]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from compaction.cache.break_places import BrokenAt, locate_losses
 from compaction.cache.breaks import Outcome, Verdict
 from compaction.cache.causes import CAUSES, Grade
 from compaction.cache.evidence import Explanation
@@ -14,11 +15,13 @@ KINDS = {Outcome.BREAK: "break", Outcome.EXPECTED: "expected"}
 def draw_losses(agent_id: str, calls: Mapping[str, FactCall], verdicts: Iterable[Verdict]) -> dict[str, Row]:
     """By call id. The first call of a thread rebuilds nothing: it has no row."""
     rows: dict[str, Row] = {}
+    judged = list(verdicts)
+    places = locate_losses({call_id: call.cache_call for call_id, call in calls.items()}, judged)
     numbers = {call_id: number for number, call_id in enumerate(calls, 1)}
     previous = ""
-    for verdict in verdicts:
+    for verdict in judged:
         if verdict.outcome in KINDS and verdict.loss is not None:
-            row = draw_loss(calls[verdict.call_id], verdict)
+            row = draw_loss(calls[verdict.call_id], verdict, places.get(verdict.call_id))
             place: Row = {"agent_id": agent_id, "call_number": numbers[verdict.call_id], "previous_call_id": previous}
             rows[fit_id(verdict.call_id)] = row | place
         if verdict.baseline is not None:
@@ -26,7 +29,7 @@ def draw_losses(agent_id: str, calls: Mapping[str, FactCall], verdicts: Iterable
     return rows
 
 
-def draw_loss(call: FactCall, verdict: Verdict) -> Row:
+def draw_loss(call: FactCall, verdict: Verdict, broken_at: BrokenAt | None) -> Row:
     primary, loss, cause = verdict.primary, verdict.loss, verdict.cause
     if loss is None or cause is None:
         raise ValueError(verdict.call_id)  # a break or rebuild has both
@@ -37,7 +40,7 @@ def draw_loss(call: FactCall, verdict: Verdict) -> Row:
         "cause": cause.value,
         "grade": (primary.grade if primary else Grade.CLIENT).value,
         "detail": fit(primary.detail if primary else "", 1000),
-        "evidence": _spell_evidence(verdict.explanation),
+        "evidence": _spell_evidence(verdict.explanation, broken_at),
         "is_avoidable": verdict.outcome is Outcome.BREAK and CAUSES[cause].is_avoidable,
         "gap_seconds": verdict.gap_seconds,
         "ttl": verdict.ttl_in_force or "",
@@ -49,12 +52,14 @@ def draw_loss(call: FactCall, verdict: Verdict) -> Row:
     }
 
 
-def _spell_evidence(explanation: Explanation | None) -> Row:
+def _spell_evidence(explanation: Explanation | None, broken_at: BrokenAt | None) -> Row:
+    told: Row = {} if broken_at is None else {"place": broken_at.place.value}
     if explanation is None:
-        return {}
-    told: Row = {
+        return told
+    told |= {
         "further": [[found.cause.value, found.grade.value, found.detail] for found in explanation.further],
         "conflicts": [conflict.sentence for conflict in explanation.conflicts],
+        "unproven": [condition.value for condition in explanation.unproven],
     }
     prediction = explanation.prediction
     if prediction is not None:

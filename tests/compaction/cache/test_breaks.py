@@ -7,6 +7,7 @@ import pytest
 from compaction.cache.breaks import LossRule, Outcome, is_late, judge, judge_thread, order_calls
 from compaction.cache.calls import CacheCall, CachePolicy, announce, make_baseline, read_baseline
 from compaction.cache.causes import Cause
+from compaction.cache.conditions import Condition
 from compaction.cache.request import spell_deletions
 from tests.compaction.cache.builders import baseline, call, prints, use
 
@@ -33,7 +34,7 @@ LOSSES = [
 def test_loss_needs_more_than_5_percent_and_more_than_2000_tokens(
     read: int, written: int, now: int, rules: tuple[LossRule, ...]
 ) -> None:
-    verdict = judge(baseline(read, written), call("now", now, 100_000))
+    verdict = judge(baseline(read, written), call("now", now, 120_000))
     assert (verdict.loss.rules if verdict.loss else ()) == rules
     assert (verdict.outcome is Outcome.BREAK) == bool(rules)
 
@@ -97,7 +98,7 @@ def test_request_that_deletes_more_from_the_cache_announces_it(
 def test_answer_that_counts_more_deleted_tokens_announces_a_lower_read(before: int, now: int, outcome: str) -> None:
     known = make_baseline(None, call("before", 0, 51_000, usage_fields={"cache_deleted_tokens": before}))
     stored = read_baseline(known.to_fields())
-    verdict = judge(stored, call("now", 9_000, 500, usage_fields={"cache_deleted_tokens": now}))
+    verdict = judge(stored, call("now", 9_000, 42_500, usage_fields={"cache_deleted_tokens": now}))
     assert verdict.outcome == outcome
     assert (verdict.rebuild is Cause.DELETION_ANNOUNCED) == (outcome is Outcome.EXPECTED)
 
@@ -110,6 +111,24 @@ def test_first_call_is_an_expected_rebuild() -> None:
 def test_compaction_outweighs_what_else_was_announced() -> None:
     now = call("now", 0, 51_000, announced=(Cause.REWOUND, Cause.COMPACTED))
     assert judge(baseline(), now).rebuild is Cause.COMPACTED
+
+
+@pytest.mark.parametrize(
+    ("written", "fields", "cause"),
+    [
+        (20_000, {}, Cause.PROMPT_SHORTENED),
+        (38_900, {}, Cause.UNEXPLAINED),  # shorter by 2,000 or less
+        (20_000, {"minutes": 6}, Cause.TTL_EXPIRED_5M),
+        (20_000, {"noticed": (Condition.CLIENT_RESTARTED,)}, Cause.CLIENT_RESTARTED),
+        (20_000, {"noticed": (Condition.INTERRUPTED,)}, Cause.PROMPT_SHORTENED),
+    ],
+)
+def test_shorter_prompt_that_nothing_else_explains_is_an_expected_rebuild(
+    written: int, fields: dict[str, Any], cause: Cause
+) -> None:
+    verdict = judge(baseline(50_000, 1_000), call("now", 10_100, written, **fields))
+    assert verdict.cause is cause
+    assert (verdict.outcome is Outcome.EXPECTED) == (cause is Cause.PROMPT_SHORTENED)
 
 
 def test_continuing_from_another_call_is_a_rewind() -> None:

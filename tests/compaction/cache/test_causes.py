@@ -18,6 +18,7 @@ def test_rebuilds_are_expected_and_nothing_else_is() -> None:
     assert expected == {cause for cause, note in CAUSES.items() if note.family is Family.REBUILD}
     assert expected == {
         Cause.FIRST_CALL, Cause.COMPACTED, Cause.MICRO_COMPACTED, Cause.DELETION_ANNOUNCED, Cause.REWOUND,
+        Cause.PROMPT_SHORTENED,
     }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from compaction.cache.causes import CAUSES, Cause, Grade
+from compaction.cache.conditions import Condition
 from compaction.cache.evidence import explain_loss
 from tests.compaction.cache.builders import baseline, body, call, prints, text, tool
 
@@ -34,8 +35,10 @@ GRADED: list[tuple[Grade, Cause, dict[str, Any], dict[str, Any]]] = [
     (Grade.INFERRED, Cause.TTL_EXPIRED_1H, {"ttl": "1h"}, {"minutes": 61}),
     (Grade.INFERRED, Cause.TTL_EXPIRED_1H, {"ttl": None}, {"minutes": 61}),
     (Grade.INFERRED, Cause.CLIENT_UPDATED, {"client_version": "2.1.20"}, {"client_version": "2.1.25"}),
-    (Grade.INFERRED, Cause.CLIENT_RESTARTED, {}, {"noticed": (Cause.CLIENT_RESTARTED, Cause.COMMAND_STARTED)}),
-    (Grade.INFERRED, Cause.COMMAND_STARTED, {}, {"noticed": (Cause.COMMAND_STARTED,)}),
+    (Grade.INFERRED, Cause.CLIENT_RESTARTED, {}, {"noticed": (Condition.CLIENT_RESTARTED, Condition.COMMAND_STARTED)}),
+    (Grade.INFERRED, Cause.TURN_WITHOUT_THINKING, {},
+     {"noticed": (Condition.TURN_WITHOUT_THINKING, Condition.COMMAND_STARTED)}),
+    (Grade.INFERRED, Cause.COMMAND_STARTED, {}, {"noticed": (Condition.COMMAND_STARTED, Condition.INTERRUPTED)}),
     (Grade.INFERRED, Cause.TTL_TIER_CHANGED, {"ttl": "1h"}, {}),
     (Grade.INFERRED, Cause.THINKING_DROPPED, {"has_thinking": True, "model": OLD},
      {"starts_turn": True, "model": OLD}),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from compaction.cache.fact_reading import read_fact, read_plain_fact
 from compaction.cache.facts import READING_VERSION, LineKind
+from compaction.transcripts.client_protocol import CAVEAT
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Line
 from compaction.transcripts.reader import read_line
@@ -50,6 +51,14 @@ PLAIN = {
     "thinking": write("assistant", ANSWER | {"content": [{"type": "thinking", "thinking": "Hm", "signature": "x"}]}),
     "hidden thinking": write("assistant", ANSWER | {"content": [{"type": "redacted_thinking", "data": "x"}]}),
     "tool use": write("assistant", ANSWER | {"content": [TOOL_USE]}),
+    "tool search": write(
+        "assistant", ANSWER | {"content": [TOOL_USE | {"name": "ToolSearch"}], "stop_reason": "tool_use"}
+    ),
+    "caveat": write("user", {"content": "<local-command-caveat>Caveat: words</local-command-caveat>"}, isMeta=True),
+    "older caveat": write("user", {"content": f"{CAVEAT} DO NOT respond to these messages."}, isMeta=True),
+    "caveat beside a result": write(
+        "user", {"content": [RESULT, {"type": "text", "text": "<local-command-caveat>x"}]}, isMeta=True
+    ),
     "request named": write("assistant", ANSWER, requestRef="r1", promptCacheRequested="1h"),
     "miss told": write("assistant", ANSWER | {"diagnostics": {"cache_miss_reason": {"type": "model_changed"}}}),
     "no message id": write("assistant", {name: ANSWER[name] for name in ("role", "content", "usage")}),
@@ -114,6 +123,10 @@ def test_odd_line_goes_the_long_way(raw: bytes) -> None:
         ("interruption", LineKind.OTHER, 7, "interrupted"),
         ("client command", LineKind.OTHER, 9, "/exit"),
         ("task notification", LineKind.OTHER, 3, None),
+        ("caveat", LineKind.COMMAND, 15, "caveat"),
+        ("older caveat", LineKind.COMMAND, 29, "caveat"),
+        ("caveat beside a result", LineKind.COMMAND, 9, None),
+        ("command", LineKind.COMMAND, 2, None),
         ("open answer", LineKind.ANSWER, None, None),
     ],
 )

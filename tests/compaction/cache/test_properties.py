@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from compaction.cache.breaks import Outcome, judge, judge_thread, order_calls
 from compaction.cache.calls import ANNOUNCED, Baseline, CacheCall, read_baseline
 from compaction.cache.causes import Cause
+from compaction.cache.conditions import Condition
 from compaction.cache.summary import add_summaries, summarise_thread
 from tests.compaction.cache.builders import START, prints, use
 
@@ -30,7 +31,7 @@ def calls(draw: st.DrawFn) -> CacheCall:
         client_version=draw(st.sampled_from((None, "2.1.20", "2.1.25"))),
         parent_call_id=draw(st.sampled_from((None, "m1", "m2"))),
         announced=tuple(sorted(draw(st.sets(st.sampled_from(ANNOUNCED), max_size=1)))),
-        noticed=draw(st.sampled_from(((), (Cause.COMMAND_STARTED,), (Cause.CLIENT_RESTARTED,)))),
+        noticed=draw(st.sampled_from(((), (Condition.COMMAND_STARTED,), (Condition.CLIENT_RESTARTED,)))),
         fingerprint=draw(st.sampled_from(PRINTS)),
         api_reason=draw(st.sampled_from((None, "unavailable", "tools_changed"))),
         starts_turn=draw(st.booleans()),

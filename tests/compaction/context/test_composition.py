@@ -79,6 +79,35 @@ def test_what_came_back_unrecorded_after_a_compaction_is_not_system_and_tools() 
     assert alone.tokens == composition.tokens
 
 
+def test_what_came_before_a_transcript_is_not_system_and_tools() -> None:
+    found = (
+        say("x" * 300, parentUuid="in another file"),
+        answer("m1", text("a"), usage=use(20, 1, cache_read_input_tokens=90_000)),
+    )
+    composition = compose(*found, opening=found)
+    assert Share("before this transcript", 89_920, 1) in composition.shares
+    assert not composition.is_prefix_known
+    shape = make_entry("api-request-shape", shapeHash="h", shape={"system": ["x" * 300]})
+    known = compose(*found, opening=found, shapes=[shape])
+    assert Share("before this transcript", 89_920 - 106, 1) in known.shares
+    assert known.sum_category("system and tools") == 106
+
+
+def test_compaction_ends_what_came_before_a_transcript() -> None:
+    first = say("x" * 300, parentUuid="in another file")
+    boundary = make_entry("system", subtype="compact_boundary", compactMetadata={"trigger": "auto"})
+    chain = (
+        first,
+        answer("m1", usage=use(90_000, 1)),
+        boundary,
+        say("s", isCompactSummary=True),
+        answer("m2", usage=use(30_000, 1)),
+    )
+    composition = compose_context(slice_context(chain), opening=chain)
+    assert composition.sum_category("before this transcript") == 0
+    assert composition.is_prefix_known
+
+
 def test_nothing_is_restored_without_a_compaction() -> None:
     shape = make_entry("api-request-shape", shapeHash="h", shape={"system": ["x" * 300]})
     found = (say("go"), answer("m1", usage=use(20_000, 1)))

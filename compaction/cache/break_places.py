@@ -1,0 +1,106 @@
+"""Where in the prompt a cache broke: in tools and system prompt, at the first message, or further on.
+
+Requests are not needed for it: a prefix can be read only up to where an earlier call marked its end. Below the end of
+the first call's prompt these places are all in tools and system prompt.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compaction.cache.breaks import Verdict
+from compaction.cache.calls import CONVERSATION_START, CacheCall
+
+# Reads of one prefix differ by a few tokens between requests: 16,589 and 16,606.
+SAME_PERCENT = 1
+
+
+class BreakPlace(StrEnum):
+    """What of the prompt was lost."""
+
+    EVERYTHING = "everything"
+    SYSTEM = "system"  # part of tools and system prompt stayed
+    CONVERSATION = "conversation"  # tools and system prompt stayed
+    LATER = "later"  # part of the conversation stayed
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenAt:
+    """Where one cache broke, and how many tokens before it were still read."""
+
+    place: BreakPlace
+    held_tokens: int
+
+    @property
+    def sentence(self) -> str:
+        """The place in words."""
+        return describe_place(self.place, self.held_tokens)
+
+
+def describe_place(place: BreakPlace, held_tokens: int) -> str:
+    """Return the place in words."""
+    match place:
+        case BreakPlace.EVERYTHING:
+            return "Everything was lost, tools and system prompt too."
+        case BreakPlace.SYSTEM:
+            return f"Part of tools and system prompt was lost, and the conversation: {held_tokens:,} tokens stayed."
+        case BreakPlace.CONVERSATION:
+            return "The conversation was lost from its first message; tools and system prompt stayed."
+        case BreakPlace.LATER:
+            return f"The first {held_tokens:,} tokens stayed; what came after them was lost."
+
+
+def name_place(place: BreakPlace, held_tokens: int) -> str:
+    """Return the place in as few words as a table has room for."""
+    match place:
+        case BreakPlace.EVERYTHING:
+            return "broke at the start"
+        case BreakPlace.SYSTEM:
+            return "broke in tools or system prompt"
+        case BreakPlace.CONVERSATION:
+            return "broke at the first message"
+        case BreakPlace.LATER:
+            return f"broke after {held_tokens:,} tokens"
+
+
+def locate_losses(calls: Mapping[str, CacheCall], verdicts: Sequence[Verdict]) -> dict[str, BrokenAt]:
+    """Return where each loss of a thread broke its cache, by call id; breaks and rebuilds alike."""
+    judged = [verdict for verdict in verdicts if verdict.baseline and verdict.baseline.call_id == verdict.call_id]
+    losses = {verdict.call_id: verdict.loss.read_tokens for verdict in judged if verdict.loss is not None}
+    if not losses:
+        return {}
+    first = calls[judged[0].call_id]
+    prefix = _find_system_tokens(first, list(losses.values()))
+    return {call_id: BrokenAt(_find_place(read_tokens, prefix), read_tokens) for call_id, read_tokens in losses.items()}
+
+
+def _find_system_tokens(first: CacheCall, reads: list[int]) -> int | None:
+    """Return the size of tools and system prompt: the longest prefix short of the first prompt that was read again and
+    again after losses, or else at least once. In a thread that begins in the middle of a conversation, the shortest
+    that was read twice."""
+    usage = first.usage
+    seen = [tokens for tokens in (usage.cache_read_tokens, *reads) if tokens]
+    repeated = [tokens for index, tokens in enumerate(seen) if any(_is_same(tokens, other) for other in seen[:index])]
+    if first.parent_call_id != CONVERSATION_START:
+        return min(repeated, default=None)
+    first_tokens = usage.cache_read_tokens + usage.cache_creation_tokens
+
+    def find_longest(prefixes: list[int]) -> int | None:
+        short = (tokens for tokens in prefixes if tokens < first_tokens and not _is_same(tokens, first_tokens))
+        return max(short, default=None)
+
+    return find_longest(repeated) or find_longest(seen)
+
+
+def _find_place(read_tokens: int, system_tokens: int | None) -> BreakPlace:
+    if read_tokens == 0:
+        return BreakPlace.EVERYTHING
+    if system_tokens is None:
+        return BreakPlace.LATER
+    if _is_same(read_tokens, system_tokens):
+        return BreakPlace.CONVERSATION
+    return BreakPlace.SYSTEM if read_tokens < system_tokens else BreakPlace.LATER
+
+
+def _is_same(tokens: int, other: int) -> bool:
+    return abs(tokens - other) * 100 <= SAME_PERCENT * max(tokens, other)

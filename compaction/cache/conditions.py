@@ -1,0 +1,107 @@
+"""Conditions: what often comes right before a loss, with how often it does, and which of it counts as a cause.
+
+None of these is a mechanism that anybody documents. Each was counted over the calls of real sessions, so each carries
+its rate; `python -m bench.causes FOLDER` counts again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compaction.cache.causes import Cause
+
+# A cache entry is looked for at most this many blocks before a marker.
+LOOKBACK_BLOCKS = 20
+
+# A condition is a cause when its rate is this many times the base rate on the sessions it was not found on, ...
+NEEDED_RATIO = 10
+# ... over at least as many calls, and breaks in as many sessions: fewer prove nothing.
+NEEDED_CALLS, NEEDED_SESSIONS = 5, 3
+
+
+class Condition(StrEnum):
+    """What held right before a call. The order is that of the causes found in them."""
+
+    CLIENT_RESTARTED = "client_restarted"
+    TURN_WITHOUT_THINKING = "turn_without_thinking"
+    COMMAND_STARTED = "command_started"
+    LONG_TURN = "long_turn"
+    TOOLS_SEARCHED = "tools_searched"
+    CALL_FAILED = "call_failed"
+    INTERRUPTED = "interrupted"
+    PERMISSION_MODE_CHANGED = "permission_mode_changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Of so many calls so many lost their cache, in so many sessions."""
+
+    breaks: int
+    calls: int
+    sessions: int
+
+    @property
+    def share(self) -> float:
+        """As a share of the calls."""
+        return self.breaks / self.calls if self.calls else 0.0
+
+    def __add__(self, other: "Rate") -> "Rate":
+        return Rate(self.breaks + other.breaks, self.calls + other.calls, self.sessions + other.sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionNote:
+    """One condition in words, how often a loss followed it on either half, and the cause it stands for if proven."""
+
+    words: str
+    tuning: Rate
+    checking: Rate
+    cause: Cause | None = None
+
+    @property
+    def rate(self) -> Rate:
+        """Over both halves."""
+        return self.tuning + self.checking
+
+    @property
+    def ratio(self) -> float:
+        """How much likelier a loss is than at any other call, on the half it was not found on."""
+        return self.checking.share / BASE_CHECKING.share
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether it may be called a cause."""
+        rate = self.rate
+        return self.ratio >= NEEDED_RATIO and rate.calls >= NEEDED_CALLS and rate.sessions >= NEEDED_SESSIONS
+
+    @property
+    def rate_words(self) -> str:
+        """The rate and its n, as it is shown."""
+        return f"lost in {self.rate.breaks} of {self.rate.calls} such calls"
+
+
+# Counted by bench.causes over 148 real sessions (clients 1.0.24 to 2.1.114), split by session into a half to find
+# conditions on and a half to check them on. Calls that were announced to rebuild their cache are left out, and so are
+# calls with a cause that times, models and versions show; the base rate is that of all calls that remain. A condition
+# is counted where none of the proven ones before it holds, as they are found first.
+BASE_TUNING, BASE_CHECKING = Rate(29, 3453, 18), Rate(54, 4609, 23)
+
+CONDITIONS: Mapping[Condition, ConditionNote] = {
+    Condition.CLIENT_RESTARTED: ConditionNote(
+        "the client was left and started again", Rate(3, 3, 3), Rate(5, 5, 5), Cause.CLIENT_RESTARTED
+    ),
+    Condition.TURN_WITHOUT_THINKING: ConditionNote(
+        "a new prompt followed a turn without thinking that had 20 blocks or more, or came before any thinking",
+        Rate(10, 16, 10), Rate(18, 32, 12), Cause.TURN_WITHOUT_THINKING,
+    ),
+    Condition.COMMAND_STARTED: ConditionNote(
+        "a command or skill was started", Rate(7, 16, 7), Rate(9, 10, 6), Cause.COMMAND_STARTED
+    ),
+    Condition.LONG_TURN: ConditionNote(
+        "a new prompt followed a turn of 20 blocks or more", Rate(6, 69, 6), Rate(9, 108, 8)
+    ),
+    Condition.TOOLS_SEARCHED: ConditionNote("tools were loaded on demand", Rate(0, 0, 0), Rate(3, 4, 1)),
+    Condition.CALL_FAILED: ConditionNote("a call failed and was tried again", Rate(0, 0, 0), Rate(2, 2, 1)),
+    Condition.INTERRUPTED: ConditionNote("the model was interrupted", Rate(0, 8, 0), Rate(0, 15, 0)),
+    Condition.PERMISSION_MODE_CHANGED: ConditionNote("the permission mode was changed", Rate(1, 7, 1), Rate(1, 11, 1)),
+}  # fmt: skip
