@@ -295,7 +295,8 @@ def _find_parents(
     facts: Sequence[LineFact], drafts: Mapping[str, _Draft], calls: Mapping[str, FactCall], policy: CachePolicy
 ) -> dict[str, str]:
     """The judged call that each call continues: the nearest one among the ancestors of its first line. A chain that
-    ends at a line which is not there says nothing."""
+    ends at a line which is not there says nothing, and the call counts as going on from the one before it: the line
+    before it in the file would say the same, or invent a rewind."""
     by_id = {fact.id: fact for fact in facts}
     judged = {call_id for call_id, call in calls.items() if policy.judges(call.model, None, call.usage)}
     nearest: dict[str | None, str | None] = {None: CONVERSATION_START}

@@ -19,7 +19,7 @@ from compaction.compactors.outcome import (
     Trigger,
 )
 from compaction.context.tokens import count_entry_tokens, estimate_tokens, measure_context
-from compaction.transcripts.chain import ContextSlice, follow_chain, is_boundary
+from compaction.transcripts.chain import ContextSlice, find_chain, is_boundary
 from compaction.transcripts.client_protocol import COMPACT_BOUNDARY
 from compaction.transcripts.entries import Entry, OtherBlock, ResultPart, ToolResultBlock
 from compaction.transcripts.payloads import Boundary, PreservedSegment
@@ -80,7 +80,7 @@ def assemble_outcome(replacement: Replacement) -> Outcome:
 def _link_entries(replacement: Replacement) -> tuple[Entry, ...]:
     """All entries in their order, each with a uuid and a parent among them; only the boundary is a root."""
     linked = _link_in_order(replacement, is_straight=False)
-    reached = {entry.uuid for entry in follow_chain(linked)}
+    reached = {entry.uuid for entry in find_chain(linked, over_gaps=False).entries}
     # What an earlier compaction kept stands between lines that hang together: old links would lead around it.
     if all(entry.uuid in reached for entry in linked if entry.type in ("user", "assistant", "attachment")):
         return linked

@@ -1,6 +1,6 @@
 """Who follows whom: threads, the active branch, boundaries, and the slice of it that the model still sees."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compaction.transcripts.client_protocol import COMPACT_BOUNDARY
@@ -16,6 +16,20 @@ class Thread:
 
     agent_id: str | None
     entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The active branch of a thread in file order; `gaps` are its entries whose parent is missing, where it goes on at
+    the line before them."""
+
+    entries: tuple[Entry, ...]
+    gaps: frozenset[str] = frozenset()
+
+    def count_gaps(self, context: "ContextSlice") -> int:
+        """Places in what the model sees where lines are missing. What is before the boundary has left the context."""
+        boundary = context.boundary.uuid if context.boundary else None
+        return sum(entry.uuid in self.gaps for entry in context.entries if entry.uuid and entry.uuid != boundary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +70,29 @@ def find_leaf(entries: Sequence[Entry]) -> Entry | None:
     return said[-1] if said else None
 
 
-def follow_chain(entries: Sequence[Entry], leaf: Entry | None = None) -> tuple[Entry, ...]:
+def find_chain(entries: Sequence[Entry], leaf: Entry | None = None, *, over_gaps: bool = True) -> Chain:
     """The active branch in file order: from the leaf through its parents, across boundaries; rewound branches left out.
 
     Results of parallel tool requests hang beside the branch; they, and other lines of the same response, come along.
     Without a leaf the branch ends where the conversation stands, and what was attached there since comes along too.
+    Where a parent is missing the branch goes on at the line before it; without `over_gaps` it ends there, as it does
+    for a client that resumes these entries.
     """
     end = leaf or find_leaf(entries)
     if end is None:
-        return ()
+        return Chain(())
     by_uuid = {entry.uuid: entry for entry in entries if entry.uuid is not None}
-    chosen = set(_walk_up(end, by_uuid))
+    chosen, gaps = _walk_up(end, entries, by_uuid, over_gaps=over_gaps)
     chosen.update(_find_siblings(entries, chosen))
     order = {uuid: index for index, uuid in enumerate(by_uuid)}
     if leaf is None:
         _add_pending(entries, chosen, end)
-    return tuple(by_uuid[uuid] for uuid in sorted(chosen, key=order.__getitem__))
+    return Chain(tuple(by_uuid[uuid] for uuid in sorted(chosen, key=order.__getitem__)), gaps)
+
+
+def follow_chain(entries: Sequence[Entry], leaf: Entry | None = None) -> tuple[Entry, ...]:
+    """The entries of the active branch, gaps bridged."""
+    return find_chain(entries, leaf).entries
 
 
 def _add_pending(entries: Sequence[Entry], chosen: set[str], end: Entry) -> None:
@@ -83,16 +104,52 @@ def _add_pending(entries: Sequence[Entry], chosen: set[str], end: Entry) -> None
             chosen.add(entry.uuid)
 
 
-def _walk_up(leaf: Entry, by_uuid: dict[str, Entry]) -> Iterator[str]:
+def _walk_up(
+    leaf: Entry, entries: Sequence[Entry], by_uuid: dict[str, Entry], *, over_gaps: bool
+) -> tuple[set[str], frozenset[str]]:
+    """Uuids of the leaf and its ancestors, and those among them whose parent is missing."""
     seen: set[str] = set()
+    gaps: set[str] = set()
+    places: dict[str | None, int] = {}
     entry: Entry | None = leaf
     while entry is not None and entry.uuid is not None and entry.uuid in by_uuid and entry.uuid not in seen:
         seen.add(entry.uuid)
-        yield entry.uuid
-        parent = entry.parent_uuid
-        if is_boundary(entry):
-            parent = entry.logical_parent_uuid or parent
-        entry = by_uuid.get(parent) if parent is not None else None
+        parent = (is_boundary(entry) and entry.logical_parent_uuid) or entry.parent_uuid
+        above = by_uuid.get(parent) if parent is not None else None
+        if above is None and parent is not None and over_gaps:
+            places = places or {each.uuid: index for index, each in enumerate(entries)}
+            above = _find_line_before(entries, places[entry.uuid], seen)
+            if above is not None:
+                gaps.add(entry.uuid)
+        entry = above
+    return seen, frozenset(gaps)
+
+
+def _find_line_before(entries: Sequence[Entry], place: int, seen: set[str]) -> Entry | None:
+    """Return the line that an entry with a missing parent goes on at: the last message or boundary of its thread
+    before it, or what follows that message in an unbroken row. None where the file begins with the entry.
+
+    A summary stands for all before it, so it goes on at a boundary or nowhere. Sub-agents that have no id cannot be
+    told apart, so their gaps stay.
+    """
+    entry = entries[place]
+    if entry.is_sidechain and entry.agent_id is None:
+        return None
+    thread = (entry.is_sidechain, entry.agent_id)
+    between: list[Entry] = []
+    for index in range(place - 1, -1, -1):
+        above = entries[index]
+        if above.uuid is None or above.uuid in seen or (above.is_sidechain, above.agent_id) != thread:
+            continue
+        if above.message is None and not is_boundary(above):
+            between.append(above)
+            continue
+        if entry.is_compact_summary and not is_boundary(above):
+            return None
+        for line in reversed(between):
+            above = line if line.parent_uuid == above.uuid else above
+        return above
+    return None
 
 
 def _find_siblings(entries: Sequence[Entry], chosen: set[str]) -> set[str]:

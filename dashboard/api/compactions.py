@@ -169,6 +169,7 @@ class CompactionDetailOut(CompactionOut):
         "content is not stored or not granted. The client does not record what it skipped or why."
     )
     left_count: int = Field(description="How many these are in all.")
+    gap_count: int = Field(description="Places in the conversation before it where lines are missing.")
     fates: list[FateOut] | None
     messages: list[MessageOut] | None = Field(description="Fifty, from the number asked for.")
     next_message: int | None = Field(description="For `first_message`, to go on.")
@@ -226,6 +227,7 @@ def _describe_compaction(found: CompactionPage) -> dict[str, object]:
         "restored": found.restored.items,
         "left_files": found.restored.left_files,
         "left_count": found.restored.left_count,
+        "gap_count": found.gap_count,
         "fates": messages
         and [{"fate": fate.value, "messages": count, "tokens": tokens} for fate, count, tokens in messages.fates],
         "messages": messages and messages.rows,

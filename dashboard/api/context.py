@@ -67,6 +67,10 @@ class InsideOut(Schema):
     wasted_tokens: int
     is_prefix_known: bool
     micro: MicroOut
+    gap_count: int = Field(description="Places in what the model sees where lines are missing.")
+    found_tokens: int | None = Field(
+        description="What the stored lines add up to, where that differs by more than a quarter from what was measured."
+    )
 
 
 class ContextOut(Schema):

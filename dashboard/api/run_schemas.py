@@ -36,6 +36,11 @@ class RunIn(Input):
     pivot_uuid: Line = Field("", description="An entry of the conversation; for `from` and `up_to`.")
     instructions: str = Field("", max_length=LONGEST_INSTRUCTIONS)
     model: Line = Field("", description="Empty: the team's choice, then the session's own.")
+    accept_difference: bool = Field(
+        False,
+        description="Confirms that the stored lines add up to much less or more than the measured context. Without it "
+        "such a run is refused (409, `context_differs`).",
+    )
 
     def to_choices(self) -> RunChoices:
         return RunChoices(**self.model_dump())
@@ -101,6 +106,10 @@ class RunPreviewOut(Schema):
     before_tokens: int
     before_origin: str
     line_tokens: int | None = Field(description="The auto-compact line in force.")
+    gap_count: int = Field(description="Places in what the model sees where lines are missing.")
+    found_tokens: int | None = Field(
+        description="What the stored lines add up to, where that differs by more than a quarter from what was measured."
+    )
     expected_after_tokens: list[int] | None = Field(description="From and to; equal where it is known.")
     costs: list[RunCostOut] = Field(description="By model, the one that would be asked first.")
     prompt: str | None = Field(description="Null where content is not granted.")
@@ -184,6 +193,12 @@ class RunOut(Schema):
     after_tokens: int | None
     after_origin: str
     line_tokens: int | None
+    gap_count: int = Field(description="Places in what the model saw where lines were missing.")
+    found_tokens: int | None = Field(
+        description="What the stored lines added up to, where that differed by more than a quarter from what was "
+        "measured."
+    )
+    accepts_difference: bool = Field(description="Whether that difference was confirmed.")
     kept_count: int
     summarised_count: int
     dropped_count: int

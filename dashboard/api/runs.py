@@ -27,6 +27,7 @@ from dashboard.pages.ledger import PAGE_SIZE
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.endings import close_stranded, list_stranded
 from dashboard.runs.failures import describe_failure
+from dashboard.runs.missing_lines import DIFFERS
 from dashboard.runs.outcomes import read_outcome
 from dashboard.runs.preview import Preview, preview_run
 from dashboard.runs.revisions import revise_summary
@@ -38,8 +39,8 @@ MAY_RUN = {403: Problem, 404: Problem, 409: RunRefusal, 422: Problem}
 _SAME = (
     "id", "session_id", "agent_id", "kind", "summarizer", "model", "state", "stage", "stage_at", "written_tokens",
     "source", "created_at", "started_at", "finished_at", "before_tokens", "before_origin", "after_tokens",
-    "after_origin", "line_tokens", "kept_count", "summarised_count", "dropped_count", "cleared_count", "reserved_usd",
-    "spent_usd",
+    "after_origin", "line_tokens", "gap_count", "found_tokens", "accepts_difference", "kept_count", "summarised_count",
+    "dropped_count", "cleared_count", "reserved_usd", "spent_usd",
 )  # fmt: skip
 
 
@@ -105,7 +106,8 @@ def revise_run_summary(request: ApiRequest, run_id: int, body: RunRevisionIn) ->
 
 
 def tell_refusal(refusal: RunRefused) -> dict[str, object]:
-    return {"detail": refusal.sentence, "code": refusal.code, "figures": refusal.figures}
+    advice = " Send `accept_difference`: true to confirm it." if refusal.code == DIFFERS else ""
+    return {"detail": f"{refusal.sentence}{advice}", "code": refusal.code, "figures": refusal.figures}
 
 
 def _find_session(request: ApiRequest, session_id: int, *, is_act: bool = False) -> AgentSession:

@@ -7,7 +7,7 @@ from random import Random
 from compaction.transcripts.titles import cut_title
 
 CHARACTERS_PER_TOKEN = 3.6  # of code, as the estimate of the engine counts it
-LONGEST_TEXT = 40_000
+LONGEST_TEXT = 84_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,10 @@ class CompactionRun(models.Model):
     after_origin = models.CharField(max_length=10, blank=True)
     prefix_tokens = models.PositiveBigIntegerField(default=0)
     line_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    gap_count = models.PositiveIntegerField(default=0)  # places where lines are missing in what the model saw
+    # What the stored lines add up to, where that differs by more than a quarter from what was measured.
+    found_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    accepts_difference = models.BooleanField(default=False)  # a person confirmed it
     kept_count = models.PositiveIntegerField(default=0)
     summarised_count = models.PositiveIntegerField(default=0)
     dropped_count = models.PositiveIntegerField(default=0)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from compaction.context.tokens import count_entry_tokens
 from compaction.transcripts.attachments import render_attachment
-from compaction.transcripts.chain import follow_chain, slice_context
+from compaction.transcripts.chain import find_chain, follow_chain, slice_context
 from compaction.transcripts.entries import Entry, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.payloads import Attachment
 
@@ -58,6 +58,7 @@ class Sides:
 
     before: tuple[Entry, ...]
     after: tuple[Entry, ...]
+    gap_count: int = 0  # places where lines are missing in what it saw before
 
 
 def split_at_boundary(entries: Sequence[Entry], boundary_uuid: str) -> Sides | None:
@@ -66,9 +67,12 @@ def split_at_boundary(entries: Sequence[Entry], boundary_uuid: str) -> Sides | N
     if place is None:
         return None
     end = next((index for index in range(place, len(entries)) if entries[index].is_response), len(entries))
+    chain = find_chain(entries[:place])
+    context = slice_context(chain.entries)
     return Sides(
-        slice_context(follow_chain(entries[:place])).entries,
+        context.entries,
         slice_context(follow_chain(entries[:end])).entries,
+        chain.count_gaps(context),
     )
 
 

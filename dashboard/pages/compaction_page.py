@@ -23,6 +23,7 @@ from dashboard.pages.failed_compaction import FailedCompaction, describe_failed
 from dashboard.pages.ledger import name_session
 from dashboard.pages.restored_things import RestoredThings, read_restored
 from dashboard.pages.thread_names import name_by_id, name_threads
+from dashboard.runs.missing_lines import describe_gaps
 
 MESSAGES_SHOWN = 50
 _TENTH = Decimal("0.1")
@@ -112,6 +113,12 @@ class CompactionPage:
     after: CallBeside | None
     failed: FailedCompaction | None
     may_run: bool
+    gap_count: int = 0  # places where lines of the conversation before it are missing
+
+    @property
+    def missing_lines(self) -> str:
+        """Empty where no line is missing."""
+        return describe_gaps(self.gap_count)
 
     @property
     def shows_content(self) -> bool:
@@ -160,6 +167,7 @@ def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_messa
         after=_make_beside(around.after),
         failed=describe_failed(compaction, around.after, reads_content=reads_content),
         may_run=access.may_run(actor, session),
+        gap_count=sides.gap_count if sides else 0,
     )
 
 

@@ -8,8 +8,9 @@ from compaction.compactors.micro import MicroOutcome, apply_boundaries
 from compaction.compactors.micro_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time, find_idle_time
 from compaction.compactors.micro_size import clear_by_size
 from compaction.context.composition import Composition, compose_context
-from compaction.context.tokens import ResultCache
-from compaction.transcripts.chain import follow_chain, slice_context
+from compaction.context.coverage import Coverage, compute_coverage
+from compaction.context.tokens import ResultCache, measure_context
+from compaction.transcripts.chain import find_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape
 from dashboard.access import Actor
@@ -20,6 +21,7 @@ from dashboard.pages.content_state import ContentState, find_content_state, find
 from dashboard.pages.glossary import GLOSSARY
 from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.policies.in_force import find_policy
+from dashboard.runs.missing_lines import describe_difference, describe_gaps, find_difference
 
 MOST_FILES = 50
 MOST_DUPLICATES = 20
@@ -114,6 +116,23 @@ class Inside:
     wasted_tokens: int
     is_prefix_known: bool
     micro: MicroPreview
+    gap_count: int
+    coverage: Coverage | None
+
+    @property
+    def missing_lines(self) -> str:
+        """Empty where no line is missing."""
+        return describe_gaps(self.gap_count)
+
+    @property
+    def difference(self) -> str:
+        """Empty where the parts add up to what was measured."""
+        return describe_difference(self.coverage)
+
+    @property
+    def found_tokens(self) -> int | None:
+        """What the lines add up to, where that differs by more than a quarter from what was measured."""
+        return find_difference(self.coverage)
 
 
 @dataclass(frozen=True)
@@ -176,7 +195,8 @@ def _look_inside(
     session: AgentSession, entries: Sequence[Entry], measured: Measured | None, *, now: datetime, shows_paths: bool
 ) -> Inside:
     cache = ResultCache()
-    context = slice_context(follow_chain(apply_boundaries(entries)))
+    chain = find_chain(apply_boundaries(entries))
+    context = slice_context(chain.entries)
     shapes = [entry for entry in entries if isinstance(entry.payload, ApiRequestShape)]
     opening = () if session.content_removed_at else entries  # what is left may begin anywhere
     found = compose_context(context, shapes=shapes, opening=opening, cache=cache)
@@ -207,6 +227,8 @@ def _look_inside(
         wasted_tokens=sum(each.wasted_tokens for each in found.duplicate_reads),
         is_prefix_known=found.is_prefix_known,
         micro=_preview_clearing(session, context.entries, used_tokens=used, now=now, cache=cache),
+        gap_count=chain.count_gaps(context),
+        coverage=compute_coverage(context, measure_context(context, cache), found),
     )
 
 

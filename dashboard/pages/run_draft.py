@@ -17,6 +17,7 @@ from dashboard.pages.session_page import read_threads
 from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.client_commands import write_compact_command
+from dashboard.runs.missing_lines import DIFFERS
 from dashboard.runs.preview import Notice, Preview, preview_run
 from dashboard.runs.session_notes import find_note
 from dashboard.runs.spend import Spend, read_spend
@@ -57,11 +58,23 @@ class RunDraft:
 
     @property
     def refusals(self) -> tuple[Notice, ...]:
-        return self.preview.refusals if self.preview else ()
+        """What no confirmation removes."""
+        return tuple(each for each in (self.preview.refusals if self.preview else ()) if each.code != DIFFERS)
 
     @property
     def is_possible(self) -> bool:
-        return self.preview is not None and not self.preview.refusals
+        """Whether it can be started, if need be with the confirmation that the page asks for."""
+        return self.preview is not None and all(each.code == DIFFERS for each in self.preview.refusals)
+
+    @property
+    def difference(self) -> Notice | None:
+        """What has to be confirmed before the run starts; confirmed ones stay on the page."""
+        preview = self.preview or Preview(choices=RunChoices())
+        return next((each for each in (*preview.refusals, *preview.warnings) if each.code == DIFFERS), None)
+
+    @property
+    def warnings(self) -> tuple[Notice, ...]:
+        return tuple(each for each in (self.preview.warnings if self.preview else ()) if each.code != DIFFERS)
 
     @property
     def command(self) -> str:

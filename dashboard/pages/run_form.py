@@ -73,6 +73,8 @@ class RunForm(forms.Form):
         help_text="Empty: the team's choice, then the model of the session.",
     )
 
+    accept_difference = forms.BooleanField(required=False)
+
     def __init__(self, *args: Any, threads: Sequence[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["agent_id"].choices = list(threads)  # type: ignore[attr-defined]
@@ -81,7 +83,7 @@ class RunForm(forms.Form):
         """None while something is not filled in as it should be."""
         if not self.is_valid():
             return None
-        given: Mapping[str, str] = self.cleaned_data
+        given: Mapping[str, Any] = self.cleaned_data
         kind = RunKind(given["kind"])
         summarizer = SummarizerName(given["summarizer"] or SummarizerName.EXTRACTIVE)
         return RunChoices(
@@ -91,6 +93,7 @@ class RunForm(forms.Form):
             pivot_uuid=given["pivot_uuid"] if kind.needs_pivot else "",
             instructions="" if kind.asks_nobody else given["instructions"].strip(),
             model=given["model"].strip() if summarizer.is_paid and not kind.asks_nobody else "",
+            accept_difference=given["accept_difference"],
         )
 
 

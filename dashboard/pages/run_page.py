@@ -25,6 +25,7 @@ from dashboard.pages.run_result import (
 from dashboard.pages.run_rows import RunRow, find_scale, make_run_row, read_runs
 from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.runs.failures import Failure, describe_failure
+from dashboard.runs.missing_lines import describe_gaps
 
 MOST_OTHERS = 20
 
@@ -87,6 +88,11 @@ class RunPage:
     losses: LossView | None
     others: tuple[RunRow, ...]
     hook_notes: tuple[HookNote, ...]
+
+    @property
+    def missing_lines(self) -> str:
+        """Empty where no line was missing in what was compacted."""
+        return describe_gaps(self.run.gap_count)
 
     @property
     def shows_content(self) -> bool:

@@ -8,11 +8,12 @@ from compaction.cache.facts import REPORT, LineKind
 from compaction.compactors.fork import ParentRequest
 from compaction.compactors.micro import apply_boundaries
 from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
-from compaction.context.composition import find_prefix_tokens
+from compaction.context.composition import PREFIX, compose_context
+from compaction.context.coverage import Coverage, compute_coverage
 from compaction.context.thresholds import Lines, draw_lines
-from compaction.context.tokens import measure_context
+from compaction.context.tokens import ResultCache, measure_context
 from compaction.llm.names import read_model_name
-from compaction.transcripts.chain import ContextSlice, follow_chain, slice_context
+from compaction.transcripts.chain import ContextSlice, find_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape
 from dashboard.ingest.stored_entries import StoredThread, read_thread
@@ -51,6 +52,8 @@ class Basis:
     lines: Lines | None
     line_tokens: int | None = None  # the auto-compact line in force
     transcript_path: str | None = None
+    gap_count: int = 0  # places where lines are missing in what the model sees
+    coverage: Coverage | None = None  # None where nothing was measured
     # Filled in by parent_requests, where a summary may be asked for behind the last request.
     parent: ParentRequest | None = None
     fork_terms: ForkTerms = field(default_factory=ForkTerms)
@@ -72,15 +75,18 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
     if session.content_removed_at is not None and _has_gaps(thread):
         raise RunRefused("no_content", REMOVED)
     stored = thread.entries
-    entries = follow_chain(apply_boundaries(_cut_behind(stored, up_to_uuid)))
+    chain = find_chain(apply_boundaries(_cut_behind(stored, up_to_uuid)))
+    entries = chain.entries
     if not entries:
         raise RunRefused("thread_unknown", "This session has no such conversation, or nothing was said in it.")
     context = slice_context(entries)
     model = _find_model(context, session)
     shapes = [entry for entry in stored if isinstance(entry.payload, ApiRequestShape)]
     opening = () if session.content_removed_at else stored  # what is left may begin anywhere
-    prefix_tokens = find_prefix_tokens(context, shapes=shapes, opening=opening) or 0
-    size = measure_context(context)
+    cache = ResultCache()
+    found = compose_context(context, shapes=shapes, opening=opening, cache=cache)
+    prefix_tokens = found.sum_category(PREFIX)
+    size = measure_context(context, cache)
     lines = _draw_lines(session, model, is_main=not agent_id)
     return Basis(
         session=session,
@@ -94,6 +100,8 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
         lines=lines,
         line_tokens=lines.auto.tokens if lines else None,
         transcript_path=_find_path(session) if not agent_id else None,
+        gap_count=chain.count_gaps(context),
+        coverage=compute_coverage(context, size, found),
     )
 
 

@@ -12,7 +12,8 @@ MESSAGES = "messages"  # the source of runs whose conversation an agent sent for
 
 @dataclass(frozen=True, kw_only=True)
 class RunChoices:
-    """`pivot_uuid` is an entry of the thread, for partial kinds. `model`: empty for the team's choice."""
+    """`pivot_uuid` is an entry of the thread, for partial kinds. `model`: empty for the team's choice.
+    `accept_difference`: a person has confirmed that the stored lines do not add up to the measured context."""
 
     kind: RunKind = RunKind.FULL
     summarizer: SummarizerName = SummarizerName.EXTRACTIVE
@@ -21,6 +22,7 @@ class RunChoices:
     instructions: str = ""
     model: str = ""
     trigger: Trigger = Trigger.MANUAL
+    accept_difference: bool = False
 
 
 class RunRefused(Exception):

@@ -14,6 +14,7 @@ _CHECK_KEY = "Have an admin check the API key, or use the summary without a mode
 _ADVICE: Mapping[str, str] = {
     "nothing_to_compact": "Wait until the session has gone on, or choose another range.",
     "pivot_not_found": "Choose a message that the model still sees; those before the last compaction are gone.",
+    "context_differs": "Look at the context page of the session, then run it again and confirm it there.",
     "pivot_missing": "Choose the message to compact from or up to.",
     "prompt_too_long": "Compact up to an earlier message, or choose a model with a larger window.",
     "max_tokens": "Ask for a shorter summary in the instructions, or compact a smaller part.",

@@ -28,6 +28,7 @@ from dashboard.runs.costs import choose_models
 from dashboard.runs.counting import count_entries
 from dashboard.runs.endings import OPEN_STATES, close_run, settle_run
 from dashboard.runs.kinds import clear_results, compact, make_request
+from dashboard.runs.missing_lines import find_difference, refuse_difference
 from dashboard.runs.monitor import RunMonitor
 from dashboard.runs.next_rung import has_next_rung, post_next_rung
 from dashboard.runs.outcome_rows import keep_clearing, keep_outcome
@@ -110,6 +111,10 @@ def _read_basis(run: CompactionRun) -> Basis:
     except RunRefused as refusal:
         raise _Refused(refusal) from refusal
     if run.source != MESSAGES:
+        # The session may have gone on since the run was started: what nobody confirmed is not compacted.
+        difference = None if run.accepts_difference else refuse_difference(basis)
+        if difference is not None:
+            raise _Refused(difference)
         return basis
     # An agent told these with its messages; what is stored is the messages alone.
     return replace(
@@ -166,6 +171,7 @@ def _read_choices(run: CompactionRun) -> RunChoices:
         instructions=run.instructions,
         model=run.model,
         trigger=Trigger(run.trigger),
+        accept_difference=run.accepts_difference,
     )
 
 
@@ -177,6 +183,8 @@ def _note_basis(run: CompactionRun, basis: Basis) -> None:
         before_origin=basis.before_origin,
         prefix_tokens=basis.prefix_tokens,
         line_tokens=basis.line_tokens,
+        gap_count=basis.gap_count,
+        found_tokens=find_difference(basis.coverage),
         is_recompaction=basis.context.boundary is not None,
     )
 

@@ -25,6 +25,7 @@ from dashboard.runs.basis import Basis, read_basis
 from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices, RunRefused
 from dashboard.runs.costs import ExpectedCost, choose_models, count_request_tokens, expect_cost
 from dashboard.runs.kinds import clear_results, compact, make_request
+from dashboard.runs.missing_lines import LINE_MISSING, describe_gaps, find_difference, refuse_difference
 from dashboard.runs.native_requests import find_obstacles
 from dashboard.runs.parent_requests import add_parent
 from dashboard.runs.session_notes import add_notes, find_notes_wait
@@ -49,13 +50,16 @@ class Preview:
     """Counts are of messages; `expected_after_tokens` is a range, both ends equal where it is known.
 
     `prompt` is content. `costs` are for each model that could be asked, the chosen one first. Without a model there are
-    none, `path` is empty and nothing is sent.
+    none, `path` is empty and nothing is sent. `gap_count`: places in what the model sees where lines are missing.
+    `found_tokens`: what the stored lines add up to, where that differs by more than a quarter from what was measured.
     """
 
     choices: RunChoices
     model: str = ""
     path: str = ""
     fork_refusal: str = ""
+    gap_count: int = 0
+    found_tokens: int | None = None
     messages_sent: int = 0
     sent_tokens: int = 0
     kept_tokens: int = 0
@@ -105,7 +109,7 @@ def preview_basis(basis: Basis, choices: RunChoices, *, now: datetime) -> Previe
     choices = settle_choices(basis.session, choices)
     try:
         _check_choices(choices)
-        return _look_ahead(basis, choices, now=now)
+        return _add_missing_lines(_look_ahead(basis, choices, now=now), basis)
     except RunRefused as refusal:
         return Preview(choices=choices, refusals=(_describe(refusal),))
     except RunError as error:
@@ -156,6 +160,8 @@ def describe_basis(basis: Basis, choices: RunChoices) -> Preview:
         before_origin=basis.before_origin,
         prefix_tokens=basis.prefix_tokens,
         line_tokens=basis.line_tokens,
+        gap_count=basis.gap_count,
+        found_tokens=find_difference(basis.coverage),
     )
 
 
@@ -188,6 +194,18 @@ def _warn_of_no_saving(preview: Preview) -> tuple[Notice, ...]:
         f"{low:,} with the summary and the files that come back."
     )
     return (Notice("no_saving", sentence, {"before_tokens": preview.before_tokens, "after_tokens": low}),)
+
+
+def _add_missing_lines(preview: Preview, basis: Basis) -> Preview:
+    """The preview with what is missing in the conversation: said always, in the way until it is confirmed."""
+    gaps, refusal = describe_gaps(basis.gap_count), refuse_difference(basis)
+    found: list[Notice] = [Notice(LINE_MISSING, gaps, {"missing_lines": basis.gap_count})] if gaps else []
+    refusals = preview.refusals
+    if refusal is not None and preview.choices.accept_difference:
+        found.append(_describe(refusal))
+    elif refusal is not None:
+        refusals = (*refusals, _describe(refusal))
+    return replace(preview, warnings=(*found, *preview.warnings), refusals=refusals)
 
 
 class _Onlooker:

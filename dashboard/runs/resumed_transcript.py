@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from compaction.compactors.assembly import relink_entry
 from compaction.compactors.micro import is_cleared
 from compaction.transcripts.attachments import render_attachment
-from compaction.transcripts.chain import follow_chain, is_boundary
+from compaction.transcripts.chain import find_chain, is_boundary
 from compaction.transcripts.client_protocol import CLEARED_RESULT, DELTA_ATTACHMENTS
 from compaction.transcripts.entries import Entry, ToolResultBlock
 from compaction.transcripts.payloads import Attachment
@@ -80,7 +80,7 @@ def _link_entries(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """As they hang together if that reaches all; else each under the one before. What an earlier compaction of the
     client kept hangs under lines that are not here."""
     hanging = [replace(entry, logical_parent_uuid=None) for entry in entries]
-    reached = {entry.uuid for entry in follow_chain(hanging)}
+    reached = {entry.uuid for entry in find_chain(hanging, over_gaps=False).entries}
     if all(entry.uuid in reached for entry in entries if entry.type in ("user", "assistant", "attachment")):
         return entries
     linked: list[Entry] = []

@@ -18,6 +18,7 @@ from dashboard.runs.start import start_run
 from tests.browser.conftest import Axe, PageErrors, SignIn
 from tests.browser.keys import press
 from tests.builders import make_team, make_user
+from tests.dashboard.runs.test_missing_lines import drop_turns, write_long_talk
 from tests.dashboard.runs.world import record_session, run_now, write_talk
 
 RUN = re.compile(r"/runs/\d+/$")
@@ -36,7 +37,7 @@ def alice(team: Team) -> User:
 
 @pytest.fixture
 def session(team: Team, alice: User) -> AgentSession:
-    return record_session(team, write_talk("charting", turns=10))
+    return record_session(team, write_talk("charting", turns=10, growth=1_200))
 
 
 def work_once() -> None:
@@ -93,6 +94,25 @@ def test_person_compacts_a_session_and_reads_the_result(
     expect(page.locator("#restored")).to_contain_text("skipped")
     page.get_by_role("link", name="Compactions").click()
     expect(page.get_by_role("region", name="By Plimsoll")).to_contain_text("done")
+
+
+def test_what_does_not_add_up_is_confirmed_before_it_starts(
+    page: Page, alice: User, team: Team, sign_in: SignIn
+) -> None:
+    session = record_session(team, drop_turns(write_long_talk("short"), range(1, 6)))
+    sign_in(page, alice)
+    page.goto(f"/sessions/{session.pk}/compact/")
+    page.get_by_role("button", name="Start").click()
+    expect(page).to_have_url(re.compile(r"/compact/$"))  # the browser asks for the box
+    assert not CompactionRun.objects.exists()
+    box = page.get_by_label("Compact what is stored all the same")
+    box.check()
+    with page.expect_response(lambda response: response.request.method == "POST"):
+        page.get_by_label("Instructions").fill("Keep the basins.")
+    expect(box).to_be_checked()  # the preview was drawn again
+    page.get_by_role("button", name="Start").click()
+    expect(page).to_have_url(RUN)
+    assert CompactionRun.objects.get().accepts_difference
 
 
 def test_range_is_picked_on_the_list_of_messages(

@@ -67,7 +67,7 @@ def cross(webhook_url: str) -> int:
     events = [HookEvent.LINE_CROSSED, HookEvent.RUN_FINISHED]
     wish = WebhookWish(name="bot", url=webhook_url, events=events)
     add_webhook(person("alice"), team, wish, by=make_user("alice"))
-    talk = LiveTalk().grow(20_000, words=9_000).grow(30_000, words=9_000).grow(FULL)
+    talk = LiveTalk().grow(125_000, words=9_000).grow(140_000, words=9_000).grow(FULL)
     take_in(Origin(team, make_user("alice"), "follow"), Piece(talk.data, "talk", talk.session_id))
     return AgentSession.objects.get().pk
 

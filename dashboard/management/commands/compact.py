@@ -28,6 +28,7 @@ from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.client_commands import write_resume_command
 from dashboard.runs.endings import close_stranded, list_stranded
 from dashboard.runs.failures import describe_failure
+from dashboard.runs.missing_lines import DIFFERS
 from dashboard.runs.preview import Preview, preview_run
 from dashboard.runs.resume import require_write_beside, write_beside
 from dashboard.runs.start import JOB_KIND, cancel_run, start_run
@@ -64,6 +65,11 @@ class Command(PlainCommand):
         parser.add_argument("--summarizer", choices=SUMMARIZERS, default=SUMMARIZERS[0])
         parser.add_argument("--model", metavar="NAME", default="", help="default: the team's, then the session's own")
         parser.add_argument("--as", dest="person", metavar="NAME", help="who starts it (on your own machine: you)")
+        parser.add_argument(
+            "--accept-difference",
+            action="store_true",
+            help="compact even if the stored lines do not add up to the measured context",
+        )
         parser.add_argument("--preview", action="store_true", help="say what it would do and cost, and stop there")
         parser.add_argument(
             "--write", action="store_true", help="write the result beside the original transcript, ready to be resumed"
@@ -89,6 +95,7 @@ class Command(PlainCommand):
             pivot_uuid=options["pivot"],
             instructions=options["instructions"],
             model=options["model"],
+            accept_difference=options["accept_difference"],
         )
         if options["preview"]:
             self._tell_preview(preview_run(found, choices, now=timezone.now()))
@@ -98,7 +105,8 @@ class Command(PlainCommand):
                 _require_write(found, choices.agent_id)
             run = start_run(actor, found, choices, source="cli", now=timezone.now())
         except RunRefused as refusal:
-            raise CompactRefused(refusal.code, refusal.sentence) from None
+            advice = " To compact it all the same, add --accept-difference." if refusal.code == DIFFERS else ""
+            raise CompactRefused(refusal.code, f"{refusal.sentence}{advice}") from None
         except PermissionDenied as refusal:
             raise CompactRefused("not_allowed", str(refusal)) from None
         with _quiet_log():

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.transcripts.chain import find_compactions, find_leaf, follow_chain, slice_context, split_threads
+from compaction.transcripts.chain import (
+    find_chain,
+    find_compactions,
+    find_leaf,
+    follow_chain,
+    slice_context,
+    split_threads,
+)
 from compaction.transcripts.entries import Entry
+from compaction.transcripts.transcript import read_transcript
 from tests.compaction.making import answer, make_entry, request, result, say, text, use
 from tests.compaction.recorded import each_recorded, read_recorded
 
@@ -175,3 +183,116 @@ def test_the_recorded_main_conversation_is_one_chain(path: Path) -> None:
         e.uuid for e in entries if e.message and e.is_sidechain == leaf.is_sidechain and e.agent_id == leaf.agent_id
     ]
     assert [entry.uuid for entry in follow_chain(entries) if entry.message] == messages
+
+
+def make_thread(count: int, **common: object) -> list[Entry]:
+    """Prompts and answers in turn, each under the one before: "1" to `count`."""
+    entries = []
+    for number in range(1, count + 1):
+        named = {"uuid": f"{number}", "parentUuid": f"{number - 1}" if number > 1 else None, **common}
+        entries.append(say("x", **named) if number % 2 else answer(f"m{number}", text("a"), usage=use(), **named))
+    return entries
+
+
+def without(entries: list[Entry], *gone: str) -> list[Entry]:
+    return [entry for entry in entries if entry.uuid not in gone]
+
+
+THREAD = make_thread(6)
+COMPACTED = [
+    *make_thread(2),
+    mark_boundary("b", "2"),
+    say("summary", uuid="s", parentUuid="b", isCompactSummary=True),
+    say("new", uuid="3", parentUuid="s"),
+    answer("m4", text("a"), uuid="4", parentUuid="3", usage=use()),
+]
+BESIDE = make_entry("attachment", uuid="x", parentUuid="2", attachment={"type": "date"})
+ASTRAY = make_entry("progress", uuid="y", parentUuid="1", data={"type": "hook_progress"})
+
+
+@pytest.mark.parametrize(
+    ("entries", "chain", "gaps"),
+    [
+        pytest.param(THREAD, ["1", "2", "3", "4", "5", "6"], [], id="nothing missing"),
+        pytest.param(without(THREAD, "4"), ["1", "2", "3", "5", "6"], ["5"], id="a line in the middle"),
+        pytest.param(without(THREAD, "2", "5"), ["1", "3", "4", "6"], ["3", "6"], id="two lines"),
+        pytest.param(without(THREAD, "3", "4"), ["1", "2", "5", "6"], ["5"], id="two lines together"),
+        pytest.param(without(THREAD, "1"), ["2", "3", "4", "5", "6"], [], id="the file begins in the middle"),
+        pytest.param([ASTRAY, *THREAD[1:]], ["2", "3", "4", "5", "6"], [], id="no message before it"),
+        pytest.param(
+            [*THREAD[:2], BESIDE, ASTRAY, *THREAD[3:]], ["1", "2", "x", "4", "5", "6"], ["4"], id="what followed it"
+        ),
+        pytest.param(
+            [*THREAD[:2], say("wrong", uuid="w", parentUuid="1"), *THREAD[2:]],
+            ["1", "2", "3", "4", "5", "6"],
+            [],
+            id="a rewind stays a branch",
+        ),
+        pytest.param(
+            [*THREAD[:4], say("again", uuid="r", parentUuid="2")], ["1", "2", "r"], [], id="a rewind behind the branch"
+        ),
+        pytest.param(
+            [*THREAD[:2], say("elsewhere", uuid="a", isSidechain=True, agentId="k"), *THREAD[3:]],
+            ["1", "2", "4", "5", "6"],
+            ["4"],
+            id="another thread between",
+        ),
+        pytest.param(
+            without(make_thread(6, isSidechain=True, agentId="k"), "4"),
+            ["1", "2", "3", "5", "6"],
+            ["5"],
+            id="sub-agent",
+        ),
+        pytest.param(
+            without(make_thread(6, isSidechain=True), "4"), ["5", "6"], [], id="sub-agents that cannot be told apart"
+        ),
+        pytest.param(without(COMPACTED, "2"), ["1", "b", "s", "3", "4"], ["b"], id="before a boundary"),
+        pytest.param(without(COMPACTED, "s"), ["1", "2", "b", "3", "4"], ["3"], id="right after a boundary"),
+        pytest.param(without(COMPACTED, "b"), ["s", "3", "4"], [], id="the boundary: its summary stands for all"),
+        pytest.param(
+            [say("x", uuid="1", parentUuid="2"), say("y", uuid="2", parentUuid="1")], ["1", "2"], [], id="a circle"
+        ),
+        pytest.param(
+            [
+                say("x", uuid="1", parentUuid="3"),
+                say("y", uuid="2", parentUuid="gone"),
+                say("z", uuid="3", parentUuid="2"),
+            ],
+            ["1", "2", "3"],
+            ["2"],
+            id="a gap inside a circle",
+        ),
+    ],
+)
+def test_a_missing_line_is_bridged_by_the_line_before_it(
+    entries: list[Entry], chain: list[str], gaps: list[str]
+) -> None:
+    found = find_chain(entries)
+    assert uuids(found.entries) == chain
+    assert sorted(found.gaps) == gaps
+    if gaps and gaps != ["2"]:
+        first = max(gaps, key=chain.index)
+        assert uuids(find_chain(entries, over_gaps=False).entries) == chain[chain.index(first) :]
+
+
+def test_only_gaps_in_what_the_model_sees_are_counted() -> None:
+    before = find_chain(without([*THREAD[:2], *COMPACTED[2:]], "2"))
+    assert (len(before.gaps), before.count_gaps(slice_context(before.entries))) == (1, 0)
+    behind = find_chain(without(COMPACTED, "s"))
+    assert behind.count_gaps(slice_context(behind.entries)) == 1
+
+
+def test_an_unreadable_line_is_a_missing_one() -> None:
+    lines = [entry.raw or b"" for entry in THREAD]
+    lines[2] = lines[2][:-9]
+    chain = find_chain(read_transcript(b"\n".join(lines)).entries)
+    assert (uuids(chain.entries), list(chain.gaps)) == (["1", "2", "4", "5", "6"], ["4"])
+
+
+@settings(deadline=None)
+@given(st.sets(st.integers(2, 30), max_size=12), st.integers(31, 40))
+def test_a_straight_thread_is_reached_whole_whatever_is_missing(gone: set[int], count: int) -> None:
+    entries = without(make_thread(count), *map(str, gone))
+    chain = find_chain(entries)
+    assert list(chain.entries) == entries
+    assert len(chain.gaps) == sum(number not in gone and number - 1 in gone for number in range(2, count + 1))

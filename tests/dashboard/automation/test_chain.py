@@ -123,7 +123,7 @@ def test_two_teams_with_lines_and_modes_of_their_own_at_once() -> None:
         }
 
     for team, talk in talks.items():
-        talk.grow(60_000).grow(100_000).send(team)
+        talk.grow(80_000).grow(100_000).send(team)
     assert read_crossings() == {"early": [("run", 90_000, True)], "late": []}
     for team, talk in talks.items():
         talk.grow(170_000).send(team)

@@ -56,7 +56,7 @@ class LiveTalk(RecordedTalk):
         self.calls += 1
         self.ask(f"Turn {self.calls}: never touch the lighthouse. Draw basin {self.calls}." + " depth" * words)
         for number in range(reads):
-            self.read_large(f"{self.calls}-{number}", tokens)
+            self.read_large(f"{self.calls}-{number}", tokens - 9_000 * (reads - number))
         self.reply(f"{self.session_id}-{self.calls}", read=tokens - 943, written=900)
         return self
 
@@ -159,7 +159,7 @@ def test_first_rung_clears_where_that_is_enough(team: Team) -> None:
 def test_second_rung_takes_the_notes(team: Team) -> None:
     wish(team, mode=AutomaticMode.RUN)
     talk = LiveTalk()
-    session = talk.grow(20_000, words=9_000).grow(30_000, words=9_000).grow(40_000, words=9_000).send(team)
+    session = talk.grow(110_000, words=9_000).grow(125_000, words=9_000).grow(140_000, words=9_000).send(team)
     SessionNote.objects.create(
         team=team,
         session=session,
@@ -175,13 +175,13 @@ def test_second_rung_takes_the_notes(team: Team) -> None:
 
 def test_last_rung_writes_a_summary_without_a_model(team: Team) -> None:
     wish(team, mode=AutomaticMode.RUN)
-    run = run_of(LiveTalk().grow(20_000).grow(FULL).send(team))
+    run = run_of(LiveTalk().grow(150_000).grow(FULL).send(team))
     assert (run.kind, run.state, run.summarizer) == (RunKind.FULL, RunState.DONE, SummarizerName.EXTRACTIVE)
 
 
 def test_no_paid_call_without_a_key_and_the_reason_is_kept(team: Team, script: Script) -> None:
     wish(team, mode=AutomaticMode.RUN, summarizer=SummarizerName.CLAUDE)
-    session = LiveTalk().grow(20_000).grow(FULL).send(team)
+    session = LiveTalk().grow(150_000).grow(FULL).send(team)
     crossing = LineCrossing.objects.get()
     assert crossing.run is None
     assert crossing.refusal.startswith("No API key is configured")
@@ -195,7 +195,7 @@ def test_three_failures_pause_automatic_runs(team: Team, script: Script) -> None
     script.steps = [SummarizerUnavailable("overloaded", is_retryable=False) for _ in range(9)]
     talk = LiveTalk()
     for _ in range(4):
-        talk.grow(100_000).grow(FULL).send(team)
+        talk.grow(150_000).grow(FULL).send(team)
     rows = list(LineCrossing.objects.order_by("pk"))
     assert [row.run is not None and row.run.state for row in rows] == ["failed", "failed", "failed", False]
     assert "paused after 3 failures" in rows[-1].refusal
@@ -220,7 +220,7 @@ def test_a_killed_worker_leaves_one_run_per_crossing(team: Team, monkeypatch: py
         return choose_kind(session, **now)  # type: ignore[arg-type]
 
     monkeypatch.setattr("dashboard.automation.answer.choose_kind", choose_or_die)
-    talk = LiveTalk().grow(20_000).grow(FULL)
+    talk = LiveTalk().grow(150_000).grow(FULL)
     for _ in range(3):
         try:
             talk.send(team)
@@ -238,7 +238,7 @@ def bring_back_jobs() -> None:
 
 def leave_unfinished(team: Team, monkeypatch: pytest.MonkeyPatch, talk: LiveTalk | None = None) -> AgentSession:
     """A worker noted the crossing and was killed before it started the run."""
-    talk = talk or LiveTalk().grow(20_000).grow(FULL)
+    talk = talk or LiveTalk().grow(150_000).grow(FULL)
     with monkeypatch.context() as patch:
         patch.setattr("dashboard.automation.answer.choose_kind", end_worker)
         with pytest.raises(SystemExit):
@@ -293,7 +293,7 @@ def test_calls_that_compact_themselves_start_nothing(team: Team) -> None:
 def test_notes_that_will_not_do_in_the_end_give_way_to_a_summary(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     wish(team, mode=AutomaticMode.RUN)
     talk = LiveTalk()
-    session = talk.grow(20_000, words=9_000).grow(30_000, words=9_000).grow(40_000, words=9_000).send(team)
+    session = talk.grow(110_000, words=9_000).grow(125_000, words=9_000).grow(140_000, words=9_000).send(team)
     notes = SessionNote.objects.create(
         team=team, session=session, number=1, text="# Task\nDraw.", last_entry_uuid=talk.parent or "", writer="person"
     )

@@ -125,7 +125,7 @@ def test_a_team_that_stores_numbers_only_takes_none() -> None:
 def test_automatic_run_is_made_from_notes_that_were_taken_on_the_way(team: Team) -> None:
     wish(team, mode=AutomaticMode.RUN)
     talk = LiveTalk()
-    grow_long(talk, 20_000, 30_000, 40_000).send(team)
+    grow_long(talk, 110_000, 125_000, 140_000).send(team)
     assert list_numbers() == [(1, "extractive")]
     run = run_of(talk.grow(FULL).send(team))
     assert (run.kind, run.state, run.source) == (RunKind.NOTES, RunState.DONE, "auto")
@@ -171,7 +171,7 @@ def test_one_extraction_of_a_thread_at_a_time(team: Team) -> None:
 
 def test_compaction_waits_for_notes_that_are_being_taken(team: Team) -> None:
     wish(team, mode=AutomaticMode.RUN)
-    talk = grow_long(LiveTalk(), 20_000, 30_000, 40_000)
+    talk = grow_long(LiveTalk(), 110_000, 125_000, 140_000)
     session = talk.send(team)
     other = Job.objects.create(kind="take_notes", key="other", state=JobState.RUNNING, lease_until=timezone.now())
     NotesExtraction.objects.create(session=session, job=other)

@@ -55,7 +55,7 @@ def make_long_talk() -> RecordedTalk:
     talk = RecordedTalk("long")
     for turn in range(4):
         talk.ask(f"Turn {turn}: draw basin {turn}. " + "The harbour is wide. " * 4000)
-        talk.reply(f"long-{turn}", read=60_000, written=900)
+        talk.reply(f"long-{turn}", read=28_000 * (turn + 1), written=900)
     return talk
 
 

@@ -56,7 +56,7 @@ def machine(tmp_path: Path, settings: Settings) -> Machine:
 def talk() -> Conversation:
     talk = write_talk(turns=6)
     talk.ask(f"The key is {SECRET}, keep it.")
-    talk.answer("secret-1", read=12_000, written=10)
+    talk.answer("secret-1", read=16_000, written=10)
     return talk
 
 
@@ -379,7 +379,7 @@ def test_the_page_writes_shows_the_command_and_takes_back(machine: Machine, run:
 def test_the_page_says_when_redactions_stay(machine: Machine) -> None:
     talk = write_talk("pushed")
     talk.ask(f"The key is {SECRET}.")
-    talk.answer("p-1", read=1, written=1)
+    talk.answer("p-1", read=13_000, written=1)
     run = compact(record_session(machine.team, talk))
     words = read(sign_in("alice"), reverse("run", args=[run.pk]))
     assert NOT_FOLLOWED in words

@@ -25,14 +25,20 @@ def make_harbour() -> Team:
     return team
 
 
-def write_talk(name: str = "charting", *, turns: int = 4) -> RecordedTalk:
-    """Every turn reads a file and runs a command that fails."""
+def write_talk(name: str = "charting", *, turns: int = 4, growth: int = 0) -> RecordedTalk:
+    """Every turn reads a file and runs a command that fails. `growth`: tokens that each turn adds to the prompts."""
     talk = RecordedTalk(name)
     for turn in range(turns):
         talk.ask(f"Turn {turn}: never touch the lighthouse module. Draw basin {turn} of the harbour chart.")
-        talk.read_file(f"read_{turn}", f"/home/ann/basin_{turn}.py", at_call=f"{name}-{turn}-r", read=9000, written=900)
-        talk.run_command(f"bash_{turn}", at_call=f"{name}-{turn}-b", read=10_000, written=900)
-        talk.reply(f"{name}-{turn}-e", read=11_000, written=900)
+        talk.read_file(
+            f"read_{turn}",
+            f"/home/ann/basin_{turn}.py",
+            at_call=f"{name}-{turn}-r",
+            read=9_000 + growth * turn,
+            written=900,
+        )
+        talk.run_command(f"bash_{turn}", at_call=f"{name}-{turn}-b", read=10_000 + growth * turn, written=900)
+        talk.reply(f"{name}-{turn}-e", read=11_000 + growth * turn, written=900)
     return talk
 
 
