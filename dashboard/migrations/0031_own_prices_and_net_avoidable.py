@@ -48,7 +48,7 @@ def settle_avoidable(apps: Any, schema_editor: Any) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("dashboard", "0029_risk_rank"),
+        ("dashboard", "0030_missing_lines"),
     ]
 
     operations = [
