@@ -116,10 +116,12 @@ def _walk_up(
         seen.add(entry.uuid)
         parent = (is_boundary(entry) and entry.logical_parent_uuid) or entry.parent_uuid
         above = by_uuid.get(parent) if parent is not None else None
-        if above is None and parent is not None and over_gaps:
+        # A sub-agent's lines that stood inside its parent's file name no parent, and none is missing.
+        is_unlinked = parent is None and entry.agent_id is not None and not is_boundary(entry)
+        if above is None and (parent is not None or is_unlinked) and over_gaps:
             places = places or {each.uuid: index for index, each in enumerate(entries)}
             above = _find_line_before(entries, places[entry.uuid], seen)
-            if above is not None:
+            if above is not None and not is_unlinked:
                 gaps.add(entry.uuid)
         entry = above
     return seen, frozenset(gaps)

@@ -24,7 +24,8 @@ class MeasuredOut(Schema):
 class PartOfContextOut(Schema):
     category: str = Field(
         description="`system and tools` is the first call's prefix, `restored, not recorded` what the first call after "
-        "a compaction held beyond it and the recorded lines."
+        "a compaction held beyond it and the recorded lines, `before this transcript` what the first call of a "
+        "transcript that begins in the middle read beyond the recorded lines, system and tools among it."
     )
     name: str
     tokens: int

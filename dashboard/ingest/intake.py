@@ -27,7 +27,17 @@ from dashboard.ingest.picture.drawing import PROJECTION_VERSION
 from dashboard.ingest.record import FollowUp, OtherAccount, Recorded, Source, project_stored, record
 from dashboard.ingest.transcripts import find_redactor, prepare, prepare_agent_meta
 from dashboard.jobs.post import BACKGROUND, post_job
-from dashboard.models import AgentSession, DeveloperAccount, Drop, Sender, Team, User, identify_sender
+from dashboard.models import (
+    AgentSession,
+    CompactionKind,
+    DeveloperAccount,
+    Drop,
+    ObservedCompaction,
+    Sender,
+    Team,
+    User,
+    identify_sender,
+)
 from dashboard.policies.in_force import TeamSettings, find_policy, list_past_policies
 from dashboard.policies.unusable_patterns import keeps_content
 
@@ -196,7 +206,16 @@ def project_again(session: AgentSession) -> None:
         session.save(update_fields=["projection_version", "price_version"])
         return
     origin = Origin(session.team, session.owner, session.sources[0])
-    project_stored(_make_source(origin, find_policy(session.team)), session.external_id)
+    # What compactions lost was found by an earlier version too. Where words were removed since, it stays.
+    is_whole = session.has_content and session.content_removed_at is None
+    follow_up = partial(_audit_again, session.team) if is_whole else None
+    project_stored(_make_source(origin, find_policy(session.team)), session.external_id, follow_up)
+
+
+def _audit_again(team: Team, recorded: Recorded) -> None:
+    full = ObservedCompaction.objects.filter(session_id=recorded.session_pk, kind=CompactionKind.FULL)
+    if full.update(audited_at=None):
+        _post_audit(team, recorded)
 
 
 def _list_developer_accounts(team: Team) -> dict[str, User]:

@@ -177,7 +177,7 @@ def record(source: Source, observed: ObservedSession, follow_up: FollowUp | None
     raise TooBusy(observed.external_id)
 
 
-def project_stored(source: Source, external_id: str) -> Recorded | None:
+def project_stored(source: Source, external_id: str, follow_up: FollowUp | None = None) -> Recorded | None:
     """Work a stored session out again from its stored observations. None: it is gone. Raises as `record` does."""
     with take_turn():
         for _ in range(ATTEMPTS):
@@ -185,7 +185,7 @@ def project_stored(source: Source, external_id: str) -> Recorded | None:
             if session is None:
                 return None
             observed = ObservedSession(external_id, ())
-            recorded = _try_to_write(source, observed, _News(session, read_stored_lines(session), {}), None)
+            recorded = _try_to_write(source, observed, _News(session, read_stored_lines(session), {}), follow_up)
             if recorded is not None:
                 return recorded
     raise TooBusy(external_id)

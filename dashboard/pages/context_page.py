@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from compaction.compactors.micro import MicroOutcome, apply_boundaries
 from compaction.compactors.micro_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time, find_idle_time
 from compaction.compactors.micro_size import clear_by_size
-from compaction.context.composition import Composition, compose_context
+from compaction.context.composition import BEFORE_FILE, Composition, compose_context
 from compaction.context.coverage import Coverage, compute_coverage
 from compaction.context.tokens import ResultCache, measure_context
 from compaction.transcripts.chain import find_chain, slice_context
@@ -115,6 +115,7 @@ class Inside:
     estimated_tokens: int
     wasted_tokens: int
     is_prefix_known: bool
+    begins_midway: bool
     micro: MicroPreview
     gap_count: int
     coverage: Coverage | None
@@ -144,6 +145,19 @@ class ContextPage:
     measured: Measured | None
     content_state: ContentState
     inside: Inside | None
+
+    @property
+    def sum_words(self) -> str:
+        """How the sum of the parts compares with the context in use."""
+        if self.inside is None or self.measured is None or not self.measured.context_tokens:
+            return ""
+        now = self.measured.context_tokens
+        beyond = self.inside.estimated_tokens - now
+        why = "parts are counted by characters with a margin of a third, the context is measured by calls"
+        if beyond == 0:
+            return "exactly the context in use"
+        word = "more" if beyond > 0 else "less"
+        return f"{abs(beyond):,} tokens ({abs(beyond) / now:.0%}) {word} than the context in use: {why}"
 
     @property
     def stored_state(self) -> ContentState:
@@ -198,8 +212,7 @@ def _look_inside(
     chain = find_chain(apply_boundaries(entries))
     context = slice_context(chain.entries)
     shapes = [entry for entry in entries if isinstance(entry.payload, ApiRequestShape)]
-    opening = () if session.content_removed_at else entries  # what is left may begin anywhere
-    found = compose_context(context, shapes=shapes, opening=opening, cache=cache)
+    found = compose_context(context, shapes=shapes, opening=entries, cache=cache)
     used = measured.context_tokens if measured else found.tokens
     return Inside(
         parts=_list_parts(found),
@@ -226,6 +239,7 @@ def _look_inside(
         estimated_tokens=found.tokens,
         wasted_tokens=sum(each.wasted_tokens for each in found.duplicate_reads),
         is_prefix_known=found.is_prefix_known,
+        begins_midway=found.sum_category(BEFORE_FILE) > 0,
         micro=_preview_clearing(session, context.entries, used_tokens=used, now=now, cache=cache),
         gap_count=chain.count_gaps(context),
         coverage=compute_coverage(context, measure_context(context, cache), found),

@@ -177,6 +177,10 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "What the first call after a compaction held beyond the recorded lines and beyond system and tools.",
         "The client put files and reminders back without writing them down, or tools were added meanwhile.",
     ),
+    "before this transcript": (
+        "What the first call held beyond the recorded lines, of a transcript that begins in the middle.",
+        "It is the conversation before the transcript, and system prompt and tools, which nothing tells apart.",
+    ),
     # sessions
     "sub-agent": (
         "A conversation of its own that the main one started.",

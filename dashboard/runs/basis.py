@@ -82,9 +82,8 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
     context = slice_context(entries)
     model = _find_model(context, session)
     shapes = [entry for entry in stored if isinstance(entry.payload, ApiRequestShape)]
-    opening = () if session.content_removed_at else stored  # what is left may begin anywhere
     cache = ResultCache()
-    found = compose_context(context, shapes=shapes, opening=opening, cache=cache)
+    found = compose_context(context, shapes=shapes, opening=stored, cache=cache)
     prefix_tokens = found.sum_category(PREFIX)
     size = measure_context(context, cache)
     lines = _draw_lines(session, model, is_main=not agent_id)

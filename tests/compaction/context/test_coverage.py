@@ -31,12 +31,17 @@ def compacted(*, has_summary: bool) -> tuple[Entry, ...]:
     return (boundary, say(WORDS, isCompactSummary=True)) if has_summary else (boundary,)
 
 
+MIDWAY = say("go on", parentUuid="in another file")
+
+
 @pytest.mark.parametrize(
     ("entries", "difference"),
     [
         pytest.param([*turn(20_000), *turn(23_500)], "", id="system and tools are no difference"),
         pytest.param([*turn(20_000), *turn(36_000)], "short", id="a third of it is in no line"),
-        pytest.param([*turn(100_000), *turn(110_000)], "", id="a file that starts in the middle"),
+        pytest.param([*turn(100_000), *turn(110_000)], "", id="many tools"),
+        pytest.param([MIDWAY, *turn(100_000), *turn(110_000)], "short", id="a file that starts in the middle"),
+        pytest.param([MIDWAY, *turn(45_000), *turn(50_000)], "", id="what may be system and tools alone"),
         pytest.param([*turn(1_000, "go"), *turn(2_500, "on")], "", id="too small to speak of"),
         pytest.param([*turn(20_000), *turn(20_500), *turn(20_900)], "", id="within the margin"),
         pytest.param([*turn(20_000), *turn(20_001, WORDS * 4)], "excessive", id="more than the model saw"),

@@ -296,3 +296,10 @@ def test_a_straight_thread_is_reached_whole_whatever_is_missing(gone: set[int], 
     chain = find_chain(entries)
     assert list(chain.entries) == entries
     assert len(chain.gaps) == sum(number not in gone and number - 1 in gone for number in range(2, count + 1))
+
+
+def test_sub_agents_lines_that_name_no_parent_are_one_conversation_without_gaps() -> None:
+    lines = [say(words, uuid=words, isSidechain=True, agentId="a1") for words in ("find", "found", "and now?")]
+    chain = find_chain(lines)
+    assert uuids(chain.entries) == ["find", "found", "and now?"]
+    assert not chain.gaps

@@ -48,6 +48,9 @@ class Conversation:
         self.parent = uuid
         return uuid
 
+    def read_lines(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self.lines]
+
     def add(self, line: dict[str, object]) -> None:
         self.lines.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 

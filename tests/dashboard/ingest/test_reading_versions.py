@@ -17,11 +17,11 @@ from dashboard.ingest.pushed_lines import Push, PushedLine, PushedSession, settl
 from dashboard.ingest.segments import pack_segment, read_segment_lines
 from dashboard.jobs.perform import perform_due
 from dashboard.jobs.post import post_job
-from dashboard.models import AgentSession, EntrySegment, FollowedFile, Job, TeamPolicy
+from dashboard.models import AgentSession, EntrySegment, FollowedFile, Job, ObservedCompaction, TeamPolicy
 from dashboard.policies.in_force import find_policy
 from dashboard.push.outbox import KnownFile, Outbox
 from tests.builders import make_team
-from tests.dashboard.ingest.conversation import Conversation
+from tests.dashboard.ingest.conversation import Conversation, make_conversation
 from tests.dashboard.ingest.database_state import read_state
 
 pytestmark = pytest.mark.django_db
@@ -144,6 +144,19 @@ def test_sessions_are_projected_again_after_an_upgrade(origin: Origin, folder: P
     perform_due()
     job.refresh_from_db()
     assert (job.result, read_session().version) == ({"sessions": 0, "busy": 0}, version)
+
+
+def test_losses_of_compactions_are_found_again_after_an_upgrade(origin: Origin, tmp_path: Path) -> None:
+    (tmp_path / "harbour.jsonl").write_bytes(make_conversation().data)
+    follow(origin, tmp_path)
+    perform_due()
+    found = ObservedCompaction.objects.get()
+    assert found.loss_score is not None
+    ObservedCompaction.objects.update(loss_score=1, losses={"score": 1})
+    project_again()
+    perform_due()
+    again = ObservedCompaction.objects.get()
+    assert (again.loss_score, again.losses) == (found.loss_score, found.losses)
 
 
 def test_machine_that_pushes_sends_again_what_an_earlier_reader_read(tmp_path: Path) -> None:
