@@ -189,6 +189,8 @@ def _make_breaks(chance: random.Random) -> Iterator[CacheBreak]:
                 grade="inferred",
                 lost_tokens=90_000,
                 lost_usd=session.lost_usd / session.break_count,
+                is_avoidable=number % 2 == 0,
+                avoidable_usd=session.lost_usd / session.break_count / 2 if number % 2 == 0 else None,
             )
 
 

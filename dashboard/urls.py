@@ -35,6 +35,7 @@ from dashboard.views.new_run import new_run
 from dashboard.views.overview import overview
 from dashboard.views.ownership import assign_developer, assign_owner, developers, unassign_developer
 from dashboard.views.palette import palette_places, palette_sessions
+from dashboard.views.prices import prices
 from dashboard.views.prompt_lint import prompt_lint
 from dashboard.views.proxy_settings import proxy_settings
 from dashboard.views.resume import resume_download, resume_undo, resume_write
@@ -83,6 +84,7 @@ urlpatterns = [
     path("teams/<slug:slug>/developers/unassign/", unassign_developer, name="unassign_developer"),
     path("teams/<slug:slug>/thresholds/", thresholds, name="thresholds"),
     path("teams/<slug:slug>/storage/", storage, name="storage"),
+    path("teams/<slug:slug>/prices/", prices, name="prices"),
     path("teams/<slug:slug>/storage/allow/", allow_session, name="allow_session"),
     path("teams/<slug:slug>/summarizer/", summarizer, name="summarizer"),
     path("teams/<slug:slug>/proxy/", proxy_settings, name="proxy_settings"),

@@ -22,6 +22,11 @@ def say_tokens(count: int | None) -> str:
     return f"{Decimal(count) / 1_000_000:.2f}M"
 
 
+def name_prices(*, has_own: bool) -> str:
+    """Return the label of dollars: a team's own prices go before the list where it entered some."""
+    return "your prices" if has_own else "list price"
+
+
 def say_size(count: int | None) -> str:
     """A round figure short, such as a window: 200k, 1M; any other as tokens are said."""
     return say_tokens(count).replace(".0k", "k").replace(".00M", "M")

@@ -24,6 +24,8 @@ def make_breaks(session: AgentSession, count: int, **columns: object) -> list[Ca
         "ttl": "5m",
         **columns,
     }
+    if given.get("is_avoidable"):
+        given.setdefault("avoidable_usd", given["lost_usd"])
     held = CacheBreak.objects.filter(session=session).count()
     return CacheBreak.objects.bulk_create(
         CacheBreak(

@@ -109,7 +109,11 @@ def judge(previous: Baseline | None, call: CacheCall, policy: CachePolicy = DEFA
         gap_seconds=find_gap_seconds(previous, call),
         ttl_in_force=previous.ttl,
         lost_usd=find_excess_usd(
-            call.usage, call.model, call.at, recreated_tokens=loss.recreated_tokens, team_price=policy.team_price
+            call.usage,
+            call.model,
+            call.at,
+            recreated_tokens=loss.recreated_tokens,
+            team_price=policy.find_price(call.model),
         ),
     )
 

@@ -4,7 +4,7 @@ A baseline is a small value that can be stored with its thread. How calls are fo
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ from compaction.cache.conditions import Condition
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.llm.cache_ttl import CacheTtl, find_written_ttl
 from compaction.llm.names import UNJUDGED_FAMILIES
-from compaction.llm.prices import Price
+from compaction.llm.prices import Price, find_team_price
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.frozen import Value, change_value
 from compaction.transcripts.values import get_count, get_fields, get_text, get_texts, get_time
@@ -44,13 +44,17 @@ def is_beside_conversation(source: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CachePolicy:
-    """What counts as a loss, which calls are left out, and a team's own price."""
+    """What counts as a loss, which calls are left out, and a team's own prices by the base names of models."""
 
     loss_share_percent: int = LOSS_SHARE_PERCENT
     loss_tokens: int = LOSS_TOKENS
     unjudged_models: tuple[str, ...] = UNJUDGED_MODELS
     unjudged_sources: tuple[str, ...] = UNJUDGED_SOURCES
-    team_price: Price | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)
+
+    def find_price(self, model: str | None) -> Price | None:
+        """Return the team's own price of a model, which goes before every list."""
+        return find_team_price(self.prices, model)
 
     def judges(self, model: str | None, source: str | None, usage: Usage) -> bool:
         """Whether a call is judged and becomes a baseline; empty usage (errors, placeholders) is neither."""

@@ -198,7 +198,7 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Outlook, frozenset[Grade]], ...
         Cause.TTL_EXPIRED_1H, Family.TIME, "The pause was longer than the cache's hour.",
         "No lifetime on offer is longer than an hour, so the prompt had to be written again.",
         "Before a long pause, compact or end the session: a short prompt is cheaper to write again than a long one.",
-        Outlook.AVOIDABLE, _TOLD_OR_GUESSED,
+        Outlook.NOBODY, _TOLD_OR_GUESSED,
     ),
     (
         Cause.CLIENT_UPDATED, Family.CLIENT, "The client was updated.",

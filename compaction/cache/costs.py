@@ -48,6 +48,26 @@ def find_premium_usd(
     return _subtract(paid, short, model, at, team_price)
 
 
+def find_surcharge_usd(
+    usage: Usage, model: str | None, at: datetime | None, *, unwritten_tokens: int = 0, team_price: Price | None = None
+) -> Decimal | None:
+    """Return what a call's 5-minute writes would have cost more as 1-hour ones, without those that it would not have
+    made; None when a price is unknown."""
+    paid = _strip_prompt(usage)
+    short_tokens = max(0, paid.cache_creation_5m_tokens - unwritten_tokens)
+    if short_tokens == 0:
+        return NOTHING_USD
+    # The prompt has the same length either way, so that both are billed at the same tier.
+    short = paid.changed(
+        cache_creation_tokens=short_tokens,
+        cache_creation_5m_tokens=short_tokens,
+        cache_creation_1h_tokens=0,
+        cache_read_tokens=paid.prompt_tokens - short_tokens - paid.input_tokens,
+    )
+    long = short.changed(cache_creation_5m_tokens=0, cache_creation_1h_tokens=short_tokens)
+    return _subtract(long, short, model, at, team_price)
+
+
 def find_cost_usd(
     usage: Usage, model: str | None, at: datetime | None, *, team_price: Price | None = None
 ) -> Decimal | None:

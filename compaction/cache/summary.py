@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from compaction.cache.avoidable import compute_avoidable
 from compaction.cache.breaks import DEFAULT_POLICY, Outcome, Verdict, judge_thread, order_calls
 from compaction.cache.calls import CacheCall, CachePolicy
-from compaction.cache.causes import CAUSES, Cause
+from compaction.cache.causes import Cause
 from compaction.cache.costs import NOTHING_USD, add_usd, find_cost_usd, find_premium_usd
 from compaction.llm.cache_ttl import CacheTtl
 
@@ -78,10 +79,12 @@ def summarise_verdicts(
     """Sum up the calls of one thread, in order, and the verdict on each."""
     breaks = [verdict for verdict in verdicts if verdict.outcome is Outcome.BREAK]
     expected = [verdict for verdict in verdicts if verdict.outcome is Outcome.EXPECTED]
-    costs = [find_cost_usd(call.usage, call.model, call.at, team_price=policy.team_price) for call in calls]
+    costs = [find_cost_usd(call.usage, call.model, call.at, team_price=policy.find_price(call.model)) for call in calls]
     unread = find_unread_1h_writes(calls, verdicts)
     written_1h = sum(call.usage.cache_creation_1h_tokens for call in calls)
-    premiums = (find_premium_usd(call.usage, call.model, call.at, team_price=policy.team_price) for call in unread)
+    premiums = (
+        find_premium_usd(call.usage, call.model, call.at, team_price=policy.find_price(call.model)) for call in unread
+    )
     by_cause = _total_by_cause(breaks)
     return CacheSummary(
         calls=len(calls),
@@ -93,7 +96,7 @@ def summarise_verdicts(
         expected_rebuilds=len(expected),
         recreated_tokens=sum(total.recreated_tokens for total in by_cause),
         lost_usd=sum((total.lost_usd for total in by_cause), NOTHING_USD),
-        avoidable_usd=add_usd(total.lost_usd for total in by_cause if CAUSES[total.cause].is_avoidable),
+        avoidable_usd=add_usd(compute_avoidable(calls, verdicts, policy).values()),
         rebuilt_usd=add_usd(verdict.lost_usd for verdict in expected),
         spent_usd=add_usd(costs),
         unpriced_breaks=sum(verdict.lost_usd is None for verdict in breaks),

@@ -108,6 +108,14 @@ _PROVIDERS: Mapping[Platform, str] = {
 }
 
 
+NO_PRICES: Mapping[str, Price] = {}
+
+
+def find_team_price(prices: Mapping[str, Price], model: str | None) -> Price | None:
+    """Return a team's own price of a model, from its prices by the base names of models."""
+    return prices.get(read_model_name(model).base) if prices and model else None
+
+
 def price_of(model: str, at: datetime | None) -> Price | None:
     """The list price of a model at a time (None: the newest on record), or None when it is not known."""
     if len(model) > LONGEST_NAME:

@@ -14,7 +14,7 @@ import msgspec
 import orjson
 
 from compaction.transcripts.blocks import read_blocks
-from compaction.transcripts.calls import count_written_characters
+from compaction.transcripts.calls import TOOL_REQUEST_CHARACTERS, count_written_characters
 from compaction.transcripts.entries import (
     Block,
     Entry,
@@ -199,7 +199,8 @@ def count_block_characters(block: Written) -> int:
     """What one block adds to the characters that the model wrote."""
     if block.type == "tool_use" and block.id and block.name:
         data = memoryview(block.input)
-        return len(block.name) + len(encode_json(load_json(data)) if data else "{}")
+        size = len(encode_json(load_json(data)) if data else "{}")
+        return TOOL_REQUEST_CHARACTERS + len(block.name) + size
     return len(block.text) if block.type == "text" else len(block.thinking) if block.type == "thinking" else 0
 
 

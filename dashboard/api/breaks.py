@@ -66,7 +66,13 @@ class BreakOut(Schema):
     read_tokens: int
     lost_tokens: int
     recreated_tokens: int
-    lost_usd: Decimal | None = Field(description="List price; null where the model's price is not known.")
+    lost_usd: Decimal | None = Field(
+        description="At your prices, else list price; null where the model's price is not known."
+    )
+    avoidable_usd: Decimal | None = Field(
+        description="Net of what avoiding would have cost more; null where nothing on offer would have held the cache, "
+        "or a price is not known."
+    )
     is_counted: bool = Field(description="False for a copy of a call that is counted in another session.")
     is_minor: bool = Field(description=f"Whether lists fold it: {MINOR_WORDS}.")
     place: Literal["", "everything", "system", "conversation", "later"] = Field(

@@ -57,7 +57,7 @@ class ComparedOut(Schema):
 class ComparisonOut(Schema):
     first: SideOut
     second: SideOut
-    figures: list[ComparedOut] = Field(description="Dollars are list prices.")
+    figures: list[ComparedOut] = Field(description="Dollars are at your prices, else list prices.")
 
 
 @router.get(

@@ -46,8 +46,9 @@ class LossSumOut(Schema):
     avoidable_breaks: int
     lost_tokens: int
     recreated_tokens: int
-    lost_usd: Decimal = Field(description="List price, without the breaks that `unpriced` counts.")
-    avoidable_usd: Decimal
+    lost_usd: Decimal = Field(description="At your prices, else list price, without the breaks that `unpriced` counts.")
+    avoidable_usd: Decimal = Field(description="Net of what avoiding would have cost more.")
+    avoidable_gross_usd: Decimal = Field(description="What the avoidable breaks lost.")
     unpriced: int = Field(description="Breaks of models without a known price.")
 
 

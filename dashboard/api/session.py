@@ -15,6 +15,7 @@ from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import PERSON_ONLY, Problem
 from dashboard.api.session_schemas import CallOut, CallsAsked, CallsOut, SessionDetailOut
 from dashboard.models import AgentSession
+from dashboard.pages.session_call import explain_output
 from dashboard.pages.session_calls import list_calls
 from dashboard.pages.session_download import download_numbers, download_transcript
 from dashboard.pages.session_page import Relative, SessionHeader, read_header
@@ -122,7 +123,12 @@ def describe_session(header: SessionHeader, own: SessionRuns) -> dict[str, objec
 
 def _describe_call(told: ToldCall) -> dict[str, object]:
     own = {name: getattr(told.call, name) for name in CallOut.model_fields if hasattr(told.call, name)}
-    return own | {"verdict": told.verdict, "prices": told.prices, "next_prompt": told.next_prompt}
+    return own | {
+        "verdict": told.verdict,
+        "prices": told.prices,
+        "next_prompt": told.next_prompt,
+        "output_estimate": explain_output(told.call),
+    }
 
 
 def _describe_relative(relative: Relative) -> dict[str, object]:

@@ -42,7 +42,8 @@ class RelativeOut(Schema):
 
 
 class NextPromptOut(Schema):
-    """What sending the context once more costs; what is said and answered next comes on top. List price."""
+    """What sending the context once more costs; what is said and answered next comes on top. At your
+    prices, else list price."""
 
     prompt_tokens: int
     warm_usd: Decimal = Field(description="While the cache holds.", examples=["0.06120000"])
@@ -52,7 +53,7 @@ class NextPromptOut(Schema):
 
 
 class SessionDetailOut(Schema):
-    """Everything the header of a session shows. Dollars are list price."""
+    """Everything the header of a session shows. Dollars are at your prices, else list price."""
 
     id: int
     external_id: str
@@ -134,7 +135,7 @@ class VerdictOut(Schema):
 
 
 class KindPricesOut(Schema):
-    """Dollars by kind of tokens, list price."""
+    """Dollars by kind of tokens, at your prices, else list price."""
 
     read_usd: Decimal = Field(examples=["0.01440000"])
     write_5m_usd: Decimal = Field(examples=["0.14250000"])
@@ -168,6 +169,7 @@ class CallOut(Schema):
     write_1h_tokens: int
     output_tokens: int
     is_output_estimated: bool
+    output_estimate: str = Field(description="How an estimated output was found; empty where it was reported.")
     context_tokens: int
     cost_usd: Decimal | None
     prices: KindPricesOut | None = Field(description="Null where no price is known.")

@@ -82,9 +82,11 @@ class SessionOut(Schema):
     )
     hit_rate: float | None = Field(description="Of all calls of the session; null before the first prompt.")
     recent_hits: list[int] = Field(description="Hit rate of each of the last calls in percent, oldest first.")
-    spent_usd: Decimal | None = Field(description="List price; null where no call has a known price.")
+    spent_usd: Decimal | None = Field(
+        description="At your prices, else list price; null where no call has a known price."
+    )
     client_cost_usd: Decimal | None = Field(description="The client's own total, where it tells one.")
-    lost_usd: Decimal | None = Field(description="Lost to cache breaks, list price.")
+    lost_usd: Decimal | None = Field(description="Lost to cache breaks, at your prices, else list price.")
     calls: int
     breaks: int
     compactions: int = Field(description="Full compactions by the client.")
@@ -115,7 +117,9 @@ class OverviewOut(Schema):
     above_a_line: int = Field(description="Of the last 24 hours, with the warning line or a higher one reached.")
     past_auto_compact: int
     soon: int = Field(description="Of the last 24 hours, at most 5 calls or 2 turns from the auto-compact line.")
-    spent_today_usd: Decimal | None = Field(description="List price; null where no model of today has a known one.")
+    spent_today_usd: Decimal | None = Field(
+        description="At your prices, else list price; null where no model of today has a known one."
+    )
     lost_today_usd: Decimal | None
     has_unpriced_today: bool = Field(description="Some sessions of today have calls without a price, not in the sums.")
     hit_rate_today: float | None = Field(description="Share of prompt tokens read from the cache; null without any.")

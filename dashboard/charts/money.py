@@ -1,4 +1,4 @@
-"""Figures about dollars at list price: spend and loss per day, and loss by cause, project or the like."""
+"""Figures about dollars: spend and loss per day, and loss by cause, project or the like."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -7,15 +7,16 @@ from typing import Any
 
 from dashboard.chart_data import DayLoss, DaySpend, GroupLoss
 from dashboard.charts import Chart, Series, build_figure, escape_markup
-from dashboard.words import say_percent, say_usd
+from dashboard.words import name_prices, say_percent, say_usd
 
 MOST_BARS = 12
+LIST_PRICE = name_prices(has_own=False)
 _ROW_PIXELS = 34
 _LONGEST_LINE = 22
 _LOSS_LEGEND = (("loss", "avoidable"), ("output", "not avoidable"))
 
 
-def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend]) -> Chart:
+def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend], *, basis: str = LIST_PRICE) -> Chart:
     """One bar per day: what was lost to cache breaks below, the rest of the spend above it."""
     names = [f"{day.day:%Y-%m-%d}" for day in days]
     spends = [None if day.spend_usd is None else _round(day.spend_usd - (day.lost_usd or 0)) for day in days]
@@ -38,7 +39,7 @@ def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend]) -> Chart:
     )
     return Chart(
         chart_id,
-        "Spend and loss per day, list price",
+        f"Spend and loss per day, {basis}",
         build_figure(series, layout, height=220),
         ("Day", "Spend", "Lost to cache breaks", "Share"),
         rows,
@@ -47,7 +48,7 @@ def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend]) -> Chart:
     )
 
 
-def draw_loss_per_day(chart_id: str, days: Sequence[DayLoss]) -> Chart:
+def draw_loss_per_day(chart_id: str, days: Sequence[DayLoss], *, basis: str = LIST_PRICE) -> Chart:
     """One bar per day, the avoidable part below. The table leaves out days without a break."""
     names = [f"{day.day:%Y-%m-%d}" for day in days]
     series = [
@@ -68,7 +69,7 @@ def draw_loss_per_day(chart_id: str, days: Sequence[DayLoss]) -> Chart:
     )
     return Chart(
         chart_id,
-        "Lost to cache breaks per day, list price",
+        f"Lost to cache breaks per day, {basis}",
         build_figure(series, layout, height=220),
         ("Day", "Breaks", "Avoidable", "Lost"),
         rows,
@@ -76,7 +77,9 @@ def draw_loss_per_day(chart_id: str, days: Sequence[DayLoss]) -> Chart:
     )
 
 
-def draw_loss_by_group(chart_id: str, groups: Sequence[GroupLoss], *, by: str = "cause") -> Chart:
+def draw_loss_by_group(
+    chart_id: str, groups: Sequence[GroupLoss], *, by: str = "cause", basis: str = LIST_PRICE
+) -> Chart:
     """One bar per group, the dearest on top, the avoidable part of each first. What has no bar of its own is one bar
     together with its like, so that the bars add up to the whole."""
     bars = _fold_cheapest(groups)
@@ -95,7 +98,7 @@ def draw_loss_by_group(chart_id: str, groups: Sequence[GroupLoss], *, by: str = 
         "yaxis": {"type": "category", "autorange": "reversed", "fixedrange": True, "ticksuffix": " "},
     }
     rows = tuple((bar.name, f"{bar.breaks:,}", say_usd(bar.lost_usd), say_usd(bar.avoidable_usd)) for bar in bars)
-    title = f"Lost to cache breaks by {by}, list price"
+    title = f"Lost to cache breaks by {by}, {basis}"
     if len(bars) < len(groups):
         title += f": the {MOST_BARS} dearest of {len(groups):,} {by}s, the others as one bar"
     return Chart(

@@ -13,8 +13,12 @@ _COLUMNS = (
     "id", "at", "kind", "cause", "title", "detail", "evidence", "is_avoidable", "session_id", "external_id", "session",
     "project", "developer", "model", "thread", "call", "gap_seconds", "ttl", "expected_tokens", "read_tokens",
     "lost_tokens", "recreated_tokens", "lost_usd", "is_counted", "is_minor", "place",
+    "avoidable_usd",
 )  # fmt: skip
-_SUMS = ("breaks", "avoidable_breaks", "avoidable_usd", "lost_usd", "lost_tokens", "recreated_tokens", "unpriced")
+_SUMS = (
+    "breaks", "avoidable_breaks", "avoidable_usd", "lost_usd", "lost_tokens", "recreated_tokens", "unpriced",
+    "avoidable_gross_usd",
+)  # fmt: skip
 
 
 def export_losses(actor: Actor, wanted: LossFilter, *, total: LossSum | None = None) -> ExportTable:
@@ -55,6 +59,7 @@ def _list_row(row: LossRow) -> tuple[Cell, ...]:
         row.session_id, row.external_id, row.session_name, row.project, row.developer, row.model, row.thread,
         row.call_number, row.gap_seconds, row.ttl, row.expected_tokens, row.read_tokens, row.lost_tokens,
         row.recreated_tokens, row.lost_usd, row.is_counted, row.is_minor, row.place,
+        row.avoidable_usd,
     )  # fmt: skip
 
 

@@ -143,7 +143,7 @@ _COPY = (
     "session__forked_from",
     "session__external_id",
 )
-_LOSS_COLUMNS = ("agent_id", "kind", "lost_usd", "is_avoidable")
+_LOSS_COLUMNS = ("agent_id", "kind", "lost_usd", "avoidable_usd")
 _CALL_COLUMNS = (
     "agent_id", "at", "is_counted", "input_tokens", "read_tokens", "write_5m_tokens", "write_1h_tokens",
     "output_tokens", "cost_usd",

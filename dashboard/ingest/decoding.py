@@ -15,7 +15,7 @@ from dashboard.ingest.drawn import DrawnSession, draw_session
 from dashboard.ingest.file_tail import Limits, Place, read_half_line, take_look
 from dashboard.ingest.looks import PIECE_BYTES, FileLook, NextLook
 from dashboard.ingest.observed import LineProblem, Piece, Prepared, Rules, merge_prepared
-from dashboard.ingest.picture import PastPolicies, pick_policy
+from dashboard.ingest.picture import pick_policy
 from dashboard.ingest.quiet_lines import is_whole
 from dashboard.ingest.transcript_folders import FoundFile, NotPlain, opened_file
 from dashboard.ingest.transcripts import TOO_LONG, name_session, prepare, prepare_agent_meta
@@ -41,14 +41,14 @@ def decode_files(looks: tuple[NextLook, ...], rules: Rules) -> Decoded:
     # What continues, or is continued, is drawn when it is written: only then all of it is there.
     is_all = not any(look.known.offset for look in looks) and not any(look.has_more for look in told)
     if rules.lines_policy is not None and is_all:
-        prepared, drawn = _draw_sessions(prepared, rules.lines_policy, rules.past_policies)
+        prepared, drawn = _draw_sessions(prepared, rules.lines_policy, rules)
     return Decoded(prepared, told, sum(look.size_bytes for look in told), tuple(drawn))
 
 
-def _draw_sessions(prepared: Prepared, policy: Policy, past: PastPolicies) -> tuple[Prepared, list[DrawnSession]]:
+def _draw_sessions(prepared: Prepared, policy: Policy, rules: Rules) -> tuple[Prepared, list[DrawnSession]]:
     rest, drawn = [], []
     for observed in prepared.sessions:
-        session = draw_session(observed, policy, partial(pick_policy, past, policy))
+        session = draw_session(observed, policy, partial(pick_policy, rules.past_policies, policy), rules.prices)
         if session is None:
             rest.append(observed)
         else:

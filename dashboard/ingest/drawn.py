@@ -11,6 +11,7 @@ from typing import Any
 from compaction.cache.fact_order import merge_facts
 from compaction.cache.fingerprint import read_fingerprint
 from compaction.context.policy import Policy
+from compaction.llm.prices import NO_PRICES, Price
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import PolicyAt, SessionPicture, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
@@ -18,7 +19,12 @@ from dashboard.ingest.picture.spelling import read_time, spell_rows
 from dashboard.ingest.segments import Segment, cut_lines, pack_segment, read_segment_lines
 
 # How columns that totals are made of are read back; the others are what they were.
-_READINGS: Mapping[str, Callable[[str], Any]] = {"at": read_time, "cost_usd": Decimal, "lost_usd": Decimal}
+_READINGS: Mapping[str, Callable[[str], Any]] = {
+    "at": read_time,
+    "cost_usd": Decimal,
+    "lost_usd": Decimal,
+    "avoidable_usd": Decimal,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,12 @@ class DrawnSession:
         return ObservedSession(self.external_id, tuple(lines), self.shapes, self.developer)
 
 
-def draw_session(observed: ObservedSession, policy: Policy, policy_at: PolicyAt | None = None) -> DrawnSession | None:
+def draw_session(
+    observed: ObservedSession,
+    policy: Policy,
+    policy_at: PolicyAt | None = None,
+    prices: Mapping[str, Price] = NO_PRICES,
+) -> DrawnSession | None:
     """None where it takes the database: its lines name a request's shape that came before them."""
     prints = {shape.digest: shape.prints for shape in observed.shapes}
     if any(line.fact.shape and line.fact.shape[1] not in prints for line in observed.lines):
@@ -133,6 +144,7 @@ def draw_session(observed: ObservedSession, policy: Policy, policy_at: PolicyAt 
         external_id=external_id,
         policy=policy,
         policy_at=policy_at,
+        prices=prices,
         shapes={digest: read_fingerprint(told) for digest, told in prints.items()},
     )
     session, threads, hours = add_totals(picture, ())

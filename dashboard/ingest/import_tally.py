@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from django.db.models import Sum
+from django.db.models import Count, Q, Sum
 
 from dashboard.ingest.looks import FileLook
 from dashboard.models import AgentSession
+from dashboard.words import name_prices
 
 if TYPE_CHECKING:  # loaded only when there is something to count
     from dashboard.ingest.decoding import Decoded
@@ -44,6 +45,7 @@ class Tally:
     seconds: float = 0.0
     spent_usd: Decimal = Decimal(0)
     lost_usd: Decimal = Decimal(0)
+    has_own_prices: bool = False
 
     def add(self, decoded: "Decoded", taken: "Taken") -> None:
         """What was stored of one piece of work."""
@@ -77,10 +79,11 @@ class Tally:
         pks = sorted(self.new_sessions | self.changed_sessions)
         for start in range(0, len(pks), _PKS_AT_ONCE):
             sums = AgentSession.objects.filter(pk__in=pks[start : start + _PKS_AT_ONCE]).aggregate(
-                spent=Sum("spent_usd"), lost=Sum("lost_usd")
+                spent=Sum("spent_usd"), lost=Sum("lost_usd"), own=Count("pk", filter=Q(team__has_own_prices=True))
             )
             self.spent_usd += sums["spent"]
             self.lost_usd += sums["lost"]
+            self.has_own_prices = self.has_own_prices or bool(sums["own"])
         self.seconds = time.monotonic() - self.began_at
 
     def to_fields(self) -> dict[str, object]:
@@ -121,7 +124,7 @@ class Tally:
         )
         if self.new_sessions or self.changed_sessions:
             yield (
-                f"These sessions spent ${self.spent_usd:,.2f} at list price, "
+                f"These sessions spent ${self.spent_usd:,.2f} at {name_prices(has_own=self.has_own_prices)}, "
                 f"${self.lost_usd:,.2f} of it lost to cache breaks."
             )
         unchanged = f", {self.unchanged_count:,} not changed since they were last read" if self.unchanged_count else ""

@@ -107,7 +107,7 @@ def make_rules(team: Team, policy: TeamSettings) -> Rules:
 def make_drawing_rules(team: Team, policy: TeamSettings) -> Rules:
     """For whoever draws sessions before they are written."""
     past = list_past_policies(team, policy)
-    return replace(make_rules(team, policy), lines_policy=policy.lines_policy, past_policies=past)
+    return replace(make_rules(team, policy), lines_policy=policy.lines_policy, past_policies=past, prices=policy.prices)
 
 
 def store(origin: Origin, prepared: Prepared, policy: TeamSettings) -> Taken:
@@ -125,7 +125,7 @@ def store_together(origin: Origin, prepared: Prepared, policy: TeamSettings) -> 
     taken = set(known.values_list("external_id", flat=True))
     unknown = [observed for name, observed in zip(names, prepared.sessions, strict=True) if name not in taken]
     policy_at = _find_policy_at(origin.team, policy)
-    drawn = [draw_session(observed, policy.lines_policy, policy_at) for observed in unknown]
+    drawn = [draw_session(observed, policy.lines_policy, policy_at, policy.prices) for observed in unknown]
     return _store(origin, prepared, policy, store_new(origin, list(filter(None, drawn)), policy).recorded)
 
 
@@ -186,7 +186,15 @@ def _make_source(origin: Origin, policy: TeamSettings) -> Source:
     policy_at = _find_policy_at(origin.team, policy)
     accounts = _list_developer_accounts(origin.team) if origin.sender is None else {}
     return Source(
-        origin.team, origin.sender, origin.source, policy.lines_policy, policy.version, policy_at, accounts=accounts
+        origin.team,
+        origin.sender,
+        origin.source,
+        policy.lines_policy,
+        policy.version,
+        policy_at,
+        accounts=accounts,
+        prices=policy.prices,
+        price_version=policy.price_version,
     )
 
 
@@ -194,7 +202,8 @@ def project_again(session: AgentSession) -> None:
     """Work a stored session out again under its team's policy of today, as lines from where its first came would.
     Raises as `record` does."""
     if not session.segments.exists():  # nothing is stored that its figures could come from
-        AgentSession.objects.filter(pk=session.pk).update(projection_version=PROJECTION_VERSION)
+        session.projection_version, session.price_version = PROJECTION_VERSION, session.team.price_version
+        session.save(update_fields=["projection_version", "price_version"])
         return
     origin = Origin(session.team, session.owner, session.sources[0])
     # What compactions lost was found by an earlier version too. Where words were removed since, it stays.

@@ -177,6 +177,7 @@ def _insert_sessions(source: Source, new: Sequence[DrawnSession]) -> dict[str, i
         "sources": spell_json([source.name]),
         "version": FIRST_VERSION,
         "policy_version": source.policy_version,
+        "price_version": source.price_version,
     }
     owned = ("owner_id", "developer", "has_content")
     rows = []

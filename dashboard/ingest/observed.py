@@ -9,6 +9,7 @@ import msgspec
 
 from compaction.cache.facts import REPORT, LineFact, LineKind
 from compaction.context.policy import Policy
+from compaction.llm.prices import Price
 
 # What lies outside is not a time but a mistake, and no sum of times may leave what a date can be.
 EARLIEST_YEAR, LATEST_YEAR = 2000, 2200
@@ -37,6 +38,7 @@ class Rules:
     content_since: datetime | None = None  # what is older is measured and let go; None: all of it is kept
     lines_policy: Policy | None = None  # None: sessions are not drawn before they are written
     past_policies: tuple[tuple[datetime, Policy], ...] = ()  # each with when it ended, the oldest first
+    prices: Mapping[str, Price] = field(default_factory=dict)  # the team's own, by base names of models
 
 
 class ObservedLine(msgspec.Struct, frozen=True, gc=False):

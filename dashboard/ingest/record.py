@@ -16,6 +16,7 @@ from compaction.cache.fact_order import merge_facts
 from compaction.cache.facts import LineFact
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.context.policy import Policy
+from compaction.llm.prices import Price
 from dashboard.ingest.counting import Claim, Counted, decide_counting, hand_over, total_again, weigh_copies
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import PolicyAt, SessionPicture, Totals, add_totals, draw_picture
@@ -68,6 +69,8 @@ class Source:
     policy_version: int = 0
     policy_at: PolicyAt | None = None  # which one was in force then; None: always this one
     accounts: Mapping[str, User] = field(default_factory=dict)  # of developers that a collector may name
+    prices: Mapping[str, Price] = field(default_factory=dict)  # the team's own, by base names of models
+    price_version: int = 0
 
     @property
     def sender_pk(self) -> int | None:
@@ -250,7 +253,12 @@ def _work_out(source: Source, observed: ObservedSession, news: _News) -> _Draft:
     shapes = _find_shapes(source, news.session, observed, facts.values())
     external_id = fit_id(observed.external_id)
     picture = draw_picture(
-        facts.values(), external_id=external_id, policy=source.policy, policy_at=source.policy_at, shapes=shapes
+        facts.values(),
+        external_id=external_id,
+        policy=source.policy,
+        policy_at=source.policy_at,
+        prices=source.prices,
+        shapes=shapes,
     )
     picture.session["forked_from"] = picture.session["forked_from"] or _find_origin(
         source.team, external_id, news.session
@@ -462,6 +470,7 @@ def _write_session(
     session.sources = sorted({*session.sources, source.name})
     session.has_content = session.has_content or any(line.content is not None for line in draft.news.values())
     session.policy_version = source.policy_version
+    session.price_version = source.price_version
     session.version += 1
     session.save()
 

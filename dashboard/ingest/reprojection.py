@@ -1,4 +1,6 @@
-"""After an upgrade: sessions that an earlier version worked out are worked out again from their stored observations."""
+"""Work sessions out again from their stored observations, after an upgrade or a change of their team's own prices."""
+
+from django.db.models import F, Q
 
 from dashboard.ingest.intake import project_again
 from dashboard.ingest.picture.drawing import PROJECTION_VERSION
@@ -11,7 +13,9 @@ BATCH = 100
 
 def project_sessions(run: JobRun) -> None:
     """The newest first. A session that others keep writing is left to them, or to the next round."""
-    behind = AgentSession.objects.filter(projection_version__lt=PROJECTION_VERSION)
+    behind = AgentSession.objects.filter(
+        Q(projection_version__lt=PROJECTION_VERSION) | ~Q(price_version=F("team__price_version"))
+    )
     total, done, busy = behind.count(), 0, 0
     before_pk = None
     while True:

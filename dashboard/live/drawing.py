@@ -31,6 +31,7 @@ from dashboard.pages.session_tabs import count_shown, list_tabs
 from dashboard.pages.tiles import list_tiles
 from dashboard.pages.ways_in import find_arrivals, list_ways
 from dashboard.templatetags.session_rows import session_rows
+from dashboard.words import name_prices
 
 MOST_OFFERED = 100
 
@@ -136,7 +137,9 @@ def draw_overview(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
         context = {
             "fleet": fleet,
             "tiles": list_tiles(team, fleet),
-            "chart": draw_spend_per_day("spend-per-day", fleet.numbers.days),
+            "chart": draw_spend_per_day(
+                "spend-per-day", fleet.numbers.days, basis=name_prices(has_own=team.has_own_prices)
+            ),
             "is_live": True,
         }
         return render_to_string("live/overview.html", context)

@@ -77,7 +77,7 @@ class AgentSession(models.Model):
     output_tokens = models.PositiveBigIntegerField(default=0)
     spent_usd = usd_field(default=0)
     lost_usd = usd_field(default=0)
-    avoidable_usd = usd_field(default=0)
+    avoidable_usd = usd_field(default=0)  # net: of its breaks
     client_cost_usd = usd_field(null=True, blank=True)  # the client's own total, where it tells one
     client_tokens = models.PositiveBigIntegerField(null=True, blank=True)  # of all kinds, by the client's metrics
 
@@ -98,6 +98,7 @@ class AgentSession(models.Model):
     content_removed_at = models.DateTimeField(null=True, blank=True)  # by the team's retention, all of it or a part
 
     version = models.PositiveBigIntegerField(default=0)  # raised by every change: open pages ask for what is newer
+    price_version = models.PositiveIntegerField(default=0)  # of its team's own prices when its dollars were worked out
     policy_version = models.PositiveIntegerField(default=0)  # the team policy its level was worked out with
 
     # What everybody who sees the session may find it by. The title is content: it is searched apart.

@@ -39,7 +39,7 @@ class ApiCall(models.Model):
     output_tokens = models.PositiveBigIntegerField(default=0)
     is_output_estimated = models.BooleanField(default=False)
     context_tokens = models.PositiveBigIntegerField(default=0)  # what the window held after the answer
-    cost_usd = usd_field(null=True, blank=True)  # list price; None: the model's price is not known
+    cost_usd = usd_field(null=True, blank=True)  # at the team's own price, else list price; None: neither is known
     duration_seconds = models.FloatField(null=True, blank=True)
     ttft_seconds = models.FloatField(null=True, blank=True)
     provenance = models.JSONField(default=dict)  # where a figure is not the transcript's: field -> source

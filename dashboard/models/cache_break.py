@@ -36,6 +36,9 @@ class CacheBreak(models.Model):
     lost_tokens = models.PositiveBigIntegerField(default=0)
     recreated_tokens = models.PositiveBigIntegerField(default=0)
     lost_usd = usd_field(null=True, blank=True)  # None: the model's price is not known
+    # What something on offer would have saved, net of what it would have cost (compaction.cache.avoidable). None:
+    # nothing would have, or a price is not known.
+    avoidable_usd = usd_field(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -52,7 +55,7 @@ class CacheBreak(models.Model):
             models.Index(
                 fields=[
                     *("team", "kind", "is_counted", "at", "is_avoidable", "cause", "grade", "model", "session"),
-                    *("lost_tokens", "recreated_tokens", "lost_usd"),
+                    *("lost_tokens", "recreated_tokens", "lost_usd", "avoidable_usd"),
                 ],
                 name="break_ledger",
             ),

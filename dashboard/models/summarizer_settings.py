@@ -25,8 +25,6 @@ class SummarizerSettings(models.Model):
     allows_fork = models.BooleanField(default=True)
     native_form = models.CharField(max_length=10, choices=NativeForm.choices, default=NativeForm.OFF)
     daily_cap_usd = usd_field(default=5)
-    # model -> [input, output, 5m write, 1h write, read] in dollars per million tokens, for models without a list price
-    own_prices = models.JSONField(default=dict)
     changed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     changed_at = models.DateTimeField(default=timezone.now)
 

@@ -11,6 +11,9 @@ class Team(models.Model):
     slug = models.SlugField(max_length=60, unique=True)
     is_local = models.BooleanField(default=False)  # the one team of an installation on a developer's own machine
     is_demo = models.BooleanField(default=False)  # invented, and removed with all it holds
+    # Raised by every change of the team's own prices: sessions priced under another one are worked out again.
+    price_version = models.PositiveIntegerField(default=0)
+    has_own_prices = models.BooleanField(default=False)  # as the policy in force: what dollars are labelled with
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

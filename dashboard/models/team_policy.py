@@ -1,4 +1,4 @@
-"""What a team decided: lines, storage, what the proxy adds. Every change is a new row; the newest is in force."""
+"""What a team decided: lines, storage, what the proxy adds, prices. Each change is a new row, the newest in force."""
 
 from django.db import models
 from django.utils import timezone
@@ -17,6 +17,9 @@ class TeamPolicy(models.Model):
     metrics_days = models.PositiveIntegerField(null=True, blank=True)
     # As dashboard.policies.proxy_additions writes them; empty: the proxy adds nothing.
     proxy_additions = models.JSONField(default=dict)
+    # base name of a model -> [input, output, 5m write, 1h write, read] in dollars per million tokens; before every list
+    own_prices = models.JSONField(default=dict)
+    price_version = models.PositiveIntegerField(default=0)  # the version that last changed them
     changed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     changed_by_name = models.CharField(max_length=150, blank=True)
     note = models.CharField(max_length=200, blank=True)

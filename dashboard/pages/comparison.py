@@ -265,9 +265,9 @@ def _count_breaks(actor: Actor, scope: Scope, period: Period, end_at: datetime) 
     counted = access.breaks(actor).filter(
         _match(scope), kind=LossKind.BREAK, is_counted=True, at__gte=period.start_at, at__lt=end_at
     )
-    sums = counted.order_by().values("is_avoidable").annotate(breaks=Count("id"), usd=Sum("lost_usd"))
+    sums = counted.order_by().values("is_avoidable").annotate(breaks=Count("id"), usd=Sum("avoidable_usd"))
     rows = list(sums)
-    return sum(row["breaks"] for row in rows), _add_usd(row["usd"] for row in rows if row["is_avoidable"])
+    return sum(row["breaks"] for row in rows), _add_usd(row["usd"] for row in rows)
 
 
 def _count_compactions(actor: Actor, scope: Scope, period: Period, end_at: datetime) -> tuple[int, int]:

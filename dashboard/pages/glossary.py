@@ -96,8 +96,8 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "It is not counted as a break.",
     ),
     "avoidable": (
-        "A break that another way of working would have prevented.",
-        "Its page says what to do.",
+        "What something on offer would have saved: a setting kept, or the 1-hour lifetime for a pause up to an hour.",
+        "Net of what that lifetime would have cost more; a longer pause is never avoidable.",
     ),
     "gap": (
         "The time from the start of the call before to the start of this one.",
@@ -237,7 +237,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     ),
     "next prompt": (
         "What sending the context once more costs: warm it is read from the cache, cold it is written anew.",
-        "At list price, without what is said and answered next.",
+        "At your own or the list price, without what is said and answered next.",
     ),
     "origin": (
         "Who decided a figure: the team, the client's settings, the client's own table, or the API.",
@@ -246,6 +246,10 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "told by": (
         "Where a figure came in: transcript, telemetry, proxy, hook or status line.",
         "Where several tell it, the most exact one is shown.",
+    ),
+    "your prices": (
+        "Dollars at the prices your team entered for a model, else at its public API price.",
+        "An admin changes them under Prices in the team's settings.",
     ),
     "list price": (
         "Dollars at the public API prices of the model.",

@@ -8,12 +8,14 @@ from decimal import Decimal
 from django.db.models import Count, Q, QuerySet, Sum
 
 from compaction.cache.break_places import BreakPlace, describe_place, name_place
-from compaction.cache.causes import CAUSES, Cause, CauseNote, Grade
+from compaction.cache.causes import CAUSES, Cause, CauseNote, Grade, Outlook
+from compaction.llm.cache_ttl import CacheTtl
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import AgentSession, CacheBreak, LossKind
 from dashboard.pages.keyset import Place, take_page
 from dashboard.pages.thread_names import name_by_id, name_threads
+from dashboard.words import say_usd
 
 PAGE_SIZE = 50
 
@@ -31,6 +33,8 @@ GRADES: Mapping[Grade, tuple[str, str]] = {
     Grade.UNKNOWN: ("unknown", "Nothing that was recorded explains it."),
 }
 _UNKNOWN_NOTE = CAUSES[Cause.UNEXPLAINED]
+_HOUR_SECONDS = CacheTtl.ONE_HOUR.seconds
+_UNKNOWN_NET = "Something on offer would have held; what it would have cost more is not known."
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class LossRow:
     lost_tokens: int
     recreated_tokens: int
     lost_usd: Decimal | None
+    avoidable_usd: Decimal | None
     is_counted: bool
     is_minor: bool
     place: str  # a code of BreakPlace; empty where it was judged by a version that did not look
@@ -92,6 +97,24 @@ class LossRow:
     @property
     def is_break(self) -> bool:
         return self.kind == LossKind.BREAK
+
+    @property
+    def avoidable_sentence(self) -> str:
+        """Say how the net came about; empty where it is the gross, or nothing was avoidable."""
+        if self.avoidable_usd is None and self.is_avoidable:
+            return "" if self.lost_usd is None else _UNKNOWN_NET
+        if self.avoidable_usd is None:
+            is_late = self.is_break and self.outlook == Outlook.AVOIDABLE and (self.gap_seconds or 0) > _HOUR_SECONDS
+            return "This pause was longer than an hour, which no lifetime on offer bridges." if is_late else ""
+        if self.avoidable_usd == 0:
+            return "The 1-hour lifetime would have held, but it would have cost more than it saved."
+        if self.lost_usd is None or self.avoidable_usd == self.lost_usd:
+            return ""
+        return (
+            f"The 1-hour lifetime would have held. What this conversation wrote would have cost "
+            f"{say_usd(self.lost_usd - self.avoidable_usd)} more with it, which is taken off the "
+            f"{say_usd(self.lost_usd)} lost."
+        )
 
 
 @dataclass(frozen=True)
@@ -118,6 +141,7 @@ class CauseTotal:
     count: int
     lost_tokens: int
     lost_usd: Decimal | None
+    avoidable_usd: Decimal | None
 
 
 def find_cause_note(cause: str) -> CauseNote:
@@ -184,9 +208,12 @@ def total_causes(session: AgentSession) -> tuple[CauseTotal, ...]:
     rows = (
         CacheBreak.objects.filter(session=session, kind=LossKind.BREAK)
         .values("cause")
-        .annotate(count=Count("id"), lost=Sum("lost_tokens"), usd=Sum("lost_usd"))
+        .annotate(count=Count("id"), lost=Sum("lost_tokens"), usd=Sum("lost_usd"), net=Sum("avoidable_usd"))
     )
-    totals = [CauseTotal(find_cause_note(row["cause"]).title, row["count"], row["lost"], row["usd"]) for row in rows]
+    totals = [
+        CauseTotal(find_cause_note(row["cause"]).title, row["count"], row["lost"], row["usd"], row["net"])
+        for row in rows
+    ]
     return tuple(sorted(totals, key=lambda total: (-(total.lost_usd or 0), -total.lost_tokens, total.title)))
 
 
@@ -228,6 +255,7 @@ def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
         lost_tokens=loss.lost_tokens,
         recreated_tokens=loss.recreated_tokens,
         lost_usd=loss.lost_usd,
+        avoidable_usd=loss.avoidable_usd,
         is_counted=loss.is_counted,
         is_minor=_is_minor(loss),
         place=place.value if place else "",

@@ -42,7 +42,8 @@ class LossSum:
     lost_tokens: int = 0
     recreated_tokens: int = 0
     lost_usd: Decimal = _NOTHING_USD
-    avoidable_usd: Decimal = _NOTHING_USD
+    avoidable_usd: Decimal = _NOTHING_USD  # net
+    avoidable_gross_usd: Decimal = _NOTHING_USD  # what the avoidable breaks lost
     unpriced: int = 0
 
     def __add__(self, other: "LossSum") -> "LossSum":
@@ -53,6 +54,7 @@ class LossSum:
             self.recreated_tokens + other.recreated_tokens,
             self.lost_usd + other.lost_usd,
             self.avoidable_usd + other.avoidable_usd,
+            self.avoidable_gross_usd + other.avoidable_gross_usd,
             self.unpriced + other.unpriced,
         )
 
@@ -72,6 +74,12 @@ class LossSum:
     @property
     def told_avoidable_usd(self) -> Decimal | None:
         return None if self.is_price_unknown else self.avoidable_usd
+
+    @property
+    def told_gross_usd(self) -> Decimal | None:
+        """The gross, where it differs from the net."""
+        has_gross = not self.is_price_unknown and self.avoidable_gross_usd != self.avoidable_usd
+        return self.avoidable_gross_usd if has_gross else None
 
     @property
     def avoidable_share(self) -> Decimal | None:
@@ -236,20 +244,23 @@ def _sum_cells(rows: QuerySet[CacheBreak], **keys: Any) -> list[_Cell]:
         tokens=Sum("lost_tokens"),
         recreated=Sum("recreated_tokens"),
         usd=Sum("lost_usd"),
+        net=Sum("avoidable_usd"),
     )
     return [({name: row[f"by_{name}"] for name in keys}, _make_sum(row)) for row in sums]
 
 
 def _make_sum(row: Mapping[str, Any]) -> LossSum:
     # SQLite adds up floating numbers: what it is off by lies beyond the last digit that is kept.
-    usd, is_avoidable = (row["usd"] or _NOTHING_USD).quantize(_SMALLEST_USD), row["is_avoidable"]
+    usd, net = ((row[name] or _NOTHING_USD).quantize(_SMALLEST_USD) for name in ("usd", "net"))
+    is_avoidable = row["is_avoidable"]
     return LossSum(
         breaks=row["breaks"],
         avoidable_breaks=row["breaks"] if is_avoidable else 0,
         lost_tokens=row["tokens"],
         recreated_tokens=row["recreated"],
         lost_usd=usd,
-        avoidable_usd=usd if is_avoidable else _NOTHING_USD,
+        avoidable_usd=net,
+        avoidable_gross_usd=usd if is_avoidable else _NOTHING_USD,
         unpriced=row["breaks"] - row["priced"],
     )
 

@@ -9,12 +9,16 @@ from compaction.cache.breaks import DEFAULT_POLICY
 from compaction.cache.calls import is_beside_conversation
 from compaction.context.call_costs import Cost, cost_of
 from compaction.context.forecast import NextCallCost, price_next_call
+from compaction.llm.names import read_model_name
+from compaction.llm.prices import Price
+from compaction.transcripts.calls import describe_output_estimate
 from compaction.transcripts.entries import Usage
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import ApiCall, CacheBreak, LossKind, Thread
 from dashboard.pages.calls_around import find_neighbours
 from dashboard.pages.session_calls import CallOrder, CompactionAt, name_thread, say_cause
+from dashboard.policies.in_force import find_policy
 from dashboard.words import join_words, say_tokens, say_usd
 
 _SOURCES = {"proxy": "the proxy", "otlp": "telemetry (OTLP)", "api": "the JSON API"}
@@ -95,6 +99,10 @@ class CallDetails:
         return self.next_pk is None
 
     @property
+    def output_estimate(self) -> str:
+        return explain_output(self.call)
+
+    @property
     def prompt_tokens(self) -> int:
         return sum(kind.tokens for kind in self.kinds[:-1])
 
@@ -107,14 +115,15 @@ def read_call(actor: Actor, calls: CallOrder, threads: tuple[Thread, ...], pk: i
     """None when the session has no such call. Two queries, and one more where its thread was compacted."""
     if calls.find_index(pk) is None:
         return None
-    call = access.calls(actor).filter(pk=pk).first()
+    call = access.calls(actor).filter(pk=pk).select_related("session__team").first()
     if call is None:
         return None
     loss = access.breaks(actor).filter(session_id=call.session_id, call_id=call.call_id).first()
     siblings = calls.list_thread(call.agent_id)
     own = siblings.index(pk)
     usage = make_usage(call)
-    cost = cost_of(usage, call.model, call.at)
+    own_price = find_policy(call.session.team).find_price(call.model) if call.session.team.has_own_prices else None
+    cost = cost_of(usage, call.model, call.at, team_price=own_price)
     is_last = own + 1 == len(siblings)
     names = {thread.agent_id: name_thread(thread) for thread in threads}
     before, after = _find_compactions(call, calls)
@@ -124,14 +133,21 @@ def read_call(actor: Actor, calls: CallOrder, threads: tuple[Thread, ...], pk: i
         kinds=tuple(_list_kinds(call, cost)),
         other_usd=_find_other(call, cost),
         price_source=cost.source if cost else "",
-        verdict=judge_shown(call, usage, loss),
+        verdict=judge_shown(call, usage, loss, own_price),
         compactions_before=before,
         compactions_after=after,
         told_by=say_sources(call),
         previous_pk=siblings[own - 1] if own else None,
         next_pk=None if is_last else siblings[own + 1],
-        next_cost=price_next_call(usage, call.model, call.at) if is_last else None,
+        next_cost=price_next_call(usage, call.model, call.at, team_price=own_price) if is_last else None,
     )
+
+
+def explain_output(call: ApiCall) -> str:
+    """Explain an estimated output and how far it can be trusted; empty where the output was reported."""
+    if not call.is_output_estimated:
+        return ""
+    return describe_output_estimate(read_model_name(call.model).base)
 
 
 def make_usage(call: ApiCall) -> Usage:
@@ -145,12 +161,12 @@ def make_usage(call: ApiCall) -> Usage:
     )
 
 
-def judge_shown(call: ApiCall, usage: Usage, loss: CacheBreak | None) -> CallVerdict:
+def judge_shown(call: ApiCall, usage: Usage, loss: CacheBreak | None, own_price: Price | None = None) -> CallVerdict:
     """The stored verdict, or why there is none."""
     if loss is not None:
         kind = VerdictKind.BREAK if loss.kind == LossKind.BREAK else VerdictKind.REBUILD
         gone = f"{say_tokens(loss.lost_tokens)} tokens were gone, {say_tokens(loss.recreated_tokens)} written again"
-        words = f"{gone}: {say_usd(loss.lost_usd)} at list price."
+        words = f"{gone}: {say_usd(loss.lost_usd)} at {'your' if own_price else 'list'} price."
         return CallVerdict(kind, say_cause(loss.cause), words, loss.pk)
     if usage.prompt_tokens == 0:
         return CallVerdict(VerdictKind.NO_PROMPT, "", "The call reports no prompt, so there is nothing to judge.")

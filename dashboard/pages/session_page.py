@@ -291,7 +291,7 @@ def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -
     in_force = read_lines(session, thread)
     lines = in_force.lines
     reading = read_level(lines, session.context_tokens)
-    recent = _read_recent(actor, session, thread) if thread else None
+    recent = _read_recent(actor, session, thread, in_force.settings) if thread else None
     forecast = _forecast(session, recent, lines)
     bar = draw_gauge(
         lines,
@@ -316,7 +316,7 @@ class _Recent:
     next_prompt: NextCallCost | None = None
 
 
-def _read_recent(actor: Actor, session: AgentSession, thread: Thread) -> _Recent:
+def _read_recent(actor: Actor, session: AgentSession, thread: Thread, settings: TeamSettings) -> _Recent:
     own = {"session": session, "agent_id": thread.agent_id}
     found = access.calls(actor).filter(OF_CONVERSATION, **own).order_by("-number")
     rows = list(found.values_list(*POINT_COLUMNS, "model", *_USAGE)[:MEMORY_POINTS])[::-1]
@@ -327,13 +327,13 @@ def _read_recent(actor: Actor, session: AgentSession, thread: Thread) -> _Recent
     if not points:
         return _Recent((), "")
     if not ends or ends[-1] < rows[-1][0]:
-        return _Recent(tuple(points), "measured", _price_next(rows[-1], session.pending_tokens))
+        return _Recent(tuple(points), "measured", _price_next(rows[-1], session.pending_tokens, settings))
     # No call has followed it yet: the context is what the client told that it left, or else what its lines come to.
     is_told = session.pending_tokens < session.context_tokens
     return _Recent(tuple(points), "measured" if is_told else "estimated")
 
 
-def _price_next(row: Sequence[Any], pending_tokens: int) -> NextCallCost | None:
+def _price_next(row: Sequence[Any], pending_tokens: int, settings: TeamSettings) -> NextCallCost | None:
     """From the last call, as `_read_recent` reads it, and what arrived since."""
     _, _, at, _, model, fresh, read, short, long, output = row
     usage = Usage(
@@ -344,7 +344,7 @@ def _price_next(row: Sequence[Any], pending_tokens: int) -> NextCallCost | None:
         cache_creation_1h_tokens=long,
         cache_read_tokens=read,
     )
-    return price_next_call(usage, model, at, added_tokens=pending_tokens)
+    return price_next_call(usage, model, at, added_tokens=pending_tokens, team_price=settings.find_price(model))
 
 
 def _forecast(session: AgentSession, recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:

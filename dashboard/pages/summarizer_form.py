@@ -1,4 +1,4 @@
-"""The forms of a team's summariser: the key by itself, and everything else with rows of own prices.
+"""The forms of a team's summariser: the key by itself, and everything else.
 
 They only collect; what makes sense is judged by dashboard.runs.settings_changes, whose sentences come to the fields.
 """
@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.forms import BaseFormSet, formset_factory
 
 from compaction.llm.offered_models import find_small_model
-from compaction.llm.prices import Price
 from dashboard.models import NativeForm
 from dashboard.pages.policy_forms import DescribedForm
-from dashboard.runs.settings_changes import LONGEST_KEY, MOST_PRICES, RATE_NAMES, Fault, SettingsChange, find_faults
+from dashboard.runs.settings_changes import LONGEST_KEY, SettingsChange, find_faults
 from dashboard.runs.team_settings import NO_SMALL_MODEL, SummarizerChoice
 
 OFFERED_LIST_ID = "offered-models"
@@ -24,11 +22,6 @@ def _model_field(label: str, help_text: str) -> forms.CharField:
         attrs={"list": OFFERED_LIST_ID, "autocomplete": "off", "spellcheck": "false", "class": "mono-input"}
     )
     return forms.CharField(label=label, required=False, max_length=300, widget=widget, help_text=help_text)
-
-
-def _rate_field(label: str) -> forms.CharField:
-    widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off", "class": "figure-input"})
-    return forms.CharField(label=label, required=False, max_length=40, widget=widget)
 
 
 class TeamKeyForm(DescribedForm):
@@ -79,19 +72,6 @@ class SummarizerForm(DescribedForm):
         self.fields["model"].widget.attrs["placeholder"] = "the session's own"
 
 
-class PriceForm(DescribedForm):
-    model = forms.CharField(label="Model", required=False, max_length=300)
-    input = _rate_field("Input")
-    output = _rate_field("Output")
-    write_5m = _rate_field("Write, 5 min")
-    write_1h = _rate_field("Write, 1 h")
-    read = _rate_field("Read")
-    remove = forms.BooleanField(label="Remove", required=False)
-
-
-PriceRows = formset_factory(PriceForm, extra=1, max_num=MOST_PRICES + 1, absolute_max=MOST_PRICES + 1)
-
-
 class SummarizerDraft:
     """Everything but the key; bound to what a person sent, or showing what is in force."""
 
@@ -104,9 +84,7 @@ class SummarizerDraft:
             "daily_cap_usd": f"{choice.daily_cap_usd.normalize():f}",
             "stamp": choice.stamp,
         }
-        rows = [{"model": model, **_spell_rates(price)} for model, price in choice.own_prices.items()]
         self.form = SummarizerForm(data, initial=first)
-        self.prices: BaseFormSet[PriceForm] = PriceRows(data, initial=rows, prefix="prices")
         self.change: SettingsChange | None = None
         if data is not None:
             self._judge()
@@ -121,50 +99,20 @@ class SummarizerDraft:
 
     def _judge(self) -> None:
         typed = {name: str(self.form[name].data or "").strip() for name in ("model", "small_model", "daily_cap_usd")}
-        given: dict[str, PriceForm] = {}
-        is_readable = self.form.is_valid() and self.prices.is_valid()
-        for row in self._list_filled_rows():
-            if given.setdefault(_read(row, "model"), row) is not row:
-                row.add_error("model", "This model has a price in another row.")
-                is_readable = False
+        is_readable = self.form.is_valid()
         change = SettingsChange(
-            **typed,
+            model=typed["model"],
+            small_model=typed["small_model"],
+            daily_cap_usd=typed["daily_cap_usd"],
             allows_fork=bool(self.form["allows_fork"].data),
             native_form=self._read_native_form(),
-            own_prices={model: tuple(_read(row, name) for name in RATE_NAMES) for model, row in given.items()},
         )
         faults = list(find_faults(change))
         for fault in faults:
-            self._mark(fault, given)
+            self.form.add_error(fault.field if fault.field in self.form.fields else None, fault.sentence)
         self.change = change if is_readable and not faults else None
 
     def _read_native_form(self) -> NativeForm | None:
         """What is not sent stays as it is; what cannot be chosen is marked by the form."""
         given = str(self.form["native_form"].data or "")
         return NativeForm(given) if given in NativeForm.values else None
-
-    def _mark(self, fault: Fault, given: Mapping[str, PriceForm]) -> None:
-        is_of_price = fault.field in ("own_prices", *RATE_NAMES) or fault.model in given
-        form: forms.Form = given.get(fault.model, self.form) if is_of_price else self.form
-        form.add_error(fault.field if fault.field in form.fields else None, fault.sentence)
-
-    def _list_filled_rows(self) -> list[PriceForm]:
-        """A row without anything in it is no price; neither is one to be removed."""
-        kept = [row for row in self.prices if not row["remove"].data]
-        return [row for row in kept if any(_read(row, name) for name in ("model", *RATE_NAMES))]
-
-
-def _read(row: PriceForm, name: str) -> str:
-    return str(row[name].data or "").strip()
-
-
-def _spell_rates(price: Price) -> dict[str, str]:
-    rates = price.rates
-    figures = (
-        rates.input_mtok_usd,
-        rates.output_mtok_usd,
-        rates.write_5m_mtok_usd,
-        rates.write_1h_mtok_usd,
-        rates.read_mtok_usd,
-    )
-    return {name: "" if rate is None else f"{rate:f}" for name, rate in zip(RATE_NAMES, figures, strict=True)}

@@ -8,7 +8,7 @@ from django.urls import reverse
 from dashboard.models import Team
 from dashboard.pages.fleet import Fleet, FleetNumbers, above_filters
 from dashboard.pages.session_filters import ActiveWithin, SessionFilters, SortName
-from dashboard.words import say_percent, say_usd
+from dashboard.words import name_prices, say_percent, say_usd
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Tile:
 
 
 def list_tiles(team: Team, fleet: Fleet) -> list[Tile]:
-    numbers = fleet.numbers
+    numbers, basis = fleet.numbers, name_prices(has_own=team.has_own_prices)
     today = SessionFilters(team=team.slug, active=ActiveWithin.TODAY)
     return [
         Tile(
@@ -45,9 +45,9 @@ def list_tiles(team: Team, fleet: Fleet) -> list[Tile]:
         Tile(
             "Spend today",
             say_usd(numbers.spent_today_usd),
-            _say_price(numbers),
+            _say_price(numbers, basis),
             list_url(replace(today, sort=SortName.SPEND)),
-            "list price",
+            basis,
         ),
         Tile(
             "Lost to breaks today",
@@ -81,10 +81,10 @@ def _link_ledger(team: Team, numbers: FleetNumbers) -> str:
     return f"{reverse('ledger')}?{urlencode({'team': team.slug, 'from': day, 'to': day})}"
 
 
-def _say_price(numbers: FleetNumbers) -> str:
+def _say_price(numbers: FleetNumbers, basis: str) -> str:
     if numbers.spent_today_usd is None:
         return "no price known"
-    return "list price, some calls have none" if numbers.has_unpriced_today else "list price"
+    return f"{basis}, some calls have none" if numbers.has_unpriced_today else basis
 
 
 def _say_lost_share(numbers: FleetNumbers) -> str:

@@ -16,11 +16,13 @@ from dashboard.jobs.post import post_job
 from dashboard.models import AuditAction, FollowedFile, Team, TeamPolicy, User
 from dashboard.policies.differences import Area, find_differences
 from dashboard.policies.in_force import TeamSettings, default_settings, find_policy, settings_of
+from dashboard.policies.own_prices import clean_prices
 from dashboard.policies.proxy_additions import check_additions
 from dashboard.policies.thresholds import clean_thresholds, lay_flat, stand_up
 from dashboard.policies.unusable_patterns import keeps_content
 
 RELEVEL = "relevel_sessions"
+PROJECT = "project_sessions"
 # A batch that was being recorded with the older policy may be written after the job has passed its session.
 LATE_WRITERS_AFTER = timedelta(minutes=5)
 MOST_PATTERNS = 20
@@ -42,7 +44,7 @@ def change_policy(
     """
     current = find_policy(team)
     check_additions(wanted.proxy_additions)
-    clean = replace(wanted, thresholds=clean_thresholds(wanted.thresholds))
+    clean = replace(wanted, thresholds=clean_thresholds(wanted.thresholds), own_prices=clean_prices(wanted.own_prices))
     if wanted.own_patterns != current.own_patterns:  # who tunes thresholds cannot mend a stored pattern
         clean = replace(clean, own_patterns=_checked(wanted.own_patterns))
     for name, days in (("content_days", wanted.content_days), ("metrics_days", wanted.metrics_days)):
@@ -72,6 +74,7 @@ def undo_change(team: Team, version: int, *, by: User | None) -> TeamSettings:
 
 def _write(team: Team, current: TeamSettings, wanted: TeamSettings, *, by: User | None, note: str) -> TeamSettings:
     version = current.version + 1
+    changes_prices = wanted.own_prices != current.own_prices
     try:
         with transaction.atomic():
             row = TeamPolicy.objects.create(
@@ -83,6 +86,8 @@ def _write(team: Team, current: TeamSettings, wanted: TeamSettings, *, by: User 
                 content_days=wanted.content_days,
                 metrics_days=wanted.metrics_days,
                 proxy_additions=wanted.proxy_additions.to_fields(),
+                own_prices=dict(wanted.own_prices),
+                price_version=version if changes_prices else current.price_version,
                 changed_by=by,
                 changed_by_name=by.username if by else audit.FROM_THE_TERMINAL,
                 note=note,
@@ -100,6 +105,10 @@ def _write(team: Team, current: TeamSettings, wanted: TeamSettings, *, by: User 
     if keeps_content(wanted) and not keeps_content(current):
         # It is forgotten that files were read: the follower and the next import read them again and fill content in.
         FollowedFile.objects.filter(team=team).delete()
+    if changes_prices:
+        Team.objects.filter(pk=team.pk).update(price_version=version, has_own_prices=bool(wanted.own_prices))
+        # What is written meanwhile with the older prices is found by the recurring round.
+        post_job(PROJECT, key=f"prices:{team.pk}:{version}", team=team)
     if any(difference.area is Area.LINES for difference in differences):
         _post_relevelling(team, version)
     return settings_of(row)
@@ -130,6 +139,7 @@ def _revert(current: TeamSettings, undone: TeamSettings, before: TeamSettings) -
         current,
         thresholds=stand_up(_revert_values(*flat)),
         own_patterns=_revert_values(current.own_patterns, undone.own_patterns, before.own_patterns),
+        own_prices=_revert_values(current.own_prices, undone.own_prices, before.own_prices),
         **back,
     )
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from compaction.context.policy import Preset
 from dashboard.policies.in_force import TeamSettings
+from dashboard.policies.own_prices import StoredPrices, describe_price
 from dashboard.policies.proxy_additions import ProxyAdditions
 from dashboard.policies.thresholds import lay_flat
 
@@ -32,6 +33,7 @@ class Area(StrEnum):
     LINES = "thresholds"
     STORAGE = "storage"
     PROXY = "proxy_settings"
+    PRICES = "prices"
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ def find_differences(before: TeamSettings, after: TeamSettings) -> list[Differen
         *_compare_thresholds(before.thresholds, after.thresholds),
         *_compare_storage(before, after),
         *_compare_additions(before.proxy_additions, after.proxy_additions),
+        *_compare_prices(before.own_prices, after.own_prices),
     ]
 
 
@@ -86,6 +89,13 @@ def _compare_additions(before: ProxyAdditions, after: ProxyAdditions) -> Iterato
         yield Difference("cache diagnosis", *told, Area.PROXY)
     if before.clearing_words != after.clearing_words:
         yield Difference("clearing of tool results", before.clearing_words, after.clearing_words, Area.PROXY)
+
+
+def _compare_prices(before: StoredPrices, after: StoredPrices) -> Iterator[Difference]:
+    for model in sorted({*before, *after}):
+        was, now = before.get(model), after.get(model)
+        if was != now:
+            yield Difference(f"price of {model}", describe_price(was), describe_price(now), Area.PRICES)
 
 
 def say_value(setting: str, value: object) -> str:

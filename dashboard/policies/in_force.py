@@ -7,8 +7,10 @@ from functools import cached_property
 
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
+from compaction.llm.prices import Price, find_team_price
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import AgentSession, Team, TeamPolicy
+from dashboard.policies.own_prices import StoredPrices, read_prices
 from dashboard.policies.proxy_additions import NO_ADDITIONS, ProxyAdditions, read_additions
 from dashboard.session_levels import find_model_in_use
 
@@ -24,6 +26,8 @@ class TeamSettings:
     content_days: int | None = None
     metrics_days: int | None = None
     proxy_additions: ProxyAdditions = NO_ADDITIONS
+    own_prices: StoredPrices = field(default_factory=dict)
+    price_version: int = 0
     changed_by: str = ""
     changed_at: datetime | None = None
 
@@ -38,6 +42,15 @@ class TeamSettings:
     @cached_property
     def lines_policy(self) -> Policy:
         return Policy.from_team_values(self.thresholds)
+
+    @cached_property
+    def prices(self) -> Mapping[str, Price]:
+        """The team's own prices, as `find_team_price` takes them."""
+        return read_prices(self.own_prices)
+
+    def find_price(self, model: str | None) -> Price | None:
+        """Return the team's own price of a model."""
+        return find_team_price(self.prices, model)
 
     def draw_session_lines(self, session: AgentSession) -> Lines | None:
         """None where the model or its window is not known."""
@@ -82,6 +95,8 @@ def settings_of(row: TeamPolicy) -> TeamSettings:
         content_days=row.content_days,
         metrics_days=row.metrics_days,
         proxy_additions=read_additions(row.proxy_additions),
+        own_prices=row.own_prices,
+        price_version=row.price_version,
         changed_by=row.changed_by_name,
         changed_at=row.created_at,
     )

@@ -8,7 +8,7 @@ import brotli
 import zstandard
 
 from compaction.cache.request import write_json
-from compaction.transcripts.calls import settle_output
+from compaction.transcripts.calls import TOOL_REQUEST_CHARACTERS, settle_output
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.reader import load_json
 from compaction.transcripts.usage import read_usage
@@ -59,6 +59,7 @@ class Reply:
 
 def _count_characters(block: Fields) -> int:
     words = sum(len(get_text(block, name) or "") for name in ("text", "thinking", "name"))
+    words += TOOL_REQUEST_CHARACTERS if block.get("type") == "tool_use" else 0
     return words + (len(write_json(block["input"])) if block.get("input") else 0)
 
 

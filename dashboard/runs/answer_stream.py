@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compaction.transcripts.calls import CHARACTERS_PER_OUTPUT_TOKEN, settle_output
+from compaction.transcripts.calls import estimate_output, settle_output
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.flatten import COMPACTION_TYPE
 from compaction.transcripts.usage import read_usage
@@ -53,7 +53,7 @@ class AnswerStream:
     @property
     def written_tokens(self) -> int:
         """An estimate while the answer is being written."""
-        return self._characters // CHARACTERS_PER_OUTPUT_TOKEN
+        return estimate_output(self._characters)
 
     def note_sign_of_life(self) -> None:
         self.last_sign_at = time.monotonic()

@@ -1,33 +1,28 @@
 """The writer of a team's summariser settings: checked field by field, each change in the audit log, keys never."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from django.db import transaction
 from django.utils import timezone
 
-from compaction.llm.names import LONGEST_NAME, read_model_name
 from dashboard.accounts import audit
 from dashboard.accounts.refusals import Refused
 from dashboard.models import AuditAction, NativeForm, SummarizerSettings, Team, User
+from dashboard.policies.changes import change_policy
+from dashboard.policies.in_force import find_policy
+from dashboard.policies.own_prices import TypedPrices, clean_prices, find_price_faults, is_model_name, read_usd
 from dashboard.runs.team_key import hint_at, seal_key
 from dashboard.runs.team_settings import NO_SMALL_MODEL, stamp_of
 
 LARGEST_CAP_USD = Decimal(100_000)
-LARGEST_RATE_USD = Decimal(10_000)  # per million tokens
-MOST_PRICES = 50
 SHORTEST_KEY, LONGEST_KEY = 16, 400
-RATE_NAMES = ("input", "output", "write_5m", "write_1h", "read")
 NATIVE_WORDS = {NativeForm.OFF: "off", NativeForm.ON_DEMAND: "on demand", NativeForm.THRESHOLD: "at a threshold"}
 SESSION_MODEL = "the session's own"
-NEEDED_RATES = 2  # a price without input or output is none
 
-_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/\[\]-]*", re.ASCII)
 _KEY = re.compile(r"[!-~]+", re.ASCII)
-
-Prices = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -49,43 +44,28 @@ class BadChoice(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class SettingsChange:
-    """What to change; None stays as it is. Figures are texts as typed, rates in the order of RATE_NAMES."""
+    """What to change; None stays as it is. Figures are texts as typed, rates in the order of RATE_NAMES; own prices are
+    part of the team's policy."""
 
     model: str | None = None
     small_model: str | None = None
     allows_fork: bool | None = None
     native_form: NativeForm | None = None
     daily_cap_usd: str | None = None
-    own_prices: Prices | None = None
+    own_prices: TypedPrices | None = None
 
 
 def find_faults(change: SettingsChange) -> Iterator[Fault]:
     """Everything that is wrong, so that a person can put it right at once."""
     for name, model in (("model", change.model), ("small_model", change.small_model)):
-        if model and not _is_model(model):
+        if model and not is_model_name(model):
             yield Fault(name, f"{model[:60]} is not the name of a model.")
     if change.daily_cap_usd is not None:
         cap = read_usd(change.daily_cap_usd)
         if cap is None or cap > LARGEST_CAP_USD:
             yield Fault("daily_cap_usd", f"The cap must be a number of dollars from 0 to {LARGEST_CAP_USD:,}.")
-    if change.own_prices is not None:
-        if len(change.own_prices) > MOST_PRICES:
-            yield Fault("own_prices", f"At most {MOST_PRICES} prices, not {len(change.own_prices)}.")
-        for model, rates in change.own_prices.items():
-            yield from _find_faults_of_price(model, rates)
-
-
-def _find_faults_of_price(model: str, rates: tuple[str, ...]) -> Iterator[Fault]:
-    if not model or not _is_model(model):
-        yield Fault("model", f"{model[:60]} is not the name of a model." if model else "Name the model.", model)
-    for place, (name, rate) in enumerate(zip(RATE_NAMES, rates, strict=True)):
-        if not rate:
-            if place < NEEDED_RATES:
-                yield Fault(name, "Enter dollars per million tokens.", model)
-            continue
-        figure = read_usd(rate)
-        if figure is None or figure > LARGEST_RATE_USD:
-            yield Fault(name, f"A number of dollars from 0 to {LARGEST_RATE_USD:,}.", model)
+    for fault in find_price_faults(change.own_prices or {}):
+        yield Fault(fault.field, fault.sentence, fault.model)
 
 
 @transaction.atomic
@@ -98,6 +78,10 @@ def change_settings(team: Team, change: SettingsChange, *, by: User | None, stam
     if faults:
         raise BadChoice(faults)
     row = _lock_row(team)
+    if change.own_prices is not None:
+        policy = find_policy(team)
+        priced = replace(policy, own_prices=clean_prices(change.own_prices))
+        change_policy(team, priced, by=by, base_version=policy.version)
     told = list(_apply(row, change))
     if not told:
         return
@@ -134,19 +118,6 @@ def forget_key(team: Team, *, by: User | None) -> bool:
     return True
 
 
-def read_usd(text: str) -> Decimal | None:
-    """Dollars as people write them; None for what is no number from 0 on."""
-    try:
-        figure = Decimal(text.strip().removeprefix("$").replace(",", ""))
-    except InvalidOperation:
-        return None
-    return figure if figure.is_finite() and figure >= 0 else None
-
-
-def _is_model(model: str) -> bool:
-    return len(model) <= LONGEST_NAME and _MODEL.fullmatch(model) is not None
-
-
 def _lock_row(team: Team) -> SummarizerSettings:
     """The team's row for this transaction; the first one is made here, so that two first savers meet as well."""
     # The row of the team is there from the start, so it can be waited for.
@@ -157,14 +128,6 @@ def _lock_row(team: Team) -> SummarizerSettings:
 
 def _apply(row: SummarizerSettings, change: SettingsChange) -> Iterator[str]:
     """Sets what differs and tells it, field by field."""
-    if change.own_prices is not None:
-        prices = {
-            read_model_name(model).base: [_spell_rate(rate) for rate in rates]
-            for model, rates in sorted(change.own_prices.items())
-        }
-        if prices != row.own_prices:
-            row.own_prices = prices
-            yield f"own prices: {', '.join(prices) or 'none'}"
     cap = None if change.daily_cap_usd is None else read_usd(change.daily_cap_usd)
     if cap is not None and cap != row.daily_cap_usd:
         yield f"daily cap: ${row.daily_cap_usd:.2f} to ${cap:.2f}"
@@ -188,11 +151,6 @@ def _apply(row: SummarizerSettings, change: SettingsChange) -> Iterator[str]:
 
 def _tell_small(model: str) -> str:
     return "none" if model == NO_SMALL_MODEL else model or "newest small one"
-
-
-def _spell_rate(rate: str) -> str | None:
-    figure = read_usd(rate)
-    return None if figure is None else f"{figure.normalize():f}"
 
 
 def _save(row: SummarizerSettings, *, by: User | None) -> None:

@@ -9,13 +9,12 @@ from enum import StrEnum
 from django.conf import settings
 
 from compaction.errors import RunError
-from compaction.llm.names import read_model_name
 from compaction.llm.offered_models import find_small_model
-from compaction.llm.prices import Price, Rates, price_of
+from compaction.llm.prices import Price, find_team_price, price_of
 from dashboard.models import NativeForm, SummarizerSettings, Team
+from dashboard.policies.in_force import find_policy
 from dashboard.runs.team_key import KeyUnreadable, hint_at, open_key
 
-OWN_PRICE_SOURCE = "the team's own price"
 NO_SMALL_MODEL = "none"  # as stored; an empty value is the newest small model on record
 
 
@@ -64,11 +63,11 @@ class SummarizerChoice:
 
     def find_own_price(self, model: str) -> Price | None:
         """What `cost_of` takes as the team's price."""
-        return self.own_prices.get(read_model_name(model).base)
+        return find_team_price(self.own_prices, model)
 
 
 def find_settings(team: Team) -> SummarizerChoice:
-    """One query. The key itself is not in it: `find_key`."""
+    """Two queries. The key itself is not in it: `find_key`."""
     row = SummarizerSettings.objects.filter(team=team).select_related("changed_by").first()
     stored = row or SummarizerSettings(team=team)
     origin, hint, problem = _look_at_key(team, stored)
@@ -79,7 +78,7 @@ def find_settings(team: Team) -> SummarizerChoice:
         allows_fork=stored.allows_fork,
         native_form=NativeForm(stored.native_form),
         daily_cap_usd=Decimal(stored.daily_cap_usd),
-        own_prices={model: _read_price(model, rates) for model, rates in stored.own_prices.items()},
+        own_prices=find_policy(team).prices,
         small_model_as_set=stored.small_model,
         key_origin=origin,
         key_hint=hint,
@@ -115,10 +114,3 @@ def _look_at_key(team: Team, row: SummarizerSettings) -> tuple[KeyOrigin, str, s
     if settings.ANTHROPIC_API_KEY:
         return KeyOrigin.OPERATOR, hint_at(settings.ANTHROPIC_API_KEY), ""
     return KeyOrigin.NONE, "", ""
-
-
-def _read_price(model: str, rates: list[str | None]) -> Price:
-    input_rate, output_rate, *cached = (None if rate is None else Decimal(rate) for rate in rates)
-    if input_rate is None or output_rate is None:
-        raise ValueError(f"the price of {model} has no input or output rate")
-    return Price(model, Rates(input_rate, output_rate, *cached), OWN_PRICE_SOURCE)

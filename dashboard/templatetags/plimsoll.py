@@ -6,13 +6,15 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from django import template
-from django.template.context import RequestContext
+from django.template.context import Context, RequestContext
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from dashboard.access import NOBODY, Actor
+from dashboard.models import AgentSession, Team
 from dashboard.pages.glossary import explain_term
-from dashboard.words import say_model, say_percent, say_seconds, say_tokens, say_usd
+from dashboard.words import name_prices, say_model, say_percent, say_seconds, say_tokens, say_usd
 
 register = template.Library()
 
@@ -125,10 +127,21 @@ def provenance(grade: str) -> SafeString:
     return format_html('<span class="provenance">{}</span>', term(grade))
 
 
-@register.simple_tag
-def list_price() -> SafeString:
-    """Stands beside every dollar amount."""
-    return format_html('<span class="provenance">{}</span>', term("list price"))
+@register.simple_tag(takes_context=True)
+def list_price(context: Context) -> SafeString:
+    """Label of dollar amounts: list price, or your prices where the team has prices of its own."""
+    return format_html('<span class="provenance">{}</span>', term(name_prices(has_own=_has_own_prices(context))))
+
+
+def _has_own_prices(context: Context) -> bool:
+    """Of the team whose figures are shown; where a page shows several, of any of them."""
+    session, team = context.get("session"), context.get("priced_team") or context.get("team")
+    if isinstance(session, AgentSession):
+        team = session.team
+    if isinstance(team, Team):
+        return team.has_own_prices
+    actor: Actor = getattr(context.get("request"), "actor", NOBODY)
+    return any(standing.team.has_own_prices for standing in actor.standings.values())
 
 
 @register.simple_tag(takes_context=True)

@@ -21,6 +21,7 @@ def cache_break(request: PageRequest, break_id: int) -> HttpResponse:
     context = {
         "found": found,
         "row": found.row,
+        "priced_team": found.session.team,
         "base": BASE_TUNING + BASE_CHECKING,
         "minor_words": MINOR_WORDS,
         "proxy": describe_proxy(request, found.session.team) if found.needs_requests else None,

@@ -22,7 +22,7 @@ from dashboard.pages.periods import read_periods
 from dashboard.pages.session_choices import list_choices
 from dashboard.pages.session_filters import LONGEST_VALUE, SessionFilters
 from dashboard.views.exports import read_format, send_export
-from dashboard.words import say_tokens, say_usd
+from dashboard.words import name_prices, say_tokens, say_usd
 
 OFFERED = 20
 
@@ -94,7 +94,7 @@ def _show_periods(request: PageRequest) -> HttpResponseBase:
         "is_before": is_before,
         "charts": [
             _draw(found, "context", "Context per call by day, in tokens", along="day"),
-            _draw(found, "spent", "Spent by day, list price", along="day", prefix="$"),
+            _draw(found, "spent", f"Spent by day, {name_prices(has_own=team.has_own_prices)}", along="day", prefix="$"),
         ],
         "choices": list_choices([team]),
         "teams": teams if len(teams) > 1 else [],

@@ -30,7 +30,7 @@ from dashboard.pages.saved_views import list_views
 from dashboard.pages.session_choices import list_choices
 from dashboard.pages.trends import Trend, say_trend
 from dashboard.views.exports import read_format, read_part, send_export
-from dashboard.words import say_percent, say_tokens, say_usd
+from dashboard.words import name_prices, say_percent, say_tokens, say_usd
 
 MOST_GROUPS = 100
 GROUPS = "groups"  # the part of the page that is exported apart
@@ -70,6 +70,7 @@ def ledger(request: PageRequest) -> HttpResponseBase:
     before = read_place(request.GET.get("before", ""))
     context: dict[str, object] = {
         "ledger": found,
+        "priced_team": team,
         "live": live,
         "is_live": True,
         "filters": filters,
@@ -113,7 +114,10 @@ def list_tiles(found: Ledger) -> list[Tile]:
         return say_trend(Trend(getattr(before, name), getattr(total, name), is_less_better=True), against=against)
 
     share = "" if total.avoidable_share is None else f"{say_percent(total.avoidable_share)} of what was lost"
-    unpriced = f"{total.unpriced:,} without a known price" if total.unpriced else "list price"
+    if total.told_gross_usd is not None:
+        share += f"; gross {say_usd(total.told_gross_usd)}"
+    basis = name_prices(has_own=found.filters.team.has_own_prices)
+    unpriced = f"{total.unpriced:,} without a known price" if total.unpriced else basis
     seen = "–" if found.known_share is None else say_percent(found.known_share)  # noqa: RUF001
     known = "no break" if found.known_share is None else "told by the API, the client or the requests"
     everything, avoidable = (_link(each) for each in (filters, replace(filters, avoidable=True)))
@@ -156,7 +160,7 @@ def _compare(group: LossGroup) -> Trend | None:
 
 def _draw_days(found: Ledger) -> Chart:
     days = [DayLoss(day, each.breaks, each.lost_usd, each.avoidable_usd) for day, each in found.days]
-    return draw_loss_per_day("ledger-days", days)
+    return draw_loss_per_day("ledger-days", days, basis=name_prices(has_own=found.filters.team.has_own_prices))
 
 
 def _draw_groups(found: Ledger) -> Chart | None:
@@ -168,7 +172,8 @@ def _draw_groups(found: Ledger) -> Chart | None:
     ]
     if found.filters.by is GroupName.DAY or not groups:
         return None
-    return draw_loss_by_group("ledger-groups", groups, by=found.filters.by.value)
+    basis = name_prices(has_own=found.filters.team.has_own_prices)
+    return draw_loss_by_group("ledger-groups", groups, by=found.filters.by.value, basis=basis)
 
 
 def _offer_choices(request: PageRequest, filters: LedgerFilters) -> dict[str, object]:

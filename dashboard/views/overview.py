@@ -20,6 +20,7 @@ from dashboard.pages.fleet import look_at_fleet, risk_filters
 from dashboard.pages.session_filters import SessionFilters
 from dashboard.pages.tiles import list_tiles, list_url
 from dashboard.views.connect import describe_ways
+from dashboard.words import name_prices
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,9 @@ def overview(request: PageRequest) -> HttpResponse:
         context |= {
             "suggestions": list_suggestions(request.actor, team, now=timezone.now()),
             "tiles": list_tiles(team, fleet),
-            "chart": draw_spend_per_day("spend-per-day", fleet.numbers.days),
+            "chart": draw_spend_per_day(
+                "spend-per-day", fleet.numbers.days, basis=name_prices(has_own=team.has_own_prices)
+            ),
             "risk_url": list_url(risk_filters(team) if fleet.is_recent else SessionFilters(team=team.slug)),
             "zone": timezone.get_current_timezone_name(),
         }

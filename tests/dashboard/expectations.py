@@ -86,6 +86,8 @@ PAGES: dict[str, Row] = {
     "POST allow_session": Row(302, 403, 403, 302, 302, 404),
     "GET summarizer": Row(302, 403, 403, 200, 200, 404),
     "POST summarizer": Row(302, 403, 403, 302, 302, 404),
+    "GET prices": Row(302, 403, 403, 200, 200, 404),
+    "POST prices": Row(302, 403, 403, 422, 422, 404),  # without a version
     "GET proxy_settings": Row(302, 403, 403, 200, 200, 404),
     "POST proxy_settings": Row(302, 403, 403, 422, 422, 404),  # without a figure
     "GET webhooks": Row(302, 403, 403, 200, 200, 404),

@@ -156,3 +156,35 @@ def test_accounts_whose_names_are_one_now_are_both_kept(upgraded: Path) -> None:
     }
     for name in names:
         assert run_plimsoll(upgraded, "signinlink", name).returncode == 0, name
+
+
+@pytest.mark.parametrize("upgraded", ["0003_runs_and_demo.sqlite3.gz"], indirect=True)
+def test_stored_dollars_are_never_called_avoidable_that_were_not(upgraded: Path) -> None:
+    """Own prices move to the policy; what a longer lifetime would have saved is unknown until it is worked out."""
+    database = upgraded / "data" / "plimsoll.sqlite3"
+    prices = '{"claude-opus-4-5": ["1", "2", null, null, "0.1"]}'
+    columns = "team_id, model, small_model, key_hint, allows_fork, native_form, daily_cap_usd, changed_at, own_prices"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute(
+            f"INSERT INTO dashboard_summarizersettings ({columns}) VALUES (1, '', '', '', 1, 'off', 5, ?, ?)",
+            ("2026-01-01 00:00:00", prices),
+        )
+        connection.execute("UPDATE dashboard_agentsession SET avoidable_usd = lost_usd")
+    assert run_plimsoll(upgraded, "migrate", "-v", "0").returncode == 0
+    with closing(sqlite3.connect(database)) as connection:
+        breaks = "SELECT DISTINCT is_avoidable, avoidable_usd = lost_usd FROM dashboard_cachebreak WHERE kind = 'break'"
+        assert connection.execute(f"{breaks} AND cause = 'ttl_expired_1h'").fetchall() == [(0, None)]
+        assert connection.execute(f"{breaks} AND cause = 'ttl_expired_5m'").fetchall() == [(1, None)]
+        assert connection.execute(f"{breaks} AND cause = 'tools_changed'").fetchall() == [(1, 1)]
+        sums = connection.execute(
+            "SELECT abs(avoidable_usd - (SELECT coalesce(sum(avoidable_usd), 0) FROM dashboard_cachebreak AS lost "
+            "WHERE lost.session_id = held.id AND kind = 'break' AND is_counted)) < 1e-9, count(*) "
+            "FROM dashboard_agentsession AS held GROUP BY 1"
+        ).fetchall()
+        assert [is_sum for is_sum, _ in sums] == [1]
+        policy = connection.execute(
+            "SELECT version, price_version, own_prices, stores_content FROM dashboard_teampolicy WHERE team_id = 1"
+        ).fetchall()
+        assert policy == [(1, 1, prices, 1)]
+        team = connection.execute("SELECT price_version, has_own_prices FROM dashboard_team WHERE id = 1").fetchall()
+        assert team == [(1, 1)]

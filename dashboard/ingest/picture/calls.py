@@ -1,19 +1,20 @@
-"""Rows of calls: tokens, list price and provenance of each."""
+"""Rows of calls: tokens, dollars and provenance of each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from compaction.cache.fact_calls import FactCall
 from compaction.context.call_costs import total_of
+from compaction.llm.prices import Price, find_team_price
 from dashboard.ingest.picture.columns import LARGEST_COUNT, Row, fit, fit_count, fit_id, fit_usd
 
 
-def draw_calls(agent_id: str, calls: Sequence[FactCall]) -> dict[str, Row]:
-    """By call id, in the order of the thread."""
-    return {fit_id(call.call_id): draw_call(agent_id, number, call) for number, call in enumerate(calls, 1)}
+def draw_calls(agent_id: str, calls: Sequence[FactCall], prices: Mapping[str, Price]) -> dict[str, Row]:
+    """By call id, in the order of the thread. `prices`: the team's own."""
+    return {fit_id(call.call_id): draw_call(agent_id, number, call, prices) for number, call in enumerate(calls, 1)}
 
 
-def draw_call(agent_id: str, number: int, call: FactCall) -> Row:
+def draw_call(agent_id: str, number: int, call: FactCall, prices: Mapping[str, Price]) -> Row:
     usage = call.usage
     long_tokens = min(usage.cache_creation_1h_tokens, usage.cache_creation_tokens)
     counts: tuple[int, ...] = (
@@ -45,7 +46,7 @@ def draw_call(agent_id: str, number: int, call: FactCall) -> Row:
         "output_tokens": output_tokens,
         "is_output_estimated": call.is_output_estimated,
         "context_tokens": context_tokens,
-        "cost_usd": price_call(call),
+        "cost_usd": price_call(call, prices),
         "duration_seconds": call.duration_seconds,
         "ttft_seconds": call.ttft_seconds,
         "provenance": dict(call.provenance),
@@ -55,6 +56,7 @@ def draw_call(agent_id: str, number: int, call: FactCall) -> Row:
     }
 
 
-def price_call(call: FactCall) -> Decimal | None:
-    """List price; None when the model's is not known."""
-    return fit_usd(total_of(call.usage, call.model or "", call.started_at))
+def price_call(call: FactCall, prices: Mapping[str, Price]) -> Decimal | None:
+    """Return what a call costs at the team's own price, else at the list price; None when neither is known."""
+    own = find_team_price(prices, call.model)
+    return fit_usd(total_of(call.usage, call.model or "", call.started_at, team_price=own))

@@ -6,6 +6,7 @@ from datetime import datetime
 from itertools import chain, islice
 
 from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
+from compaction.cache.calls import CachePolicy
 from compaction.cache.fact_calls import FactCall, answers_turn, collect_fact_calls
 from compaction.cache.fact_clearing import settle_clearing
 from compaction.cache.fact_client import settle_client
@@ -20,6 +21,7 @@ from compaction.context.tokens import ContextSize, add_margin
 from compaction.context.windows import ModelInUse, find_window
 from compaction.llm.cache_ttl import find_expiry
 from compaction.llm.names import LONG_WINDOW_SUFFIX
+from compaction.llm.prices import NO_PRICES, Price
 from dashboard.ingest.picture.calls import draw_calls
 from dashboard.ingest.picture.client_told import (
     add_reported_window,
@@ -78,9 +80,11 @@ def draw_picture(
     external_id: str,
     policy: Policy,
     policy_at: PolicyAt | None = None,
+    prices: Mapping[str, Price] = NO_PRICES,
     shapes: Mapping[str, Fingerprint] | None = None,
 ) -> SessionPicture:
-    """`shapes`: prints by their digest here. `policy_at`: which policy was in force then; None: always this one."""
+    """`shapes`: prints by their digest here. `prices`: the team's own. `policy_at`: which policy was in force then;
+    None: always this one."""
     ordered: Sequence[LineFact] = order_facts(facts)
     unusual = _list_unusual(ordered)
     is_claude_code = is_of_claude_code(ordered, external_id)
@@ -88,8 +92,9 @@ def draw_picture(
         ordered = settle_client(settle_clearing(settle_reports(ordered)))
         unusual = _list_unusual(ordered)
     named = _name_shapes(unusual, shapes or {})
+    cache_policy = CachePolicy(prices=prices) if prices else DEFAULT_POLICY
     threads = [
-        _judge(agent_id, lines, named, is_claude_code=is_claude_code)
+        _judge(agent_id, lines, named, cache_policy, is_claude_code=is_claude_code)
         for agent_id, lines in split_facts(ordered).items()
     ]
     main, status = threads[0], find_status(unusual)
@@ -98,7 +103,7 @@ def draw_picture(
     gauge = _draw_gauge(shown, policy, status) | {"is_claude_code": is_claude_code}
     picture = SessionPicture(_draw_session(ordered, unusual, main, external_id) | gauge)
     for thread in threads:
-        _add_thread(picture, thread, policy_at or (lambda _: policy), is_claude_code=is_claude_code)
+        _add_thread(picture, thread, policy_at or (lambda _: policy), cache_policy, is_claude_code=is_claude_code)
     return picture
 
 
@@ -134,23 +139,30 @@ def _name_shapes(facts: Iterable[LineFact], shapes: Mapping[str, Fingerprint]) -
 
 
 def _judge(
-    agent_id: str | None, facts: Sequence[LineFact], shapes: Mapping[str, Fingerprint], *, is_claude_code: bool
+    agent_id: str | None,
+    facts: Sequence[LineFact],
+    shapes: Mapping[str, Fingerprint],
+    policy: CachePolicy,
+    *,
+    is_claude_code: bool,
 ) -> _Thread:
-    calls = collect_fact_calls(facts, DEFAULT_POLICY, shapes=shapes)
+    calls = collect_fact_calls(facts, policy, shapes=shapes)
     turns = [call for call in calls if not call.is_beside]
     contexts = [call.usage.context_tokens for call in turns]
     in_use = _find_model_in_use(turns, contexts, is_claude_code=is_claude_code)
-    verdicts = judge_thread([call.cache_call for call in calls])
+    verdicts = judge_thread([call.cache_call for call in calls], policy)
     return _Thread(fit_id(agent_id), facts, _list_unusual(facts), calls, turns, contexts, in_use, verdicts)
 
 
-def _add_thread(picture: SessionPicture, thread: _Thread, policy_at: PolicyAt, *, is_claude_code: bool) -> None:
+def _add_thread(
+    picture: SessionPicture, thread: _Thread, policy_at: PolicyAt, policy: CachePolicy, *, is_claude_code: bool
+) -> None:
     if not thread.facts:
         return
     calls = {call.call_id: call for call in thread.calls}
-    rows = draw_calls(thread.agent_id, thread.calls)
+    rows = draw_calls(thread.agent_id, thread.calls, policy.prices)
     picture.calls.update({call_id: row for call_id, row in rows.items() if call_id not in picture.calls})
-    picture.losses.update(draw_losses(thread.agent_id, calls, thread.verdicts))
+    picture.losses.update(draw_losses(thread.agent_id, calls, thread.verdicts, policy))
 
     def find_lines(model: str | None, version: str | None, at: datetime | None) -> Lines | None:
         if not model:

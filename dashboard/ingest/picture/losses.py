@@ -1,10 +1,12 @@
 """Rows of cache breaks and expected rebuilds, with the evidence a page needs to explain them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
+from compaction.cache.avoidable import compute_avoidable
 from compaction.cache.break_places import BrokenAt, locate_losses
 from compaction.cache.breaks import Outcome, Verdict
-from compaction.cache.causes import CAUSES, Grade
+from compaction.cache.calls import CachePolicy
+from compaction.cache.causes import Grade
 from compaction.cache.evidence import Explanation
 from compaction.cache.fact_calls import FactCall
 from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id, fit_usd
@@ -12,8 +14,11 @@ from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id, fit_us
 KINDS = {Outcome.BREAK: "break", Outcome.EXPECTED: "expected"}
 
 
-def draw_losses(agent_id: str, calls: Mapping[str, FactCall], verdicts: Iterable[Verdict]) -> dict[str, Row]:
+def draw_losses(
+    agent_id: str, calls: Mapping[str, FactCall], verdicts: Sequence[Verdict], policy: CachePolicy
+) -> dict[str, Row]:
     """By call id. The first call of a thread rebuilds nothing: it has no row."""
+    avoidable = compute_avoidable([call.cache_call for call in calls.values()], verdicts, policy)
     rows: dict[str, Row] = {}
     judged = list(verdicts)
     places = locate_losses({call_id: call.cache_call for call_id, call in calls.items()}, judged)
@@ -22,6 +27,9 @@ def draw_losses(agent_id: str, calls: Mapping[str, FactCall], verdicts: Iterable
     for verdict in judged:
         if verdict.outcome in KINDS and verdict.loss is not None:
             row = draw_loss(calls[verdict.call_id], verdict, places.get(verdict.call_id))
+            if verdict.call_id in avoidable:
+                saved_usd = avoidable[verdict.call_id]
+                row |= {"is_avoidable": saved_usd != 0, "avoidable_usd": fit_usd(saved_usd)}
             place: Row = {"agent_id": agent_id, "call_number": numbers[verdict.call_id], "previous_call_id": previous}
             rows[fit_id(verdict.call_id)] = row | place
         if verdict.baseline is not None:
@@ -41,7 +49,7 @@ def draw_loss(call: FactCall, verdict: Verdict, broken_at: BrokenAt | None) -> R
         "grade": (primary.grade if primary else Grade.CLIENT).value,
         "detail": fit(primary.detail if primary else "", 1000),
         "evidence": _spell_evidence(verdict.explanation, broken_at),
-        "is_avoidable": verdict.outcome is Outcome.BREAK and CAUSES[cause].is_avoidable,
+        "is_avoidable": False,
         "gap_seconds": verdict.gap_seconds,
         "ttl": verdict.ttl_in_force or "",
         "expected_tokens": fit_count(loss.expected_tokens),
@@ -49,6 +57,7 @@ def draw_loss(call: FactCall, verdict: Verdict, broken_at: BrokenAt | None) -> R
         "lost_tokens": fit_count(max(0, loss.lost_tokens)),
         "recreated_tokens": fit_count(loss.recreated_tokens),
         "lost_usd": fit_usd(verdict.lost_usd),
+        "avoidable_usd": None,
     }
 
 

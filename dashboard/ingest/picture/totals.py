@@ -26,7 +26,7 @@ def add_totals(picture: SessionPicture, uncounted: Collection[str]) -> Totals:
         **{name: sum([row[name] for row in calls.values()]) for name in _TOKENS},
         "spent_usd": _add(row["cost_usd"] for row in calls.values()),
         "lost_usd": _add(row["lost_usd"] for row in breaks.values()),
-        "avoidable_usd": _add(row["lost_usd"] for row in breaks.values() if row["is_avoidable"]),
+        "avoidable_usd": _add(row["avoidable_usd"] for row in breaks.values()),
         "call_count": len(calls),
         "unpriced_count": [row["cost_usd"] for row in calls.values()].count(None),
         "break_count": len(breaks),

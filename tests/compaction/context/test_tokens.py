@@ -87,10 +87,10 @@ def test_results_between_the_lines_of_the_last_response_are_added() -> None:
         say("x" * 4_000),
         answer("m1", request("t1"), usage=use(900, 90, cache_read_input_tokens=9_000, cache_creation_input_tokens=10)),
         say([result("t1", "x" * 40)]),
-        answer("m1", request("t2"), usage=use(900, 100, cache_read_input_tokens=9_000, cache_creation_input_tokens=10)),
+        answer("m1", request("t2"), usage=use(900, 200, cache_read_input_tokens=9_000, cache_creation_input_tokens=10)),
         say([result("t2", "x" * 80)]),
     ]
-    assert measure_context(found) == ContextSize(10_010, 40, "m1")
+    assert measure_context(found) == ContextSize(10_110, 40, "m1")
 
 
 def test_synthetic_and_empty_usage_is_skipped() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.transcripts.calls import collect_calls
+from compaction.transcripts.calls import collect_calls, describe_output_estimate
 from compaction.transcripts.lines import Position
 from compaction.transcripts.scanner import Scanner
 from compaction.transcripts.transcript import read_transcript
@@ -33,13 +33,13 @@ def test_lines_of_one_message_are_one_call_and_the_last_wins() -> None:
 @pytest.mark.parametrize(
     ("stop_reason", "reported", "expected"),
     [
-        (None, 1, 55),  # 100 + 100 + 4 ("Bash") + 13 ({"command":1}) characters
-        (None, 55, 55),
+        (None, 1, 116),  # 100 + 100 + 4 ("Bash") + 13 ({"command":1}) characters, and 176 for the request: / 3.4
+        (None, 116, 116),
         (None, 400, 400),
         ("end_turn", 1, 1),
     ],
 )
-def test_output_without_a_stop_reason_is_at_least_a_quarter_of_what_was_written(
+def test_output_without_a_stop_reason_is_at_least_what_was_written(
     stop_reason: str | None, reported: int, expected: int
 ) -> None:
     found = [
@@ -52,6 +52,20 @@ def test_output_without_a_stop_reason_is_at_least_a_quarter_of_what_was_written(
     assert (call.output_tokens, call.is_output_estimated) == (expected, expected > reported)
     assert call.counted_usage.output_tokens == expected
     assert call.usage.output_tokens == reported
+
+
+@pytest.mark.parametrize(
+    ("family", "words"),
+    [
+        ("claude-opus-4-5", "checked on 193 calls of this model"),
+        ("claude-sonnet-4-5", "not proven for this model, which has 26 calls"),
+        ("claude-opus-5-5", "not proven for this model, which has no call"),
+    ],
+)
+def test_an_estimate_says_how_far_it_is_proven(family: str, words: str) -> None:
+    sentence = describe_output_estimate(family)
+    assert words in sentence
+    assert sentence.endswith("A lower bound where thinking is hidden.")
 
 
 def test_synthetic_answers_and_nested_messages_are_no_calls() -> None:

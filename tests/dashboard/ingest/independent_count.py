@@ -26,7 +26,7 @@ class CountedCall:
     def output_tokens(self) -> int:
         if self.stop_reason is not None:
             return self.reported_output_tokens
-        return max(self.reported_output_tokens, (self.open_characters + 3) // 4)
+        return max(self.reported_output_tokens, -(-self.open_characters * 10 // 34))
 
 
 @dataclass
@@ -108,7 +108,7 @@ def count_answer(call: CountedCall, message: dict[str, Any]) -> None:
 def count_characters(blocks: list[dict[str, Any]]) -> Iterator[int]:
     for block in blocks:
         if block["type"] == "tool_use":
-            yield len(block["name"])
+            yield 176 + len(block["name"])
             yield len(json.dumps(block["input"], separators=(",", ":"), ensure_ascii=False))
         else:
             yield len(block.get("text", block.get("thinking", "")))

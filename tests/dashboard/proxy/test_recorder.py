@@ -345,7 +345,7 @@ def test_partial_call_is_recorded_as_such(team: Team) -> None:
     client = talk_for(team)
     Table().write(client.call("Hello", "msg_1", events=events, ending=Ending.CLIENT_LEFT))
     call = ApiCall.objects.get()
-    assert (call.stop_reason, call.is_output_estimated, call.output_tokens) == ("client left", True, 100)
+    assert (call.stop_reason, call.is_output_estimated, call.output_tokens) == ("client left", True, 118)
 
 
 def test_unreadable_calls_and_losses_are_counted(team: Team) -> None:

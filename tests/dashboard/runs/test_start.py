@@ -11,6 +11,7 @@ from django.utils import timezone
 from dashboard.models import AgentSession, CompactionRun, DaySpend, Job, RunKind, SummarizerName, Team
 from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.preview import preview_run
+from dashboard.runs.settings_changes import SettingsChange, change_settings
 from dashboard.runs.start import cancel_run, start_run
 from tests.builders import make_session
 from tests.dashboard.ingest.planted_secrets import PLANTED
@@ -137,7 +138,8 @@ def test_model_without_a_known_price_is_refused(team: Team, session: AgentSessio
 
 
 def test_price_of_the_team_opens_a_model(team: Team, session: AgentSession) -> None:
-    give_key(team, own_prices={"claude-opus-9-9": ["2", "10", "2.5", "4", "0.2"]})
+    give_key(team)
+    change_settings(team, SettingsChange(own_prices={"claude-opus-9-9": ("2", "10", "2.5", "4", "0.2")}), by=None)
     run = start(session, RunChoices(summarizer=SummarizerName.CLAUDE, model="claude-opus-9-9"))
     assert run.reserved_usd > 20_000 * 10 / Decimal(1_000_000)
 
