@@ -9,241 +9,118 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
-    dependencies = []
+    dependencies = [
+    ]
 
     operations = [
         migrations.CreateModel(
-            name="User",
+            name='User',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("password", models.CharField(max_length=128, verbose_name="password")),
-                ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
-                (
-                    "username",
-                    models.CharField(
-                        max_length=150,
-                        unique=True,
-                        validators=[django.contrib.auth.validators.UnicodeUsernameValidator()],
-                        verbose_name="name",
-                    ),
-                ),
-                ("is_active", models.BooleanField(default=True)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('password', models.CharField(max_length=128, verbose_name='password')),
+                ('last_login', models.DateTimeField(blank=True, null=True, verbose_name='last login')),
+                ('username', models.CharField(max_length=150, unique=True, validators=[django.contrib.auth.validators.UnicodeUsernameValidator()], verbose_name='name')),
+                ('is_active', models.BooleanField(default=True)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(
-                        django.db.models.functions.text.Lower("username"),
-                        name="user_name_unique_any_case",
-                        violation_error_message="Somebody here has this name already.",
-                    )
-                ],
+                'constraints': [models.UniqueConstraint(django.db.models.functions.text.Lower('username'), name='user_name_unique_any_case', violation_error_message='Somebody here has this name already.')],
             },
         ),
         migrations.CreateModel(
-            name="SignInLink",
+            name='SignInLink',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("digest", models.BinaryField(max_length=32, unique=True)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("expires_at", models.DateTimeField()),
-                ("used_at", models.DateTimeField(blank=True, null=True)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="sign_in_links",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('digest', models.BinaryField(max_length=32, unique=True)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('expires_at', models.DateTimeField()),
+                ('used_at', models.DateTimeField(blank=True, null=True)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='sign_in_links', to=settings.AUTH_USER_MODEL)),
             ],
         ),
         migrations.CreateModel(
-            name="Team",
+            name='Team',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(max_length=80)),
-                ("slug", models.SlugField(max_length=60, unique=True)),
-                ("is_local", models.BooleanField(default=False)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=80)),
+                ('slug', models.SlugField(max_length=60, unique=True)),
+                ('is_local', models.BooleanField(default=False)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(
-                        condition=models.Q(("is_local", True)), fields=("is_local",), name="team_one_local"
-                    )
-                ],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('is_local', True)), fields=('is_local',), name='team_one_local')],
             },
         ),
         migrations.CreateModel(
-            name="Membership",
+            name='Membership',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "role",
-                    models.CharField(
-                        choices=[("viewer", "Viewer"), ("member", "Member"), ("admin", "Admin"), ("owner", "Owner")],
-                        max_length=10,
-                    ),
-                ),
-                ("content_grant", models.BooleanField(default=False)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="memberships",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "team",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="memberships", to="dashboard.team"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('role', models.CharField(choices=[('viewer', 'Viewer'), ('member', 'Member'), ('admin', 'Admin'), ('owner', 'Owner')], max_length=10)),
+                ('content_grant', models.BooleanField(default=False)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
+                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='dashboard.team')),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(fields=("team", "user"), name="membership_once_per_team"),
-                    models.CheckConstraint(
-                        condition=models.Q(("role__in", ["viewer", "member", "admin", "owner"])),
-                        name="membership_known_role",
-                    ),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('team', 'user'), name='membership_once_per_team'), models.CheckConstraint(condition=models.Q(('role__in', ['viewer', 'member', 'admin', 'owner'])), name='membership_known_role')],
             },
         ),
         migrations.CreateModel(
-            name="Invitation",
+            name='Invitation',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "role",
-                    models.CharField(
-                        choices=[("viewer", "Viewer"), ("member", "Member"), ("admin", "Admin"), ("owner", "Owner")],
-                        max_length=10,
-                    ),
-                ),
-                ("note", models.CharField(blank=True, max_length=80)),
-                ("digest", models.BinaryField(max_length=32, unique=True)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("expires_at", models.DateTimeField()),
-                ("accepted_at", models.DateTimeField(blank=True, null=True)),
-                ("revoked_at", models.DateTimeField(blank=True, null=True)),
-                (
-                    "accepted_by",
-                    models.ForeignKey(
-                        blank=True,
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "created_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "team",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="invitations", to="dashboard.team"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('role', models.CharField(choices=[('viewer', 'Viewer'), ('member', 'Member'), ('admin', 'Admin'), ('owner', 'Owner')], max_length=10)),
+                ('note', models.CharField(blank=True, max_length=80)),
+                ('digest', models.BinaryField(max_length=32, unique=True)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('expires_at', models.DateTimeField()),
+                ('accepted_at', models.DateTimeField(blank=True, null=True)),
+                ('revoked_at', models.DateTimeField(blank=True, null=True)),
+                ('accepted_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='invitations', to='dashboard.team')),
             ],
             options={
-                "indexes": [models.Index(fields=["team", "-created_at"], name="invitation_list_of_team")],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("role__in", ["viewer", "member", "admin", "owner"])),
-                        name="invitation_known_role",
-                    )
-                ],
+                'indexes': [models.Index(fields=['team', '-created_at'], name='invitation_list_of_team')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('role__in', ['viewer', 'member', 'admin', 'owner'])), name='invitation_known_role')],
             },
         ),
         migrations.CreateModel(
-            name="AuditEvent",
+            name='AuditEvent',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("actor_name", models.CharField(max_length=150)),
-                (
-                    "action",
-                    models.CharField(
-                        choices=[
-                            ("team created", "Team Created"),
-                            ("team renamed", "Team Renamed"),
-                            ("member joined", "Member Joined"),
-                            ("member removed", "Member Removed"),
-                            ("role changed", "Role Changed"),
-                            ("content granted", "Content Granted"),
-                            ("content withdrawn", "Content Withdrawn"),
-                            ("invitation created", "Invitation Created"),
-                            ("invitation revoked", "Invitation Revoked"),
-                            ("key created", "Key Created"),
-                            ("key revoked", "Key Revoked"),
-                            ("password changed", "Password Changed"),
-                            ("signed in", "Signed In"),
-                        ],
-                        max_length=40,
-                    ),
-                ),
-                ("subject", models.CharField(blank=True, max_length=200)),
-                ("details", models.JSONField(default=dict)),
-                (
-                    "actor",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "team",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="audit_events", to="dashboard.team"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('actor_name', models.CharField(max_length=150)),
+                ('action', models.CharField(choices=[('team created', 'Team Created'), ('team renamed', 'Team Renamed'), ('member joined', 'Member Joined'), ('member removed', 'Member Removed'), ('role changed', 'Role Changed'), ('content granted', 'Content Granted'), ('content withdrawn', 'Content Withdrawn'), ('invitation created', 'Invitation Created'), ('invitation revoked', 'Invitation Revoked'), ('key created', 'Key Created'), ('key revoked', 'Key Revoked'), ('password changed', 'Password Changed'), ('signed in', 'Signed In')], max_length=40)),
+                ('subject', models.CharField(blank=True, max_length=200)),
+                ('details', models.JSONField(default=dict)),
+                ('actor', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='audit_events', to='dashboard.team')),
             ],
             options={
-                "indexes": [models.Index(fields=["team", "-id"], name="audit_event_page_of_team")],
+                'indexes': [models.Index(fields=['team', '-id'], name='audit_event_page_of_team')],
             },
         ),
         migrations.CreateModel(
-            name="ApiKey",
+            name='ApiKey',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(max_length=80)),
-                ("prefix", models.CharField(max_length=24, unique=True)),
-                ("digest", models.BinaryField(max_length=32)),
-                ("scopes", models.JSONField(default=list)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("expires_at", models.DateTimeField(blank=True, null=True)),
-                ("last_used_at", models.DateTimeField(blank=True, null=True)),
-                ("revoked_at", models.DateTimeField(blank=True, null=True)),
-                (
-                    "owner",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="keys", to=settings.AUTH_USER_MODEL
-                    ),
-                ),
-                (
-                    "team",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="keys", to="dashboard.team"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=80)),
+                ('prefix', models.CharField(max_length=24, unique=True)),
+                ('digest', models.BinaryField(max_length=32)),
+                ('scopes', models.JSONField(default=list)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('expires_at', models.DateTimeField(blank=True, null=True)),
+                ('last_used_at', models.DateTimeField(blank=True, null=True)),
+                ('revoked_at', models.DateTimeField(blank=True, null=True)),
+                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='keys', to=settings.AUTH_USER_MODEL)),
+                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='keys', to='dashboard.team')),
             ],
             options={
-                "indexes": [models.Index(fields=["team", "-created_at"], name="api_key_list_of_team")],
+                'indexes': [models.Index(fields=['team', '-created_at'], name='api_key_list_of_team')],
             },
         ),
     ]

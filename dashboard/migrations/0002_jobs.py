@@ -6,101 +6,50 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("dashboard", "0001_people_teams_keys"),
+        ('dashboard', '0001_people_teams_keys'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="Beat",
+            name='Beat',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(max_length=120, unique=True)),
-                ("at", models.DateTimeField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=120, unique=True)),
+                ('at', models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name="Job",
+            name='Job',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("kind", models.CharField(max_length=80)),
-                ("key", models.CharField(max_length=200, unique=True)),
-                ("payload", models.JSONField(default=dict)),
-                ("priority", models.SmallIntegerField(default=50)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("queued", "Queued"),
-                            ("running", "Running"),
-                            ("done", "Done"),
-                            ("failed", "Failed"),
-                            ("cancelled", "Cancelled"),
-                            ("dead", "Dead"),
-                        ],
-                        default="queued",
-                        max_length=10,
-                    ),
-                ),
-                ("due_at", models.DateTimeField(blank=True, null=True)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("woken_at", models.DateTimeField(blank=True, null=True)),
-                ("started_at", models.DateTimeField(blank=True, null=True)),
-                ("finished_at", models.DateTimeField(blank=True, null=True)),
-                ("lease_until", models.DateTimeField(blank=True, null=True)),
-                ("fence", models.PositiveIntegerField(default=0)),
-                ("fence_rejections", models.PositiveIntegerField(default=0)),
-                ("attempts", models.PositiveSmallIntegerField(default=0)),
-                ("worker", models.CharField(blank=True, max_length=120)),
-                ("cancel_requested_at", models.DateTimeField(blank=True, null=True)),
-                ("progress_done", models.PositiveBigIntegerField(blank=True, null=True)),
-                ("progress_total", models.PositiveBigIntegerField(blank=True, null=True)),
-                ("progress_note", models.CharField(blank=True, max_length=200)),
-                ("result", models.JSONField(blank=True, null=True)),
-                ("last_error", models.CharField(blank=True, max_length=500)),
-                (
-                    "team",
-                    models.ForeignKey(
-                        blank=True,
-                        null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="jobs",
-                        to="dashboard.team",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('kind', models.CharField(max_length=80)),
+                ('key', models.CharField(max_length=200, unique=True)),
+                ('payload', models.JSONField(default=dict)),
+                ('priority', models.SmallIntegerField(default=50)),
+                ('state', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed'), ('cancelled', 'Cancelled'), ('dead', 'Dead')], default='queued', max_length=10)),
+                ('due_at', models.DateTimeField(blank=True, null=True)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('woken_at', models.DateTimeField(blank=True, null=True)),
+                ('started_at', models.DateTimeField(blank=True, null=True)),
+                ('finished_at', models.DateTimeField(blank=True, null=True)),
+                ('lease_until', models.DateTimeField(blank=True, null=True)),
+                ('fence', models.PositiveIntegerField(default=0)),
+                ('fence_rejections', models.PositiveIntegerField(default=0)),
+                ('attempts', models.PositiveSmallIntegerField(default=0)),
+                ('worker', models.CharField(blank=True, max_length=120)),
+                ('cancel_requested_at', models.DateTimeField(blank=True, null=True)),
+                ('progress_done', models.PositiveBigIntegerField(blank=True, null=True)),
+                ('progress_total', models.PositiveBigIntegerField(blank=True, null=True)),
+                ('progress_note', models.CharField(blank=True, max_length=200)),
+                ('result', models.JSONField(blank=True, null=True)),
+                ('last_error', models.CharField(blank=True, max_length=500)),
+                ('team', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='jobs', to='dashboard.team')),
             ],
             options={
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(("state", "queued")),
-                        fields=["priority", "team", "id"],
-                        name="job_waiting_by_urgency",
-                    ),
-                    models.Index(
-                        condition=models.Q(("state", "running")), fields=["lease_until"], name="job_running_by_lease"
-                    ),
-                    models.Index(fields=["team", "-started_at"], name="job_last_start_of_team"),
-                    models.Index(fields=["state", "-id"], name="job_page_by_state"),
-                    models.Index(
-                        condition=models.Q(("finished_at__isnull", False)),
-                        fields=["finished_at"],
-                        name="job_ended_by_time",
-                    ),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("state__in", ["queued", "running", "done", "failed", "cancelled", "dead"])),
-                        name="job_known_state",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("lease_until__isnull", False),
-                            models.Q(("state", "running"), _negated=True),
-                            _connector="OR",
-                        ),
-                        name="job_running_has_lease",
-                    ),
-                ],
+                'indexes': [models.Index(condition=models.Q(('state', 'queued')), fields=['priority', 'team', 'id'], name='job_waiting_by_urgency'), models.Index(condition=models.Q(('state', 'running')), fields=['lease_until'], name='job_running_by_lease'), models.Index(fields=['team', '-started_at'], name='job_last_start_of_team'), models.Index(fields=['state', '-id'], name='job_page_by_state'), models.Index(condition=models.Q(('finished_at__isnull', False)), fields=['finished_at'], name='job_ended_by_time')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['queued', 'running', 'done', 'failed', 'cancelled', 'dead'])), name='job_known_state'), models.CheckConstraint(condition=models.Q(('lease_until__isnull', False), models.Q(('state', 'running'), _negated=True), _connector='OR'), name='job_running_has_lease')],
             },
         ),
     ]

@@ -4,32 +4,15 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("dashboard", "0003_sessions"),
+        ('dashboard', '0003_sessions'),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name="auditevent",
-            name="action",
-            field=models.CharField(
-                choices=[
-                    ("team created", "Team Created"),
-                    ("team renamed", "Team Renamed"),
-                    ("member joined", "Member Joined"),
-                    ("member removed", "Member Removed"),
-                    ("role changed", "Role Changed"),
-                    ("content granted", "Content Granted"),
-                    ("content withdrawn", "Content Withdrawn"),
-                    ("invitation created", "Invitation Created"),
-                    ("invitation revoked", "Invitation Revoked"),
-                    ("key created", "Key Created"),
-                    ("key revoked", "Key Revoked"),
-                    ("policy changed", "Policy Changed"),
-                    ("password changed", "Password Changed"),
-                    ("signed in", "Signed In"),
-                ],
-                max_length=40,
-            ),
+            model_name='auditevent',
+            name='action',
+            field=models.CharField(choices=[('team created', 'Team Created'), ('team renamed', 'Team Renamed'), ('member joined', 'Member Joined'), ('member removed', 'Member Removed'), ('role changed', 'Role Changed'), ('content granted', 'Content Granted'), ('content withdrawn', 'Content Withdrawn'), ('invitation created', 'Invitation Created'), ('invitation revoked', 'Invitation Revoked'), ('key created', 'Key Created'), ('key revoked', 'Key Revoked'), ('policy changed', 'Policy Changed'), ('password changed', 'Password Changed'), ('signed in', 'Signed In')], max_length=40),
         ),
     ]

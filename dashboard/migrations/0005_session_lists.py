@@ -5,44 +5,27 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("dashboard", "0004_policy_audit"),
+        ('dashboard', '0004_policy_audit'),
     ]
 
     operations = [
         migrations.RemoveIndex(
-            model_name="sessionhour",
-            name="session_hour_of_team",
+            model_name='sessionhour',
+            name='session_hour_of_team',
         ),
         migrations.AddField(
-            model_name="agentsession",
-            name="search_text",
-            field=models.GeneratedField(
-                db_persist=True,
-                expression=django.db.models.functions.text.Concat(
-                    models.F("project"),
-                    models.Value("\n"),
-                    models.F("developer"),
-                    models.Value("\n"),
-                    models.F("branch"),
-                    models.Value("\n"),
-                    models.F("external_id"),
-                ),
-                output_field=models.TextField(),
-            ),
+            model_name='agentsession',
+            name='search_text',
+            field=models.GeneratedField(db_persist=True, expression=django.db.models.functions.text.Concat(models.F('project'), models.Value('\n'), models.F('developer'), models.Value('\n'), models.F('branch'), models.Value('\n'), models.F('external_id')), output_field=models.TextField()),
         ),
         migrations.AddIndex(
-            model_name="agentsession",
-            index=models.Index(
-                fields=["team", "project", "model", "developer", "level_rank", "break_count", "last_at", "id"],
-                name="session_by_filter",
-            ),
+            model_name='agentsession',
+            index=models.Index(fields=['team', 'project', 'model', 'developer', 'level_rank', 'break_count', 'last_at', 'id'], name='session_by_filter'),
         ),
         migrations.AddIndex(
-            model_name="sessionhour",
-            index=models.Index(
-                fields=["team", "hour_at", "spent_usd", "lost_usd", "input_tokens", "read_tokens"],
-                name="session_hour_sums",
-            ),
+            model_name='sessionhour',
+            index=models.Index(fields=['team', 'hour_at', 'spent_usd', 'lost_usd', 'input_tokens', 'read_tokens'], name='session_hour_sums'),
         ),
     ]

@@ -4,17 +4,18 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("dashboard", "0005_session_lists"),
+        ('dashboard', '0005_session_lists'),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name="agentsession",
-            index=models.Index(fields=["team", "developer", "-last_at", "-id"], name="session_of_developer"),
+            model_name='agentsession',
+            index=models.Index(fields=['team', 'developer', '-last_at', '-id'], name='session_of_developer'),
         ),
         migrations.AddIndex(
-            model_name="agentsession",
-            index=models.Index(fields=["team", "forked_from"], name="session_forks"),
+            model_name='agentsession',
+            index=models.Index(fields=['team', 'forked_from'], name='session_forks'),
         ),
     ]

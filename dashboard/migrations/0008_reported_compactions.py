@@ -4,34 +4,33 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("dashboard", "0007_runs"),
+        ('dashboard', '0007_runs'),
     ]
 
     operations = [
         migrations.RemoveConstraint(
-            model_name="observedcompaction",
-            name="compaction_known_kind",
+            model_name='observedcompaction',
+            name='compaction_known_kind',
         ),
         migrations.AddField(
-            model_name="agentsession",
-            name="client_tokens",
+            model_name='agentsession',
+            name='client_tokens',
             field=models.PositiveBigIntegerField(blank=True, null=True),
         ),
         migrations.AddField(
-            model_name="observedcompaction",
-            name="failure",
+            model_name='observedcompaction',
+            name='failure',
             field=models.CharField(blank=True, max_length=200),
         ),
         migrations.AlterField(
-            model_name="observedcompaction",
-            name="kind",
-            field=models.CharField(choices=[("full", "Full"), ("micro", "Micro"), ("failed", "Failed")], max_length=6),
+            model_name='observedcompaction',
+            name='kind',
+            field=models.CharField(choices=[('full', 'Full'), ('micro', 'Micro'), ('failed', 'Failed')], max_length=6),
         ),
         migrations.AddConstraint(
-            model_name="observedcompaction",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("kind__in", ["full", "micro", "failed"])), name="compaction_known_kind"
-            ),
+            model_name='observedcompaction',
+            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['full', 'micro', 'failed'])), name='compaction_known_kind'),
         ),
     ]

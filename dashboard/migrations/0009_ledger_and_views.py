@@ -7,81 +7,51 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("dashboard", "0008_reported_compactions"),
+        ('dashboard', '0008_reported_compactions'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="SavedView",
+            name='SavedView',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "list_name",
-                    models.CharField(choices=[("sessions", "Sessions"), ("breaks", "Breaks")], max_length=10),
-                ),
-                ("name", models.CharField(max_length=60)),
-                ("query", models.CharField(blank=True, max_length=2000)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('list_name', models.CharField(choices=[('sessions', 'Sessions'), ('breaks', 'Breaks')], max_length=10)),
+                ('name', models.CharField(max_length=60)),
+                ('query', models.CharField(blank=True, max_length=2000)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
             ],
         ),
         migrations.AddField(
-            model_name="user",
-            name="session_columns",
+            model_name='user',
+            name='session_columns',
             field=models.JSONField(blank=True, default=list),
         ),
         migrations.AddIndex(
-            model_name="cachebreak",
-            index=models.Index(
-                fields=[
-                    "team",
-                    "kind",
-                    "is_counted",
-                    "at",
-                    "is_avoidable",
-                    "cause",
-                    "grade",
-                    "model",
-                    "session",
-                    "lost_tokens",
-                    "recreated_tokens",
-                    "lost_usd",
-                ],
-                name="break_ledger",
-            ),
+            model_name='cachebreak',
+            index=models.Index(fields=['team', 'kind', 'is_counted', 'at', 'is_avoidable', 'cause', 'grade', 'model', 'session', 'lost_tokens', 'recreated_tokens', 'lost_usd'], name='break_ledger'),
         ),
         migrations.AddField(
-            model_name="savedview",
-            name="owner",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="saved_views", to=settings.AUTH_USER_MODEL
-            ),
+            model_name='savedview',
+            name='owner',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='saved_views', to=settings.AUTH_USER_MODEL),
         ),
         migrations.AddField(
-            model_name="savedview",
-            name="team",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="+",
-                to="dashboard.team",
-            ),
+            model_name='savedview',
+            name='team',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='dashboard.team'),
         ),
         migrations.AddIndex(
-            model_name="savedview",
-            index=models.Index(
-                condition=models.Q(("team__isnull", False)), fields=["team", "list_name"], name="view_of_team"
-            ),
+            model_name='savedview',
+            index=models.Index(condition=models.Q(('team__isnull', False)), fields=['team', 'list_name'], name='view_of_team'),
         ),
         migrations.AddConstraint(
-            model_name="savedview",
-            constraint=models.UniqueConstraint(fields=("owner", "list_name", "name"), name="view_named_once"),
+            model_name='savedview',
+            constraint=models.UniqueConstraint(fields=('owner', 'list_name', 'name'), name='view_named_once'),
         ),
         migrations.AddConstraint(
-            model_name="savedview",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("list_name__in", ["sessions", "breaks"])), name="view_of_known_list"
-            ),
+            model_name='savedview',
+            constraint=models.CheckConstraint(condition=models.Q(('list_name__in', ['sessions', 'breaks'])), name='view_of_known_list'),
         ),
     ]

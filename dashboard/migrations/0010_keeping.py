@@ -25,129 +25,76 @@ def note_shape_uses(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("dashboard", "0009_ledger_and_views"),
+        ('dashboard', '0009_ledger_and_views'),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="agentsession",
-            name="content_removed_at",
+            model_name='agentsession',
+            name='content_removed_at',
             field=models.DateTimeField(blank=True, null=True),
         ),
         migrations.AddField(
-            model_name="apikey",
-            name="mib_per_minute",
+            model_name='apikey',
+            name='mib_per_minute',
             field=models.PositiveIntegerField(blank=True, null=True),
         ),
         migrations.AddField(
-            model_name="apikey",
-            name="requests_per_minute",
+            model_name='apikey',
+            name='requests_per_minute',
             field=models.PositiveIntegerField(blank=True, null=True),
         ),
         migrations.AddField(
-            model_name="compactionrun",
-            name="content_removed_at",
+            model_name='compactionrun',
+            name='content_removed_at',
             field=models.DateTimeField(blank=True, null=True),
         ),
         migrations.AlterField(
-            model_name="auditevent",
-            name="action",
-            field=models.CharField(
-                choices=[
-                    ("team created", "Team Created"),
-                    ("team renamed", "Team Renamed"),
-                    ("member joined", "Member Joined"),
-                    ("member removed", "Member Removed"),
-                    ("role changed", "Role Changed"),
-                    ("content granted", "Content Granted"),
-                    ("content withdrawn", "Content Withdrawn"),
-                    ("invitation created", "Invitation Created"),
-                    ("invitation revoked", "Invitation Revoked"),
-                    ("key created", "Key Created"),
-                    ("key revoked", "Key Revoked"),
-                    ("policy changed", "Policy Changed"),
-                    ("summariser changed", "Summarizer Changed"),
-                    ("session deleted", "Session Deleted"),
-                    ("deleted session allowed again", "Session Allowed"),
-                    ("key limits changed", "Key Limited"),
-                    ("breaker reset", "Breaker Reset"),
-                    ("password changed", "Password Changed"),
-                    ("signed in", "Signed In"),
-                ],
-                max_length=40,
-            ),
+            model_name='auditevent',
+            name='action',
+            field=models.CharField(choices=[('team created', 'Team Created'), ('team renamed', 'Team Renamed'), ('member joined', 'Member Joined'), ('member removed', 'Member Removed'), ('role changed', 'Role Changed'), ('content granted', 'Content Granted'), ('content withdrawn', 'Content Withdrawn'), ('invitation created', 'Invitation Created'), ('invitation revoked', 'Invitation Revoked'), ('key created', 'Key Created'), ('key revoked', 'Key Revoked'), ('policy changed', 'Policy Changed'), ('summariser changed', 'Summarizer Changed'), ('session deleted', 'Session Deleted'), ('deleted session allowed again', 'Session Allowed'), ('key limits changed', 'Key Limited'), ('breaker reset', 'Breaker Reset'), ('password changed', 'Password Changed'), ('signed in', 'Signed In')], max_length=40),
         ),
         migrations.CreateModel(
-            name="DeletedSession",
+            name='DeletedSession',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("external_id", models.CharField(max_length=200)),
-                ("reason", models.CharField(choices=[("person", "Person"), ("retention", "Retention")], max_length=10)),
-                ("deleted_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("deleted_by_name", models.CharField(blank=True, max_length=150)),
-                (
-                    "team",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="deleted_sessions",
-                        to="dashboard.team",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('external_id', models.CharField(max_length=200)),
+                ('reason', models.CharField(choices=[('person', 'Person'), ('retention', 'Retention')], max_length=10)),
+                ('deleted_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('deleted_by_name', models.CharField(blank=True, max_length=150)),
+                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deleted_sessions', to='dashboard.team')),
             ],
             options={
-                "indexes": [models.Index(fields=["team", "reason", "-deleted_at", "-id"], name="deleted_session_list")],
-                "constraints": [
-                    models.UniqueConstraint(fields=("team", "external_id"), name="deleted_session_once_per_team"),
-                    models.CheckConstraint(
-                        condition=models.Q(("reason__in", ["person", "retention"])), name="deleted_session_known_reason"
-                    ),
-                ],
+                'indexes': [models.Index(fields=['team', 'reason', '-deleted_at', '-id'], name='deleted_session_list')],
+                'constraints': [models.UniqueConstraint(fields=('team', 'external_id'), name='deleted_session_once_per_team'), models.CheckConstraint(condition=models.Q(('reason__in', ['person', 'retention'])), name='deleted_session_known_reason')],
             },
         ),
         migrations.CreateModel(
-            name="KeyHour",
+            name='KeyHour',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("hour_at", models.DateTimeField()),
-                ("request_count", models.PositiveBigIntegerField(default=0)),
-                ("byte_count", models.PositiveBigIntegerField(default=0)),
-                ("refused_count", models.PositiveBigIntegerField(default=0)),
-                (
-                    "key",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="hours", to="dashboard.apikey"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('hour_at', models.DateTimeField()),
+                ('request_count', models.PositiveBigIntegerField(default=0)),
+                ('byte_count', models.PositiveBigIntegerField(default=0)),
+                ('refused_count', models.PositiveBigIntegerField(default=0)),
+                ('key', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='hours', to='dashboard.apikey')),
             ],
             options={
-                "indexes": [models.Index(fields=["hour_at"], name="key_hour_by_time")],
-                "constraints": [models.UniqueConstraint(fields=("key", "hour_at"), name="key_hour_once")],
+                'indexes': [models.Index(fields=['hour_at'], name='key_hour_by_time')],
+                'constraints': [models.UniqueConstraint(fields=('key', 'hour_at'), name='key_hour_once')],
             },
         ),
         migrations.CreateModel(
-            name="ShapeUse",
+            name='ShapeUse',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "session",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="shape_uses",
-                        to="dashboard.agentsession",
-                    ),
-                ),
-                (
-                    "shape",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="uses", to="dashboard.promptshape"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('session', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='shape_uses', to='dashboard.agentsession')),
+                ('shape', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='uses', to='dashboard.promptshape')),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(fields=("session", "shape"), name="shape_use_once_per_session")
-                ],
+                'constraints': [models.UniqueConstraint(fields=('session', 'shape'), name='shape_use_once_per_session')],
             },
         ),
         migrations.RunPython(note_shape_uses, migrations.RunPython.noop),

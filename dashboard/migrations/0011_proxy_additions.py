@@ -5,69 +5,53 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("dashboard", "0010_keeping"),
+        ('dashboard', '0010_keeping'),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="apicall",
-            name="added",
+            model_name='apicall',
+            name='added',
             field=models.CharField(blank=True, max_length=60),
         ),
         migrations.AddField(
-            model_name="apicall",
-            name="cleared_tokens",
+            model_name='apicall',
+            name='cleared_tokens',
             field=models.PositiveBigIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name="apicall",
-            name="miss_reason",
+            model_name='apicall',
+            name='miss_reason',
             field=models.CharField(blank=True, max_length=60),
         ),
         migrations.AddField(
-            model_name="teampolicy",
-            name="proxy_additions",
+            model_name='teampolicy',
+            name='proxy_additions',
             field=models.JSONField(default=dict),
         ),
         migrations.CreateModel(
-            name="UnansweredCall",
+            name='UnansweredCall',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("agent_id", models.CharField(blank=True, max_length=200)),
-                ("name", models.CharField(max_length=200)),
-                ("kind", models.CharField(choices=[("failed", "Failed"), ("count", "Count")], max_length=6)),
-                ("at", models.DateTimeField(blank=True, null=True)),
-                ("status", models.PositiveIntegerField(blank=True, null=True)),
-                ("reason", models.CharField(blank=True, max_length=200)),
-                ("attempt", models.PositiveIntegerField(blank=True, null=True)),
-                ("model", models.CharField(blank=True, max_length=200)),
-                ("duration_seconds", models.FloatField(blank=True, null=True)),
-                ("counted_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
-                ("source", models.CharField(blank=True, max_length=20)),
-                (
-                    "session",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="unanswered_calls",
-                        to="dashboard.agentsession",
-                    ),
-                ),
-                (
-                    "team",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="dashboard.team"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('agent_id', models.CharField(blank=True, max_length=200)),
+                ('name', models.CharField(max_length=200)),
+                ('kind', models.CharField(choices=[('failed', 'Failed'), ('count', 'Count')], max_length=6)),
+                ('at', models.DateTimeField(blank=True, null=True)),
+                ('status', models.PositiveIntegerField(blank=True, null=True)),
+                ('reason', models.CharField(blank=True, max_length=200)),
+                ('attempt', models.PositiveIntegerField(blank=True, null=True)),
+                ('model', models.CharField(blank=True, max_length=200)),
+                ('duration_seconds', models.FloatField(blank=True, null=True)),
+                ('counted_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
+                ('source', models.CharField(blank=True, max_length=20)),
+                ('session', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='unanswered_calls', to='dashboard.agentsession')),
+                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='dashboard.team')),
             ],
             options={
-                "indexes": [models.Index(fields=["session", "kind", "-at"], name="unanswered_of_session")],
-                "constraints": [
-                    models.UniqueConstraint(fields=("session", "name"), name="unanswered_once_per_session"),
-                    models.CheckConstraint(
-                        condition=models.Q(("kind__in", ["failed", "count"])), name="unanswered_known_kind"
-                    ),
-                ],
+                'indexes': [models.Index(fields=['session', 'kind', '-at'], name='unanswered_of_session')],
+                'constraints': [models.UniqueConstraint(fields=('session', 'name'), name='unanswered_once_per_session'), models.CheckConstraint(condition=models.Q(('kind__in', ['failed', 'count'])), name='unanswered_known_kind')],
             },
         ),
     ]

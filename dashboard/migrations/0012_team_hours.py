@@ -5,59 +5,58 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("dashboard", "0011_proxy_additions"),
+        ('dashboard', '0011_proxy_additions'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="ChangedHour",
+            name='ChangedHour',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("team_id", models.BigIntegerField()),
-                ("hour_at", models.DateTimeField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('team_id', models.BigIntegerField()),
+                ('hour_at', models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name="TeamHour",
+            name='TeamHour',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("hour_at", models.DateTimeField()),
-                ("input_tokens", models.PositiveBigIntegerField(default=0)),
-                ("read_tokens", models.PositiveBigIntegerField(default=0)),
-                ("spent_usd", models.DecimalField(decimal_places=8, default=0, max_digits=18)),
-                ("lost_usd", models.DecimalField(decimal_places=8, default=0, max_digits=18)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('hour_at', models.DateTimeField()),
+                ('input_tokens', models.PositiveBigIntegerField(default=0)),
+                ('read_tokens', models.PositiveBigIntegerField(default=0)),
+                ('spent_usd', models.DecimalField(decimal_places=8, default=0, max_digits=18)),
+                ('lost_usd', models.DecimalField(decimal_places=8, default=0, max_digits=18)),
             ],
         ),
         migrations.RemoveIndex(
-            model_name="agentsession",
-            name="session_by_activity",
+            model_name='agentsession',
+            name='session_by_activity',
         ),
         migrations.AddIndex(
-            model_name="agentsession",
-            index=models.Index(fields=["team", "-last_at", "-id", "level_rank"], name="session_by_activity"),
+            model_name='agentsession',
+            index=models.Index(fields=['team', '-last_at', '-id', 'level_rank'], name='session_by_activity'),
         ),
         migrations.RemoveIndex(
-            model_name="agentsession",
-            name="session_by_risk",
+            model_name='agentsession',
+            name='session_by_risk',
         ),
         migrations.AddIndex(
-            model_name="agentsession",
-            index=models.Index(
-                fields=["team", "-level_rank", "percent_left", "-id", "last_at"], name="session_by_risk"
-            ),
+            model_name='agentsession',
+            index=models.Index(fields=['team', '-level_rank', 'percent_left', '-id', 'last_at'], name='session_by_risk'),
         ),
         migrations.AddIndex(
-            model_name="changedhour",
-            index=models.Index(fields=["team_id", "hour_at"], name="changed_hour_of_team"),
+            model_name='changedhour',
+            index=models.Index(fields=['team_id', 'hour_at'], name='changed_hour_of_team'),
         ),
         migrations.AddField(
-            model_name="teamhour",
-            name="team",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="dashboard.team"),
+            model_name='teamhour',
+            name='team',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='dashboard.team'),
         ),
         migrations.AddConstraint(
-            model_name="teamhour",
-            constraint=models.UniqueConstraint(fields=("team", "hour_at"), name="team_hour_once"),
+            model_name='teamhour',
+            constraint=models.UniqueConstraint(fields=('team', 'hour_at'), name='team_hour_once'),
         ),
     ]

@@ -5,54 +5,28 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("dashboard", "0012_team_hours"),
+        ('dashboard', '0012_team_hours'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="ChangeCounter",
+            name='ChangeCounter',
             fields=[
-                (
-                    "team",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="+",
-                        serialize=False,
-                        to="dashboard.team",
-                    ),
-                ),
-                ("number", models.PositiveBigIntegerField(default=0)),
+                ('team', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to='dashboard.team')),
+                ('number', models.PositiveBigIntegerField(default=0)),
             ],
         ),
         migrations.CreateModel(
-            name="SessionChange",
+            name='SessionChange',
             fields=[
-                (
-                    "session",
-                    models.OneToOneField(
-                        db_constraint=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="+",
-                        serialize=False,
-                        to="dashboard.agentsession",
-                    ),
-                ),
-                ("number", models.PositiveBigIntegerField()),
-                (
-                    "team",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
-                        to="dashboard.team",
-                    ),
-                ),
+                ('session', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to='dashboard.agentsession')),
+                ('number', models.PositiveBigIntegerField()),
+                ('team', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='dashboard.team')),
             ],
             options={
-                "indexes": [models.Index(fields=["team", "number"], name="session_change_order")],
+                'indexes': [models.Index(fields=['team', 'number'], name='session_change_order')],
             },
         ),
     ]

@@ -32,6 +32,8 @@ class Migration(migrations.Migration):
         _drop_index(
             "team_id_98a1a125",
             "team_id",
-            models.ForeignKey(db_index=False, on_delete=models.deletion.CASCADE, related_name="+", to="dashboard.team"),
+            models.ForeignKey(
+                db_index=False, on_delete=models.deletion.CASCADE, related_name="+", to="dashboard.team"
+            ),
         ),
     ]

@@ -4,44 +4,32 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("dashboard", "0016_demo"),
+        ('dashboard', '0016_demo'),
     ]
 
     operations = [
         migrations.RemoveConstraint(
-            model_name="compactionrun",
-            name="run_known_summarizer",
+            model_name='compactionrun',
+            name='run_known_summarizer',
         ),
         migrations.AddField(
-            model_name="summarizersettings",
-            name="native_form",
-            field=models.CharField(
-                choices=[("off", "Off"), ("on_demand", "On Demand"), ("threshold", "Threshold")],
-                default="off",
-                max_length=10,
-            ),
+            model_name='summarizersettings',
+            name='native_form',
+            field=models.CharField(choices=[('off', 'Off'), ('on_demand', 'On Demand'), ('threshold', 'Threshold')], default='off', max_length=10),
         ),
         migrations.AlterField(
-            model_name="compactionrun",
-            name="summarizer",
-            field=models.CharField(
-                choices=[("claude", "Claude"), ("extractive", "Extractive"), ("native", "Native"), ("none", "None")],
-                max_length=10,
-            ),
+            model_name='compactionrun',
+            name='summarizer',
+            field=models.CharField(choices=[('claude', 'Claude'), ('extractive', 'Extractive'), ('native', 'Native'), ('none', 'None')], max_length=10),
         ),
         migrations.AddConstraint(
-            model_name="compactionrun",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("summarizer__in", ["claude", "extractive", "native", "none"])),
-                name="run_known_summarizer",
-            ),
+            model_name='compactionrun',
+            constraint=models.CheckConstraint(condition=models.Q(('summarizer__in', ['claude', 'extractive', 'native', 'none'])), name='run_known_summarizer'),
         ),
         migrations.AddConstraint(
-            model_name="summarizersettings",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("native_form__in", ["off", "on_demand", "threshold"])),
-                name="summarizer_known_native_form",
-            ),
+            model_name='summarizersettings',
+            constraint=models.CheckConstraint(condition=models.Q(('native_form__in', ['off', 'on_demand', 'threshold'])), name='summarizer_known_native_form'),
         ),
     ]
