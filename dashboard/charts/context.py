@@ -21,9 +21,10 @@ def _find_number_format(tokens: int) -> str:
     return f".{(len(str(tokens)) - 1) % 3 + 1 + behind}s"
 
 
-def draw_indicator(chart_id: str, lines: Lines, reading: Reading) -> Chart:
+def draw_indicator(chart_id: str, lines: Lines, reading: Reading, *, is_estimated: bool = False) -> Chart:
     """How full a window is, with one step from each line to the next; lines that fall together are one step."""
     bar = draw_gauge(lines, reading)
+    mark = "~" if is_estimated else ""
     end = max(lines.window.tokens, reading.used_tokens)
     ends = [*(tick.tokens for tick in bar.ticks[1:]), end]
     steps = [
@@ -35,6 +36,7 @@ def draw_indicator(chart_id: str, lines: Lines, reading: Reading) -> Chart:
         "mode": "gauge+number",
         "value": reading.used_tokens,
         "number": {
+            "prefix": mark,
             "valueformat": _find_number_format(reading.used_tokens),
             "font": {"color": "var(--ink)", "size": 24},
         },
@@ -47,10 +49,10 @@ def draw_indicator(chart_id: str, lines: Lines, reading: Reading) -> Chart:
             "steps": steps,
         },
     }
-    named = [("used", reading.used_tokens), *((tick.name, tick.tokens) for tick in bar.ticks)]
-    rows = tuple((name, f"{tokens:,}") for name, tokens in [*named, ("window", lines.window.tokens)])
+    named = [*((tick.name, tick.tokens) for tick in bar.ticks), ("window", lines.window.tokens)]
+    rows = (("used", f"{mark}{reading.used_tokens:,}"), *((name, f"{tokens:,}") for name, tokens in named))
     layout = {"margin": {"l": 40, "r": 40, "t": 28, "b": 8}}
-    title = f"Context in use against its lines: {say_tokens(reading.used_tokens)}, {bar.level_words}"
+    title = f"Context in use against its lines: {mark}{say_tokens(reading.used_tokens)}, {bar.level_words}"
     return Chart(chart_id, title, build_figure([Series(look)], layout, height=200), ("Line", "Tokens"), rows)
 
 

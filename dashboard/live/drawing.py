@@ -121,7 +121,9 @@ def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None)
             "header": header,
             "own_runs": own_runs,
             "tabs": list_tabs(session, tab, own_runs),
-            "indicator": draw_indicator("gauge", *shown) if (shown := header.indicated) else None,
+            "indicator": draw_indicator("gauge", *shown, is_estimated=header.standing.bar.is_estimated)
+            if (shown := header.indicated)
+            else None,
             "shown_count": count_shown(session, tab),
             "is_live": True,
         }

@@ -27,14 +27,14 @@ def describe_difference(coverage: Coverage | None) -> str:
     """Return the sentence for lines that differ from the measured context by more than a quarter; else empty."""
     if coverage is None or not coverage.differs:
         return ""
-    measured = f"{coverage.measured_tokens:,} tokens were measured in the context"
+    measured = f"The context in use is {coverage.measured_tokens:,} tokens"
     if coverage.is_short:
         return (
             f"{measured}, but what is stored of it adds up to ~{coverage.found_tokens:,}. "
             "The model saw more than the stored lines hold, and a summary of them would leave the rest out."
         )
     return (
-        f"{measured}, but what is stored adds up to ~{coverage.bare_tokens:,}. "
+        f"{measured}, but what is stored of it adds up to ~{coverage.bare_tokens:,}. "
         "The stored lines hold more than the model saw, and a summary of them would bring back what had left."
     )
 

@@ -44,6 +44,8 @@ def render_tab(
             "suggestion": suggest(request.actor, crossing) if crossing else None,
             "own_runs": own_runs,
             "tabs": list_tabs(session, tab, own_runs),
-            "indicator": draw_indicator("gauge", *shown) if (shown := header.indicated) else None,
+            "indicator": draw_indicator("gauge", *shown, is_estimated=header.standing.bar.is_estimated)
+            if (shown := header.indicated)
+            else None,
         }
     return render(request, f"session/{tab}.html", shared | context)

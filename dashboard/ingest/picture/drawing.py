@@ -194,7 +194,7 @@ def _draw_thread(thread: _Thread) -> Row:
         "window_tokens": window.tokens if window else None,
         "context_tokens": fit_count(size.tokens),
         "pending_tokens": fit_count(size.estimated_tokens),
-        "peak_tokens": fit_count(max(_list_sizes(thread), default=0)),
+        "peak_tokens": fit_count(max([size.tokens, *_list_sizes(thread)])),
         "call_count": len(thread.calls),
     }
 
@@ -248,7 +248,7 @@ def _draw_gauge(main: _Thread, policy: Policy, status: LineFact | None) -> Row:
         "model": fit(in_use.model if in_use else "", 200),
         "context_tokens": fit_count(size.tokens),
         "pending_tokens": fit_count(size.estimated_tokens),
-        "peak_tokens": fit_count(max(_list_sizes(main), default=size.tokens)),
+        "peak_tokens": fit_count(max([size.tokens, *_list_sizes(main)])),
         "warm_until": find_reported_warmth(main.turns, status) or _find_warm_until(main),
         "reported_window_tokens": in_use.reported_window_tokens if in_use else None,
         "is_window_inferred": in_use.is_window_inferred if in_use else False,

@@ -103,7 +103,7 @@ def test_what_does_not_add_up_is_refused_until_it_is_confirmed(short: AgentSessi
 def test_the_context_page_says_what_does_not_add_up(short: AgentSession) -> None:
     alice = sign_in("alice")
     page = read(alice, f"/sessions/{short.pk}/context/")
-    assert "60,043 tokens were measured in the context, but what is stored of it adds up to ~" in page
+    assert "The context in use is 60,043 tokens, but what is stored of it adds up to ~" in page
     inside = ask(alice, f"sessions/{short.pk}/context")["inside"]
     assert inside["found_tokens"] == inside["estimated_tokens"] < 45_000
 
