@@ -168,7 +168,7 @@ def test_json_api_names_the_way_for_agents_without_transcripts(team: Team) -> No
 def test_key_made_while_the_demo_is_looked_at_is_for_the_real_team(team: Team) -> None:
     client = enter("olga")
     client.post("/demo/")
-    demo = Team.objects.filter(is_demo=True)[0]
+    demo = Team.objects.filter(is_demo=True).order_by("name")[0]
     assert client.get("/").context["team"] == demo
     assert client.get("/connect/").context["team"] == team
     assert client.get("/upload/").context["team"] == team
@@ -179,7 +179,7 @@ def test_key_made_while_the_demo_is_looked_at_is_for_the_real_team(team: Team) -
 def test_demo_takes_no_keys(team: Team) -> None:
     client = enter("olga")
     client.post("/demo/")
-    slug = Team.objects.filter(is_demo=True)[0].slug
+    slug = Team.objects.filter(is_demo=True).order_by("name")[0].slug
     assert "The demo takes no keys" in client.get(f"/teams/{slug}/keys/").content.decode()
     asked = {"name": "laptop", "scopes": ["ingest"], "expires": "90"}
     refused = client.post(f"/teams/{slug}/keys/", asked)
