@@ -10,15 +10,19 @@ from compaction.transcripts.transcript import Transcript, read_transcript
 RECORDED_DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
 
 
-def list_recorded() -> list[Path]:
-    """Every recorded transcript, main threads and sub-agents."""
-    return sorted(RECORDED_DATA.rglob("*.jsonl"))
+def list_recorded(*, has_real_usage: bool = False) -> list[Path]:
+    """Every recorded transcript, main threads and sub-agents. With `has_real_usage` without those whose answers came
+    from a scripted API."""
+    found = sorted(RECORDED_DATA.rglob("*.jsonl"))
+    if not has_real_usage:
+        return found
+    return [path for path in found if not path.relative_to(RECORDED_DATA).parts[0].startswith("client-")]
 
 
-def each_recorded() -> pytest.MarkDecorator:
+def each_recorded(*, has_real_usage: bool = False) -> pytest.MarkDecorator:
     """Run a test once per recorded transcript; without them there is one run, which skips with the reason."""
     missing = pytest.mark.skip(reason="the recorded sessions are not beside this checkout")
-    cases = [pytest.param(path, id=path.stem[-40:]) for path in list_recorded()]
+    cases = [pytest.param(path, id=path.stem[-40:]) for path in list_recorded(has_real_usage=has_real_usage)]
     return pytest.mark.parametrize("path", cases or [pytest.param(Path(), marks=missing)])
 
 

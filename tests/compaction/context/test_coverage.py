@@ -65,11 +65,9 @@ def test_nothing_is_compared_before_a_response() -> None:
 KNOWN = {"iansherr_claude-code-log_ef958aa1-0e93-49f0-bb71-150f63befcd1"}
 
 
-@each_recorded()
+@each_recorded(has_real_usage=True)
 @pytest.mark.recorded_data
 def test_recorded_sessions_add_up_at_their_end(path: Path) -> None:
-    if any(part.startswith("client-") for part in path.parts):
-        pytest.skip("the usage of this recording is invented")
     for thread in split_threads(read_recorded(path).entries):
         context = slice_context(follow_chain(apply_boundaries(thread.entries)))
         found = compose_context(context, opening=thread.entries)
