@@ -321,6 +321,8 @@ def test_advice_to_use_the_proxy_is_given_once(team: Team, cause: Cause) -> None
     assert 'See <a href="#next-time">To know next time</a>.' in page
     viewer = read(sign_in("vera"), f"/breaks/{lost.pk}/")  # may not send: has no commands to look at
     assert CAUSES[cause].advice in viewer
+    assert "The proxy sees every request" not in viewer
+    assert ("To know next time" in viewer) == (grade == "unknown")  # then with what was seen before the call
     assert 'href="#next-time"' not in viewer
 
 
