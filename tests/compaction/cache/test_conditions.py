@@ -83,7 +83,11 @@ def test_bench_prints_unknown_causes_of_breaks_and_of_losses_and_why_others_are_
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two calls that read nothing: one without a known cause, one after a compaction."""
-    boundary = {"subtype": "compact_boundary", "content": "Compacted", "compactMetadata": {"trigger": "auto"}}
+    boundary: dict[str, object] = {
+        "subtype": "compact_boundary",
+        "content": "Compacted",
+        "compactMetadata": {"trigger": "auto"},
+    }
     lines: list[tuple[str, dict[str, object]]] = [("user", {"message": {"role": "user", "content": "go"}})]
     for number, read in enumerate((0, 60_000, 0, 0)):
         if number == 3:
