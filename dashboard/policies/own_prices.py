@@ -53,7 +53,7 @@ def find_price_faults(typed: TypedPrices) -> Iterator[PriceFault]:
                 continue
             figure = read_usd(rate)
             if figure is None or figure > LARGEST_RATE_USD:
-                yield PriceFault(name, explain_bad_usd(rate, LARGEST_RATE_USD), model)
+                yield PriceFault(name, explain_bad_usd(rate, f"A number of dollars from 0 to {LARGEST_RATE_USD:,}."), model)
 
 
 def clean_prices(typed: Mapping[str, Sequence[str | None]]) -> dict[str, list[str | None]]:
@@ -128,11 +128,11 @@ def read_usd(text: str) -> Decimal | None:
     return figure if figure.is_finite() and figure >= 0 else None
 
 
-def explain_bad_usd(text: str, largest_usd: Decimal) -> str:
-    """Return the sentence for dollars that cannot be used."""
+def explain_bad_usd(text: str, expected: str) -> str:
+    """Return the sentence for dollars that cannot be used: what was expected, unless a comma is the reason."""
     if _has_misplaced_comma(text.strip().removeprefix("$")):
         return "Write decimals with a point, as in 1.5. A comma only separates thousands, as in 1,500."
-    return f"A number of dollars from 0 to {largest_usd:,}."
+    return expected
 
 
 def _has_misplaced_comma(text: str) -> bool:

@@ -70,7 +70,8 @@ def find_faults(change: SettingsChange) -> Iterator[Fault]:
     if change.daily_cap_usd is not None:
         cap = read_usd(change.daily_cap_usd)
         if cap is None or cap > LARGEST_CAP_USD:
-            yield Fault("daily_cap_usd", explain_bad_usd(change.daily_cap_usd, LARGEST_CAP_USD))
+            expected = f"The cap must be a number of dollars from 0 to {LARGEST_CAP_USD:,}."
+            yield Fault("daily_cap_usd", explain_bad_usd(change.daily_cap_usd, expected))
     for fault in find_price_faults(change.own_prices or {}):
         yield Fault(fault.field, fault.sentence, fault.model)
 
