@@ -182,7 +182,7 @@ class Session:
         tools: list[tuple[bytes, str, bytes, bytes]] = []
         blocks = list(self.make_blocks(tools))
         plain = self.chance.choice((1, 3, 4, 5, 8, 10))
-        output = sum(map(len, blocks)) // 3 + 20  # above any estimate by characters, whole or cut
+        output = sum(map(len, blocks)) // 3 + 60 * len(blocks)  # above any estimate by characters, whole or cut
         write_5m, write_1h = (0, written) if self.has_hour_cache else (written, 0)
         for number, block in enumerate(blocks, 1):
             is_last = number == len(blocks)

@@ -41,6 +41,9 @@ UNKNOWN_TOOL = "unknown"
 # Categories that no entry stands for. The last: what a transcript that begins in the middle of a conversation lacks,
 # with system and tools in it, as nothing tells them apart.
 PREFIX, UNRECORDED, BEFORE_FILE = "system and tools", "restored, not recorded", "before this transcript"
+# So much of what came before a transcript that begins in the middle may be system and tools: of 146 real sessions that
+# begin at their start, half have 40,000 tokens of them, and 97% no more than this.
+LARGEST_PREFIX_TOKENS = 44_000
 _PATH_KEYS = ("file_path", "notebook_path", "path")
 
 

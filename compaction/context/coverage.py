@@ -6,15 +6,12 @@ from the lines is not what the model saw: lines are missing, or the lines tell o
 
 from dataclasses import dataclass
 
-from compaction.context.composition import BEFORE_FILE, PREFIX, UNRECORDED, Composition
+from compaction.context.composition import BEFORE_FILE, LARGEST_PREFIX_TOKENS, PREFIX, UNRECORDED, Composition
 from compaction.context.tokens import MARGIN_DENOMINATOR, MARGIN_NUMERATOR, ContextSize
 from compaction.transcripts.chain import ContextSlice
 
 TOLERATED_PART = 4  # a difference of up to one part in four is not reported,
 TOLERATED_TOKENS = 2_000  # nor one that is small in itself
-# So much of what came before a transcript that begins in the middle may be system and tools: of 146 real sessions that
-# begin at their start, half have 40,000 tokens of them, and 97% no more than this.
-LARGEST_PREFIX_TOKENS = 44_000
 
 
 @dataclass(frozen=True, slots=True)

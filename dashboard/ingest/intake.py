@@ -207,8 +207,9 @@ def project_again(session: AgentSession) -> None:
         return
     origin = Origin(session.team, session.owner, session.sources[0])
     # What compactions lost was found by an earlier version too. Where words were removed since, it stays.
+    is_outdated = session.projection_version < PROJECTION_VERSION
     is_whole = session.has_content and session.content_removed_at is None
-    follow_up = partial(_audit_again, session.team) if is_whole else None
+    follow_up = partial(_audit_again, session.team) if is_outdated and is_whole else None
     project_stored(_make_source(origin, find_policy(session.team)), session.external_id, follow_up)
 
 

@@ -9,7 +9,7 @@ from compaction.compactors.micro_idle import DEFAULT_IDLE_SETTINGS, clear_by_idl
 from compaction.compactors.micro_size import clear_by_size
 from compaction.context.composition import BEFORE_FILE, Composition, compose_context
 from compaction.context.coverage import Coverage, compute_coverage
-from compaction.context.tokens import ResultCache, measure_context
+from compaction.context.tokens import MARGIN_DENOMINATOR, ResultCache, measure_context
 from compaction.transcripts.chain import find_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape
@@ -153,11 +153,12 @@ class ContextPage:
             return ""
         now = self.measured.context_tokens
         beyond = self.inside.estimated_tokens - now
-        why = "parts are counted by characters with a margin of a third, the context is measured by calls"
         if beyond == 0:
             return "exactly the context in use"
-        word = "more" if beyond > 0 else "less"
-        return f"{abs(beyond):,} tokens ({abs(beyond) / now:.0%}) {word} than the context in use: {why}"
+        difference = f"{abs(beyond):,} tokens ({abs(beyond) / now:.0%}) {'more' if beyond > 0 else 'less'}"
+        is_within_margin = abs(beyond) * MARGIN_DENOMINATOR <= now
+        why = ": parts are counted by characters with a margin of a third, calls measure" if is_within_margin else ""
+        return f"{difference} than the context in use{why}"
 
     @property
     def stored_state(self) -> ContentState:

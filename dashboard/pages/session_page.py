@@ -144,8 +144,9 @@ class SessionHeader:
         if version is None or version >= READING_VERSION:
             return ""
         return (
-            f"Lines of this session were read by version {version} of the reader; today's is {READING_VERSION}. They "
-            "are read again where the transcript is still on disk; otherwise these figures stay."
+            f"Lines of this session were read by version {version} of the reader; today's is {READING_VERSION}. A "
+            "followed transcript is read again in the background, an imported one with the next import, a pushed one "
+            "by an updated plimsoll watch. If the transcript is gone, these figures stay."
         )
 
     @property

@@ -8,7 +8,7 @@ from compaction.cache.facts import REPORT, LineKind
 from compaction.compactors.fork import ParentRequest
 from compaction.compactors.micro import apply_boundaries
 from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
-from compaction.context.composition import PREFIX, compose_context
+from compaction.context.composition import BEFORE_FILE, LARGEST_PREFIX_TOKENS, PREFIX, compose_context
 from compaction.context.coverage import Coverage, compute_coverage
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.tokens import ResultCache, measure_context
@@ -75,7 +75,8 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
     if session.content_removed_at is not None and _has_gaps(thread):
         raise RunRefused("no_content", REMOVED)
     stored = thread.entries
-    chain = find_chain(apply_boundaries(_cut_behind(stored, up_to_uuid)))
+    asked = _cut_behind(stored, up_to_uuid)
+    chain = find_chain(apply_boundaries(asked))
     entries = chain.entries
     if not entries:
         raise RunRefused("thread_unknown", "This session has no such conversation, or nothing was said in it.")
@@ -84,8 +85,13 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
     shapes = [entry for entry in stored if isinstance(entry.payload, ApiRequestShape)]
     cache = ResultCache()
     found = compose_context(context, shapes=shapes, opening=stored, cache=cache)
-    prefix_tokens = found.sum_category(PREFIX)
+    prefix_tokens = found.sum_category(PREFIX) or min(found.sum_category(BEFORE_FILE), LARGEST_PREFIX_TOKENS)
     size = measure_context(context, cache)
+    before_tokens, pending_tokens = size.tokens, size.estimated_tokens
+    if not size.is_measured:
+        before_tokens = pending_tokens = size.tokens + prefix_tokens
+    if len(asked) == len(stored) and (known := _find_stored_size(session, agent_id)):
+        before_tokens, pending_tokens = known  # as the gauge has it
     lines = _draw_lines(session, model, is_main=not agent_id)
     return Basis(
         session=session,
@@ -94,14 +100,20 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
         context=context,
         model=model,
         prefix_tokens=prefix_tokens,
-        before_tokens=size.tokens if size.is_measured else size.tokens + prefix_tokens,
-        before_origin=MEASURED if size.is_measured else ESTIMATE,
+        before_tokens=before_tokens,
+        before_origin=ESTIMATE if pending_tokens else MEASURED,
         lines=lines,
         line_tokens=lines.auto.tokens if lines else None,
         transcript_path=_find_path(session) if not agent_id else None,
         gap_count=chain.count_gaps(context),
         coverage=compute_coverage(context, size, found),
     )
+
+
+def _find_stored_size(session: AgentSession, agent_id: str) -> tuple[int, int] | None:
+    """Return the stored size of a thread's context, and the estimated part of it."""
+    sizes = session.threads.filter(agent_id=agent_id, context_tokens__gt=0)
+    return sizes.values_list("context_tokens", "pending_tokens").first()
 
 
 def _has_gaps(thread: StoredThread) -> bool:

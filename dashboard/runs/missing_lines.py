@@ -54,7 +54,7 @@ def refuse_difference(basis: Basis) -> RunRefused | None:
     return RunRefused(
         DIFFERS,
         f"{describe_difference(basis.coverage)} A result is made only when this is confirmed.",
-        measured_tokens=basis.coverage.measured_tokens,
+        context_tokens=basis.coverage.measured_tokens,
         found_tokens=found_tokens,
         missing_lines=basis.gap_count,
     )

@@ -60,8 +60,9 @@ class Writer(threading.Thread):
                 rows = [(f"t{self.written + step}", f"t{self.written + step}") for step in (0, 1)]
                 with connection:
                     connection.executemany(
-                        "INSERT INTO dashboard_team (name, slug, is_local, is_demo, created_at) "
-                        "VALUES (?, ?, 0, 0, '2026-01-01')",
+                        "INSERT INTO dashboard_team "
+                        "(name, slug, is_local, is_demo, created_at, has_own_prices, price_version) "
+                        "VALUES (?, ?, 0, 0, '2026-01-01', 0, 0)",
                         rows,
                     )
                 self.written += 2

@@ -1,5 +1,7 @@
 """What arrived since the last call: in the gauge, its level, lists, tiles, the check and compactions, one number."""
 
+from collections.abc import Callable
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -94,15 +96,94 @@ def test_results_between_the_lines_of_one_answer_are_not_in_its_usage(team: Team
     assert take(team, talk).pending_tokens == 2_000
 
 
-def test_size_that_a_boundary_reports_holds_summary_and_attachments(team: Team) -> None:
+def test_after_a_compaction_all_is_an_estimate_with_system_and_tools(team: Team) -> None:
     talk = Conversation()
-    talk.ask()
-    talk.answer("msg_1", written=150_000)
+    talk.ask("q" * 300)
+    talk.answer("msg_1", written=20_097)  # system and tools: 20,000
+    talk.answer("msg_2", read=20_000, written=130_000)
     talk.compact(150_000, summary="s" * 4_000, after=9_000)
-    assert (take(team, talk).context_tokens, take(team, talk).pending_tokens) == (9_000, 0)
+    session = take(team, talk)
+    assert (session.context_tokens, session.pending_tokens) == (29_000, 29_000), "the size a boundary reports is whole"
     talk.ask("p" * 300)
     session = take(team, talk)
-    assert (session.context_tokens, session.pending_tokens) == (9_100, 100)
+    assert (session.context_tokens, session.pending_tokens) == (29_100, 29_100)
+    assert read_basis(session).before_tokens == 29_100
+    assert "No call has measured it yet" in read_words(sign_in("alice"), f"/sessions/{session.pk}/")
+    talk.answer("msg_3", read=20_000, written=12_000)
+    assert take(team, talk).pending_tokens == 0
+
+
+def rewind(talk: Conversation) -> None:
+    """Go on from the first answer, as if the second had not been."""
+    talk.ask()
+    talk.answer("msg_1", written=20_000)
+    kept = talk.parent
+    talk.ask("A way that leads nowhere. " * 400)
+    talk.answer("msg_2", read=20_000, written=120_000)
+    talk.result("x" * 3_000)
+    talk.parent = kept
+    talk.ask("Another way.")
+
+
+def type_twice(talk: Conversation) -> None:
+    """A prompt that was interrupted and typed again."""
+    talk.ask()
+    talk.answer("msg_1", written=20_000)
+    kept = talk.parent
+    talk.ask("words " * 4_000)
+    talk.parent = kept
+    talk.ask("words " * 4_000)
+
+
+def lose_a_line(talk: Conversation) -> None:
+    talk.ask()
+    talk.answer("msg_1", written=20_000)
+    talk.result("x" * 9_000)
+    talk.ask("y" * 900)
+    del talk.lines[-2]
+
+
+def begin_midway(talk: Conversation) -> None:
+    talk.parent = "in another file"
+    talk.ask()
+    talk.answer("msg_1", written=90_000)
+    talk.result("x" * 900)
+
+
+def compact_midway(talk: Conversation) -> None:
+    begin_midway(talk)
+    talk.compact(90_000, summary="s" * 4_000)
+
+
+def go_on_over_parallel_results(talk: Conversation) -> None:
+    talk.ask()
+    talk.answer("msg_1", written=20_000, lines=1)
+    first = talk.parent
+    talk.result("x" * 3_000)
+    talk.parent = first
+    talk.answer("msg_1", written=20_000, lines=1)
+    talk.result("z" * 3_000)
+
+
+@pytest.mark.parametrize(
+    ("make", "tokens"),
+    [
+        (rewind, 20_053 + 4),
+        (type_twice, 20_053 + 8_000),
+        (lose_a_line, 20_053 + 300),
+        (begin_midway, 90_053 + 300),
+        (compact_midway, 44_000 + 1_343),
+        (go_on_over_parallel_results, 20_053 + 2_000),
+    ],
+)
+def test_gauge_and_compaction_follow_the_same_branch(
+    team: Team, make: Callable[[Conversation], None], tokens: int
+) -> None:
+    talk = Conversation()
+    make(talk)
+    session = take(team, talk)
+    assert session.context_tokens == tokens
+    assert read_basis(session).before_tokens == tokens
 
 
 def _list_names(client: Client, query: str) -> list[str]:

@@ -7,9 +7,10 @@ from itertools import chain, islice
 
 from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
 from compaction.cache.calls import CachePolicy
-from compaction.cache.fact_calls import FactCall, answers_turn, collect_fact_calls
+from compaction.cache.fact_calls import FactCall, collect_fact_calls
 from compaction.cache.fact_clearing import settle_clearing
 from compaction.cache.fact_client import settle_client
+from compaction.cache.fact_context import measure_thread
 from compaction.cache.fact_order import order_facts, split_facts
 from compaction.cache.fact_reports import settle_reports
 from compaction.cache.facts import REPORT, LineFact, LineKind
@@ -17,7 +18,6 @@ from compaction.cache.fingerprint import Fingerprint
 from compaction.context.forecast import MEMORY_POINTS, CallPoint, NotEnoughData, Pace, measure_pace
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
-from compaction.context.tokens import ContextSize, add_margin
 from compaction.context.windows import ModelInUse, find_window
 from compaction.llm.cache_ttl import find_expiry
 from compaction.llm.names import LONG_WINDOW_SUFFIX
@@ -44,8 +44,6 @@ from dashboard.session_levels import work_out_level
 PROJECTION_VERSION = 2
 RECENT_CALLS = 24  # as many as a sparkline can show
 _AGENT, _PROMPT, _TITLE = LineKind.AGENT, LineKind.PROMPT, LineKind.TITLE
-_LEFT_BY_COMPACTIONS = frozenset({LineKind.SUMMARY, LineKind.ATTACHMENT})  # in the size that a boundary reports
-_BOUNDARY, _COUNTER = LineKind.BOUNDARY, LineKind.COUNTER
 # Lines of the conversation itself: nearly all.
 _USUAL = frozenset({LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT, LineKind.COMMAND, LineKind.OTHER})
 
@@ -184,7 +182,7 @@ def _draw_thread(thread: _Thread) -> Row:
     in_use = thread.in_use
     window = find_window(in_use) if in_use else None
     times = [fact.at for fact in thread.facts if fact.at]
-    size = _find_context(thread)
+    size = measure_thread(thread.facts, thread.turns)
     return {
         "agent_type": fit(about.name, 200) if about else "",
         "description": fit(about.words, 300) if about else "",
@@ -243,7 +241,7 @@ def _find_origin(facts: Iterable[LineFact], external_id: str) -> str:
 
 def _draw_gauge(main: _Thread, policy: Policy, status: LineFact | None) -> Row:
     in_use = add_reported_window(main.in_use, status)
-    size = find_reported_context(main.turns, status) or _find_context(main)
+    size = find_reported_context(main.turns, status) or measure_thread(main.facts, main.turns)
     row: Row = {
         "model": fit(in_use.model if in_use else "", 200),
         "context_tokens": fit_count(size.tokens),
@@ -258,28 +256,6 @@ def _draw_gauge(main: _Thread, policy: Policy, status: LineFact | None) -> Row:
     row |= {name: getattr(level, name) for name in level.__slots__}
     row["forecast"], row["is_soon"] = serialize_forecast(_measure_pace(main), level.auto_line_tokens, size.tokens)
     return row
-
-
-def _find_context(thread: _Thread) -> ContextSize:
-    """What the window holds now: what the last call measured, or what a compaction left, and what arrived since."""
-    last = next((call for call in reversed(thread.turns) if call.usage.prompt_tokens), None)
-    arrived, restored = 0, 0  # before the margin
-    own_lines = last.line_count if last else 0
-    for fact in reversed(thread.facts):
-        if fact.kind is _BOUNDARY:
-            left = (fact.compacted.after_tokens if fact.compacted else None) or 0
-            return ContextSize(left, add_margin(arrived if left else arrived + restored), fact.id)
-        if last is not None and fact.answer is not None and answers_turn(fact):
-            if own_lines <= 1 or fact.answer.call_id != last.call_id:
-                break
-            own_lines -= 1  # results of parallel tools stand between the lines of one answer
-        elif fact.kind in _LEFT_BY_COMPACTIONS:
-            restored += fact.tokens or 0
-        elif fact.answer is None and fact.kind is not _COUNTER:
-            arrived += fact.tokens or 0
-    arrived += restored
-    measured = last.usage.context_tokens if last else 0
-    return ContextSize(measured, add_margin(arrived), last.call_id if last else None)
 
 
 def _list_sizes(thread: _Thread) -> Iterator[int]:

@@ -136,14 +136,28 @@ def test_sessions_are_projected_again_after_an_upgrade(origin: Origin, folder: P
     fresh = read_state()
     session = read_session()
     AgentSession.objects.update(projection_version=1, turn_count=77, context_tokens=1, level="blocking")
-    assert project_again().result == {"sessions": 1, "busy": 0}
+    assert project_again().result == {"sessions": 1, "busy": 0, "failed": 0}
     assert read_state() == fresh
     assert (read_session().projection_version, read_session().sources) == (PROJECTION_VERSION, session.sources)
     version = read_session().version
     job = post_job("project_sessions", key="once more")
     perform_due()
     job.refresh_from_db()
-    assert (job.result, read_session().version) == ({"sessions": 0, "busy": 0}, version)
+    assert (job.result, read_session().version) == ({"sessions": 0, "busy": 0, "failed": 0}, version)
+
+
+def test_session_that_cannot_be_read_keeps_no_other_from_being_updated(origin: Origin, folder: Path) -> None:
+    talk = make_conversation("basin")
+    (folder / "basin.jsonl").write_bytes(talk.data)
+    follow(origin, folder)
+    broken, sound = AgentSession.objects.order_by("-pk")
+    segment = broken.segments.get()
+    segment.facts = bytes(segment.facts)[:40]
+    segment.save()
+    assert project_again().result == {"sessions": 1, "busy": 0, "failed": 1}
+    broken.refresh_from_db()
+    sound.refresh_from_db()
+    assert (broken.projection_version, sound.projection_version) == (1, PROJECTION_VERSION)
 
 
 def test_losses_of_compactions_are_found_again_after_an_upgrade(origin: Origin, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_what_does_not_add_up_is_refused_until_it_is_confirmed(short: AgentSessi
         start_run(person("alice"), short, choices, source="api", now=timezone.now())
     figures = refused.value.figures
     assert refused.value.code == DIFFERS
-    assert (figures["measured_tokens"], figures["missing_lines"]) == (60_043, 1)
+    assert (figures["context_tokens"], figures["missing_lines"]) == (60_043, 1)
     assert 30_000 < figures["found_tokens"] < 45_000  # type: ignore[operator]
     run = run_now(short, replace(choices, accept_difference=True))
     assert (run.state, run.found_tokens, run.accepts_difference) == ("done", figures["found_tokens"], True)
