@@ -7,13 +7,14 @@ from typing import Any
 from django import forms
 from django.forms import BaseFormSet, formset_factory
 
-from compaction.llm.prices import price_of
 from dashboard.pages.policy_forms import DescribedForm, PolicyDraft, make_note_field
 from dashboard.policies.in_force import TeamSettings
 from dashboard.policies.own_prices import (
+    LARGEST_RATE_USD,
     MOST_PRICES,
     RATE_NAMES,
     USUAL_MULTIPLES,
+    find_list_price,
     find_multiples,
     find_price_faults,
     read_usd,
@@ -22,12 +23,16 @@ from dashboard.policies.own_prices import (
     take_multiple,
 )
 
-_EMPTY_MEANS = "Empty: a multiple of input."
 
-
-def _rate_field(label: str, help_text: str = "") -> forms.CharField:
+def _rate_field(label: str) -> forms.CharField:
     widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off", "class": "figure-input"})
-    return forms.CharField(label=label, required=False, max_length=40, widget=widget, help_text=help_text)
+    return forms.CharField(label=label, required=False, max_length=40, widget=widget)
+
+
+def _cache_rate_field(label: str, name: str) -> forms.CharField:
+    field = _rate_field(label)
+    field.help_text = f"Empty: the price list's multiple of input, else {USUAL_MULTIPLES[name]} times."
+    return field
 
 
 class PricesForm(DescribedForm):
@@ -39,23 +44,25 @@ class PriceForm(DescribedForm):
     model = forms.CharField(label="Model", required=False, max_length=300)
     input = _rate_field("Input")
     output = _rate_field("Output")
-    write_5m = _rate_field("Write, 5 min", _EMPTY_MEANS)
-    write_1h = _rate_field("Write, 1 h", _EMPTY_MEANS)
-    read = _rate_field("Read", _EMPTY_MEANS)
+    write_5m = _cache_rate_field("Write, 5 min", "write_5m")
+    write_1h = _cache_rate_field("Write, 1 h", "write_1h")
+    read = _cache_rate_field("Read", "read")
     remove = forms.BooleanField(label="Remove", required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         model = str(self["model"].value() or "").strip()
-        multiples = find_multiples(model) if model else USUAL_MULTIPLES
+        if model:
+            self._show_multiples(model)
+
+    def _show_multiples(self, model: str) -> None:
+        """Show in each cache rate what an empty field stands for."""
         input_usd = read_usd(str(self["input"].value() or ""))
-        for name, multiple in multiples.items():
-            times = f"{spell_usd(multiple)} times input"
-            usd = times if input_usd is None else spell_usd(take_multiple(input_usd, multiple))
-            self.fields[name].widget.attrs["placeholder"] = usd
-            if model:
-                on_list = ", as on the price list" if price_of(model, None) else ""
-                self.fields[name].help_text = f"Empty: {times}{on_list}."
+        on_list = ", as on the price list" if find_list_price(model) else ""
+        for name, multiple in find_multiples(model).items():
+            self.fields[name].help_text = f"Empty: {spell_usd(round(multiple, 4))} times input{on_list}."
+            if input_usd is not None and input_usd <= LARGEST_RATE_USD:
+                self.fields[name].widget.attrs["placeholder"] = spell_usd(take_multiple(input_usd, multiple))
 
 
 PriceRows = formset_factory(PriceForm, extra=1, max_num=MOST_PRICES + 1, absolute_max=MOST_PRICES + 1)

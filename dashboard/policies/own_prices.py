@@ -53,7 +53,8 @@ def find_price_faults(typed: TypedPrices) -> Iterator[PriceFault]:
                 continue
             figure = read_usd(rate)
             if figure is None or figure > LARGEST_RATE_USD:
-                yield PriceFault(name, explain_bad_usd(rate, f"A number of dollars from 0 to {LARGEST_RATE_USD:,}."), model)
+                expected = f"A number of dollars from 0 to {LARGEST_RATE_USD:,}."
+                yield PriceFault(name, explain_bad_usd(rate, expected), model)
 
 
 def clean_prices(typed: Mapping[str, Sequence[str | None]]) -> dict[str, list[str | None]]:
@@ -86,9 +87,14 @@ def spell_usd(figure: Decimal) -> str:
     return f"{figure.normalize():f}"
 
 
+def find_list_price(model: str) -> Price | None:
+    """Return the newest list price of the model that a team's own price is for."""
+    return price_of(read_model_name(model).base, None)
+
+
 def find_multiples(model: str) -> dict[str, Decimal]:
     """Return what each cache rate is of the input rate: as on the list price of the model, else the usual multiples."""
-    listed = price_of(read_model_name(model).base, None)
+    listed = find_list_price(model)
     if listed is None or not listed.rates.input_mtok_usd:
         return dict(USUAL_MULTIPLES)
     rates = listed.rates
