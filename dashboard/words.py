@@ -23,8 +23,8 @@ def say_tokens(count: int | None) -> str:
 
 
 def name_prices(*, has_own: bool) -> str:
-    """Return the label of dollars: a team's own prices go before the list where it entered some."""
-    return "your prices" if has_own else "list price"
+    """Return the label of dollars: a team's own prices take precedence for the models it entered one for."""
+    return "your prices where set" if has_own else "list price"
 
 
 def say_size(count: int | None) -> str:

@@ -18,8 +18,8 @@ class Model:
     for where that differs. `least_cached_tokens`: shorter prefixes are silently not cached. `keeps_thinking` and
     `keeps_system_messages`: a new prompt, or a system message inside the conversation, leaves earlier messages cached.
     `is_judged`: the client watches its cache. `has_api_compaction`: the API's own compaction takes it.
-    `checked_output_calls`: recorded calls with a known output and visible thinking that estimates of output were held
-    against (transcripts/calls.py; the ratios stand in docs/dollars.md).
+    `checked_output`: estimates of output (transcripts/calls.py) held against recorded calls they were not fitted on:
+    how many, and estimate / truth in sum (bench/output_estimate.py).
     """
 
     window_tokens: int | None = LONG_WINDOW_TOKENS
@@ -32,7 +32,7 @@ class Model:
     is_judged: bool = True
     is_small: bool = False
     has_api_compaction: bool = True
-    checked_output_calls: int = 0
+    checked_output: tuple[int, float] | None = None
 
 
 _SHORT = SHORT_WINDOW_TOKENS
@@ -68,7 +68,7 @@ MODELS: Mapping[str, Model] = {
     "claude-sonnet-5": Model(least_cached_tokens=1024, keeps_system_messages=False),
     "claude-opus-4-8": Model(client_window_tokens=_SHORT, least_cached_tokens=1024),
     "claude-opus-4-7": Model(
-        client_window_tokens=_SHORT, least_cached_tokens=2048, keeps_system_messages=False, checked_output_calls=26,
+        client_window_tokens=_SHORT, least_cached_tokens=2048, keeps_system_messages=False,
     ),
     "claude-opus-4-6": Model(
         client_window_tokens=_SHORT, client_max_output_tokens=64_000,
@@ -80,21 +80,21 @@ MODELS: Mapping[str, Model] = {
     ),
     "claude-opus-4-5": Model(
         window_tokens=_SHORT, client_window_tokens=_SHORT, max_output_tokens=64_000, client_max_output_tokens=32_000,
-        least_cached_tokens=4096, keeps_system_messages=False, has_api_compaction=False, checked_output_calls=193,
+        least_cached_tokens=4096, keeps_system_messages=False, has_api_compaction=False, checked_output=(71, 0.97),
     ),
     "claude-sonnet-4-5": Model(
         window_tokens=_SHORT, client_window_tokens=_SHORT, max_output_tokens=64_000, client_max_output_tokens=32_000,
         least_cached_tokens=1024, keeps_thinking=False, keeps_system_messages=False, has_api_compaction=False,
-        checked_output_calls=26,
+        checked_output=(4, 1.07),
     ),
     "claude-haiku-4-5": Model(
         window_tokens=_SHORT, client_window_tokens=_SHORT, max_output_tokens=64_000, client_max_output_tokens=32_000,
         least_cached_tokens=4096, keeps_thinking=False, keeps_system_messages=False, has_api_compaction=False,
-        is_judged=False, is_small=True, checked_output_calls=5,
+        is_judged=False, is_small=True, checked_output=(5, 1.08),
     ),
     "claude-opus-4-1": _RETIRED,
-    "claude-opus-4": replace(_RETIRED, checked_output_calls=7),
-    "claude-sonnet-4": replace(_RETIRED, checked_output_calls=19),
+    "claude-opus-4": replace(_RETIRED, checked_output=(4, 0.81)),
+    "claude-sonnet-4": replace(_RETIRED, checked_output=(2, 0.99)),
     "claude-3-7-sonnet": _RETIRED,
     "claude-3-5-sonnet": _RETIRED,
     "claude-3-5-haiku": _RETIRED_HAIKU,

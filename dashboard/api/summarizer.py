@@ -7,28 +7,19 @@ from django.db import transaction
 from django.utils import timezone
 from ninja import Field, Router, Schema
 
-from compaction.llm.prices import Price
 from dashboard import access
 from dashboard.access import Act
+from dashboard.api.prices import RatesInOut, name_rates, spell_entered
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.schemas import PERSON_ONLY, Input, Problem
 from dashboard.models import NativeForm, Team
+from dashboard.policies.in_force import find_policy
 from dashboard.runs.settings_changes import SettingsChange, change_settings, forget_key, set_key
 from dashboard.runs.spend import read_spend
 from dashboard.runs.team_settings import KeyOrigin, find_settings
 
 router = Router(tags=["compaction"])
 REFUSALS = {403: Problem, 404: Problem}
-
-
-class RatesInOut(Input):
-    """Dollars per million tokens. Without a price for a bucket, calls that use it have no cost."""
-
-    input: Decimal
-    output: Decimal
-    write_5m: Decimal | None = None
-    write_1h: Decimal | None = None
-    read: Decimal | None = None
 
 
 class SpendOut(Schema):
@@ -47,7 +38,7 @@ class SummarizerOut(Schema):
     allows_fork: bool
     native_form: NativeForm = Field(description="Whether the API may compact by itself, and by which of its two betas.")
     daily_cap_usd: Decimal
-    own_prices: dict[str, RatesInOut]
+    own_prices: dict[str, RatesInOut] = Field(description="As entered; see `/teams/{slug}/prices`.")
     today: SpendOut
     changed_at: datetime | None
     changed_by: str = Field(alias="changed_by_name")
@@ -85,7 +76,7 @@ def change_summarizer(request: ApiRequest, slug: str, body: SummarizerIn) -> dic
         allows_fork=body.allows_fork,
         native_form=body.native_form,
         daily_cap_usd=None if body.daily_cap_usd is None else str(body.daily_cap_usd),
-        own_prices=None if body.own_prices is None else {name: _spell(each) for name, each in body.own_prices.items()},
+        own_prices=None if body.own_prices is None else spell_entered(body.own_prices),
     )
     with transaction.atomic():
         change_settings(team, change, by=who)
@@ -98,21 +89,5 @@ def change_summarizer(request: ApiRequest, slug: str, body: SummarizerIn) -> dic
 
 def _describe(team: Team) -> dict[str, object]:
     choice = find_settings(team)
-    prices = {model: _read_rates(price) for model, price in choice.own_prices.items()}
+    prices = name_rates(find_policy(team).own_prices)
     return {**vars(choice), "own_prices": prices, "today": read_spend(team, timezone.now())}
-
-
-def _read_rates(price: Price) -> dict[str, Decimal | None]:
-    rates = price.rates
-    return {
-        "input": rates.input_mtok_usd,
-        "output": rates.output_mtok_usd,
-        "write_5m": rates.write_5m_mtok_usd,
-        "write_1h": rates.write_1h_mtok_usd,
-        "read": rates.read_mtok_usd,
-    }
-
-
-def _spell(rates: RatesInOut) -> tuple[str, ...]:
-    given = (rates.input, rates.output, rates.write_5m, rates.write_1h, rates.read)
-    return tuple("" if rate is None else str(rate) for rate in given)

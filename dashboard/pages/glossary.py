@@ -247,7 +247,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "Where a figure came in: transcript, telemetry, proxy, hook or status line.",
         "Where several tell it, the most exact one is shown.",
     ),
-    "your prices": (
+    "your prices where set": (
         "Dollars at the prices your team entered for a model, else at its public API price.",
         "An admin changes them under Prices in the team's settings.",
     ),

@@ -34,7 +34,7 @@ GRADES: Mapping[Grade, tuple[str, str]] = {
 }
 _UNKNOWN_NOTE = CAUSES[Cause.UNEXPLAINED]
 _HOUR_SECONDS = CacheTtl.ONE_HOUR.seconds
-_UNKNOWN_NET = "Something on offer would have held; what it would have cost more is not known."
+_UNKNOWN_NET = "A 1-hour cache lifetime would have avoided this; its extra cost is unknown."
 
 
 @dataclass(frozen=True)

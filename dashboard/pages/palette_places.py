@@ -59,7 +59,7 @@ _OF_A_TEAM = (
     _Page("keys", "API keys", "team tokens programs", Act.KEEP_KEYS),
     _Page("developers", "Developers", "team assign owner collector accounts", Act.MANAGE),
     _Page("invitations", "Invitations", "team invite people link", Act.MANAGE),
-    _Page("prices", "Prices", "team own agreed price rates dollars tokens list", Act.MANAGE),
+    _Page("prices", "Prices", "team own agreed price rates dollars tokens list", Act.SEE),
     _Page("storage", "Storage", "team content redaction retention secrets deleted", Act.MANAGE),
     _Page("summarizer", "Summariser", "team summarizer model anthropic spend cap prices", Act.MANAGE),
     _Page("proxy_settings", "Proxy settings", "team upstream capture", Act.MANAGE),

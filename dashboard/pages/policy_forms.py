@@ -30,6 +30,11 @@ def _figure_field(label: str) -> forms.CharField:
     return forms.CharField(label=label, required=False, max_length=40, widget=widget)
 
 
+def make_note_field() -> forms.CharField:
+    """Return the field that every page of a policy ends with."""
+    return forms.CharField(label="Change note (optional)", required=False, max_length=LONGEST_NOTE)
+
+
 class DescribedForm(forms.Form):
     """Help and errors of every field have fixed ids: a preview fills the errors in while the form is being typed."""
 
@@ -72,7 +77,7 @@ class ThresholdsForm(ValuesForm):
         "is_auto_enabled": ("", "Off where your clients have switched it off."),
     }
     preset = forms.ChoiceField(label="Preset", required=False, choices=list(_PRESETS.items()), widget=forms.RadioSelect)
-    note = forms.CharField(label="Why, for the history", required=False, max_length=LONGEST_NOTE)
+    note = make_note_field()
     base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -125,7 +130,7 @@ class StorageForm(DescribedForm):
         widget=forms.Textarea(attrs={"rows": 3, "class": "mono-input"}),
         help_text="What you paste here is shown as it would be stored. It is not kept.",
     )
-    note = forms.CharField(label="Why, for the history", required=False, max_length=LONGEST_NOTE)
+    note = make_note_field()
     base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
 

@@ -6,8 +6,7 @@ from typing import Any
 from django import forms
 
 from compaction.errors import BadPolicy
-from dashboard.pages.policy_forms import DescribedForm, PolicyDraft
-from dashboard.policies.changes import LONGEST_NOTE
+from dashboard.pages.policy_forms import DescribedForm, PolicyDraft, make_note_field
 from dashboard.policies.in_force import TeamSettings
 from dashboard.policies.proxy_additions import ProxyAdditions, check_additions
 
@@ -42,7 +41,7 @@ class ProxyForm(DescribedForm):
         widget=forms.TextInput(attrs=_FIGURE),
         help_text="Clearing rewrites the cache behind it: where less would go, nothing does. 0: any amount.",
     )
-    note = forms.CharField(label="Why, for the history", required=False, max_length=LONGEST_NOTE)
+    note = make_note_field()
     base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
 

@@ -13,7 +13,14 @@ from dashboard.accounts.refusals import Refused
 from dashboard.models import AuditAction, NativeForm, SummarizerSettings, Team, User
 from dashboard.policies.changes import change_policy
 from dashboard.policies.in_force import find_policy
-from dashboard.policies.own_prices import TypedPrices, clean_prices, find_price_faults, is_model_name, read_usd
+from dashboard.policies.own_prices import (
+    TypedPrices,
+    clean_prices,
+    explain_bad_usd,
+    find_price_faults,
+    is_model_name,
+    read_usd,
+)
 from dashboard.runs.team_key import hint_at, seal_key
 from dashboard.runs.team_settings import NO_SMALL_MODEL, stamp_of
 
@@ -63,7 +70,8 @@ def find_faults(change: SettingsChange) -> Iterator[Fault]:
     if change.daily_cap_usd is not None:
         cap = read_usd(change.daily_cap_usd)
         if cap is None or cap > LARGEST_CAP_USD:
-            yield Fault("daily_cap_usd", f"The cap must be a number of dollars from 0 to {LARGEST_CAP_USD:,}.")
+            expected = f"The cap must be a number of dollars from 0 to {LARGEST_CAP_USD:,}."
+            yield Fault("daily_cap_usd", explain_bad_usd(change.daily_cap_usd, expected))
     for fault in find_price_faults(change.own_prices or {}):
         yield Fault(fault.field, fault.sentence, fault.model)
 

@@ -129,7 +129,7 @@ def provenance(grade: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def list_price(context: Context) -> SafeString:
-    """Label of dollar amounts: list price, or your prices where the team has prices of its own."""
+    """Label of dollar amounts: list price, or your prices where set in a team that has some."""
     return format_html('<span class="provenance">{}</span>', term(name_prices(has_own=_has_own_prices(context))))
 
 

@@ -1,4 +1,4 @@
-"""A team's own prices: changed by admins, with history and undo; stored calls and breaks follow in the background."""
+"""A team's own prices: everybody in it reads them, admins change them; stored calls follow in the background."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -18,7 +18,7 @@ from dashboard.accounts.refusals import Refused
 from dashboard.models import AgentSession, Team
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
-from dashboard.pages.prices_form import PricesDraft
+from dashboard.pages.prices_form import PricesDraft, list_shown_prices
 from dashboard.pages.summarizer_form import OFFERED_LIST_ID
 from dashboard.policies.changes import change_policy
 from dashboard.policies.differences import Area
@@ -30,7 +30,7 @@ from dashboard.views.thresholds import page_of_history
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def prices(request: PageRequest, slug: str) -> HttpResponse:
-    team = access.require_team(request.actor, slug, Act.MANAGE)
+    team = access.require_team(request.actor, slug, Act.MANAGE if request.method == "POST" else Act.SEE)
     remember_team(request, team)
     settings = find_policy(team)
     draft = PricesDraft(request.POST if request.method == "POST" else None, settings)
@@ -47,6 +47,7 @@ def prices(request: PageRequest, slug: str) -> HttpResponse:
         "team": team,
         "form": draft.form,
         "rows": draft.rows,
+        "shown": list_shown_prices(settings),
         "offered_list_id": OFFERED_LIST_ID,
         "offered": [(model, price_of(model, now)) for model in list_offered_models()],
         "behind_count": AgentSession.objects.filter(team=team).exclude(price_version=settings.price_version).count(),

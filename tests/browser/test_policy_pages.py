@@ -51,7 +51,7 @@ def test_lines_move_while_typing_are_saved_and_undone(page: Page, anna: User, si
     page.get_by_label("Error", exact=True).first.fill("")
     expect(fault).to_have_count(0)
     expect(page.get_by_text("nothing is saved")).to_be_visible()
-    page.get_by_label("Why, for the history").fill("tell us sooner")
+    page.get_by_label("Change note (optional)").fill("tell us sooner")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("The new lines are in force.")).to_be_visible()
     assert "127,000" in warning_of_200k(page)

@@ -86,7 +86,7 @@ PAGES: dict[str, Row] = {
     "POST allow_session": Row(302, 403, 403, 302, 302, 404),
     "GET summarizer": Row(302, 403, 403, 200, 200, 404),
     "POST summarizer": Row(302, 403, 403, 302, 302, 404),
-    "GET prices": Row(302, 403, 403, 200, 200, 404),
+    "GET prices": everybody(200, other=404),
     "POST prices": Row(302, 403, 403, 422, 422, 404),  # without a version
     "GET proxy_settings": Row(302, 403, 403, 200, 200, 404),
     "POST proxy_settings": Row(302, 403, 403, 422, 422, 404),  # without a figure
@@ -189,6 +189,8 @@ API: dict[str, ApiRow] = {
     "POST /api/v1/teams/{slug}/policy/preview": ApiRow(403, 403, 200, 200, keys={"key admin": 200}, other=404),
     "GET /api/v1/teams/{slug}/policy/history": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
     "POST /api/v1/teams/{slug}/policy/{version}/undo": ApiRow(403, 403, 200, 200, keys={"key admin": 200}, other=404),
+    "GET /api/v1/teams/{slug}/prices": ApiRow(200, 200, 200, 200, keys=READ_KEYS, other=404),
+    "PUT /api/v1/teams/{slug}/prices": ApiRow(403, 403, 200, 200, keys={}, other=404),
     "GET /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
     "PUT /api/v1/teams/{slug}/storage": ApiRow(403, 403, 200, 200, keys={}, other=404),
     "GET /api/v1/teams/{slug}/summarizer": ApiRow(403, 403, 200, 200, keys={}, other=404),
@@ -295,6 +297,7 @@ BODIES: dict[str, dict[str, object]] = {
     "PUT /api/v1/teams/{slug}/keys/{key_id}/limits": {"requests_per_minute": 10},
     "POST /api/v1/teams/{slug}/keys": {"name": "laptop", "scopes": ["read"]},
     "PUT /api/v1/teams/{slug}/policy": {"base_version": 1, "thresholds": {"auto_percent": 80}},
+    "PUT /api/v1/teams/{slug}/prices": {"base_version": 1, "own_prices": {"mine": {"input": 1, "output": 5}}},
     "POST /api/v1/teams/{slug}/policy/preview": {"thresholds": {"auto_percent": 80}},
     "PUT /api/v1/teams/{slug}/storage": {"base_version": 1, "stores_content": True, "own_patterns": {}},
     "POST /api/v1/teams/{slug}/webhooks": {

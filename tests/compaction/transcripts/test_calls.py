@@ -7,6 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.forecast import HALVES
+from bench.output_estimate import KnownCall, list_known_calls
+from compaction.llm.table import MODELS
 from compaction.transcripts.calls import collect_calls, describe_output_estimate
 from compaction.transcripts.lines import Position
 from compaction.transcripts.scanner import Scanner
@@ -14,6 +17,8 @@ from compaction.transcripts.transcript import read_transcript
 from tests.compaction.making import answer, make_entry, make_line, request, text, thought, use
 from tests.compaction.recorded import each_recorded, read_recorded
 from tests.compaction.transcripts.test_transcript import transcripts
+
+MEASURED = Path(__file__).resolve().parents[3] / "../shared/data/measured"
 
 
 def test_lines_of_one_message_are_one_call_and_the_last_wins() -> None:
@@ -57,15 +62,33 @@ def test_output_without_a_stop_reason_is_at_least_what_was_written(
 @pytest.mark.parametrize(
     ("family", "words"),
     [
-        ("claude-opus-4-5", "checked on 193 calls of this model"),
-        ("claude-sonnet-4-5", "not proven for this model, which has 26 calls"),
-        ("claude-opus-5-5", "not proven for this model, which has no call"),
+        ("claude-opus-4-5", "On 71 recorded calls of this model it came to 97% of the truth in sum."),
+        ("claude-sonnet-4-5", "Not proven for this model: it was checked on only 4 calls."),
+        ("claude-opus-5-5", "Not proven for this model: it was checked on none of its calls."),
+        ("no model on record", "Not proven for this model: it was checked on none of its calls."),
     ],
 )
 def test_an_estimate_says_how_far_it_is_proven(family: str, words: str) -> None:
     sentence = describe_output_estimate(family)
     assert words in sentence
     assert sentence.endswith("A lower bound where thinking is hidden.")
+
+
+@pytest.mark.recorded_data
+@pytest.mark.skipif(not MEASURED.is_dir(), reason="the measured transcripts are not beside this checkout")
+def test_table_holds_what_the_checking_half_of_recorded_calls_gives() -> None:
+    calls = [call for call in list_known_calls([MEASURED]) if not call.has_hidden_thinking]
+    sessions = {half: {call.session_id for call in calls if call.half == half} for half in HALVES}
+    assert not sessions[HALVES[0]] & sessions[HALVES[1]]
+    measured: dict[str, list[KnownCall]] = {}
+    for call in calls:
+        if call.half == HALVES[1]:
+            measured.setdefault(call.family, []).append(call)
+    in_table = {name: model.checked_output for name, model in MODELS.items() if model.checked_output}
+    assert in_table == {
+        family: (len(found), round(sum(call.estimate for call in found) / sum(call.truth for call in found), 2))
+        for family, found in measured.items()
+    }
 
 
 def test_synthetic_answers_and_nested_messages_are_no_calls() -> None:

@@ -1,11 +1,14 @@
 """A team's own prices: entered on a page, in force for calls and breaks that are stored and that come, undone."""
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 from django.test import Client
 
+from compaction.llm.offered_models import list_offered_models
+from compaction.llm.prices import Rates, price_of
 from dashboard.accounts.refusals import Refused
 from dashboard.ingest.intake import Origin, take_in
 from dashboard.ingest.observed import Piece
@@ -13,7 +16,7 @@ from dashboard.jobs.perform import perform_due
 from dashboard.models import AgentSession, ApiCall, CacheBreak, SessionHour, Team, TeamPolicy, Thread
 from dashboard.policies.changes import change_policy, undo_change
 from dashboard.policies.in_force import find_policy
-from dashboard.policies.own_prices import clean_prices
+from dashboard.policies.own_prices import clean_prices, read_prices, read_usd
 from tests.builders import make_team
 from tests.dashboard.ingest.conversation import Conversation
 from tests.visitors import ask, read, sign_in
@@ -141,13 +144,13 @@ def test_page_saves_shows_labels_and_undoes(team: Team, anna: Client) -> None:
     page = read(anna, PAGE)
     assert "Stored calls and breaks are priced again in the background." in page
     assert "<summary>claude-opus-4-5</summary>" in page
-    assert "1 session still shows dollars at the prices before" in page
+    assert "1 session still uses the previous prices" in page
     assert "price of claude-opus-4-5" in page
     perform_due()
-    assert "still show" not in read(anna, PAGE)
+    assert "previous prices" not in read(anna, PAGE)
     for path in (f"/sessions/{session.pk}/", "/breaks/?from=2026-05-01&to=2026-05-02"):
         labelled = read(anna, path)
-        assert "your prices" in labelled
+        assert "your prices where set" in labelled
         assert ">list price<" not in labelled
     calls = ask(anna, f"sessions/{session.pk}/calls")["calls"]
     assert Decimal(calls[0]["prices"]["write_5m_usd"]) == Decimal("0.375")
@@ -166,6 +169,12 @@ FAULTS = [
     (make_form({"input": "1", "output": "2"}), "Name the model."),
     (make_form({"model": "<script>alert(1)</script>", "input": "1", "output": "2"}), "is not the name of a model."),
     (make_form(*[{"model": "mine", "input": "1", "output": "2"}] * 2), "This model has a price in another row."),
+    (
+        make_form(*({"model": name, "input": "1", "output": "2"} for name in (FAMILY, f"{FAMILY}-20251101"))),
+        f"{FAMILY} and {FAMILY}-20251101 are the same model. Keep one of the two.",
+    ),
+    (make_form({"model": "mine", "input": "1e99999", "output": "2"}), "A number of dollars from 0 to 10,000."),
+    (make_form({"model": "mine", "input": "1,5", "output": "2"}), "Write decimals with a point, as in 1.5."),
 ]
 
 
@@ -186,10 +195,29 @@ def test_what_somebody_else_saved_meanwhile_is_not_overwritten(team: Team, anna:
 
 
 @pytest.mark.parametrize("name", ["mia", "vera"])
-def test_lower_roles_see_neither_page_nor_tab(team: Team, name: str) -> None:
+def test_lower_roles_read_prices_and_change_none(team: Team, name: str) -> None:
     client = sign_in(name)
-    assert client.get(PAGE).status_code == 403
-    assert PAGE not in read(client, "/teams/harbour/")
+    assert "Every model is counted at its list price." in read(client, PAGE)
+    change_prices(team, {FAMILY: ("10", "50", "12.75", "", "")})
+    assert PAGE in read(client, "/teams/harbour/")
+    page = read(client, PAGE)
+    for cell in ("$12.75</td>", "$20 <small>multiple of input</small>", "$1 <small>multiple of input</small>"):
+        assert cell in page
+    assert "<textarea" not in page
+    assert ">Save<" not in page
+    assert ">Undo<" not in page
+    assert client.post(PAGE, make_form(PRICE, version=1)).status_code == 403
+    url = "/api/v1/teams/harbour/prices"
+    assert ask(client, "teams/harbour/prices")["own_prices"][FAMILY]["read"] is None
+    assert client.put(url, {"base_version": 1, "own_prices": {}}, content_type="application/json").status_code == 403
+    assert find_policy(team).version == 1
+
+
+def test_outsiders_find_no_prices(team: Team) -> None:
+    make_team("Quay", owner="otto")
+    client = sign_in("otto")
+    assert client.get(PAGE).status_code == 404
+    assert client.get("/api/v1/teams/harbour/prices").status_code == 404
 
 
 def test_summarizer_endpoint_changes_the_same_prices(team: Team, anna: Client) -> None:
@@ -197,3 +225,70 @@ def test_summarizer_endpoint_changes_the_same_prices(team: Team, anna: Client) -
     answer = anna.patch("/api/v1/teams/harbour/summarizer", json.dumps(body), content_type="application/json")
     assert answer.status_code == 200
     assert find_policy(team).own_prices == {FAMILY: ["10", "50", None, None, None]}
+    entered = ask(anna, "teams/harbour/summarizer")["own_prices"][FAMILY]
+    assert entered["read"] is None, "sent back as it came, it stays what it is"
+
+
+def test_endpoint_reads_and_changes_prices(team: Team, anna: Client) -> None:
+    url = "/api/v1/teams/harbour/prices"
+    assert ask(anna, "teams/harbour/prices") == {"version": 0, "own_prices": {}, "rates": {}}
+    body = {"base_version": 0, "own_prices": {"mine": {"input": 4, "output": "20", "read": "0.3"}}, "note": "agreed"}
+    answer = anna.put(url, body, content_type="application/json")
+    assert answer.status_code == 200
+    told = ask(anna, "teams/harbour/prices")
+    assert told == answer.json()
+    assert told["version"] == 1
+    assert find_policy(team).own_prices == {"mine": ["4", "20", None, None, "0.3"]}
+    rates = {name: Decimal(rate) for name, rate in told["rates"]["mine"].items()}
+    assert rates == {"input": 4, "output": 20, "write_5m": 5, "write_1h": 8, "read": Decimal("0.3")}
+    assert anna.put(url, {**body, "own_prices": {}}, content_type="application/json").status_code == 409
+    twice = {name: {"input": 1, "output": 1} for name in (FAMILY, f"us.anthropic.{FAMILY}-20251101-v1:0")}
+    refused = anna.put(url, {"base_version": 1, "own_prices": twice}, content_type="application/json")
+    assert refused.status_code == 422
+    assert "are the same model" in refused.json()["detail"]
+
+
+def test_price_without_cache_rates_leaves_no_dollars_unknown(team: Team) -> None:
+    send(team, talk())
+    at_list = read_dollars()
+    change_prices(team, {FAMILY: ("10", "50", "", "", "")})
+    perform_due()
+    assert read_dollars() == double(at_list), "its multiples are those of the list price"
+
+
+def test_form_shows_what_empty_rates_stand_for(team: Team, anna: Client) -> None:
+    change_prices(team, {FAMILY: ("10", "50", "", "", ""), "mine": ("4", "20", "", "", "0.3")})
+    page = read(anna, PAGE)
+    assert "Empty: 0.1 times input, as on the price list." in page
+    assert "Empty: 1.25 times input." in page
+    assert "Empty: the price list&#x27;s multiple of input, else 0.1 times." in page, "no model is typed there yet"
+    for usd in ("12.5", "20", "1", "5", "8"):
+        assert f'placeholder="{usd}"' in page
+    again = make_form({"model": FAMILY, "input": "10", "output": "50"}, version=1)
+    assert anna.post(PAGE, again).status_code == 302
+    assert find_policy(team).own_prices == {FAMILY: ["10", "50", None, None, None]}
+
+
+LISTED = [model for model in list_offered_models() if price_of(model, None)]
+
+
+@pytest.mark.parametrize("model", [*LISTED, "claude-mythos-5-2", "mine"])
+def test_empty_rates_are_filled_for_every_model(model: str) -> None:
+    listed = price_of(model, None)
+    entered = ("10", "50") if listed is None else (str(listed.rates.input_mtok_usd), str(listed.rates.output_mtok_usd))
+    filled = read_prices({model: [*entered, None, None, None]})[model].rates
+    expected = Rates(*(Decimal(rate) for rate in ("10", "50", "12.5", "20", "1"))) if listed is None else listed.rates
+    assert filled == expected
+    one_given = read_prices({model: [*entered, None, None, "0"]})[model].rates
+    assert one_given == replace(expected, read_mtok_usd=Decimal(0)), "what is entered stays, free reads too"
+
+
+@pytest.mark.parametrize(
+    ("typed", "usd"),
+    [
+        *(("1.5", "1.5"), ("$1,500", "1500"), (" 1,234,567.5 ", "1234567.5"), ("0", "0"), ("$.5", "0.5")),
+        *((text, None) for text in ("1,5", "0,500", "1,50", "12,34", "1,2345", "1.000,5", "1,,000", ",5", "-1", "a")),
+    ],
+)
+def test_comma_separates_thousands_alone(typed: str, usd: str | None) -> None:
+    assert read_usd(typed) == (None if usd is None else Decimal(usd))

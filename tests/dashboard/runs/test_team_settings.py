@@ -137,7 +137,7 @@ def test_changes_are_saved_told_and_written_once(team: Team, anna: User) -> None
     assert choice.daily_cap_usd == Decimal("1250.50")
     price = choice.find_price("claude-mythos-5-2", timezone.now())
     assert price is not None
-    assert (price.rates.output_mtok_usd, price.rates.write_5m_mtok_usd) == (Decimal(50), None)
+    assert (price.rates.output_mtok_usd, price.rates.write_5m_mtok_usd) == (Decimal(50), Decimal("12.5"))
     assert choice.changed_by_name == "anna"
     before = AuditEvent.objects.count()
     change_settings(team, change, by=anna, stamp="whatever")
@@ -164,6 +164,7 @@ FAULTS = [
     (SettingsChange(daily_cap_usd="-1"), "daily_cap_usd"),
     (SettingsChange(daily_cap_usd=""), "daily_cap_usd"),
     (SettingsChange(daily_cap_usd="NaN"), "daily_cap_usd"),
+    (SettingsChange(daily_cap_usd="1,5"), "daily_cap_usd"),
     (SettingsChange(daily_cap_usd="100000.01"), "daily_cap_usd"),
     (SettingsChange(own_prices={"m": ("", "1", "", "", "")}), "input"),
     (SettingsChange(own_prices={"m": ("1", "a lot", "", "", "")}), "output"),
