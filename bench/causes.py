@@ -3,6 +3,9 @@
 Run: python -m bench.causes FOLDER, with transcripts (*.jsonl or *.jsonl.gz) below it. Sessions are split by a hash of
 their id into a half to find conditions on and a half to check them on; the tables of compaction.cache.conditions hold
 what this prints. With --list every break follows with its cause, where it broke, and the conditions that held.
+
+What was looked at besides and is no condition: the same read as the call before describes the loss itself, a second
+miss; so does a loss at the call before; a pause within the lifetime is no cause.
 """
 
 import argparse
@@ -90,16 +93,21 @@ def count_rate(calls: Iterable[JudgedCall]) -> Rate:
     return Rate(len(breaks), len(found), len({each.session for each in breaks}))
 
 
-# What was looked at besides, and is no condition: the first describes the loss itself, and a pause within the lifetime
-# is no cause.
-OTHERS: dict[str, Callable[[JudgedCall], bool]] = {
-    "same read as the call before": lambda each: (
-        each.call.usage.cache_read_tokens == each.before.usage.cache_read_tokens
+LOSS_ITSELF, NO_CAUSE = "it describes the loss itself", "a pause within the lifetime is no cause"
+# What was looked at besides, with the reason why it is no condition.
+OTHERS: dict[str, tuple[Callable[[JudgedCall], bool], str]] = {
+    "same read as the call before": (
+        lambda each: each.call.usage.cache_read_tokens == each.before.usage.cache_read_tokens, LOSS_ITSELF
     ),
-    "the call before lost its cache": lambda each: each.was_loss_before,
-    "pause of 1 to 5 minutes": lambda each: 60 <= (each.call.at - each.before.at).total_seconds() < 300,
-    "pause of 5 to 20 minutes": lambda each: 300 <= (each.call.at - each.before.at).total_seconds() < 1200,
-}
+    "the call before lost its cache": (lambda each: each.was_loss_before, LOSS_ITSELF),
+    "pause of 1 to 5 minutes": (lambda each: 60 <= measure_pause(each) < 300, NO_CAUSE),
+    "pause of 5 to 20 minutes": (lambda each: 300 <= measure_pause(each) < 1200, NO_CAUSE),
+}  # fmt: skip
+
+
+def measure_pause(each: JudgedCall) -> float:
+    """Return the seconds since the call before."""
+    return (each.call.at - each.before.at).total_seconds()
 
 
 def find_condition(each: JudgedCall, condition: Condition) -> bool:
@@ -116,7 +124,7 @@ def print_rates(calls: list[JudgedCall]) -> None:
         condition.value: lambda each, condition=condition: find_condition(each, condition)  # type: ignore[misc]
         for condition in Condition
     }
-    for name, holds in (named | OTHERS).items():
+    for name, holds in (named | {name: holds for name, (holds, _) in OTHERS.items()}).items():
         rates = {half: count_rate(each for each in quiet[half] if holds(each)) for half in HALVES}
         words = (
             f"{rate.breaks:3}/{rate.calls:<4} in {rate.sessions:2} {rate.share:6.1%} "
@@ -126,17 +134,28 @@ def print_rates(calls: list[JudgedCall]) -> None:
         both = rates["tuning"] + rates["checking"]
         is_enough = both.calls >= NEEDED_CALLS and both.sessions >= NEEDED_SESSIONS
         is_proven = is_enough and rates["checking"].share >= NEEDED_RATIO * base["checking"].share
-        judgement = "not a condition" if name in OTHERS else "proven" if is_proven else "not proven"
+        judgement = "proven" if is_proven else "not proven"
+        if name in OTHERS:
+            judgement = f"not a condition: {OTHERS[name][1]}"
         print(f"{name:32}", " | ".join(words), f"| {judgement}")
+
+
+def divide(part: int, whole: int) -> float:
+    """Return the share; 0 of nothing."""
+    return part / whole if whole else 0.0
 
 
 def print_causes(calls: list[JudgedCall]) -> None:
     for half in HALVES:
         own = [each for each in calls if each.half == half]
         breaks = [each for each in own if each.is_break]
+        loss_count = sum(each.verdict.loss is not None for each in own)
         unknown = sum(each.is_unexplained for each in breaks)
-        share = unknown / len(breaks) if breaks else 0.0
-        print(f"{half}: {len(own):,} calls, {len(breaks)} breaks, {unknown} without a cause ({share:.1%})")
+        print(
+            f"{half}: {len(own):,} calls; without a known cause {unknown} of {len(breaks)} breaks "
+            f"({divide(unknown, len(breaks)):.1%}), or of {loss_count} losses with expected rebuilds "
+            f"({divide(unknown, loss_count):.1%})"
+        )
         causes = Counter(each.verdict.cause.value for each in own if each.verdict.cause and each.verdict.loss)
         print("   ", ", ".join(f"{count} {cause}" for cause, count in causes.most_common()))
 

@@ -111,6 +111,11 @@ class CauseNote:
         """Whether somebody could have kept the cache."""
         return self.outlook is Outlook.AVOIDABLE
 
+    @property
+    def asks_for_requests(self) -> bool:
+        """Whether all there is to do is to see the requests."""
+        return self.advice == _SEE_REQUESTS
+
 
 _SEEN = frozenset({Grade.API, Grade.CLIENT, Grade.REQUEST})
 _ASKED = frozenset({Grade.CLIENT, Grade.REQUEST})
@@ -124,6 +129,7 @@ _SHORT_TTL_ADVICE = (
     "For pauses up to an hour, ask for the 1-hour lifetime (ENABLE_PROMPT_CACHING_1H=1 in Claude Code). It writes at "
     "twice the input price instead of 1.25 times, so it pays only where such pauses happen."
 )
+_SEE_REQUESTS = "Send the calls through the proxy: two requests that are known show what differed."
 _NOTHING_TO_DO = "Nothing to do: this is the price of the step you took."
 
 # code, family, title, meaning, advice, outlook, grades
@@ -209,7 +215,7 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Outlook, frozenset[Grade]], ...
     (
         Cause.CLIENT_RESTARTED, Family.CLIENT, "The session was resumed by a restarted client.",
         "The client was left and started again; what differed in its request is not known.",
-        "Send the calls through the proxy to see what differed.",
+        _SEE_REQUESTS,
         Outlook.NOT_KNOWN, _GUESSED,
     ),
     (
@@ -298,16 +304,17 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Outlook, frozenset[Grade]], ...
     ),
     (
         Cause.TURN_WITHOUT_THINKING, Family.MESSAGES, "A new prompt followed a turn in which the model did not think.",
-        "The turn before had 20 blocks or more, or the model had not thought before; then the new prompt often finds "
-        "no entry of the conversation. What differed in the request is not known.",
-        "Send the calls through the proxy to see what differed.",
+        "The model did not think in the turn before, and either that turn had 20 blocks or more or the model had not "
+        "thought in this conversation at all. The next prompt then often finds nothing of the conversation in the "
+        "cache; what differed in the request is not known.",
+        _SEE_REQUESTS,
         Outlook.NOT_KNOWN, _GUESSED,
     ),
     (
         # The documentation of later clients says that skills keep the cache, so this is timing, no mechanism.
         Cause.COMMAND_STARTED, Family.CLIENT, "A command or skill had just been started.",
         "The loss came with the command, as it often did in older clients; what differed in the request is not known.",
-        "Send the calls through the proxy to see what differed.",
+        _SEE_REQUESTS,
         Outlook.NOT_KNOWN, _GUESSED,
     ),
     (
@@ -331,13 +338,13 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Outlook, frozenset[Grade]], ...
     (
         Cause.NO_REASON_GIVEN, Family.UNKNOWN, "The API reports a miss without a reason.",
         "It says so for changes to tool choice, thinking, effort or beta headers, or when it cannot compare the calls.",
-        "Send this session's calls through the proxy: two known requests show what differed.",
+        _SEE_REQUESTS,
         Outlook.NOT_KNOWN, frozenset({Grade.API}),
     ),
     (
         Cause.UNEXPLAINED, Family.UNKNOWN, "The cause is not known.",
         "Only token counts are known of these calls; they show the loss but not what was sent.",
-        "Use a client that writes its requests down, or send the calls through the proxy, to see what differed.",
+        _SEE_REQUESTS,
         Outlook.NOT_KNOWN, frozenset({Grade.UNKNOWN}),
     ),
     (

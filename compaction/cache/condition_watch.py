@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from compaction.cache.conditions import LOOKBACK_BLOCKS, Condition
+from compaction.cache.conditions import Condition
 from compaction.cache.fact_reading import INTERRUPTED, LEAVING, LOCAL_COMMAND, NO_ANSWER
 from compaction.cache.facts import Answer, LineFact, LineKind
+from compaction.cache.invalidation import LOOKBACK_BLOCKS
 from compaction.transcripts.frozen import Draft
 
 _PROMPT = LineKind.PROMPT

@@ -10,9 +10,6 @@ from enum import StrEnum
 
 from compaction.cache.causes import Cause
 
-# A cache entry is looked for at most this many blocks before a marker.
-LOOKBACK_BLOCKS = 20
-
 # A condition is a cause when its rate is this many times the base rate on the sessions it was not found on, ...
 NEEDED_RATIO = 10
 # ... over at least as many calls, and breaks in as many sessions: fewer prove nothing.
@@ -91,7 +88,8 @@ CONDITIONS: Mapping[Condition, ConditionNote] = {
         "the client was left and started again", Rate(3, 3, 3), Rate(5, 5, 5), Cause.CLIENT_RESTARTED
     ),
     Condition.TURN_WITHOUT_THINKING: ConditionNote(
-        "a new prompt followed a turn without thinking that had 20 blocks or more, or came before any thinking",
+        "the model did not think in the turn before this prompt, and either that turn had 20 blocks or more or the "
+        "model had not thought in this conversation at all",
         Rate(10, 16, 10), Rate(18, 32, 12), Cause.TURN_WITHOUT_THINKING,
     ),
     Condition.COMMAND_STARTED: ConditionNote(

@@ -1,9 +1,8 @@
-"""Dollars of the cache: what a loss cost over a read, what 1-hour writes cost over 5-minute ones, what a call cost.
+"""Dollars of the cache: what a loss cost over a read, 1-hour writes over 5-minute ones, and a whole call.
 
 Each figure is the difference of two bills at the same prompt length, so that tiers and modifiers are those paid.
 """
 
-from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 
@@ -37,17 +36,6 @@ def find_excess_usd(
     return _subtract(paid, read, model, at, team_price)
 
 
-def find_premium_usd(
-    usage: Usage, model: str | None, at: datetime | None, *, team_price: Price | None = None
-) -> Decimal | None:
-    """What a call's 1-hour writes cost over 5-minute ones; None when a price is unknown."""
-    if usage.cache_creation_1h_tokens == 0:
-        return NOTHING_USD
-    paid = _strip_prompt(usage)
-    short = paid.changed(cache_creation_5m_tokens=paid.cache_creation_tokens, cache_creation_1h_tokens=0)
-    return _subtract(paid, short, model, at, team_price)
-
-
 def find_surcharge_usd(
     usage: Usage, model: str | None, at: datetime | None, *, unwritten_tokens: int = 0, team_price: Price | None = None
 ) -> Decimal | None:
@@ -73,11 +61,6 @@ def find_cost_usd(
 ) -> Decimal | None:
     """What a whole call cost; None when a price is unknown."""
     return total_of(usage, model or "", at, team_price=team_price)
-
-
-def add_usd(amounts: Iterable[Decimal | None]) -> Decimal:
-    """The sum of what is known."""
-    return sum((amount for amount in amounts if amount is not None), NOTHING_USD)
 
 
 def _strip_prompt(usage: Usage) -> Usage:

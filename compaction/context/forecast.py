@@ -166,9 +166,8 @@ def measure_pace(calls: Sequence[CallPoint]) -> Pace | NotEnoughData:
     recent = calls[-MEMORY_POINTS:]
     growths = list(_list_growths(recent))
     if len(growths) < LEAST_GROWTHS:
-        needed = f"{LEAST_GROWTHS} calls in which the context grew on, after the first {OPENING_CALLS + 1}"
-        sentence = f"A forecast needs {needed}; there are {len(growths)}."
-        return NotEnoughData(sentence)
+        missing = _count_opening_left(recent) + LEAST_GROWTHS - len(growths)
+        return NotEnoughData(f"No forecast yet: it needs {missing} more {'call' if missing == 1 else 'calls'}.")
     growth = (sum(growths) + USUAL_CALLS * USUAL_GROWTH_TOKENS) / (len(growths) + USUAL_CALLS)
     return Pace(round(growth), _measure_turns(recent), _measure_seconds(recent))
 
@@ -249,6 +248,14 @@ def _list_growths(calls: Sequence[CallPoint]) -> Iterator[int]:
         is_drop = call.context_tokens < previous.context_tokens * (1 - DROP_SHARE)
         if opened > OPENING_CALLS and not is_drop:
             yield max(0, call.context_tokens - previous.context_tokens)
+
+
+def _count_opening_left(calls: Sequence[CallPoint]) -> int:
+    """Return how many calls are still to come of the opening ones of the thread, or of its last compaction."""
+    if not calls:
+        return OPENING_CALLS + 1
+    since = next((back for back, call in enumerate(reversed(calls)) if call.is_first_after_compaction), len(calls) - 1)
+    return max(0, OPENING_CALLS - since)
 
 
 def _measure_turns(recent: Sequence[CallPoint]) -> float | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from compaction.transcripts.client_protocol import COMPACT_BOUNDARY
 from compaction.transcripts.entries import Entry, ToolResultBlock, ToolUseBlock
-from compaction.transcripts.payloads import Boundary, MicroBoundary, OlderSummary
+from compaction.transcripts.payloads import Boundary
 
 CONVERSATION_TYPES = frozenset({"user", "assistant", "attachment", "system"})
 
@@ -217,8 +217,3 @@ def _find_kept(entries: Sequence[Entry], boundary: Entry) -> Sequence[Entry]:
     places = {entry.uuid: index for index, entry in enumerate(entries)}
     head, tail = places.get(segment.head_uuid), places.get(segment.tail_uuid)
     return () if head is None or tail is None else entries[head : tail + 1]
-
-
-def find_compactions(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Every observed compaction: boundaries, micro-compactions and the older summary lines."""
-    return tuple(entry for entry in entries if isinstance(entry.payload, Boundary | MicroBoundary | OlderSummary))

@@ -168,7 +168,7 @@ class BreakDetailOut(BreakOut):
     where: str = Field(description="The place in words.")
     predicted: str
     unproven: list[UnprovenOut] = Field(
-        description="What held right before a call without a known cause, too weak or too rarely seen for a cause."
+        description="What was seen just before a call without a known cause, too weak or too rarely seen for a cause."
     )
     further: list[FurtherOut]
     conflicts: list[str]

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from compaction.cache.invalidation import LOOKBACK_BLOCKS
 from dashboard.demo.codebase import REPLIES, Project, say
 from dashboard.demo.talks import name_id
 
 CHARACTERS_PER_TOKEN = 3.6
-LOOKBACK_BLOCKS = 20
 DELETED_TOKENS = 1_500  # with each result that is deleted from the cache
 _OF_SYSTEM = ("speed", "citations")
 _OF_MESSAGES = (

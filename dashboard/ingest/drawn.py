@@ -81,6 +81,7 @@ class DrawnSession:
     segments: tuple[Segment, ...]
     shapes: tuple[ObservedShape, ...] = ()
     developer: str = ""
+    nested: frozenset[str] = frozenset()  # ids of lines that stand only inside other lines
 
     @property
     def external_id(self) -> str:
@@ -88,7 +89,8 @@ class DrawnSession:
 
     @property
     def line_count(self) -> int:
-        return sum(segment.entry_count for segment in self.segments)
+        """How many lines stand for themselves."""
+        return sum(segment.entry_count for segment in self.segments) - len(self.nested)
 
     @property
     def has_content(self) -> bool:
@@ -124,7 +126,7 @@ class DrawnSession:
         lines: list[ObservedLine] = []
         for segment in self.segments:
             lines += read_segment_lines(segment.facts, segment.content)
-        return ObservedSession(self.external_id, tuple(lines), self.shapes, self.developer)
+        return ObservedSession(self.external_id, tuple(lines), self.shapes, self.developer, self.nested)
 
 
 def draw_session(
@@ -159,6 +161,7 @@ def draw_session(
         segments=tuple(pack_segment(stretch) for stretch in cut_lines(lines)),
         shapes=observed.shapes,
         developer=observed.developer,
+        nested=observed.nested,
     )
 
 

@@ -66,11 +66,18 @@ class ObservedSession:
     lines: tuple[ObservedLine, ...]
     shapes: tuple[ObservedShape, ...] = ()
     developer: str = ""  # as telemetry of a shared key names them: an e-mail address, an account id
+    nested: frozenset[str] = frozenset()  # ids of lines that stand only inside other lines
 
     @property
     def item_count(self) -> int:
-        """Lines of a transcript, or reported calls and events; a reported call's request is no item of its own."""
-        return sum(line.fact.type != REPORT or line.fact.kind not in _PARTS_OF_CALLS for line in self.lines)
+        """Lines of a transcript, or reported calls and events; a reported call's request is no item of its own, nor is
+        a line inside another one."""
+        items = (line for line in self.lines if line.fact.id not in self.nested)
+        return sum(line.fact.type != REPORT or line.fact.kind not in _PARTS_OF_CALLS for line in items)
+
+    def list_own_ids(self) -> set[str]:
+        """Return the ids of the lines that stand for themselves."""
+        return {line.fact.id for line in self.lines} - self.nested
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,4 +136,8 @@ def merge_prepared(parts: Iterable[Prepared]) -> Prepared:
 
 def _join(first: ObservedSession, second: ObservedSession) -> ObservedSession:
     developer = first.developer or second.developer
-    return ObservedSession(first.external_id, first.lines + second.lines, first.shapes + second.shapes, developer)
+    nested = first.nested | second.nested
+    if nested:
+        nested -= first.list_own_ids() | second.list_own_ids()
+    lines, shapes = first.lines + second.lines, first.shapes + second.shapes
+    return ObservedSession(first.external_id, lines, shapes, developer, nested)

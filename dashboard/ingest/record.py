@@ -93,7 +93,7 @@ class Recorded:
     external_id: str
     version: int
     is_new: bool = False
-    new_line_count: int = 0
+    new_line_count: int = 0  # without lines inside other lines
     new_calls: tuple[str, ...] = ()
     new_breaks: tuple[str, ...] = ()
     new_compactions: tuple[str, ...] = ()
@@ -332,7 +332,7 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
         external_id=session.external_id,
         version=session.version,
         is_new=draft.session is None,
-        new_line_count=len(draft.news),
+        new_line_count=len(draft.news.keys() - observed.nested),
         new_calls=_names(written.calls),
         new_breaks=tuple(name for name in _names(written.breaks) if draft.picture.losses[name]["kind"] == "break"),
         new_compactions=_names(written.compactions),

@@ -107,6 +107,7 @@ class _Drawer:
     facts: list[LineFact] = field(default_factory=list)
     raws: list[bytes] = field(default_factory=list)
     shapes: dict[str, ObservedShape] = field(default_factory=dict)
+    nested: Counter[str] = field(default_factory=Counter)  # ids of lines inside other lines, with how often they came
 
 
 class Redaction:
@@ -163,7 +164,7 @@ class _Desk:
         self._digest: Digest = partial(digest_text, rules.digest_key)
         self._redaction = find_redactor(tuple(rules.own_patterns.items()))
         self._drawers: dict[str, _Drawer] = {}
-        self._waiting: list[tuple[LineFact, bytes]] = []  # lines that name no session, before one that does
+        self._waiting: list[tuple[LineFact, bytes, bool]] = []  # lines that name no session, before one that does
         self._current = piece.session_id
         self._line_count = 0
         self._problems: list[LineProblem] = []  # the first of them
@@ -210,9 +211,10 @@ class _Desk:
             return
         for nested in read_line(Line(item.line_number, 0, raw, len(raw))):
             if isinstance(nested, SkippedLine):
-                self._put_skipped(nested)
+                self._put_skipped(nested, is_nested=True)
             else:
-                self._file(read_fact(nested, self._digest, keeps_words=self._rules.keeps_content), raw)
+                fact = read_fact(nested, self._digest, keeps_words=self._rules.keeps_content)
+                self._file(fact, raw, is_nested=True)
 
     def _put_fact(self, fact: LineFact, raw: bytes) -> _Drawer | None:
         self._line_count += 1
@@ -222,7 +224,7 @@ class _Desk:
         return self._file(fact, raw)
 
     def clear(self) -> Prepared:
-        self._drops[NO_SESSION] += len(self._waiting)
+        self._drops[NO_SESSION] += sum(not is_nested for _, _, is_nested in self._waiting)
         redactions: Counter[str] = Counter()
         sessions = []
         for name, drawer in self._drawers.items():
@@ -231,7 +233,8 @@ class _Desk:
             drawer.facts = _forget_odd_times(drawer.facts)
             lines, counts = self._finish(drawer)
             redactions += counts
-            sessions.append(ObservedSession(name, lines, tuple(drawer.shapes.values())))
+            shapes, nested = tuple(drawer.shapes.values()), _find_nested(drawer)
+            sessions.append(ObservedSession(name, lines, shapes, nested=nested))
         return Prepared(
             name=self._piece.name,
             sessions=tuple(sessions),
@@ -242,35 +245,38 @@ class _Desk:
             redactions=dict(redactions),
         )
 
-    def _put_skipped(self, line: SkippedLine) -> None:
+    def _put_skipped(self, line: SkippedLine, *, is_nested: bool = False) -> None:
         if not line.is_problem:
             return
-        self._line_count += 1
+        self._line_count += not is_nested
         self._problem_count += 1
         if len(self._problems) < MOST_PROBLEMS:
             self._problems.append(LineProblem(self._piece.name, line.line_number, line.reason))
         if line.kind == "too_long":
             self._drops[TOO_LONG] += 1
         elif (self._current, line.raw) not in self._unreadable:
-            self._keep_unreadable(line)
+            self._keep_unreadable(line, is_nested=is_nested)
 
-    def _keep_unreadable(self, line: SkippedLine) -> None:
+    def _keep_unreadable(self, line: SkippedLine, *, is_nested: bool) -> None:
         """Once, however often it comes; of very many the first: what is no transcript must not make a session large."""
         if len(self._unreadable) >= MOST_UNREADABLE:
             self._drops[MANY_UNREADABLE] += 1
             return
         self._unreadable.add((self._current, line.raw))
-        self._file(read_problem(line), line.raw)
+        self._file(read_problem(line), line.raw, is_nested=is_nested)
 
-    def _file(self, fact: LineFact, raw: bytes) -> _Drawer | None:
+    def _file(self, fact: LineFact, raw: bytes, *, is_nested: bool = False) -> _Drawer | None:
         if self._current is None:
-            self._waiting.append((fact, raw))
+            self._waiting.append((fact, raw, is_nested))
             return None
         drawer = self._open_drawer(self._current)
         if self._waiting:
-            drawer.facts += [waiting for waiting, _ in self._waiting]
-            drawer.raws += [waiting for _, waiting in self._waiting]
+            drawer.facts += [waiting for waiting, _, _ in self._waiting]
+            drawer.raws += [waiting for _, waiting, _ in self._waiting]
+            drawer.nested.update(waiting.id for waiting, _, is_inside in self._waiting if is_inside)
             self._waiting.clear()
+        if is_nested:
+            drawer.nested[fact.id] += 1
         drawer.facts.append(fact)
         drawer.raws.append(raw)
         return drawer
@@ -309,6 +315,14 @@ class _Desk:
     def _is_too_old(self, at: datetime | None) -> bool:
         since = self._rules.content_since
         return since is not None and at is not None and at < since
+
+
+def _find_nested(drawer: _Drawer) -> frozenset[str]:
+    """Return the ids of the lines that stand only inside other lines."""
+    if not drawer.nested:
+        return frozenset()
+    counts = Counter(fact.id for fact in drawer.facts)
+    return frozenset(name for name, count in drawer.nested.items() if counts[name] == count)
 
 
 def keep_line(fact: LineFact, content: bytes, clean: Callable[[str], str], *, is_redacted: bool) -> LineFact:

@@ -49,7 +49,7 @@ class Further:
 
 @dataclass(frozen=True)
 class Unproven:
-    """Something that held right before a call whose cause is not known, and how often a loss follows it."""
+    """Something that was seen just before a call whose cause is not known, and how often a loss follows it."""
 
     code: str
     words: str

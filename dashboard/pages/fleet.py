@@ -19,6 +19,7 @@ from dashboard.chart_data import DaySpend
 from dashboard.ingest.hour_sums import read_sums
 from dashboard.models import LEVELS, AgentSession, CompactionKind, LossKind, RunState, Team
 from dashboard.pages.gauges import SessionRow, list_sessions, name_session
+from dashboard.pages.ledger import LossFilter, find_losses
 from dashboard.pages.live_state import match_live
 from dashboard.pages.session_filters import ABOVE, ActiveWithin, SessionFilters, SortName, find_start
 
@@ -173,7 +174,9 @@ def _add_days(actor: Actor, team: Team, today: date, zone: tzinfo) -> list[_Day]
 
 
 def _list_breaks(actor: Actor, team: Team) -> tuple[NewBreak, ...]:
-    newest = access.breaks(actor).filter(team=team, kind=LossKind.BREAK, is_counted=True).order_by("-at", "-id")
+    """The minor ones are left to the ledger."""
+    wanted = LossFilter(team=team.slug, kind=LossKind.BREAK, is_counted=True, is_minor=False)
+    newest = find_losses(actor, wanted).order_by("-at", "-id")
     rows = newest.select_related("session").only(
         "cause", "lost_tokens", "lost_usd", "at", *_name_columns()
     )  # fmt: skip

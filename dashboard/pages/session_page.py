@@ -351,7 +351,7 @@ def _price_next(row: Sequence[Any], pending_tokens: int, settings: TeamSettings)
 def _forecast(session: AgentSession, recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:
     """From the stored pace, as the list's; from the last calls where none is stored."""
     if recent is None:
-        return NotEnoughData("A forecast needs calls; none is known.")
+        return NotEnoughData("No forecast yet: no call is known.")
     if lines is None:
         return NotEnoughData("Without a window there is no line to reach.")
     pace = parse_pace(session.forecast) or measure_pace(recent.points)

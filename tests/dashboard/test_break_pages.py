@@ -283,6 +283,7 @@ def test_unknown_break_shows_what_held_before_it_and_that_this_is_not_proven(tea
     rate = CONDITIONS[Condition.LONG_TURN].rate
     assert f"in {rate.breaks} of {rate.calls} such calls" in page
     assert page.count(">not proven<") == 1
+    assert "Seen just before this call. Not proven" in page
     assert "The conversation was lost from its first message; tools and system prompt stayed." in page
     told = ask(sign_in("vera"), f"breaks/{lost.pk}")
     assert told["unproven"] == [
@@ -308,6 +309,26 @@ def test_proxy_is_offered_where_requests_would_tell(
     page = read(sign_in("alice"), f"/breaks/{lost.pk}/")
     assert ("ANTHROPIC_BASE_URL" in page) == is_offered
     assert "ANTHROPIC_BASE_URL" not in read(sign_in("vera"), f"/breaks/{lost.pk}/")  # may not send
+
+
+@pytest.mark.parametrize("cause", [cause for cause, note in CAUSES.items() if note.asks_for_requests])
+def test_advice_to_use_the_proxy_is_given_once(team: Team, cause: Cause) -> None:
+    grade = min(CAUSES[cause].grades)
+    (lost,) = make_breaks(make_session(team, "session-1"), 1, cause=cause, grade=grade)
+    page = read(sign_in("alice"), f"/breaks/{lost.pk}/")
+    assert page.count("The proxy sees every request") == 1
+    assert CAUSES[cause].advice not in page
+    assert 'See <a href="#next-time">To know next time</a>.' in page
+    viewer = read(sign_in("vera"), f"/breaks/{lost.pk}/")  # may not send: has no commands to look at
+    assert CAUSES[cause].advice in viewer
+    assert "The proxy sees every request" not in viewer
+    assert ("To know next time" in viewer) == (grade == "unknown")  # then with what was seen before the call
+    assert 'href="#next-time"' not in viewer
+
+
+def test_other_advice_stays_where_the_proxy_would_tell_too(team: Team) -> None:
+    (lost,) = make_breaks(make_session(team, "session-1"), 1, cause="likely_server_side", grade="unknown")
+    assert CAUSES[Cause.LIKELY_SERVER_SIDE].advice in read(sign_in("alice"), f"/breaks/{lost.pk}/")
 
 
 def test_proxy_snippet_gets_its_key_from_the_connect_page(team: Team, settings: Settings) -> None:

@@ -57,9 +57,10 @@ def fill(team: Team, count: int) -> None:
     sessions = make_many_sessions(team, count, title="Fix login", break_count=1, level="warning", level_rank=2)
     now = timezone.now()
     CacheBreak.objects.bulk_create(
-        CacheBreak(team=team, session=s, call_id="c", call_number=1, kind="break", at=s.last_at, cause="tools_changed")
+        CacheBreak(team=team, session=s, call_id="c", call_number=1, kind="break", at=s.last_at, cause="tools_changed",
+                   recreated_tokens=9_000)
         for s in sessions
-    )
+    )  # fmt: skip
     ObservedCompaction.objects.bulk_create(
         ObservedCompaction(team=team, session=s, entry_uuid="e", kind="full", at=s.last_at, trigger="auto")
         for s in sessions
@@ -254,7 +255,25 @@ def test_overview_shows_the_latest_when_nothing_is_recent(team: Team) -> None:
     page = read(enter("alice"), "/")
     assert "Latest sessions" in page
     assert "Fix login" in page
-    assert "No cache break has been seen." in page
+    assert "No cache break has been seen, minor ones aside." in page
+
+
+def test_overview_leaves_minor_breaks_to_the_ledger(team: Team) -> None:
+    session = make_session(team, "s", last_at=timezone.now())
+    figures = [(50_000, "0.30"), (50_000, None), (2_000, "0.05"), (1_999, "0.30"), (50_000, "0.03")]
+    kept, unpriced, least, *minor = [
+        CacheBreak.objects.create(
+            team=team, session=session, call_id=f"c{number}", call_number=number, kind="break", cause="tools_changed",
+            grade="request", at=session.last_at, expected_tokens=60_000, lost_tokens=tokens, recreated_tokens=tokens,
+            lost_usd=None if usd is None else Decimal(usd),
+        )
+        for number, (tokens, usd) in enumerate(figures)
+    ]  # fmt: skip
+    newest = read(enter("alice"), "/").split('id="newest-breaks"')[1].split("</ul>")[0]
+    assert all(f"/breaks/{each.pk}/" in newest for each in (kept, unpriced, least))
+    assert not any(f"/breaks/{each.pk}/" in newest for each in minor)
+    CacheBreak.objects.exclude(pk__in=[each.pk for each in minor]).delete()
+    assert "No cache break has been seen, minor ones aside." in read(enter("alice"), "/")
 
 
 def test_empty_overview_tells_the_ways_in(team: Team, settings: Settings) -> None:

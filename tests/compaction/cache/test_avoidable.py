@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from compaction.cache.avoidable import compute_avoidable
 from compaction.cache.breaks import Outcome, judge_thread
 from compaction.cache.calls import CacheCall, CachePolicy
-from compaction.cache.costs import add_usd, find_cost_usd
+from compaction.cache.costs import find_cost_usd
 from compaction.llm.prices import Price, Rates
 from compaction.transcripts.entries import Usage
 from tests.compaction.cache.builders import START, call
@@ -92,7 +92,7 @@ def test_sum_over_a_thread_is_what_the_hour_would_have_saved(thread: list[CacheC
     """The bill of the thread less that of the same thread with the hour, worked out from whole bills here."""
     verdicts = judge_thread(thread)
     avoidable = compute_avoidable(thread, verdicts)
-    paid = add_usd(find_cost_usd(each.usage, MODEL, each.at) for each in thread)
+    paid = sum((find_cost_usd(each.usage, MODEL, each.at) or 0 for each in thread), Decimal(0))
     with_hour = Decimal(0)
     for each, verdict in zip(thread, verdicts, strict=True):
         kept = verdict.loss.recreated_tokens if each.call_id in avoidable and verdict.loss else 0

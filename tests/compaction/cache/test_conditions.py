@@ -1,14 +1,16 @@
 """What often comes right before a loss: followed from line to line, counted, and a cause only by the rule."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.causes import HALVES, JudgedCall, count_rate, find_condition, list_calls
+from bench.causes import HALVES, JudgedCall, count_rate, find_condition, list_calls, print_causes, print_rates
 from compaction.cache.causes import CAUSES, Cause, Grade
 from compaction.cache.conditions import BASE_CHECKING, BASE_TUNING, CONDITIONS, Condition, Rate
 from compaction.cache.thread_calls import read_session_calls
-from tests.compaction.making import answer, make_entry, request, result, say, text, thought
+from tests.compaction.making import answer, make_entry, make_line, request, result, say, text, thought, use
 from tests.compaction.recorded import RECORDED_DATA
 
 USAGE: dict[str, object] = {"input_tokens": 3, "output_tokens": 5, "cache_read_input_tokens": 50_000}
@@ -75,6 +77,38 @@ def test_causes_that_conditions_stand_for_are_found_in_their_order() -> None:
     proven = len([cause for cause in causes if cause is not None])
     assert all(cause is not None for cause in causes[:proven])
     assert Cause.UNEXPLAINED not in causes
+
+
+def test_bench_prints_unknown_causes_of_breaks_and_of_losses_and_why_others_are_no_condition(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two calls that read nothing: one without a known cause, one after a compaction."""
+    boundary: dict[str, object] = {
+        "subtype": "compact_boundary",
+        "content": "Compacted",
+        "compactMetadata": {"trigger": "auto"},
+    }
+    lines: list[tuple[str, dict[str, object]]] = [("user", {"message": {"role": "user", "content": "go"}})]
+    for number, read in enumerate((0, 60_000, 0, 0)):
+        if number == 3:
+            lines.append(("system", boundary))
+        usage = use(cache_read_input_tokens=read, cache_creation_input_tokens=60_000 - read)
+        message = {"id": f"m{number}", "role": "assistant", "model": "claude-opus-5-5", "content": [], "usage": usage}
+        lines.append(("assistant", {"message": message}))
+    path = tmp_path / "one.jsonl"
+    path.write_bytes(
+        b"".join(
+            make_line(kind, uuid=f"u{place}", sessionId="s", timestamp=f"2026-05-01T10:00:{place:02}.000Z", **fields)
+            for place, (kind, fields) in enumerate(lines)
+        )
+    )
+    calls = list(list_calls([path]))
+    print_causes(calls)
+    print_rates(calls)
+    printed = capsys.readouterr().out
+    shares = "without a known cause 1 of 1 breaks (100.0%), or of 2 losses with expected rebuilds (50.0%)"
+    assert f"{calls[0].half}: 3 calls; {shares}" in printed
+    assert len(re.findall(r"not a condition: it describes the loss itself", printed)) == 2
 
 
 @pytest.mark.recorded_data

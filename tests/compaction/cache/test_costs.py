@@ -3,7 +3,7 @@ from decimal import Decimal
 
 import pytest
 
-from compaction.cache.costs import find_cost_usd, find_excess_usd, find_premium_usd
+from compaction.cache.costs import find_cost_usd, find_excess_usd
 from compaction.llm.prices import Price, Rates
 from compaction.transcripts.entries import Iteration, Usage
 from tests.compaction.cache.builders import use
@@ -50,11 +50,6 @@ def test_creation_without_a_split_counts_as_5_minutes() -> None:
 def test_iterations_do_not_count_twice() -> None:
     usage = use(0, 40_000, iterations=(Iteration("message", cache_creation_tokens=40_000),))
     assert find_excess_usd(usage, "claude-opus-5-5", AT, recreated_tokens=40_000) == Decimal("0.192")
-
-
-def test_premium_of_the_hour_is_what_it_cost_over_5_minutes() -> None:
-    assert find_premium_usd(use(0, 40_000, hour=30_000), "claude-opus-5-5", AT) == Decimal("0.09")
-    assert find_premium_usd(use(0, 40_000), "glm-4", AT) == 0
 
 
 def test_whole_call_is_priced() -> None:

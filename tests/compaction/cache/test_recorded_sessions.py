@@ -1,5 +1,6 @@
 """Break detection over the recorded sessions beside the checkout."""
 
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -7,12 +8,13 @@ from random import Random
 import pytest
 
 from compaction.cache.breaks import Outcome, judge_thread
+from compaction.cache.calls import CacheCall
 from compaction.cache.changes import find_first_divergent_message
+from compaction.cache.costs import find_cost_usd
 from compaction.cache.fingerprint import take_fingerprint
 from compaction.cache.linter import lint_request
 from compaction.cache.request import PromptRequest, read_request
 from compaction.cache.request_lines import collect_requests
-from compaction.cache.summary import add_summaries, summarise_thread
 from compaction.cache.thread_calls import read_session_calls
 from compaction.transcripts.payloads import ApiRequest
 from tests.compaction.cache.builders import digest, text
@@ -32,27 +34,29 @@ def test_order_of_lines_changes_no_verdict(path: Path) -> None:
 @each_recorded()
 def test_figures_hold_together(path: Path) -> None:
     for calls in read_session_calls(read_recorded(path).entries, digest=digest).values():
-        summary = summarise_thread(calls)
-        assert summary.lost_usd == sum(total.lost_usd for total in summary.by_cause)
-        assert summary.lost_usd < summary.spent_usd or not calls
-        assert summary.recreated_tokens <= summary.written_5m_tokens + summary.written_1h_tokens
         for call, verdict in zip(calls, judge_thread(calls), strict=True):
             assert verdict.outcome is Outcome.NOTHING or "haiku" not in (call.model or "")
+            if verdict.loss is not None:
+                assert verdict.loss.recreated_tokens <= call.usage.cache_creation_tokens
+                assert (verdict.lost_usd or 0) <= (_find_cost(call) or 0)
 
 
 def test_breaks_are_as_rare_as_in_the_public_sessions() -> None:
     if not list_recorded():
         pytest.skip("the recorded sessions are not beside this checkout")
     real = [path for path in list_recorded() if path.parent.name == "transcripts"]
-    summaries = [
-        summarise_thread(calls) for path in real for calls in read_session_calls(read_recorded(path).entries).values()
-    ]
-    total = add_summaries(summaries)
+    threads = [calls for path in real for calls in read_session_calls(read_recorded(path).entries).values()]
+    verdicts = [verdict for calls in threads for verdict in judge_thread(calls)]
+    breaks = [verdict for verdict in verdicts if verdict.outcome is Outcome.BREAK]
     # 1 break per 39 calls over 448 public sessions; these six are calm ones.
-    assert total.breaks > 0
-    assert total.calls / total.breaks > 20
-    assert total.lost_share is not None
-    assert total.lost_share < 0.166
+    assert breaks
+    assert len(verdicts) / len(breaks) > 20
+    spent = sum(_find_cost(call) or 0 for calls in threads for call in calls)
+    assert 0 < sum(verdict.lost_usd or 0 for verdict in breaks) < spent * Decimal("0.166")
+
+
+def _find_cost(call: CacheCall) -> Decimal | None:
+    return find_cost_usd(call.usage, call.model, call.at)
 
 
 def _as_body(request: PromptRequest) -> dict[str, object]:

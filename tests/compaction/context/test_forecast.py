@@ -1,5 +1,6 @@
 """The forecast on made-up growth, its invariants, and its price of a cold cache."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -93,14 +94,35 @@ def test_a_compaction_is_no_growth() -> None:
     ("points", "sentence"),
     [
         ([], "There is no call yet."),
-        (
-            grow(20_000, [500] * 7),
-            "A forecast needs 3 calls in which the context grew on, after the first 6; there are 2.",
-        ),
+        (grow(20_000, []), "No forecast yet: it needs 8 more calls."),
+        (grow(20_000, [500] * 5), "No forecast yet: it needs 3 more calls."),
+        (grow(20_000, [500] * 7), "No forecast yet: it needs 1 more call."),
     ],
 )
 def test_too_little_data_gives_no_guess(points: list[CallPoint], sentence: str) -> None:
     assert forecast_line(points, 167_000) == NotEnoughData(sentence)
+
+
+YOUNG = st.lists(st.sampled_from(("grows", "drops", "compacted")), min_size=1, max_size=40)
+
+
+@given(YOUNG)
+def test_as_many_more_calls_as_named_give_a_forecast_and_one_fewer_does_not(steps: list[str]) -> None:
+    points: list[CallPoint] = []
+    for step in steps:
+        tokens = (points[-1].context_tokens if points else 40_000) + 1_100
+        is_compacted = step == "compacted"
+        points.append(CallPoint(tokens if step == "grows" else 20_000, is_first_after_compaction=is_compacted))
+    found = measure_pace(points)
+    if isinstance(found, Pace):
+        return
+    words = re.fullmatch(r"No forecast yet: it needs (\d+) more calls?\.", found.sentence)
+    assert words is not None
+    missing = int(words[1])
+    assert ("calls" in found.sentence) == (missing != 1)
+    later = [CallPoint(points[-1].context_tokens + 1_100 * number) for number in range(1, missing + 1)]
+    assert isinstance(measure_pace(points + later), Pace)
+    assert isinstance(measure_pace(points + later[:-1]), NotEnoughData)
 
 
 def test_turns_need_whole_ones() -> None:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from compaction.transcripts.chain import (
     find_chain,
-    find_compactions,
     find_leaf,
     follow_chain,
     slice_context,
@@ -110,7 +109,6 @@ def test_the_chain_crosses_boundaries_and_the_slice_begins_at_the_last() -> None
     context = slice_context(chain)
     assert uuids(context.entries) == ["b2", "s2", "2"]
     assert context.boundary is entries[3]
-    assert uuids(find_compactions(entries)) == ["b1", "b2"]
 
 
 def test_preserved_entries_stand_behind_their_anchor() -> None:

@@ -103,10 +103,10 @@ def test_outsider_sees_nothing_of_it() -> None:
 @pytest.mark.usefixtures("demo")
 def test_sessions_and_teams_of_the_demo_are_marked() -> None:
     client = enter("olga")
-    team = Team.objects.filter(is_demo=True)[0]
+    team = Team.objects.filter(is_demo=True).order_by("pk")[0]
     client.get(f"/teams/{team.slug}/")
     badge = '<span class="badge accent">demo</span>'
-    session = AgentSession.objects.filter(team=team)[0]
+    session = AgentSession.objects.filter(team=team).order_by("pk")[0]
     for path in ("/sessions/", f"/sessions/{session.pk}/", f"/teams/{team.slug}/"):
         assert badge in client.get(path).content.decode(), path
     overview = client.get("/").content.decode()

@@ -1,16 +1,21 @@
 """Sub-agents whose lines stand inside progress lines of the main transcript: counted in a thread of their own, once."""
 
+from functools import partial
 from itertools import permutations
+from pathlib import Path
 
 import pytest
+from django.test import Client
 
 from dashboard.ingest.intake import Origin, take_in
-from dashboard.ingest.observed import Piece
-from dashboard.models import AgentSession, Team, TeamPolicy
+from dashboard.ingest.observed import Piece, Rules, merge_prepared
+from dashboard.ingest.transcripts import prepare
+from dashboard.models import AgentSession, Scope, Team, TeamPolicy, User
 from dashboard.runs.basis import read_basis
-from tests.builders import make_team
+from tests.builders import make_key, make_team
 from tests.dashboard.ingest.conversation import Conversation
 from tests.dashboard.ingest.database_state import read_state
+from tests.dashboard.ingest.importing import run_import
 
 pytestmark = pytest.mark.django_db
 AGENT = "a1b2c3"
@@ -60,6 +65,43 @@ def test_nested_calls_are_counted_in_their_own_thread(team: Team) -> None:
     assert session.break_count == 0
     thread = read_basis(session, AGENT)
     assert (len(thread.entries), thread.gap_count) == (6, 0)
+
+
+def test_lines_inside_other_lines_are_no_lines_of_the_file(client: Client, team: Team, tmp_path: Path) -> None:
+    """By the upload API, by an import that writes new sessions at once, and by one that adds to a session."""
+    agent = make_agent()
+    main = make_main(agent)
+    _, key = make_key(team, User.objects.get(username="alice"), Scope.INGEST)
+    upload = partial(
+        client.post, content_type="application/x-ndjson", headers={"Authorization": f"Bearer {key}"}
+    )  # fmt: skip
+    url = "/api/v1/ingest/transcripts?name={}"
+    half = b"".join(main.lines[:4])
+    for data, new_count in ((half, 4), (main.data, len(main.lines) - 4), (main.data, 0)):
+        told = upload(url.format(f"{main.session_id}.jsonl"), data).json()
+        assert (told["lines"], told["new_lines"]) == (data.count(b"\n"), new_count)
+    own = upload(url.format(f"{agent.session_id}/subagents/agent-{AGENT}.jsonl"), agent.data).json()
+    assert (own["lines"], own["new_lines"]) == (len(agent.lines), len(agent.lines))  # they hold more
+    assert AgentSession.objects.get().call_count == 4
+
+    AgentSession.objects.all().delete()
+    place = tmp_path / f"{main.session_id}.jsonl"
+    for data, new_count in ((half, 4), (main.data, len(main.lines) - 4)):
+        place.write_bytes(data)
+        told = run_import(tmp_path)
+        assert told["lines_new"] == told["lines_read"] == new_count
+    assert AgentSession.objects.get().call_count == 4
+
+
+def test_line_that_stands_in_both_files_is_a_line_of_its_own() -> None:
+    agent = make_agent()
+    rules = Rules(keeps_content=False, digest_key=b"k" * 32)
+    parts = [prepare(Piece(talk.data, "", talk.session_id, talk.agent_id), rules) for talk in (make_main(agent), agent)]
+    (main,) = parts[0].sessions
+    assert (len(main.nested), main.item_count) == (len(agent.lines), parts[0].line_count)
+    for order in (parts, parts[::-1]):
+        (both,) = merge_prepared(order).sessions
+        assert not both.nested
 
 
 @pytest.mark.parametrize("order", list(permutations(("main", "agent"))))
