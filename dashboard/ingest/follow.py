@@ -16,6 +16,7 @@ from dashboard.ingest.follow_delivery import Delivery
 from dashboard.ingest.followed_files import digest_path, list_numbers, load_files, note_gone, show_path
 from dashboard.ingest.followed_reading import Followed, Next, forget_search, read_on, start_following
 from dashboard.ingest.intake import Origin, count_drops
+from dashboard.ingest.outdated_files import OutdatedFiles
 from dashboard.ingest.quiet_lines import QUIET_SECONDS
 from dashboard.ingest.record import TooBusy
 from dashboard.ingest.transcript_folders import FoundFile, NotPlain, find_file, is_followed, real_roots, walk_folders
@@ -50,6 +51,7 @@ class Follower:
         self._refused_folders: dict[str, str] = {}
         self._walk_at = self._poll_at = 0.0
         self._has_walked = False
+        self._outdated: OutdatedFiles | None = None  # known after the first walk
 
     @property
     def waiting_count(self) -> int:
@@ -57,7 +59,11 @@ class Follower:
 
     def work(self, *, wait_seconds: float) -> None:
         """What is due: a walk, one look at one file; with nothing to do, a wait for something."""
-        wait = 0.0 if len(self._agenda) else min(wait_seconds, max(0.0, self._next_at() - time.monotonic()))
+        wait = (
+            0.0
+            if len(self._agenda) or self._outdated
+            else min(wait_seconds, max(0.0, self._next_at() - time.monotonic()))
+        )
         for path in self._watch.take_changes(wait_seconds=wait):
             self._notice_change(path)
         now = time.monotonic()
@@ -72,6 +78,8 @@ class Follower:
                 self._want(path, followed)
         if urgent := self._agenda.peek():
             self._look(urgent, self._files[urgent])
+        elif self._outdated:
+            self._outdated.read_next(self._origin, self._delivery)
 
     def _next_at(self) -> float:
         poll_at = self._walk_at if self._watch.is_hearing else self._poll_at
@@ -93,6 +101,7 @@ class Follower:
         self._note_refused(findings.refused)
         if not self._has_walked:
             self._note_lost(findings.folders)
+            self._outdated = OutdatedFiles(self._kept, self._real_roots)
             self._has_walked = True
         # What changed before the watch began to listen went unheard: then it is walked through once more at once.
         is_new = self._watch.cover(frozenset(findings.folders))

@@ -144,9 +144,10 @@ class SessionHeader:
         if version is None or version >= READING_VERSION:
             return ""
         return (
-            f"Lines of this session were read by version {version} of the reader; today's is {READING_VERSION}. A "
-            "followed transcript is read again in the background, an imported one with the next import, a pushed one "
-            "by an updated plimsoll watch. If the transcript is gone, these figures stay."
+            f"Lines of this session were read by version {version} of the reader; today's is {READING_VERSION}. "
+            "Transcripts on this machine's disk are read again in the background while Plimsoll follows transcripts, "
+            "or with the next import; pushed ones by an updated plimsoll watch. Without its transcript a session keeps "
+            "these figures."
         )
 
     @property

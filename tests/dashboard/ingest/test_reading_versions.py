@@ -21,7 +21,7 @@ from dashboard.models import AgentSession, EntrySegment, FollowedFile, Job, Obse
 from dashboard.policies.in_force import find_policy
 from dashboard.push.outbox import KnownFile, Outbox
 from tests.builders import make_team
-from tests.dashboard.ingest.conversation import Conversation, make_conversation
+from tests.dashboard.ingest.conversation import Conversation, make_agent, make_conversation
 from tests.dashboard.ingest.database_state import read_state
 
 pytestmark = pytest.mark.django_db
@@ -51,8 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 def follow(origin: Origin, folder: Path) -> None:
     follower = Follower(origin, (folder,), IntakeDelivery(origin), watch=FolderWatch(is_polling=True))
-    follower.work(wait_seconds=0)
-    while follower.waiting_count:
+    for _ in range(30):  # looks: more than these folders need
         follower.work(wait_seconds=0)
 
 
@@ -109,6 +108,30 @@ def test_import_reads_files_of_an_earlier_reading_again(origin: Origin, folder: 
     store_as_read_before()
     call_command("import", str(folder), team=origin.team.slug, quiet=True)
     assert read_state() == fresh
+
+
+def test_imported_files_outside_followed_folders_are_read_again(origin: Origin, folder: Path, tmp_path: Path) -> None:
+    (folder / "s" / "subagents").mkdir(parents=True)
+    agent = make_agent()
+    (folder / "s" / "subagents" / "agent-a1b2c3.jsonl").write_bytes(agent.data)
+    gone = Conversation("gone")
+    gone.ask()
+    (folder / "gone.jsonl").write_bytes(gone.data)
+    call_command("import", str(folder), team=origin.team.slug, quiet=True)
+    fresh = read_state()
+    store_as_read_before()
+    (folder / "gone.jsonl").unlink()
+    elsewhere = tmp_path / "followed"
+    elsewhere.mkdir()
+    follow(origin, elsewhere)
+    again = read_state()
+    for state in (fresh, again):
+        for session in state["sessions"]:
+            del session["sources"]
+    kept = {session["external_id"]: session for session in again["sessions"]}
+    assert kept.pop(gone.session_id)["reading_version"] == 1
+    assert list(kept.values()) == [each for each in fresh["sessions"] if each["external_id"] in kept]
+    assert sorted(FollowedFile.objects.values_list("reading_version", flat=True)) == [1, *[READING_VERSION] * 2]
 
 
 def test_later_reading_takes_no_content_away(origin: Origin, folder: Path) -> None:
