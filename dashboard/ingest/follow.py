@@ -59,11 +59,8 @@ class Follower:
 
     def work(self, *, wait_seconds: float) -> None:
         """What is due: a walk, one look at one file; with nothing to do, a wait for something."""
-        wait = (
-            0.0
-            if len(self._agenda) or self._outdated
-            else min(wait_seconds, max(0.0, self._next_at() - time.monotonic()))
-        )
+        is_busy = len(self._agenda) > 0 or bool(self._outdated)
+        wait = 0.0 if is_busy else min(wait_seconds, max(0.0, self._next_at() - time.monotonic()))
         for path in self._watch.take_changes(wait_seconds=wait):
             self._notice_change(path)
         now = time.monotonic()
