@@ -29,12 +29,12 @@ FIELDS: dict[type[msgspec.Struct], tuple[str, ...]] = {
     LineFact: (
         "id", "kind", "type", "parent", "at", "agent_id", "is_sidechain", "has_words", "session_id", "version", "cwd",
         "branch", "size_bytes", "answer", "request", "compacted", "shape", "tokens", "words", "name", "cost_usd",
-        "has_content", "is_redacted", "client", "unanswered",
+        "has_content", "is_redacted", "client", "unanswered", "reading", "permission_mode",
     ),
     Answer: (
         "call_id", "usage", "model", "stop_reason", "miss_reason", "request_id", "written_characters", "has_thinking",
         "request_ref", "requested_ttl", "source", "duration_seconds", "ttft_seconds", "query_source", "client_reasons",
-        "is_output_estimated", "added", "cleared_tokens",
+        "is_output_estimated", "added", "cleared_tokens", "block_count", "tool_use_count", "searches_tools",
     ),
     Request: (
         "id", "query_source", "shape", "model", "base", "keep", "tail", "markers", "settings", "is_opaque",
