@@ -19,7 +19,7 @@ from dashboard.ingest.follow_delivery import IntakeDelivery
 from dashboard.ingest.intake import Origin
 from dashboard.models import AgentSession, FollowedFile, PromptShape, TeamPolicy
 from tests.builders import make_team
-from tests.dashboard.ingest.conversation import Conversation, make_conversation
+from tests.dashboard.ingest.conversation import Conversation, make_agent, make_conversation
 from tests.dashboard.ingest.database_state import read_state
 from tests.faults.figures import IS_LONG
 
@@ -30,7 +30,8 @@ RANDOM_CUTS = 500 if IS_LONG else 20
 
 def make_awkward() -> Conversation:
     """Every kind of line that matters to a number, and those that are hard to cut: two objects on one, characters of
-    several bytes, endings of another system, a request's shape, a call without an answer."""
+    several bytes, endings of another system, a request's shape, an interruption, a sub-agent's lines inside progress
+    lines, a call without an answer."""
     talk = make_conversation()
     talk.note("api-request-shape", shapeHash="h1", shape={"system": ["You draw charts."], "tools": [{"name": "Read"}]})
     talk.ask("zwölf Boxkämpfer 🥊 über den Sylter Deich")
@@ -39,6 +40,11 @@ def make_awkward() -> Conversation:
     talk.lines[-2:] = [talk.lines[-2].rstrip(b"\n") + talk.lines[-1]]
     talk.lines[-1] = talk.lines[-1].rstrip(b"\n") + b"\r\n"
     talk.lines.append(b"\n")
+    talk.ask("[Request interrupted by user]")
+    talk.write("user", message={"role": "user", "content": "Go on."}, permissionMode="plan")
+    for line in make_agent().read_lines():
+        nested = {name: line[name] for name in ("type", "message", "uuid", "timestamp")}
+        talk.write("progress", toolUseID="t1", data={"type": "agent_progress", "agentId": "a1b2c3", "message": nested})
     talk.write("system", subtype="api_error", error={"status": 529, "error": {"error": {"type": "overloaded_error"}}})
     return talk
 
