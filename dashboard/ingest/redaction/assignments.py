@@ -32,8 +32,12 @@ _NOT_A_SECRET = re.compile(
     rb"(?i)\[redacted|[<$%{*]|x{4}|\.{2}|your|my[_\-]|example|change|placeholder|dummy|replace"
     rb"|process\.|os\.|env[.(]|import|self\.|this\.|https?:|file:|[./~]+/|/\w+/"
     rb"|[a-z_]++\.[a-z_.]++\Z|[\d.,:\-]++(?:e[+\-]?\d++)?\Z|[a-z][a-z_\-]*+\Z"
-    rb"|(?:0x)?0+\Z|sha\d+[:\-]|passw\w*\Z"
+    rb"|(?:0x)?0+\Z|sha\d+[:\-]|passw\w*\Z|refs/"
 )
+# What go test says of each test that passed: "--- PASS: TestDraw/a_chart (0.00s)".
+_VERDICT, _VERDICT_START = b"PASS", b"--- "
+# Options of gpg that take the name of a key, such as --list-secret-keys.
+_KEY_OPTION = re.compile(rb"--[a-z\-]{1,30}-secret-(?:sub)?keys?", re.IGNORECASE)
 _COOKIE_HEADER = re.compile(COOKIE.pattern)
 _LONG = 64
 _SHORTEST = min(kind.shortest for kind in ASSIGNED)
@@ -68,7 +72,10 @@ def _judge(data: bytes, match: "re.Match[bytes]", group: str) -> str | None:
         head = head[1:]  # the letter of an escape such as \n
     if outside.endswith(MARK_START) or not _may_stand(match["sep"], head, outside):
         return None
-    name = (head + data[match.start() : end]).lower().lstrip(b"-.")
+    written = data[match.start() : end]
+    if (written == _VERDICT and outside.endswith(_VERDICT_START)) or _KEY_OPTION.fullmatch(head + written):
+        return None
+    name = (head + written).lower().lstrip(b"-.")
     for kind, names in _NAMES:
         if names.fullmatch(name):
             return kind.name if _is_strong(value, kind) else None

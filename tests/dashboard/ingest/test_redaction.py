@@ -122,6 +122,9 @@ def test_key_block_in_numbered_lines_of_a_read_file() -> None:
         "https://example.com:8080/a@b and git@github.com:acme/app.git",
         "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQswCQYDVQQGEwJJ\n",
         "claude-sonnet-4-5-20250929 task-based-worker-queue-implementation",
+        "=== RUN TestDraw/a_chart\n    --- PASS: TestDraw/a_chart_2 (0.00s)\n--- PASS: TestDraw (0.01s)",
+        "git config branch.x-secrets-y.merge=refs/heads/x-secrets-y2",
+        "gpg --list-secret-keys 3AA5C34371567BD2 && gpg --export-secret-subkeys 3AA5C34371567BD2!",
     ],
 )
 def test_what_carries_meaning_stays(text: str) -> None:
