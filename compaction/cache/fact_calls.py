@@ -303,7 +303,7 @@ def _find_parents(
     parents = {}
     for call_id, draft in drafts.items():
         first = draft.lines[0] if draft.lines else None
-        # A sub-agent's lines that stood in its parent's file have no parent: that says nothing.
+        # Sub-agent lines nested in the main transcript record no parent, so a missing parent is no new start.
         has_chain = first is not None and not (first.is_sidechain and first.parent is None)
         found = _find_nearest(first.parent, by_id, judged, nearest) if first and has_chain else None
         if found is not None and found != call_id:

@@ -17,7 +17,7 @@ _BESIDE = frozenset({LineKind.RESULT, LineKind.ATTACHMENT})  # may hang beside t
 
 @dataclass(slots=True)
 class _Branch:
-    """The lines from where a conversation stands up to the last answer or boundary, and those that hang beside them."""
+    """The lines of a conversation since its last answer or boundary, with results and attachments beside them."""
 
     end: LineFact | None = None  # the answer or boundary
     ids: set[str] = field(default_factory=set)
@@ -50,7 +50,7 @@ def _sum_tokens(lines: Sequence[LineFact]) -> int:
 
 
 def _find_branch(facts: Sequence[LineFact], measured: dict[str, FactCall]) -> _Branch | None:
-    """None where a call that no line tells of came last, or there are no lines."""
+    """Return the current branch; None without lines, or when the last call is known from telemetry only."""
     leaf = next((index for index in range(len(facts) - 1, -1, -1) if _is_message(facts[index])), None)
     if leaf is None or any(_is_unwritten(fact, measured) for fact in facts[leaf + 1 :]):
         return None
@@ -74,7 +74,7 @@ def _is_message(fact: LineFact) -> bool:
 
 
 def _is_unwritten(fact: LineFact, measured: dict[str, FactCall]) -> bool:
-    """Whether a report tells of a call of the conversation that has no line."""
+    """Return whether this is a report of a conversation call that has no line."""
     if fact.answer is None or fact.answer.source == TRANSCRIPT or not answers_turn(fact):
         return False
     call = measured.get(fact.answer.call_id)
@@ -82,7 +82,7 @@ def _is_unwritten(fact: LineFact, measured: dict[str, FactCall]) -> bool:
 
 
 def _find_parent(fact: LineFact, index: int, facts: Sequence[LineFact], places: dict[str, int]) -> int | None:
-    """Where a parent is missing, and before a sub-agent's line that names none, the message before stands for it."""
+    """Return the index of the parent, or of the message before when the parent is missing or not recorded."""
     if fact.parent is not None and fact.parent in places:
         return places[fact.parent]
     if fact.parent is None and fact.agent_id is None:
@@ -91,7 +91,7 @@ def _find_parent(fact: LineFact, index: int, facts: Sequence[LineFact], places: 
 
 
 def _add_lines_beside(facts: Sequence[LineFact], branch: _Branch, places: dict[str, int]) -> None:
-    """Results of parallel tools, also between the lines of their answer, and attachments that wait for a call."""
+    """Add results of parallel tools, also those between the lines of their answer, and pending attachments."""
     end = branch.end
     own = [] if end is None else [end.id]
     if end is not None and end.answer is not None:
@@ -120,7 +120,7 @@ def _find_prefix_tokens(facts: Sequence[LineFact], measured: dict[str, FactCall]
 
 
 def _begins_thread(first: LineFact, facts: Sequence[LineFact]) -> bool:
-    """Whether the first message of a thread goes on from no line, or from one that is there and does."""
+    """Return whether the transcript holds the start of the thread: no ancestor of its first message is missing."""
     by_id = {fact.id: fact for fact in facts}
     seen: set[str] = set()
     fact: LineFact | None = first
