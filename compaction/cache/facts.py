@@ -46,7 +46,8 @@ class LineKind(StrEnum):
 # Raised when lines of transcripts are read in another way: their files are read again, and the later reading wins.
 # 2: user lines sorted by transcripts.user_lines, an estimate of tokens for each of them, sub-agents inside progress
 # lines, how the client was told to ask for permission.
-READING_VERSION = 2
+# 3: the hint after a task's notification is text of the client; redaction finds more forms and fewer false ones.
+READING_VERSION = 3
 
 REPORT = "report"  # the type of facts that no line of a transcript stands behind
 

@@ -3,27 +3,17 @@
 A turn may hold hundreds of calls, so that only the last ones of these turns count as last work.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compaction.compactors.definitions import find_definitions, list_new_texts
 from compaction.compactors.digest import is_change, shows_only, trim_command
 from compaction.compactors.work import Action, Work
-from compaction.transcripts.values import get_items, get_text
 
 LAST_TURNS = 3
 LAST_ACTIONS = 25  # ours: what a person would call "just now" in a turn of hundreds of calls
 MOST_SYMBOLS = 20
 MOST_COMMANDS = 12
-# Definitions in the languages agents write most.
-_DEFINITION = re.compile(
-    r"^[ \t]*(?:@\w+[ \t]+)?(?:(?:export|public|private|static|async|pub(?:\(\w+\))?|default|abstract)[ \t]+){0,4}"
-    r"(?:def|defp|defmacro|defmodule|function|class|interface|type|struct|enum|trait|fn|func|const|let|impl|module)"
-    r"[ \t]+([A-Za-z_][\w.]{2,60}[?!]?)",
-    re.MULTILINE,
-)
-_SHELL_FUNCTION = re.compile(r"^([a-z_][a-z0-9_]{3,60})\(\)\s*\{", re.MULTILINE)
-_LARGEST_TEXT = 40_000  # of one change
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +49,3 @@ def list_symbols(actions: Sequence[Action], most: int = MOST_SYMBOLS) -> tuple[T
                 for name in find_definitions(text):
                     found.setdefault(name, Trace(name, action.entry.uuid))
     return tuple(found.values())[:most]
-
-
-def find_definitions(text: str) -> list[str]:
-    """Names that this code defines, in order."""
-    text = text[:_LARGEST_TEXT]
-    return list(dict.fromkeys(_DEFINITION.findall(text) + _SHELL_FUNCTION.findall(text)))
-
-
-def list_new_texts(action: Action) -> Iterator[str]:
-    """What a change put into its file, in order."""
-    changes = [item for item in get_items(action.use.input, "edits") if isinstance(item, Mapping)]
-    for item in (*changes, action.use.input):
-        for key in ("new_string", "content", "new_source"):
-            if text := get_text(item, key):
-                yield text

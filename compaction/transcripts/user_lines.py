@@ -20,6 +20,7 @@ from compaction.transcripts.client_protocol import (
     read_tag,
     starts_with_tag,
     strip_interruptions,
+    strip_notification,
     strip_tag,
 )
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock
@@ -108,6 +109,7 @@ def strip_machine_text(text: str) -> str:
     """Return the text without what the client added; an unclosed tag takes nothing with it."""
     if text.startswith(CAVEAT):
         return ""
+    text = strip_notification(text)
     for tag in (*MACHINE_TAGS, *OUTPUT_TAGS, COMMAND_MESSAGE):
         text = strip_tag(text, tag)
     return strip_interruptions(text).strip()

@@ -53,6 +53,15 @@ FORMS: list[tuple[str | list[dict[str, object]], UserLine]] = [
     ([text("[Request interrupted by user for tool use]")], UserLine(MACHINE, is_interruption=True)),
     ("[Request interrupted by user]", UserLine(MACHINE, is_interruption=True)),
     ("<task-notification><task-id>a1</task-id></task-notification>", UserLine(MACHINE)),
+    (
+        "<task-notification><task-id>a1</task-id></task-notification>\n"
+        "Read the output file to retrieve the result: /tmp/a1.output",
+        UserLine(MACHINE),
+    ),
+    (
+        "Read the output file to retrieve the result: /tmp/a1.output",
+        UserLine(PROMPT, "Read the output file to retrieve the result: /tmp/a1.output", starts_turn=True),
+    ),
     ('<teammate-message teammate_id="b">done</teammate-message>', UserLine(MACHINE)),
     ("<system-reminder>be good</system-reminder>", UserLine(MACHINE)),
     ("<local-command-caveat>not for you</local-command-caveat>", UserLine(MACHINE)),
