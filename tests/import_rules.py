@@ -74,6 +74,18 @@ DOORS = (
         Door((f"compaction.{floor}",), never=tuple(f"compaction.{above}" for above in FLOORS[place + 1 :]))
         for place, floor in enumerate(FLOORS)
     ),
+    # What the extractor selects must not decide what the audit looks for: they share the reading of transcripts alone.
+    Door(
+        ("compaction.audit",),
+        only_here=(
+            *("compaction.audit", "compaction.transcripts"),
+            *(
+                f"compaction.compactors.{name}"
+                for name in ("work", "spoken", "todos", "background_tasks", "definitions")
+            ),
+        ),
+    ),
+    Door(("compaction.compactors",), never=("compaction.audit",)),
     Door(("dashboard.models",), only=("django", "compaction", "dashboard.models")),
     Door(
         DECODERS,

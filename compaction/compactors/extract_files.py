@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from compaction.compactors.commits import Commit
+from compaction.compactors.definitions import find_definitions, list_new_texts
 from compaction.compactors.digest import cut_lines, is_change, shorten_path, take_line
 from compaction.compactors.extract_pieces import CutRank, Piece, quote_in_line
 from compaction.compactors.known_files import KnownFile
-from compaction.compactors.last_work import find_definitions, list_new_texts
 from compaction.compactors.work import Work
 from compaction.transcripts.client_protocol import FILE_WRITERS
 

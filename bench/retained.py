@@ -1,0 +1,234 @@
+"""Does the retained percentage agree with what readers found? Real compactions, fact lists, damaged copies.
+
+Run: python -m bench.retained FOLDER [--half checking], with the transcripts (*.jsonl, *.jsonl.gz) below FOLDER.
+
+bench/retained/ holds a file for each compaction. Its 15 facts were written by a reader of the raw conversation before
+any summary was seen; another reader judged which of them the client's summary and our extractive summary contain, and
+on which lines of the client's summary each stands. Nothing is quoted: entries are named by uuid.
+
+Damaged copies of the client's summary: its facts removed one by one (in several orders), lines without any fact
+removed, all lines with facts replaced by a rewording. A percentage that is worth showing falls with the first and
+keeps still with the others.
+"""
+
+import argparse
+import gzip
+import hashlib
+import json
+import random
+import statistics
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+from compaction.audit.audit import audit_summary
+from compaction.compactors.extractive import write_extract
+from compaction.transcripts.chain import follow_chain, slice_context
+from compaction.transcripts.entries import Entry, TextBlock
+from compaction.transcripts.transcript import read_transcript
+
+LISTS = Path(__file__).parent / "retained"
+CREDITS = {"yes": 1.0, "partly": 0.5, "no": 0.0}
+ORDERS = 8  # in which facts are removed
+MOVES = 3.0  # points: a percentage that moves by no more keeps still
+
+
+@dataclass(frozen=True)
+class FactList:
+    """What a continuing agent needs to know of one conversation, and where the client's summary says it."""
+
+    name: str
+    half: str
+    session: str
+    boundary: str
+    facts: list[dict[str, object]]
+    carried_by: dict[str, list[int]]  # fact -> lines of the client's summary
+    verdicts: dict[str, dict[str, str]]  # summary -> fact -> verdict
+    digests: dict[str, str]  # of the summaries that were judged
+    unrelated: list[int]
+    rewordings: dict[str, str]
+
+    def count_facts(self, summary: str) -> float | None:
+        """Return how many facts a summary contains; None where it was not judged."""
+        verdicts = self.verdicts.get(summary)
+        return None if verdicts is None else sum(CREDITS[verdict] for verdict in verdicts.values())
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """One compaction with its conversation and both summaries."""
+
+    facts: FactList
+    before: tuple[Entry, ...]
+    client: str
+    extractive: str
+
+
+@dataclass(frozen=True)
+class Damage:
+    """How the percentage follows damage of the client's summary."""
+
+    half: str
+    fewer_facts: list[tuple[float, float]]  # facts left, percentage
+    ordered: int  # pairs of copies with different numbers of facts that the percentage orders rightly
+    ties: int
+    pairs: int
+    drop: float  # from all facts to none
+    moved_by_unrelated: float
+    moved_by_rewording: float
+
+
+def read_lists() -> list[FactList]:
+    """Return all fact lists."""
+    return [FactList(**json.loads(path.read_bytes())) for path in sorted(LISTS.glob("*.json"))]
+
+
+def find_compactions(folder: Path, lists: Sequence[FactList]) -> Iterator[Compaction]:
+    """Yield the compactions of the lists that are below the folder. Copies with masked words are passed over."""
+    for facts in lists:
+        found = (read_compaction(path, facts) for path in sorted(folder.rglob(f"{facts.session}.jsonl*")))
+        compaction = next((one for one in found if digest(one.client) == facts.digests["client"]), None)
+        if compaction is None:
+            print(f"{facts.name}: no transcript")
+        else:
+            yield compaction
+
+
+def read_compaction(path: Path, facts: FactList) -> Compaction:
+    """Return the compaction as the transcript holds it, with a summary of our own."""
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    entries = read_transcript(data).entries
+    place = next(index for index, entry in enumerate(entries) if entry.uuid == facts.boundary)
+    end = next((index for index in range(place, len(entries)) if entries[index].is_response), len(entries))
+    before = slice_context(follow_chain(entries[:place])).entries
+    after = slice_context(follow_chain(entries[:end])).entries
+    client = "\n".join(read_text(entry) for entry in after if entry.is_compact_summary)
+    return Compaction(facts, before, client, write_extract(before))
+
+
+def digest(text: str) -> str:
+    """Return the digest by which a summary is recognised."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_text(entry: Entry) -> str:
+    """Return the text of a message."""
+    blocks = entry.message.content if entry.message else ()
+    return "".join(block.text for block in blocks if isinstance(block, TextBlock))
+
+
+def score(compaction: Compaction, summary: str) -> float:
+    """Return the percentage of a summary by itself."""
+    return float(audit_summary(compaction.before, summary).retained or 0)
+
+
+def measure_damage(compaction: Compaction, *, orders: int = ORDERS) -> Damage:
+    """Audit damaged copies of the client's summary."""
+    facts, lines = compaction.facts, compaction.client.splitlines()
+    whole = score(compaction, compaction.client)
+    series = [remove_facts(compaction, lines, seed) for seed in range(orders)]
+    ordered = ties = pairs = 0
+    for points in series:
+        for (more, high), (fewer, low) in combinations(points, 2):
+            if more > fewer:
+                pairs, ordered, ties = pairs + 1, ordered + (high > low), ties + (high == low)
+    unrelated = [line for number, line in enumerate(lines, 1) if number not in set(facts.unrelated)]
+    reworded = [facts.rewordings.get(str(number), line) for number, line in enumerate(lines, 1)]
+    return Damage(
+        half=facts.half,
+        fewer_facts=series[0],
+        ordered=ordered,
+        ties=ties,
+        pairs=pairs,
+        drop=statistics.mean(points[0][1] - points[-1][1] for points in series),
+        moved_by_unrelated=score(compaction, "\n".join(unrelated)) - whole,
+        moved_by_rewording=score(compaction, "\n".join(reworded)) - whole,
+    )
+
+
+def remove_facts(compaction: Compaction, lines: Sequence[str], seed: int) -> list[tuple[float, float]]:
+    """Return facts left and percentage for copies with one fact fewer each. Facts that share a line go together."""
+    facts = compaction.facts
+    verdicts = facts.verdicts["client"]
+    order = [number for number, carried in facts.carried_by.items() if carried]
+    random.Random(seed).shuffle(order)
+    removed: set[int] = set()
+    points = []
+    for number in [None, *order]:
+        removed |= set(facts.carried_by[number]) if number else set()
+        left = sum(
+            CREDITS[verdicts[fact]] * sum(line not in removed for line in carried) / len(carried)
+            for fact, carried in facts.carried_by.items()
+            if carried
+        )
+        text = "\n".join(line for at, line in enumerate(lines, 1) if at not in removed)
+        points.append((left, score(compaction, text)))
+    return points
+
+
+def correlate(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return Spearman's rank correlation."""
+    return statistics.correlation(rank([facts for facts, _ in pairs]), rank([percent for _, percent in pairs]))
+
+
+def rank(values: Sequence[float]) -> list[float]:
+    """Return the rank of each value; equal ones share the mean of theirs."""
+    ordered = sorted(values)
+    return [(bisect_left(ordered, value) + bisect_right(ordered, value) - 1) / 2 for value in values]
+
+
+def main() -> None:
+    """Print a row for each compaction, then the agreement over all of them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--half", choices=("tuning", "checking"), help="one half of the compactions only")
+    arguments = parser.parse_args()
+    lists = [facts for facts in read_lists() if arguments.half in (None, facts.half)]
+    print(
+        "                              facts of 15       retained %     client's summary, damaged: points\n"
+        "                              client  extract   client extract  pairs in order (ties)   drop  unrel.  reworded"
+    )
+    across: list[tuple[float, float]] = []
+    damages = []
+    for compaction in find_compactions(arguments.folder, lists):
+        damage = measure_damage(compaction)
+        damages.append(damage)
+        percentages = {name: score(compaction, getattr(compaction, name)) for name in ("client", "extractive")}
+        counts = {name: count_judged(compaction, name) for name in percentages}
+        across += [(count, percentages[name]) for name, count in counts.items() if count is not None]
+        across += damage.fewer_facts[1:]
+        print(
+            f"{compaction.facts.name:<18} {compaction.facts.half:<9}"
+            + "".join(f"{'-' if count is None else count:>8}" for count in counts.values())
+            + "".join(f"{percentage:8.1f}" for percentage in percentages.values())
+            + f"{damage.ordered:8}/{damage.pairs} = {damage.ordered / damage.pairs:4.0%} ({damage.ties})"
+            + f"{-damage.drop:9.1f}{damage.moved_by_unrelated:8.1f}{damage.moved_by_rewording:9.1f}"
+        )
+    for half in ("tuning", "checking"):
+        print_agreement(half, [damage for damage in damages if damage.half == half])
+    if across:
+        print(f"rank correlation of facts and percentage over all summaries and copies: {correlate(across):.2f}")
+
+
+def print_agreement(half: str, damages: Sequence[Damage]) -> None:
+    """Print how the percentage follows damage, over the compactions of one half."""
+    if not damages:
+        return
+    pairs = sum(damage.pairs for damage in damages)
+    print(
+        f"{half}: {sum(damage.ordered for damage in damages) / pairs:.1%} of {pairs:,} pairs in order; still within"
+        f" {MOVES:.0f} points without unrelated lines {sum(abs(one.moved_by_unrelated) <= MOVES for one in damages)},"
+        f" reworded {sum(abs(one.moved_by_rewording) <= MOVES for one in damages)} of {len(damages)}"
+    )
+
+
+def count_judged(compaction: Compaction, name: str) -> float | None:
+    """Return the facts in a summary; None where the summary is another one than the reader judged."""
+    is_judged = compaction.facts.digests.get(name) == digest(getattr(compaction, name))
+    return compaction.facts.count_facts(name) if is_judged else None
+
+
+if __name__ == "__main__":
+    main()

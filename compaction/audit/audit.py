@@ -1,0 +1,92 @@
+"""The audit of a compaction: what mattered before it, looked for in all that the model sees afterwards."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from compaction.audit.emphasis import Emphasis
+from compaction.audit.error_texts import select_errors
+from compaction.audit.passage_search import KEPT, MISSING, VERBATIM, Match, RetainedText
+from compaction.audit.progress import select_background, select_progress
+from compaction.audit.references import select_references
+from compaction.audit.report import AuditReport, Finding
+from compaction.audit.requirements import select_decisions, select_requirements
+from compaction.audit.statements import Part, Statement
+from compaction.compactors.work import read_work
+from compaction.transcripts.attachments import render_attachment
+from compaction.transcripts.client_protocol import FILE_ATTACHMENTS
+from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock
+from compaction.transcripts.payloads import Attachment
+
+_QUOTE_CHARACTERS = 240
+
+
+def audit_compaction(before: Sequence[Entry], after: Iterable[Entry]) -> AuditReport:
+    """Audit a compaction: `before` is what was summarised and kept, `after` all that the model sees now.
+
+    Contents of restored files are not searched: most clients do not record which of them they restored, and text of a
+    file is no record of what was said and done.
+    """
+    left = tuple(after)
+    kept = frozenset(entry.uuid for entry in left if entry.uuid)
+    return _audit(before, "\n".join(_list_texts(left)), kept)
+
+
+def audit_summary(before: Sequence[Entry], summary: str) -> AuditReport:
+    """Audit a summary by itself, with nothing kept or restored beside it."""
+    return _audit(before, summary, frozenset())
+
+
+def _audit(before: Sequence[Entry], text: str, kept: frozenset[str]) -> AuditReport:
+    retained = RetainedText(text)
+    return AuditReport(
+        tuple(
+            Finding(
+                statement.part,
+                statement.text[:_QUOTE_CHARACTERS],
+                statement.entry_uuid,
+                statement.weight,
+                KEPT if statement.entry_uuid in kept else _search(retained, statement),
+            )
+            for statement in select_statements(before)
+        )
+    )
+
+
+def select_statements(entries: Sequence[Entry]) -> list[Statement]:
+    """Return what a continuing agent needs to know, each text once."""
+    work = read_work(entries)
+    emphasis = Emphasis.read(entries, work)
+    chosen: dict[str, Statement] = {}
+    for statement in (
+        *select_requirements(work),
+        *select_decisions(work),
+        *select_progress(entries, work),
+        *select_background(entries, work),
+        *select_errors(work),
+        *select_references(work),
+    ):
+        weighed = replace(statement, weight=statement.weight * emphasis.weigh(statement))
+        chosen.setdefault(statement.text.casefold(), weighed)
+    return list(chosen.values())
+
+
+def _search(retained: RetainedText, statement: Statement) -> Match:
+    if any(retained.has_name(name) for name in statement.names):
+        return VERBATIM
+    if not statement.terms:
+        return MISSING
+    is_binding = statement.part is Part.REQUIREMENTS
+    return retained.find_statement(statement.text, statement.terms, is_binding=is_binding)
+
+
+def _list_texts(entries: Iterable[Entry]) -> Iterator[str]:
+    for entry in entries:
+        if entry.type == "attachment":
+            if not (isinstance(entry.payload, Attachment) and entry.payload.kind in FILE_ATTACHMENTS):
+                yield render_attachment(entry)
+            continue
+        for block in entry.message.content if entry.message else ():
+            if isinstance(block, TextBlock | ToolResultBlock):
+                yield block.text
+            elif isinstance(block, ToolUseBlock):
+                yield block.input_json

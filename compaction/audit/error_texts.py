@@ -1,0 +1,70 @@
+"""Errors that a continuing agent should know: their texts, never exit codes nor requests that the client refused."""
+
+import re
+from collections.abc import Iterator
+
+from compaction.audit.passage_search import RetainedText
+from compaction.audit.statements import Part, Statement, measure_substance
+from compaction.audit.terms import list_terms
+from compaction.compactors.spoken import read_reply
+from compaction.compactors.work import Action, Work
+from compaction.transcripts.client_protocol import TOOL_ERROR
+
+# A line that names a failure. A stack frame or a count of failures does not.
+_ERROR_LINE = re.compile(
+    r"^(?:E {3}|[\w./:-]{1,200}: ?)?(?:[A-Z][\w.]{2,60}(?:Error|Exception)\b|\*\* \([\w.]{1,80}Error\)"
+    r"|(?:fatal )?error(?:\[\w{1,12}\])?:"
+    r"|fatal:|panic:|FAIL(?:ED)?\b|--- FAIL|npm ERR!|[✕✗✘] |not ok \d)"
+    r"|error (?:TS|E)\d{3,5}|command not found|No such file or directory|[Pp]ermission denied|CONFLICT \("
+    r"|[Uu]ndefined (?:function|variable|reference|name|symbol)|is not defined\b|\bundefined: \w|does not exist"
+)
+_NO_ERROR = re.compile(r"\b0 (?:errors?|failures?|failed)\b|^(?:at |File \"|#|//|\*)|^FAIL(?:ED)?$|^warning:")
+_SHOWS_TEXT = re.compile(
+    r"^\s*(?:cd [^&;|]{1,200}&&\s*)?(?:cat|head|tail|less|sed|grep|rg|ag|ls|find|echo|git (?:log|diff|show|blame))\b"
+)
+_NUMBERS = re.compile(r"\d+")
+_TAGS = re.compile(rf"</?{TOOL_ERROR}>")
+_MOST_LINES = 3  # of one result
+_MOST_ERRORS = 15
+_LONGEST_LINE = 250  # characters: longer lines are data
+_LEAST_SUBSTANCE = 2.5
+_LAST_STEPS = 5  # an error in these may not be solved yet
+_OPEN_WEIGHT, _SOLVED_WEIGHT = 2.0, 1.0
+
+
+def select_errors(work: Work) -> Iterator[Statement]:
+    """Yield distinct error texts that a message takes up, and those of the last steps, the newest first."""
+    messages = RetainedText("\n".join([said.text for said in work.said] + [remark.text for remark in work.remarks]))
+    found: dict[str, Statement] = {}
+    last_steps = work.actions[-_LAST_STEPS:]
+    for action in reversed(work.actions):
+        is_last = action in last_steps
+        for line in read_error_lines(action):
+            terms = list_terms(line)
+            if measure_substance(terms) < _LEAST_SUBSTANCE:
+                continue
+            if not is_last and not messages.find_statement(line, terms).is_found:
+                continue  # seen and passed over: nobody will miss it
+            uuid = (action.result_entry or action.entry).uuid
+            weight = _OPEN_WEIGHT if is_last else _SOLVED_WEIGHT
+            found.setdefault(_NUMBERS.sub("#", line)[:120], Statement(Part.ERRORS, line, uuid, weight, terms))
+        if len(found) >= _MOST_ERRORS:
+            break
+    yield from found.values()
+
+
+def read_error_lines(action: Action) -> list[str]:
+    """Return the lines of a result that name what failed; none for a person's refusal or a malformed tool request."""
+    if action.result is None or read_reply(action.name, action.result):
+        return []
+    output = action.output
+    if action.is_refused and f"<{TOOL_ERROR}>" in output:
+        return []  # the client refused the request itself: the agent corrects it in the next call
+    is_command = action.command is not None and not _SHOWS_TEXT.match(action.command)
+    if not is_command and not action.is_refused:
+        return []
+    lines = [_TAGS.sub("", line).strip() for line in output.splitlines()]
+    named = [
+        line for line in lines if len(line) <= _LONGEST_LINE and _ERROR_LINE.search(line) and not _NO_ERROR.search(line)
+    ]
+    return list(dict.fromkeys(named))[:_MOST_LINES]

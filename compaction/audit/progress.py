@@ -1,0 +1,89 @@
+"""What is done, what is open and what still runs: reports, task lists, commits, background work."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from compaction.audit.statements import (
+    Part,
+    Statement,
+    count_identifiers,
+    is_announcement,
+    make_statement,
+    split_statements,
+)
+from compaction.audit.terms import list_terms
+from compaction.compactors.background_tasks import list_background_tasks
+from compaction.compactors.todos import read_todos
+from compaction.compactors.work import Remark, Work
+from compaction.transcripts.entries import Entry
+
+_COMMITTED = re.compile(
+    r"^\[(?P<branch>[\w./ ()-]{1,100}) (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{3,200})$", re.MULTILINE
+)
+_LAST_REMARKS = 4  # the state at the end is in these
+_MOST_REPORTED = 40
+_REPORT_CHARACTERS = 160  # shorter remarks announce a step, they do not report one
+_MOST_COMMITS = 12
+
+
+def select_progress(entries: Sequence[Entry], work: Work) -> Iterator[Statement]:
+    """Yield open and finished tasks, commits, and what the agent reported."""
+    for todo in read_todos(entries, work):
+        statement = make_statement(Part.PROGRESS, todo.text, todo.entry_uuid, 1.5 if todo.is_open else 0.7)
+        if statement:
+            yield statement
+    yield from _select_commits(work)
+    yield from _select_reports(work)
+
+
+def select_background(entries: Sequence[Entry], work: Work) -> Iterator[Statement]:
+    """Yield the background work that had not ended or whose result nobody had read."""
+    for task in list_background_tasks(entries, work):
+        if not task.is_over:
+            terms = list_terms(f"{task.about}")
+            yield Statement(
+                Part.BACKGROUND, f"{task.task_id}: {task.about}", None, 1.0, terms, (task.task_id.casefold(),)
+            )
+
+
+def _select_commits(work: Work) -> Iterator[Statement]:
+    commits = [
+        Statement(
+            Part.PROGRESS,
+            f"{match['hash']} {match['subject']}",
+            (action.result_entry or action.entry).uuid,
+            1.0,
+            list_terms(match["subject"]),
+            (match["hash"].casefold(),),
+        )
+        for action in work.actions
+        if action.command is not None and "git" in action.command
+        for match in _COMMITTED.finditer(action.output)
+    ]
+    yield from commits[-_MOST_COMMITS:]
+
+
+def _select_reports(work: Work) -> Iterator[Statement]:
+    """Yield sentences of reports: the newest remarks whole, of older ones what names something."""
+    last = set(work.remarks[-_LAST_REMARKS:])
+    closing = {remark.turn: remark for remark in work.remarks}
+    found: list[Statement] = []
+    for remark in work.remarks:
+        is_report = closing[remark.turn] is remark or len(remark.text) >= _REPORT_CHARACTERS
+        if remark not in last and not is_report:
+            continue
+        found += _read_report(remark, is_last=remark in last)
+    yield from found[-_MOST_REPORTED:]
+
+
+def _read_report(remark: Remark, *, is_last: bool) -> Iterator[Statement]:
+    for text in split_statements(remark.text):
+        if is_announcement(text) or (" | " in text and not is_last):  # rows of a table hold data
+            continue
+        named = count_identifiers(list_terms(text))
+        if not named and not is_last:
+            continue
+        weight = (1.5 if is_last else 1.0) * min(2.0, 0.7 + 0.3 * named)
+        statement = make_statement(Part.PROGRESS, text, remark.entry_uuid, weight)
+        if statement:
+            yield statement

@@ -1,0 +1,91 @@
+"""The report of one audit: what was looked for, how it was found, and the share that was retained."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from types import MappingProxyType
+
+from compaction.audit.passage_search import Match
+from compaction.audit.statements import Part
+
+# How much each part counts. A part with fewer than FULL_COUNT statements counts for less: one lost error is not a tenth
+# of everything.
+FULL_COUNT = 5
+WEIGHTS: Mapping[Part, int] = MappingProxyType(
+    {
+        Part.REQUIREMENTS: 20,
+        Part.DECISIONS: 15,
+        Part.PROGRESS: 40,
+        Part.BACKGROUND: 5,
+        Part.ERRORS: 5,
+        Part.REFERENCES: 15,
+    }
+)
+_TENTH = Decimal("0.1")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One statement, the entry it is from, and how it was found afterwards."""
+
+    part: Part
+    text: str
+    entry_uuid: str | None
+    weight: float
+    match: Match
+
+
+@dataclass(frozen=True, slots=True)
+class PartResult:
+    """One part: statements found and present, and the share retained by weight, in percent."""
+
+    part: Part
+    weight: float
+    found: int
+    present: int
+    retained: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """The audit of one compaction."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def parts(self) -> tuple[PartResult, ...]:
+        """Return the parts that had something to look for."""
+        results = []
+        for part, weight in WEIGHTS.items():
+            findings = [finding for finding in self.findings if finding.part is part]
+            if findings:
+                found = sum(finding.match.is_found for finding in findings)
+                share = _round(100 * _retained_share(findings))
+                counts = weight * min(len(findings), FULL_COUNT) / FULL_COUNT
+                results.append(PartResult(part, counts, found, len(findings), share))
+        return tuple(results)
+
+    @property
+    def retained(self) -> Decimal | None:
+        """Return the percentage retained, parts by their weights; None when there was nothing to look for."""
+        parts = self.parts
+        weights = sum(part.weight for part in parts)
+        if not weights:
+            return None
+        total = sum(float(part.retained) * part.weight for part in parts)
+        return _round(total / weights)
+
+    @property
+    def lost(self) -> tuple[Finding, ...]:
+        """Return what was not found, the most important first."""
+        lost = [finding for finding in self.findings if not finding.match.is_found]
+        return tuple(sorted(lost, key=lambda finding: -finding.weight * WEIGHTS[finding.part]))
+
+
+def _retained_share(findings: list[Finding]) -> float:
+    total = sum(finding.weight for finding in findings)
+    return sum(finding.weight * finding.match.credit for finding in findings) / total if total else 1.0
+
+
+def _round(percent: float) -> Decimal:
+    return Decimal(percent).quantize(_TENTH, ROUND_HALF_UP)

@@ -1,0 +1,133 @@
+"""What people demanded and decided: prompts, constraints of tickets and plans, answers, refusals, confirmations."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from compaction.audit.statements import (
+    LEAST_BINDING_SUBSTANCE,
+    LEAST_SUBSTANCE,
+    Part,
+    Statement,
+    make_statement,
+    split_statements,
+)
+from compaction.compactors.spoken import Said, SaidKind
+from compaction.compactors.work import Action, Remark, Work
+from compaction.transcripts.client_protocol import AGENT_TOOLS, ToolName
+from compaction.transcripts.values import get_text
+
+# Words by which people bind an agent, in the languages of the prompts that were seen most.
+BINDING = re.compile(
+    r"\b(?:must(?:n't)?|never|always|do not|don['\u2019]?t|should(?:n't| not)|make sure|ensure|avoid|at (?:most|least)"
+    r"|no more than|not allowed|forbidden|required?|requires|without|instead of|rather than|only (?:if|when|on|in|use)"
+    r"|important|prefer|muss|müssen|nicht|kein\w*|niemals|immer|doit|jamais|toujours|debe|nunca|siempre)\b"
+    r"|必须|不要|不能|不得|禁止|务必|请勿|しないで|必ず|べき",
+    re.IGNORECASE,
+)
+# Commands that print a ticket or a change request.
+_TICKET = re.compile(r"\b(?:bd|gh|glab|jira|linear|acli)\s+(?:\w+\s+)?(?:show|view|get)\b|\bgh api\b")
+_DECIDED = re.compile(
+    r"\b(?:decided|decision|(?:i'll|i will|we'll) go with|chose|chosen|opted|agreed|settled on|because|since it"
+    r"|root cause|the (?:issue|problem|bug|cause) (?:is|was)|so that|trade-?off|rather than|instead of|intentional\w*"
+    r"|deliberate\w*|simplif\w+|this means)\b",
+    re.IGNORECASE,
+)
+_PAIR = re.compile(r"\"((?:[^\"\\]|\\.)+)\"=\"((?:[^\"\\]|\\.)*)\"")
+_SHORT_REPLY = 60  # characters: what such a reply agrees to is in the question before it
+_OPTION = re.compile(r"\b(?:option\s*)?([1-9A-Ea-e])\b[.)]?", re.IGNORECASE)
+_OFFER = re.compile(r"\?\s*$")
+_MOST_FROM_TICKETS = 25
+_MOST_REASONS = 20
+_SOURCE_SUBSTANCE = 2.0
+_USUAL_STATEMENTS = 4  # of one message: longer ones weigh more, but not in proportion
+
+
+def select_requirements(work: Work) -> Iterator[Statement]:
+    """Yield what people asked for, then what tickets, plans and instructions to agents bind."""
+    for said in work.said:
+        if said.kind is not SaidKind.ANSWER:
+            yield from _read_message(said, work.last_turn)
+    found = [statement for action in work.actions for statement in _read_source(action)]
+    yield from found[-_MOST_FROM_TICKETS:]
+
+
+def select_decisions(work: Work) -> Iterator[Statement]:
+    """Yield answers to questions, what short replies agreed to, and reasons the agent gave for its choices."""
+    for said in work.said:
+        if said.kind is SaidKind.ANSWER:
+            yield from _read_answer(said)
+        elif len(said.text) <= _SHORT_REPLY and (offer := _find_offer(said, work.remarks)):
+            yield offer
+    reasons = [
+        statement
+        for remark in work.remarks
+        for text in split_statements(remark.text)
+        if _DECIDED.search(text) and (statement := make_statement(Part.DECISIONS, text, remark.entry_uuid, 1.0))
+    ]
+    yield from reasons[-_MOST_REASONS:]
+
+
+def _read_message(said: Said, last_turn: int) -> Iterator[Statement]:
+    texts = list(split_statements(said.text))
+    share = min(1.0, (_USUAL_STATEMENTS / len(texts)) ** 0.5) if texts else 1.0
+    is_last = said.turn == last_turn
+    for text in texts:
+        is_answered = not is_last and text.endswith(("?", "\uff1f"))
+        is_binding = BINDING.search(text) is not None
+        weight = share * (2.0 if is_binding else 1.0) * (2.0 if is_last else 0.5 if is_answered else 1.0)
+        least = LEAST_BINDING_SUBSTANCE if is_binding else LEAST_SUBSTANCE
+        statement = make_statement(Part.REQUIREMENTS, text, said.entry_uuid, weight, least_substance=least)
+        if statement:
+            yield statement
+
+
+def _read_source(action: Action) -> Iterator[Statement]:
+    for text in _list_sources(action):
+        for sentence in split_statements(text):
+            if BINDING.search(sentence):
+                statement = make_statement(
+                    Part.REQUIREMENTS, sentence, _source_uuid(action), 0.7, least_substance=_SOURCE_SUBSTANCE
+                )
+                if statement:
+                    yield statement
+
+
+def _list_sources(action: Action) -> Iterator[str]:
+    """Yield texts of this action that bind the agent: tickets, plans, instructions to other agents."""
+    if action.command is not None and _TICKET.search(action.command) and not action.is_refused:
+        yield action.output
+    elif action.name == ToolName.EXIT_PLAN_MODE:
+        yield get_text(action.use.input, "plan") or get_text(action.details, "plan") or ""
+    elif action.name in AGENT_TOOLS:
+        yield get_text(action.use.input, "prompt") or ""
+
+
+def _source_uuid(action: Action) -> str | None:
+    is_result = action.command is not None and action.result_entry is not None
+    return action.result_entry.uuid if is_result and action.result_entry else action.entry.uuid
+
+
+def _read_answer(said: Said) -> Iterator[Statement]:
+    """Yield what was chosen; the question's words help to recognise an answer that says little by itself."""
+    for question, answer in _PAIR.findall(said.text) or [("", said.text)]:
+        for text in (answer, f"{question} {answer}"):
+            statement = make_statement(Part.DECISIONS, text, said.entry_uuid, 2.0)
+            if statement:
+                yield statement
+                break
+
+
+def _find_offer(said: Said, remarks: Sequence[Remark]) -> Statement | None:
+    """Return what a short reply agreed to: the option it names, else the question that was asked last."""
+    before = next((remark for remark in reversed(remarks) if remark.place < said.place), None)
+    if before is None:
+        return None
+    texts = list(split_statements(before.text))
+    named = _OPTION.search(said.text)
+    if named:
+        mark = re.compile(rf"^\W*(?:option\s*)?{re.escape(named[1])}[.):]", re.IGNORECASE)
+        option = next((line for line in reversed(before.text.splitlines()) if mark.match(line)), None)
+        if option:
+            return make_statement(Part.DECISIONS, option.strip(), before.entry_uuid, 1.5)
+    offer = next((text for text in reversed(texts) if _OFFER.search(text)), None)
+    return make_statement(Part.DECISIONS, offer, before.entry_uuid, 1.5) if offer else None
