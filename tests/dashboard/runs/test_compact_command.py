@@ -39,7 +39,7 @@ def test_run_is_performed_here_when_nobody_else_does(session: AgentSession, caps
 
 def test_json_is_one_object(session: AgentSession, capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(type_command(capsys, str(session.pk), "--json"))
-    assert (told["state"], told["session"], told["loss_score"]) == ("done", session.external_id, "100.0")
+    assert (told["state"], told["session"], told["retained_percent"]) == ("done", session.external_id, "100.0")
 
 
 def test_preview_starts_nothing(session: AgentSession, capsys: pytest.CaptureFixture[str]) -> None:
