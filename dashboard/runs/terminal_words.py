@@ -20,11 +20,12 @@ _SAME = (
 def describe_run(run: CompactionRun) -> dict[str, Any]:
     """Words of the summary included: who types the command may read the database anyway."""
     revision = run.revisions.order_by("-number").first()
+    audit = parse_audit(revision.audit) if revision else None
     return {name: getattr(run, name) for name in _SAME} | {
         "session": run.session.external_id,
         "summary": revision.text if revision else None,
         "retained_percent": revision.retained_percent if revision else None,
-        "audit": revision.audit if revision else None,
+        "audit": asdict(audit) if audit else None,
     }
 
 

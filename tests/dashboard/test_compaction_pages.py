@@ -198,6 +198,14 @@ def test_retained_is_the_average_of_the_parts_by_weight(recorded: AgentSession) 
         assert f"{part['found']} of {part['present']}" in page
 
 
+def test_losses_are_listed_without_a_percentage_and_the_page_says_why(recorded: AgentSession) -> None:
+    recorded.compactions.update(retained_percent=None)
+    page = read(sign_in("alice"), f"/compactions/{recorded.compactions.get().pk}/")
+    assert "There is no percentage: the audit found too little" in page
+    assert "Lost in this compaction" in page
+    assert LOST_QUOTE in page
+
+
 def test_loss_leads_to_the_message_it_cites(recorded: AgentSession) -> None:
     page = read(sign_in("alice"), f"/compactions/{recorded.compactions.get().pk}/")
     link = page.split(LOST_QUOTE)[1].split('href="')[1].split('"')[0]
