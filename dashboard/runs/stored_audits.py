@@ -24,12 +24,15 @@ def audit_again(job: JobRun) -> None:
     """Repeatable: what was audited by the rules of today is left alone."""
     sessions = _post_outdated()
     outdated = CompactionRun.objects.filter(_OUTDATED, _WHOLE, state=RunState.DONE, content_removed_at=None)
+    outdated = outdated.exclude(details=None).select_related("session")
     done = 0
-    for run in outdated.exclude(details=None).select_related("session").order_by("-pk").iterator():
+    for pk in list(outdated.order_by("-pk").values_list("pk", flat=True)):
         job.check()
-        _audit_run(job, run)
-        done += 1
-        job.report(done=done)
+        run = outdated.filter(pk=pk).first()  # None: deleted, or its content was removed meanwhile
+        if run is not None:
+            _audit_run(job, run)
+            done += 1
+            job.report(done=done)
     with job.finishing() as result:
         result.update(sessions=sessions, runs=done)
 
