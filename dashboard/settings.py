@@ -251,7 +251,8 @@ JOB_KINDS = {
     "tend_database": ("dashboard.housekeeping.tend_database", "Checkpoint and optimise the database"),
     "keep_backup": ("dashboard.housekeeping.keep_backup", "Back up the database into the data folder"),
     "add_up_hours": ("dashboard.housekeeping.add_up_hours", "Add up what the hours of a team cost"),
-    "audit_compactions": ("dashboard.ingest.audit.audit_compactions", "Find what compactions lost"),
+    "audit_compactions": ("dashboard.ingest.audit.audit_compactions", "Audit compactions"),
+    "audit_again": ("dashboard.runs.stored_audits.audit_again", "Audit compactions again after an upgrade"),
     "project_sessions": (
         "dashboard.ingest.reprojection.project_sessions",
         "Update stored sessions after an upgrade",
@@ -278,6 +279,7 @@ RECURRING_JOBS = {
     "end_stranded_runs": 300,
     "add_up_hours": 300,
     "project_sessions": 300,
+    "audit_again": 300,
 }  # seconds
 DAILY_BACKUPS = read_int("PLIMSOLL_DAILY_BACKUPS", 1, low=0, high=100)  # how many are kept; SQLite only
 

@@ -62,6 +62,14 @@ def say_percent(share: float | Decimal | None) -> str:
     return ">99%" if words == "100%" and share < 1 else words
 
 
+def format_retained(percent: Decimal | None) -> str:
+    """83.3 -> ~83%: an estimate, so without decimals."""
+    if percent is None:
+        return UNKNOWN
+    words = say_percent(percent / 100)
+    return words if words[0] in "<>" else f"~{words}"
+
+
 def say_seconds(seconds: float | None) -> str:
     """0.041 -> 41 ms; 5.07 -> 5.1 s; 615 -> 10 min 15 s; 9000 -> 2 h 30 min."""
     if seconds is None:

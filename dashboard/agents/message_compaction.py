@@ -9,7 +9,6 @@ from compaction.compactors.auto_micro import MicroSteps
 from compaction.compactors.cleanup import ThreadMemory
 from compaction.compactors.extractive import ExtractiveSummarizer
 from compaction.compactors.full import compact_full
-from compaction.compactors.losses import LossReport, find_losses
 from compaction.compactors.micro import MicroOutcome, find_clearable
 from compaction.compactors.micro_size import DEFAULT_SIZE_SETTINGS, clear_by_size
 from compaction.compactors.outcome import Outcome, Trigger
@@ -23,6 +22,7 @@ from compaction.ports import Monitor, Summarizer, SummaryAnswer, SummaryRequest
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.messages import read_messages, write_messages
 from dashboard.agents.checks import Question, draw_question_lines, measure_question
+from dashboard.ingest.audit_rows import AuditReport, audit_compaction
 from dashboard.models import Team
 from dashboard.policies.in_force import find_policy
 
@@ -69,7 +69,7 @@ class Compacted:
     lines: Lines | None
     outcome: Outcome | None = None
     cleared: tuple[MicroOutcome, ...] = ()
-    losses: LossReport | None = None
+    audit: AuditReport | None = None
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class _Work:
 
     def _tell_outcome(self, decision: str, outcome: Outcome, *, cleared: tuple[MicroOutcome, ...] = ()) -> Compacted:
         told = self._tell(decision, outcome.entries, after_tokens=outcome.expected_tokens, cleared=cleared)
-        return replace(told, outcome=outcome, losses=find_losses(self.talk.entries, outcome.entries))
+        return replace(told, outcome=outcome, audit=audit_compaction(self.talk.entries, outcome.entries))
 
     def _tell(
         self, decision: str, entries: tuple[Entry, ...], *, after_tokens: int, cleared: tuple[MicroOutcome, ...]

@@ -14,6 +14,7 @@ from dashboard.access import Act
 from dashboard.agents.message_compaction import Compacted, CompactKind, Wish, compact_at_once, read_conversation
 from dashboard.agents.message_runs import choose_trigger, is_left_to_run, start_message_run
 from dashboard.api.agent_schemas import AgentIn, Message, Model
+from dashboard.api.audits import RETAINED, RetainedPartOut
 from dashboard.api.bodies import BODY_PROBLEMS
 from dashboard.api.named_team import find_team
 from dashboard.api.request import ApiRequest
@@ -102,17 +103,11 @@ class CompactStarted(Schema):
     callback_secret: str = Field(description="What signs the callback, shown once; empty where none is sent.")
 
 
-class LossPartOut(Schema):
-    name: str
-    weight: int
-    found: int
-    present: int
-
-
-class LostPartOut(Schema):
+class LostFromMessageOut(Schema):
     part: str
-    quote: str
-    message: int | None = Field(description="Which of the messages sent it stood in, from 0.")
+    text: str
+    message: int | None = Field(description="The place of its message among those that were sent, from 0.")
+    weight: float = Field(description="How much it counts within the audit.")
 
 
 class PutBackOut(Schema):
@@ -129,9 +124,9 @@ class CompactOutcomeOut(Schema):
     summarised: list[int]
     dropped: list[int]
     restored: list[PutBackOut]
-    loss_score: Decimal | None = Field(description="100: nothing that counts was lost.")
-    loss_parts: list[LossPartOut]
-    lost: list[LostPartOut]
+    retained_percent: Decimal | None = Field(description=RETAINED)
+    parts: list[RetainedPartOut]
+    lost: list[LostFromMessageOut] = Field(description="What cannot be found any more, the most important first.")
     is_above_line: bool
 
 
@@ -201,8 +196,8 @@ def describe_compacted(compacted: Compacted) -> dict[str, Any]:
 
 
 def _describe_outcome(compacted: Compacted) -> dict[str, Any] | None:
-    outcome, losses = compacted.outcome, compacted.losses
-    if outcome is None or losses is None:
+    outcome, audit = compacted.outcome, compacted.audit
+    if outcome is None or audit is None:
         return None
 
     def list_places(fate: Fate) -> list[int]:
@@ -214,15 +209,25 @@ def _describe_outcome(compacted: Compacted) -> dict[str, Any] | None:
         "summarised": list_places(Fate.SUMMARISED),
         "dropped": list_places(Fate.DROPPED),
         "restored": [{name: getattr(item, name) for name in PutBackOut.model_fields} for item in outcome.restored],
-        "loss_score": losses.score,
-        "loss_parts": [
-            {"name": part.part, "weight": part.weight, "found": part.found, "present": part.present}
-            for part in losses.parts
+        "retained_percent": audit.retained,
+        "parts": [
+            {
+                "part": each.part.value,
+                "weight": each.weight,
+                "found": each.found,
+                "present": each.present,
+                "retained_percent": each.retained,
+            }
+            for each in audit.parts
         ],
         "lost": [
-            {"part": finding.part, "quote": finding.quote, "message": find_index(finding.entry_uuid)}
-            for finding in losses.findings
-            if not finding.match.is_found
+            {
+                "part": each.part.value,
+                "text": each.text,
+                "message": find_index(each.entry_uuid),
+                "weight": round(each.weight, 3),
+            }
+            for each in audit.lost
         ],
         "is_above_line": outcome.is_above_line,
     }

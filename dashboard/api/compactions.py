@@ -1,4 +1,4 @@
-"""Compactions: of a session, of all teams, and one with what it kept, lost and put back."""
+"""Compactions: of a session, of all teams, and one with what it retained, lost and restored."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -11,11 +11,12 @@ from pydantic import AwareDatetime
 
 from dashboard import access
 from dashboard.access import Act
+from dashboard.api.audits import RETAINED, AuditOut
 from dashboard.api.listing import MOST_ROWS, Name, find_session, read_before
 from dashboard.api.request import ApiRequest
 from dashboard.api.schemas import Problem
 from dashboard.pages.compaction_page import CompactionPage, read_compaction
-from dashboard.pages.compaction_rows import CompactionFilter, CompactionPageOfRows, list_compactions
+from dashboard.pages.compaction_rows import AuditState, CompactionFilter, CompactionPageOfRows, list_compactions
 from dashboard.pages.ledger import PAGE_SIZE
 
 router = Router(tags=["compactions"])
@@ -66,8 +67,8 @@ class CompactionOut(Schema):
     restored_count: int | None = Field(description="Null where this client version does not write it down.")
     cleared_count: int
     kept_count: int
-    loss_score: Decimal | None
-    audit: str = Field(description="Why there is no score; empty where there is one.")
+    retained_percent: Decimal | None = Field(description=RETAINED)
+    audit_state: AuditState = Field(description="`audited`, or why `retained_percent` is null.")
 
 
 class CompactionsOut(Schema):
@@ -120,25 +121,6 @@ class MessageOut(Schema):
     words: str = Field(description="How it begins; empty where content is not granted.")
 
 
-class ScorePartOut(Schema):
-    name: str
-    weight: int
-    found: int
-    present: int
-
-
-class LostOut(Schema):
-    part: str
-    quote: str
-    entry: str
-
-
-class LossesOut(Schema):
-    parts: list[ScorePartOut]
-    lost_count: int
-    lost: list[LostOut] = Field(description="Empty where content is not granted.")
-
-
 class CallBesideOut(Schema):
     number: int
     at: datetime | None
@@ -173,7 +155,7 @@ class CompactionDetailOut(CompactionOut):
     fates: list[FateOut] | None
     messages: list[MessageOut] | None = Field(description="Fifty, from the number asked for.")
     next_message: int | None = Field(description="For `first_message`, to go on.")
-    losses: LossesOut | None
+    audit: AuditOut | None = Field(description="Null where nothing was compared.")
     previous_id: int | None
     next_id: int | None
     before: CallBesideOut | None = Field(description="The last call of the conversation before it.")
@@ -215,7 +197,7 @@ def _describe_page(page: CompactionPageOfRows) -> dict[str, object]:
 
 
 def _describe_compaction(found: CompactionPage) -> dict[str, object]:
-    summary, messages, losses = found.summary, found.messages, found.losses
+    summary, messages = found.summary, found.messages
     return asdict(found.row) | {
         "content": found.content_state.value,
         "summary": summary
@@ -232,7 +214,7 @@ def _describe_compaction(found: CompactionPage) -> dict[str, object]:
         and [{"fate": fate.value, "messages": count, "tokens": tokens} for fate, count, tokens in messages.fates],
         "messages": messages and messages.rows,
         "next_message": messages and messages.next,
-        "losses": losses,
+        "audit": found.audit,
         "previous_id": found.previous_id,
         "next_id": found.next_id,
         "before": found.before,

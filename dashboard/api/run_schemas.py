@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from ninja import Field, Schema
 from pydantic import ConfigDict, StringConstraints
 
+from dashboard.api.audits import LOST_COUNT, RETAINED, LostOut, RetainedPartOut
 from dashboard.api.schemas import Input
 from dashboard.models import RunKind, RunState, SummarizerName
 from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices
@@ -136,13 +137,6 @@ class RunAttemptOut(Schema):
     failure_sentence: str
 
 
-class RunPartOut(Schema):
-    name: str
-    weight: int
-    found: int
-    present: int
-
-
 class RunRevisionOut(Schema):
     number: int
     created_at: datetime
@@ -150,9 +144,12 @@ class RunRevisionOut(Schema):
     summary_tokens: int
     after_tokens: int
     missing_sections: list[str]
-    loss_score: Decimal | None
-    parts: list[RunPartOut]
-    lost: list[dict[str, Any]] | None = Field(description="Null where content is not granted; so is the text.")
+    retained_percent: Decimal | None = Field(description=RETAINED)
+    parts: list[RetainedPartOut]
+    lost_count: int = Field(description=LOST_COUNT)
+    lost: list[LostOut] | None = Field(
+        description="The most important first; null where content is not granted, as is the text."
+    )
     text: str | None
 
 

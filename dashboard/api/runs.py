@@ -1,7 +1,5 @@
 """Compactions that Plimsoll does: looked at first, started, watched, cancelled, their summaries edited."""
 
-from typing import Any
-
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -21,6 +19,7 @@ from dashboard.api.run_schemas import (
     RunsOut,
 )
 from dashboard.api.schemas import Problem
+from dashboard.ingest.audit_rows import parse_audit
 from dashboard.models import AgentSession, CompactionRun, RunRevision, RunState
 from dashboard.pages.content_state import find_content_state
 from dashboard.pages.ledger import PAGE_SIZE
@@ -182,8 +181,7 @@ def _describe_run(actor: Actor, run: CompactionRun) -> dict[str, object]:
 
 
 def _describe_revision(revision: RunRevision, *, reads_content: bool) -> dict[str, object]:
-    losses: dict[str, Any] = revision.losses or {}
-    parts = losses.get("parts", ())
+    audit = parse_audit(revision.audit)
     return {
         "number": revision.number,
         "created_at": revision.created_at,
@@ -191,8 +189,9 @@ def _describe_revision(revision: RunRevision, *, reads_content: bool) -> dict[st
         "summary_tokens": revision.summary_tokens,
         "after_tokens": revision.after_tokens,
         "missing_sections": revision.missing_sections,
-        "loss_score": revision.loss_score,
-        "parts": [dict(zip(("name", "weight", "found", "present"), part, strict=True)) for part in parts],
-        "lost": losses.get("lost", []) if reads_content else None,
+        "retained_percent": revision.retained_percent,
+        "parts": audit.parts if audit else [],
+        "lost_count": audit.lost_count if audit else 0,
+        "lost": (audit.lost if audit else []) if reads_content else None,
         "text": revision.text if reads_content else None,
     }

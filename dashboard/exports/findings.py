@@ -4,7 +4,7 @@ Rights are those of the page: what it withholds is empty here too.
 """
 
 from dashboard.exports.tables import Cell, ExportTable
-from dashboard.pages.compaction_page import LossView
+from dashboard.pages.compaction_page import AuditView
 from dashboard.pages.comparison import Comparison
 from dashboard.pages.context_page import Inside
 
@@ -30,11 +30,11 @@ def export_comparison(found: Comparison) -> ExportTable:
     return ExportTable("comparison", columns, rows)
 
 
-def export_lost(losses: LossView | None) -> ExportTable:
-    """As many as are kept of them; the totals count all."""
-    columns = ("part", "quote", "entry")
-    rows = [(each.part, each.quote, each.entry) for each in losses.lost] if losses else []
-    return ExportTable("lost", columns, rows, {"lost": losses.lost_count if losses else 0})
+def export_lost(audit: AuditView | None) -> ExportTable:
+    """Export what a compaction lost, the most important first: as many as are stored; the total counts all."""
+    columns = ("part", "text", "entry", "weight")
+    rows = [(each.part, each.text, each.entry, each.weight) for each in audit.lost] if audit else []
+    return ExportTable("lost", columns, rows, {"lost": audit.lost_count if audit else 0})
 
 
 def export_context(inside: Inside | None, part: str) -> ExportTable:

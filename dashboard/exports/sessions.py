@@ -33,12 +33,12 @@ _CALL_COLUMNS = (
 _COMPACTION_COLUMNS = (
     "id", "session_id", "external_id", "session", "thread", "kind", "at", "trigger", "before_tokens", "after_tokens",
     "freed_tokens", "summary_tokens", "after_call", "chain_number", "is_mid_task", "line_tokens", "drift", "restored",
-    "cleared", "kept", "took_seconds", "loss_score", "failure",
+    "cleared", "kept", "took_seconds", "retained_percent", "failure",
 )  # fmt: skip
 _RUN_COLUMNS = (
     "id", "session_id", "external_id", "session", "thread", "kind", "state", "created_at", "finished_at", "started_by",
-    "summariser", "model", "before_tokens", "after_tokens", "freed_tokens", "took_seconds", "cost_usd", "loss_score",
-    "revisions", "failure",
+    "summariser", "model", "before_tokens", "after_tokens", "freed_tokens", "took_seconds", "cost_usd",
+    "retained_percent", "revisions", "failure",
 )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def export_compactions(actor: Actor, session: AgentSession) -> ExportTable:
                     row.id, row.session_id, session.external_id, row.session_name, row.thread, row.kind, row.at,
                     row.trigger, row.before_tokens, row.after_tokens, row.saved_tokens, row.summary_tokens,
                     row.call_number, row.chain_number, row.is_mid_task, row.line_tokens, row.drift,
-                    row.restored_count, row.cleared_count, row.kept_count, row.duration_seconds, row.loss_score,
+                    row.restored_count, row.cleared_count, row.kept_count, row.duration_seconds, row.retained_percent,
                     row.failure,
                 )  # fmt: skip
             before = page.next
@@ -137,7 +137,7 @@ def export_runs(actor: Actor, session: AgentSession) -> ExportTable:
                     row.id, row.session_id, session.external_id, row.session_name, row.thread, row.kind_words,
                     row.state.value, row.created_at, row.finished_at, row.started_by, row.summarizer, row.model,
                     row.before_tokens, row.after_tokens, row.saved_tokens, row.duration_seconds, row.spent_usd,
-                    row.loss_score, row.revision_count, row.failure_sentence,
+                    row.retained_percent, row.revision_count, row.failure_sentence,
                 )  # fmt: skip
             before = page.older_than
             if before is None:

@@ -109,6 +109,8 @@ class CompactionRun(models.Model):
     # Content: compressed lines of the compacted conversation, and what became of each entry and attachment.
     outcome = models.BinaryField(null=True, blank=True)
     details = models.BinaryField(null=True, blank=True)
+    # The rules by which its revisions, or without a summary its result, were audited last.
+    audit_version = models.PositiveSmallIntegerField(null=True, blank=True)
     hook_notes = models.JSONField(default=list, blank=True)  # dashboard.hooks.notes: who was asked, and what they said
     content_removed_at = models.DateTimeField(null=True, blank=True)  # by the team's retention
 
@@ -185,8 +187,8 @@ class RunRevision(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     summary_tokens = models.PositiveBigIntegerField(default=0)
     after_tokens = models.PositiveBigIntegerField(default=0)
-    loss_score = models.DecimalField(max_digits=4, decimal_places=1, null=True, blank=True)
-    losses = models.JSONField(null=True, blank=True)  # as ObservedCompaction.losses
+    retained_percent = models.DecimalField(max_digits=4, decimal_places=1, null=True, blank=True)
+    audit = models.JSONField(null=True, blank=True)  # as ObservedCompaction.audit
 
     class Meta:
         constraints = [

@@ -41,8 +41,11 @@ class ObservedCompaction(models.Model):
     cleared_count = models.PositiveIntegerField(default=0)  # tool results and attachments of a micro-compaction
     kept_count = models.PositiveIntegerField(default=0)  # old entries that stayed word for word
 
-    loss_score = models.DecimalField(max_digits=4, decimal_places=1, null=True, blank=True)
-    losses = models.JSONField(null=True, blank=True)  # findings with quotes: only where content is stored
+    # What the compaction retained of what matters; 100: nothing is missing. None: nothing to judge, or not audited.
+    retained_percent = models.DecimalField(max_digits=4, decimal_places=1, null=True, blank=True)
+    # dashboard.ingest.audit_rows: parts, and what was lost in the words of the conversation, so it is content.
+    audit = models.JSONField(null=True, blank=True)
+    audit_version = models.PositiveSmallIntegerField(null=True, blank=True)  # the rules it was audited by
     audited_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""One compaction with everything that is known of it: summary, what came back, every message's way, losses, chain."""
+"""One compaction with everything that is known of it: summary, restored attachments, every message, audit, chain."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +13,7 @@ from compaction.transcripts.entries import Entry, TextBlock
 from compaction.transcripts.payloads import OlderSummary
 from dashboard import access
 from dashboard.access import Actor
+from dashboard.ingest.audit_rows import AUDIT_VERSION, StoredPart, parse_audit
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, ApiCall, CompactionKind, ObservedCompaction
 from dashboard.pages.calls_around import read_calls_around
@@ -26,7 +27,6 @@ from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.runs.missing_lines import describe_gaps
 
 MESSAGES_SHOWN = 50
-_TENTH = Decimal("0.1")
 
 
 @dataclass(frozen=True)
@@ -39,35 +39,30 @@ class SummaryView:
 
 
 @dataclass(frozen=True)
-class PartView:
-    """One part of a score: weight x found / present."""
-
-    name: str
-    weight: int
-    found: int
-    present: int
-    points: Decimal
-
-
-@dataclass(frozen=True)
 class LostView:
-    """One thing that is not found any more. `page`: where the message it stood in is listed."""
+    """One thing that is not found after the compaction. `page`: the page of the messages that lists its message."""
 
     part: str
-    quote: str
+    label: str
+    text: str
     entry: str
+    weight: float | None
     page: int | None
 
 
 @dataclass(frozen=True)
-class LossView:
-    """The score and what it is made of; quotes are content."""
+class AuditView:
+    """What a compaction retained, by parts, and what it lost; the lost texts are content."""
 
-    parts: tuple[PartView, ...]
-    weights: int
-    points: Decimal
+    version: int
+    parts: tuple[StoredPart, ...]
     lost_count: int
     lost: tuple[LostView, ...]
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether later versions audit by other rules, so that figures cannot be compared."""
+        return self.version < AUDIT_VERSION
 
 
 @dataclass(frozen=True)
@@ -106,7 +101,7 @@ class CompactionPage:
     summary: SummaryView | None
     restored: RestoredThings
     messages: MessageList | None
-    losses: LossView | None
+    audit: AuditView | None
     previous_id: int | None
     next_id: int | None
     before: CallBeside | None
@@ -160,7 +155,7 @@ def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_messa
         summary=_read_summary(entries, compaction) if is_shown else None,
         restored=read_restored(compaction, entries if is_shown else (), sides),
         messages=None if traced is None else cut_messages(traced, first_message, shows_words=is_shown),
-        losses=read_losses(compaction.losses, traced or (), shows_quotes=reads_content),
+        audit=build_audit_view(compaction.audit, traced or (), shows_texts=reads_content),
         previous_id=previous_id,
         next_id=next_id,
         before=_make_beside(around.before),
@@ -220,29 +215,19 @@ def cut_messages(messages: Sequence[MessageFate], first: int, *, shows_words: bo
     )
 
 
-def read_losses(
-    told: Mapping[str, Any] | None, traced: Sequence[MessageFate], *, shows_quotes: bool
-) -> LossView | None:
-    """Stored findings with the page each cited message is on; None: nothing was compared."""
-    if told is None:
+def build_audit_view(
+    stored: Mapping[str, Any] | None, traced: Sequence[MessageFate], *, shows_texts: bool
+) -> AuditView | None:
+    """Return a stored audit with the page that lists each cited message; None: nothing was compared."""
+    audit = parse_audit(stored)
+    if audit is None:
         return None
-    parts = tuple(
-        PartView(name, weight, found, present, (Decimal(weight) * found / present).quantize(_TENTH))
-        for name, weight, found, present in told["parts"]
-    )
-    kept = sum((Decimal(part.weight) * part.found / part.present for part in parts), Decimal(0))
     numbers = {message.entry_uuid: message.number for message in traced}
     lost = (
-        LostView(item["part"], item["quote"], item["entry"] or "", _find_page(numbers.get(item["entry"])))
-        for item in told["lost"]
+        LostView(each.part, each.label, each.text, each.entry, each.weight, _find_page(numbers.get(each.entry)))
+        for each in audit.lost
     )
-    return LossView(
-        parts=parts,
-        weights=sum(part.weight for part in parts),
-        points=kept.quantize(_TENTH),
-        lost_count=told["lost_count"],
-        lost=tuple(lost) if shows_quotes else (),
-    )
+    return AuditView(audit.version, audit.parts, audit.lost_count, tuple(lost) if shows_texts else ())
 
 
 def _find_page(number: int | None) -> int | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 
 from django.db.models import QuerySet
 
@@ -40,6 +41,22 @@ class ShrinkBar:
         return self.after_percent > self.before_percent
 
 
+class AuditState(StrEnum):
+    """Whether a compaction has a percentage of what it retained, or why it has none."""
+
+    AUDITED = "audited"
+    WAITING = "waiting"
+    NOTHING_TO_JUDGE = "nothing_to_judge"
+    CONTENT_NOT_STORED = "content_not_stored"
+    SUMMARY_NOT_STORED = "summary_not_stored"
+    BOUNDARY_NOT_STORED = "boundary_not_stored"
+    NOT_APPLICABLE = "not_applicable"  # micro-compactions and those that failed
+
+    @property
+    def label(self) -> str:
+        return "analysing…" if self is AuditState.WAITING else self.value.replace("_", " ")
+
+
 @dataclass(frozen=True)
 class CompactionRow:
     """One compaction. `is_mid_task` and `restored_count` are None where the transcript does not tell."""
@@ -69,8 +86,8 @@ class CompactionRow:
     restored_count: int | None
     cleared_count: int
     kept_count: int
-    loss_score: Decimal | None
-    audit: str
+    retained_percent: Decimal | None
+    audit_state: AuditState
     bar: ShrinkBar | None
     measured_tokens: int | None = None  # by how much the next prompt was smaller than the context before; micro only
 
@@ -115,16 +132,6 @@ class CompactionPageOfRows:
 
     rows: tuple[CompactionRow, ...]
     next: Place | None
-
-
-# What stands where there is no score.
-WAITING, NOT_STORED, NOTHING_TO_LOSE, NOT_FOUND, NO_SUMMARY = (
-    "being looked at",
-    "no content stored",
-    "nothing to lose",
-    "boundary not stored",
-    "summary not seen",
-)
 
 
 def list_compactions(
@@ -212,23 +219,24 @@ def make_row(compaction: ObservedCompaction, *, session_name: str, thread: str, 
         restored_count=None if compaction.restored is None else len(compaction.restored),
         cleared_count=compaction.cleared_count,
         kept_count=compaction.kept_count,
-        loss_score=compaction.loss_score,
-        audit=_find_audit(compaction),
+        retained_percent=compaction.retained_percent,
+        audit_state=_find_audit_state(compaction),
         bar=_draw_bar(compaction, scale_tokens),
     )
 
 
-def _find_audit(compaction: ObservedCompaction) -> str:
-    """Empty once there is a score."""
-    if compaction.kind != CompactionKind.FULL or compaction.loss_score is not None:
-        return ""
-    if compaction.losses is not None:
-        return NOTHING_TO_LOSE
+def _find_audit_state(compaction: ObservedCompaction) -> AuditState:
+    if compaction.kind != CompactionKind.FULL:
+        return AuditState.NOT_APPLICABLE
+    if compaction.retained_percent is not None:
+        return AuditState.AUDITED
+    if compaction.audit is not None:
+        return AuditState.NOTHING_TO_JUDGE
     if not compaction.session.has_content:
-        return NOT_STORED
+        return AuditState.CONTENT_NOT_STORED
     if compaction.summary_tokens is None:
-        return NO_SUMMARY  # telemetry tells of it, or its lines are still to come
-    return WAITING if compaction.audited_at is None else NOT_FOUND
+        return AuditState.SUMMARY_NOT_STORED  # only telemetry reported it, or its lines are still to come
+    return AuditState.WAITING if compaction.audited_at is None else AuditState.BOUNDARY_NOT_STORED
 
 
 def _draw_bar(compaction: ObservedCompaction, scale_tokens: int) -> ShrinkBar | None:

@@ -144,9 +144,14 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "A compaction of what was compacted before.",
         "Each one loses a little more of the beginning.",
     ),
-    "loss score": (
-        "How much of what mattered is still there after a compaction: 100 means nothing was lost.",
-        "Every finding behind it is cited.",
+    "retained": (
+        "The share of what a continuing agent needs, weighted by importance, that can still be found after a "
+        "compaction.",
+        "It is an estimate, and 100% means that nothing is missing.",
+    ),
+    "weight of a part": (
+        "How much a part counts, of 100, in what a compaction retained.",
+        "It is the same for the client's compactions and for those by Plimsoll.",
     ),
     "restored": (
         "Files, todos and plans that came back after a compaction.",

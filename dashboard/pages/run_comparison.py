@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from dashboard.pages.compaction_page import LostView, SummaryView
 from dashboard.pages.run_page import RunPage
-from dashboard.words import say_seconds, say_tokens, say_usd
+from dashboard.words import format_retained, say_seconds, say_tokens, say_usd
 
 # Beyond these, words are compared as lines, and lines not at all: the matcher's cost grows with both sides.
 MOST_WORDS = 1500
@@ -68,7 +68,7 @@ class Comparison:
 def compare_runs(first: RunPage, second: RunPage) -> Comparison:
     """Both finished, of one session."""
     has_words = first.summary is not None and second.summary is not None
-    only_first, only_second, both = _split_losses(first, second)
+    only_first, only_second, both = _split_lost(first, second)
     return Comparison(
         first=first,
         second=second,
@@ -84,7 +84,7 @@ def _list_numbers(first: RunPage, second: RunPage) -> Iterable[ComparedNumber]:
     one, two = first.row, second.row
     written = [f"~{say_tokens(page.shown_revision.summary_tokens)}" for page in (first, second) if page.shown_revision]
     restored = [f"~{say_tokens(page.restored_tokens)}" for page in (first, second)]
-    lost = [page.losses.lost_count if page.losses else None for page in (first, second)]
+    lost = [page.audit.lost_count if page.audit else None for page in (first, second)]
     yield ComparedNumber("Kind", one.kind_words, two.kind_words)
     yield ComparedNumber("Summariser", _name_summarizer(first), _name_summarizer(second))
     yield ComparedNumber("Before", one.before_words, two.before_words)
@@ -95,10 +95,13 @@ def _list_numbers(first: RunPage, second: RunPage) -> Iterable[ComparedNumber]:
     if len(written) == 2:
         yield ComparedNumber("Summary", written[0], written[1])
     yield ComparedNumber("Brought back", restored[0], restored[1])
-    score = _find_better(one.loss_score, two.loss_score)
-    yield ComparedNumber("Loss score, of 100", _say(one.loss_score), _say(two.loss_score), score)
+    retained = format_retained(one.retained_percent), format_retained(two.retained_percent)
+    # An estimate: figures that read alike are alike.
+    is_alike = retained[0] == retained[1]
+    better = 0 if is_alike else _find_better(one.retained_percent, two.retained_percent)
+    yield ComparedNumber("Retained", *retained, better)
     fewer = _find_better(lost[0], lost[1], is_less_better=True)
-    yield ComparedNumber("Not found afterwards", _say(lost[0]), _say(lost[1]), fewer)
+    yield ComparedNumber("Lost items", _say(lost[0]), _say(lost[1]), fewer)
     cost = _find_better(one.spent_usd, two.spent_usd, is_less_better=True)
     yield ComparedNumber("Cost, list price", say_usd(one.spent_usd), say_usd(two.spent_usd), cost)
     yield ComparedNumber("Took", say_seconds(one.duration_seconds), say_seconds(two.duration_seconds))
@@ -170,11 +173,11 @@ def _cut(first: str, second: str) -> tuple[Sequence[str], Sequence[str]]:
     return first.splitlines(keepends=True), second.splitlines(keepends=True)
 
 
-def _split_losses(
+def _split_lost(
     first: RunPage, second: RunPage
 ) -> tuple[tuple[LostView, ...], tuple[LostView, ...], tuple[LostView, ...]]:
-    one = {(lost.part, lost.quote): lost for lost in (first.losses.lost if first.losses else ())}
-    two = {(lost.part, lost.quote): lost for lost in (second.losses.lost if second.losses else ())}
+    one = {(lost.part, lost.text): lost for lost in (first.audit.lost if first.audit else ())}
+    two = {(lost.part, lost.text): lost for lost in (second.audit.lost if second.audit else ())}
     return (
         tuple(lost for key, lost in one.items() if key not in two),
         tuple(lost for key, lost in two.items() if key not in one),

@@ -10,7 +10,14 @@ from dashboard import access
 from dashboard.access import Actor
 from dashboard.hooks.notes import HookNote, read_notes
 from dashboard.models import AgentSession, CompactionRun, RunAttempt, RunRevision, RunState
-from dashboard.pages.compaction_page import LossView, MessageList, SummaryView, cut_messages, read_losses, take_apart
+from dashboard.pages.compaction_page import (
+    AuditView,
+    MessageList,
+    SummaryView,
+    build_audit_view,
+    cut_messages,
+    take_apart,
+)
 from dashboard.pages.content_state import ContentState
 from dashboard.pages.run_progress import RunProgress, tell_progress
 from dashboard.pages.run_result import (
@@ -57,7 +64,7 @@ class RevisionRow:
     at: datetime
     summary_tokens: int
     after_tokens: int
-    loss_score: Decimal | None
+    retained_percent: Decimal | None
     is_shown: bool
 
     @property
@@ -85,7 +92,7 @@ class RunPage:
     restored: tuple[RestoredThing, ...] | None
     cleared: tuple[ClearedView, ...] | None
     messages: MessageList | None
-    losses: LossView | None
+    audit: AuditView | None
     others: tuple[RunRow, ...]
     hook_notes: tuple[HookNote, ...]
 
@@ -168,7 +175,7 @@ def read_run(
         restored=list_restored(result, shows_content=shows_content) if result and not row.is_micro else None,
         cleared=list_cleared(result, shows_content=shows_content) if result and row.is_micro else None,
         messages=cut_messages(traced, first_message, shows_words=shows_content) if traced else None,
-        losses=read_losses(_find_losses(shown, result), traced, shows_quotes=shows_content),
+        audit=build_audit_view(_find_audit(shown, result), traced, shows_texts=shows_content),
         others=_list_others(actor, run, reads_content=reads_content) if row.is_done else (),
         hook_notes=read_notes(run, shows_words=reads_content),
     )
@@ -186,15 +193,15 @@ def _note_shown(run: CompactionRun, shown: RunRevision | None, result: RunResult
     """The row is drawn with the figures of what is shown."""
     told = vars(run)
     if shown is not None:
-        told["revised_tokens"], told["revised_score"] = shown.after_tokens, shown.loss_score
-    elif result is not None and result.outcome.loss_score is not None:
-        told["revised_score"] = Decimal(result.outcome.loss_score)
+        told["revised_tokens"], told["revised_percent"] = shown.after_tokens, shown.retained_percent
+    elif result is not None:
+        told["revised_percent"] = result.outcome.retained_percent
 
 
-def _find_losses(shown: RunRevision | None, result: RunResult | None) -> Mapping[str, Any] | None:
+def _find_audit(shown: RunRevision | None, result: RunResult | None) -> Mapping[str, Any] | None:
     if shown is not None:
-        return shown.losses
-    return result.outcome.losses if result else None
+        return shown.audit
+    return result.outcome.audit if result else None
 
 
 def _take_apart(revision: RunRevision) -> SummaryView:
@@ -227,7 +234,7 @@ def _make_revision(revision: RunRevision, *, is_shown: bool) -> RevisionRow:
         at=revision.created_at,
         summary_tokens=revision.summary_tokens,
         after_tokens=revision.after_tokens,
-        loss_score=revision.loss_score,
+        retained_percent=revision.retained_percent,
         is_shown=is_shown,
     )
 

@@ -1,4 +1,4 @@
-"""Plimsoll's own compactions as rows of lists: what was asked, how far it is, what it freed, lost and cost."""
+"""Plimsoll's own compactions as rows of lists: what was asked, how far it is, what it freed, retained and cost."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class RunRow:
     cleared_count: int
     is_recompaction: bool
     spent_usd: Decimal
-    loss_score: Decimal | None
+    retained_percent: Decimal | None
     revision_count: int
     duration_seconds: float | None
     failure_sentence: str
@@ -159,7 +159,7 @@ def read_runs(runs: QuerySet[CompactionRun]) -> QuerySet[CompactionRun]:
     newest = RunRevision.objects.filter(run=OuterRef("pk")).order_by("-number")
     return runs.defer("outcome", "details").annotate(
         revised_tokens=Subquery(newest.values("after_tokens")[:1]),
-        revised_score=Subquery(newest.values("loss_score")[:1]),
+        revised_percent=Subquery(newest.values("retained_percent")[:1]),
         revision_count=Subquery(newest.values("number")[:1]),
     )
 
@@ -202,7 +202,7 @@ def make_run_row(
         cleared_count=run.cleared_count,
         is_recompaction=run.is_recompaction,
         spent_usd=run.spent_usd,
-        loss_score=_round(getattr(run, "revised_score", None)),
+        retained_percent=_round(getattr(run, "revised_percent", None)),
         revision_count=getattr(run, "revision_count", None) or 0,
         duration_seconds=_measure_seconds(run),
         failure_sentence=run.failure_sentence,
@@ -217,9 +217,9 @@ def _measure_seconds(run: CompactionRun) -> float | None:
     return max(0.0, (run.finished_at - run.started_at).total_seconds())
 
 
-def _round(score: Decimal | None) -> Decimal | None:
+def _round(percent: Decimal | None) -> Decimal | None:
     """SQLite forgets the zero behind the point."""
-    return None if score is None else score.quantize(_TENTH)
+    return None if percent is None else percent.quantize(_TENTH)
 
 
 def _say_known(tokens: int | None, origin: str) -> str:

@@ -103,10 +103,10 @@ def _forget_rest(session: AgentSession, since: datetime, *, is_over: bool) -> bo
     changed += SessionNote.objects.filter(old_notes, session=session).delete()[0]
     for compaction in ObservedCompaction.objects.filter(old, session=session):
         restored = _forget_names(compaction.restored)
-        losses = forget_quotes(compaction.losses)
-        if (restored, losses) != (compaction.restored, compaction.losses):
-            compaction.restored, compaction.losses = restored, losses
-            compaction.save(update_fields=["restored", "losses"])
+        audit = remove_lost_texts(compaction.audit)
+        if (restored, audit) != (compaction.restored, compaction.audit):
+            compaction.restored, compaction.audit = restored, audit
+            compaction.save(update_fields=["restored", "audit"])
             changed += 1
     if is_over:
         changed += Thread.objects.filter(session=session).exclude(description="").update(description="")
@@ -119,9 +119,9 @@ def _forget_names(restored: list[dict[str, Any]] | None) -> list[dict[str, Any]]
     return None if restored is None else [{**thing, "name": ""} for thing in restored]
 
 
-def forget_quotes(losses: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The score can still be worked out; what was lost cannot be read any more."""
-    return None if losses is None else {**losses, "lost": []}
+def remove_lost_texts(audit: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return an audit with its figures alone."""
+    return None if audit is None else {**audit, "lost": []}
 
 
 @transaction.atomic
@@ -131,8 +131,8 @@ def forget_runs(team: Team, since: datetime, *, now: datetime) -> int:
     pks = list(old.exclude(state__in=OPEN_STATES).values_list("pk", flat=True)[:RUNS_AT_ONCE])
     for revision in RunRevision.objects.filter(run__in=pks):
         revision.text, revision.analysis = "", ""
-        revision.losses = forget_quotes(revision.losses)
-        revision.save(update_fields=["text", "analysis", "losses"])
+        revision.audit = remove_lost_texts(revision.audit)
+        revision.save(update_fields=["text", "analysis", "audit"])
     return CompactionRun.objects.filter(pk__in=pks).update(
         instructions="", outcome=None, details=None, hook_notes=[], content_removed_at=now
     )

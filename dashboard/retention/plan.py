@@ -121,9 +121,9 @@ CONTENT: Mapping[type[Model], frozenset[str]] = {
     EntrySegment: frozenset({"content", "facts"}),
     CapturedRequest: frozenset({"body"}),
     PromptShape: frozenset({"content"}),
-    ObservedCompaction: frozenset({"restored", "losses"}),
+    ObservedCompaction: frozenset({"restored", "audit"}),
     CompactionRun: frozenset({"instructions", "outcome", "details", "hook_notes"}),
-    RunRevision: frozenset({"text", "analysis", "losses"}),
+    RunRevision: frozenset({"text", "analysis", "audit"}),
     SessionNote: frozenset({"text"}),
 }
 

@@ -1,17 +1,16 @@
-"""The result of a run as its row keeps it: lines of the compacted conversation, what became of everything, losses."""
+"""The result of a run as its row stores it: lines of the compacted conversation, every message's fate, the audit."""
 
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from compaction.compactors.losses import LossReport, find_losses
 from compaction.compactors.micro import MicroOutcome, find_clearable
 from compaction.compactors.outcome import Fate, Outcome
 from compaction.context.tokens import add_margin, count_text_tokens
 from compaction.ports import Stage
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.writer import write_items
-from dashboard.ingest.kept_losses import describe_losses
+from dashboard.ingest.audit_rows import AUDIT_VERSION, AuditReport, audit_compaction, serialize_report
 from dashboard.ingest.segments import compress
 from dashboard.models import CompactionRun, RunRevision, RunState
 from dashboard.runs.basis import COUNTED, ESTIMATE, Basis
@@ -19,7 +18,7 @@ from dashboard.runs.change_notes import tell_pages
 
 
 def keep_outcome(
-    run: CompactionRun, outcome: Outcome, report: LossReport, *, now: datetime, counted_tokens: int | None = None
+    run: CompactionRun, outcome: Outcome, report: AuditReport, *, now: datetime, counted_tokens: int | None = None
 ) -> None:
     """Row and first revision. To be called inside the transaction that ends the job.
 
@@ -47,15 +46,15 @@ def keep_outcome(
         created_at=now,
         summary_tokens=add_margin(count_text_tokens(summary.text)),
         after_tokens=outcome.expected_tokens,
-        loss_score=report.score,
-        losses=describe_losses(report),
+        retained_percent=report.retained,
+        audit=serialize_report(report),
     )
 
 
 def keep_clearing(run: CompactionRun, basis: Basis, outcome: MicroOutcome, *, now: datetime) -> None:
-    """A micro-compaction has no summary, so no revision: what it lost stands in the details."""
+    """A micro-compaction has no summary, so no revision: its audit is part of the details."""
     lines = (*outcome.entries, outcome.boundary)
-    report = find_losses(basis.context.entries, outcome.entries)
+    report = audit_compaction(basis.context.entries, outcome.entries)
     _end_run(
         run,
         now=now,
@@ -70,7 +69,7 @@ def keep_clearing(run: CompactionRun, basis: Basis, outcome: MicroOutcome, *, no
 
 def _end_run(run: CompactionRun, *, now: datetime, **columns: object) -> None:
     ended = {"state": RunState.DONE, "stage": Stage.DONE, "stage_at": now, "finished_at": now}
-    CompactionRun.objects.filter(pk=run.pk).update(**ended, **columns)
+    CompactionRun.objects.filter(pk=run.pk).update(**ended, **columns, audit_version=AUDIT_VERSION)
     tell_pages(run.pk)
 
 
@@ -107,7 +106,7 @@ def _describe_outcome(outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _describe_clearing(basis: Basis, outcome: MicroOutcome, report: LossReport) -> dict[str, object]:
+def _describe_clearing(basis: Basis, outcome: MicroOutcome, report: AuditReport) -> dict[str, object]:
     cleared = set(outcome.cleared_tool_ids)
     results = find_clearable(basis.context.entries)
     return {
@@ -115,8 +114,8 @@ def _describe_clearing(basis: Basis, outcome: MicroOutcome, report: LossReport) 
         "cleared_attachments": list(outcome.cleared_attachment_uuids),
         "saved_tokens": outcome.tokens_saved,
         "boundary_uuid": outcome.boundary.uuid,
-        "loss_score": None if report.score is None else str(report.score),
-        "losses": describe_losses(report),
+        "retained_percent": None if report.retained is None else str(report.retained),
+        "audit": serialize_report(report),
     }
 
 

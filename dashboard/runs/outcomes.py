@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from compaction.compactors.outcome import EntryFate, Fate
@@ -49,8 +50,8 @@ class StoredOutcome:
     cleared: tuple[ClearedResult, ...] = ()
     cleared_attachment_uuids: tuple[str, ...] = ()
     display_messages: tuple[str, ...] = ()
-    losses: Mapping[str, Any] | None = None
-    loss_score: str | None = None
+    audit: Mapping[str, Any] | None = None
+    retained_percent: Decimal | None = None
     native_block: Mapping[str, object] | None = None
 
     @property
@@ -104,8 +105,8 @@ def read_outcome(run: CompactionRun, revision_number: int | None = None) -> Stor
         cleared=tuple(ClearedResult(*each) for each in details.get("cleared", ())),
         cleared_attachment_uuids=tuple(details.get("cleared_attachments", ())),
         display_messages=tuple(details.get("display_messages", ())),
-        losses=revision.losses if revision else details.get("losses"),
-        loss_score=_tell_score(revision, details),
+        audit=revision.audit if revision else details.get("audit", details.get("losses")),
+        retained_percent=_read_retained(revision, details),
         native_block=details.get("native_block"),
     )
 
@@ -123,11 +124,11 @@ def _read_item(item: Mapping[str, Any]) -> StoredItem:
     return StoredItem(**plain, entry_uuid=item["entry"])
 
 
-def _tell_score(revision: RunRevision | None, details: Mapping[str, Any]) -> str | None:
-    if revision is None:
-        score: str | None = details.get("loss_score")
-        return score
-    return None if revision.loss_score is None else str(revision.loss_score)
+def _read_retained(revision: RunRevision | None, details: Mapping[str, Any]) -> Decimal | None:
+    if revision is not None:
+        return revision.retained_percent
+    stored = details.get("retained_percent", details.get("loss_score"))  # as earlier versions called it
+    return None if stored is None else Decimal(stored)
 
 
 def replace_summary(entries: Sequence[Entry], summary_uuid: str, old: str, new: str) -> tuple[Entry, ...]:

@@ -9,7 +9,6 @@ from functools import partial
 
 from django.utils import timezone
 
-from compaction.compactors.losses import find_losses
 from compaction.compactors.micro import MicroOutcome
 from compaction.compactors.outcome import ChainPosition, Outcome, Trigger
 from compaction.compactors.restore import ContextRestorer
@@ -18,6 +17,7 @@ from compaction.errors import CompactionCancelled, RunError
 from compaction.events import Event
 from compaction.ports import Stage
 from dashboard.hooks.run_hooks import RunHooks
+from dashboard.ingest.audit_rows import audit_compaction
 from dashboard.jobs.run import JobCancelled, JobFailed, JobPostponed, JobRun, WorkerStopping
 from dashboard.models import CompactionRun, RunKind, RunState, SummarizerName
 from dashboard.runs.attempt_rows import AttemptBook, close_lost_attempts
@@ -94,7 +94,7 @@ def _compact(job: JobRun, run: CompactionRun, monitor: RunMonitor) -> None:
     if choices.kind is RunKind.NOTES:
         basis = add_notes(basis)
     outcome, counted_tokens = _summarise(job, run, basis, choices, monitor, now=now)
-    report = find_losses(basis.context.entries, outcome.entries)
+    report = audit_compaction(basis.context.entries, outcome.entries)
     if monitor.is_cancelled():
         raise CompactionCancelled
     with job.finishing() as told:

@@ -1,14 +1,13 @@
-"""Editing a summary: every save is a new revision, with what it lost and how large it is worked out anew."""
+"""Editing a summary: every save is a new revision, with an audit and a size of its own."""
 
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
-from compaction.compactors.losses import find_losses
 from compaction.compactors.summary_answer import collapse_blank_lines, find_missing_sections
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.ports import Variant
-from dashboard.ingest.kept_losses import describe_losses
+from dashboard.ingest.audit_rows import audit_compaction, serialize_report
 from dashboard.models import CompactionRun, RunKind, RunRevision, SummarizerName, User
 from dashboard.runs.basis import read_basis
 from dashboard.runs.choices import RunRefused
@@ -72,7 +71,7 @@ def _draft_revision(run: CompactionRun, number: int, text: str) -> RunRevision:
         raise RunRefused("no_summary", "This run has no summary that could be edited.")
     entries = replace_summary(stored.entries, stored.summary_uuid, stored.revision.text, text)
     before = read_basis(run.session, run.agent_id, up_to_uuid=run.last_entry_uuid).context.entries
-    report = find_losses(before, entries)
+    report = audit_compaction(before, entries)
     variant = Variant.UP_TO if run.kind == RunKind.UP_TO else Variant.FULL
     return RunRevision(
         run=run,
@@ -82,6 +81,6 @@ def _draft_revision(run: CompactionRun, number: int, text: str) -> RunRevision:
         missing_sections=[] if run.summarizer == SummarizerName.NATIVE else list(find_missing_sections(text, variant)),
         summary_tokens=add_margin(count_text_tokens(text)),
         after_tokens=estimate_tokens(entries) + run.prefix_tokens,
-        loss_score=report.score,
-        losses=describe_losses(report),
+        retained_percent=report.retained,
+        audit=serialize_report(report),
     )

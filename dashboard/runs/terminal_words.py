@@ -4,9 +4,11 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
 
-from dashboard.models import CompactionRun, RunKind, RunState
+from dashboard.ingest.audit_rows import parse_audit
+from dashboard.models import CompactionRun, RunKind, RunRevision, RunState
 from dashboard.runs.kinds import KIND_WORDS
 from dashboard.runs.preview import Preview
+from dashboard.words import format_retained
 
 _SAME = (
     "id", "kind", "summarizer", "model", "state", "stage", "before_tokens", "before_origin", "after_tokens",
@@ -18,11 +20,12 @@ _SAME = (
 def describe_run(run: CompactionRun) -> dict[str, Any]:
     """Words of the summary included: who types the command may read the database anyway."""
     revision = run.revisions.order_by("-number").first()
+    audit = parse_audit(revision.audit) if revision else None
     return {name: getattr(run, name) for name in _SAME} | {
         "session": run.session.external_id,
         "summary": revision.text if revision else None,
-        "loss_score": revision.loss_score if revision else None,
-        "losses": revision.losses if revision else None,
+        "retained_percent": revision.retained_percent if revision else None,
+        "audit": asdict(audit) if audit else None,
     }
 
 
@@ -37,9 +40,16 @@ def tell_run(run: CompactionRun) -> str:
         lines.append(f"{run.summarised_count} messages summarised, {run.kept_count} kept, {run.dropped_count} dropped.")
     revision = run.revisions.order_by("-number").first()
     if revision is not None:
-        score = "nothing to lose" if revision.loss_score is None else f"{revision.loss_score} of 100 kept"
-        lines += [f"What matters: {score}. Spent: ${run.spent_usd:.4f}.", "", revision.text]
+        lines += [f"{_format_audit(revision)} Spent: ${run.spent_usd:.4f}.", "", revision.text]
     return "\n".join(lines)
+
+
+def _format_audit(revision: RunRevision) -> str:
+    lost_count = audit.lost_count if (audit := parse_audit(revision.audit)) else 0
+    lost = f"{lost_count} lost item{'' if lost_count == 1 else 's'}"
+    if revision.retained_percent is None:
+        return f"Retained: not known, nothing to judge; {lost}."
+    return f"Retained: {format_retained(revision.retained_percent)} (estimated); {lost}."
 
 
 def describe_preview(preview: Preview) -> dict[str, Any]:

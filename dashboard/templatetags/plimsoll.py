@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from dashboard.access import NOBODY, Actor
 from dashboard.models import AgentSession, Team
 from dashboard.pages.glossary import explain_term
-from dashboard.words import name_prices, say_model, say_percent, say_seconds, say_tokens, say_usd
+from dashboard.words import format_retained, name_prices, say_model, say_percent, say_seconds, say_tokens, say_usd
 
 register = template.Library()
 
@@ -33,6 +33,7 @@ register.filter("model_name", say_model)
 register.filter("tokens", say_tokens)
 register.filter("usd", say_usd)
 register.filter("percent", say_percent)
+register.filter("retained", format_retained)
 register.filter("seconds", say_seconds)
 
 

@@ -25,7 +25,7 @@ def compaction(request: PageRequest, compaction_id: int) -> HttpResponseBase:
     )
     remember_team(request, found.session.team)
     if wanted := read_format(request):
-        return send_export(request, export_lost(found.losses), wanted)
+        return send_export(request, export_lost(found.audit), wanted)
     context = {"found": found, "row": found.row, "meanings": FATE_MEANINGS.items()}
     return render(request, "compactions/page.html", context)
 

@@ -39,7 +39,7 @@ def run(request: PageRequest, run_id: int) -> HttpResponseBase:
     _close_if_stranded(request, run_id)
     found = _find_run(request, run_id)
     if wanted := read_format(request):
-        return send_export(request, export_lost(_read(request, found).losses), wanted)
+        return send_export(request, export_lost(_read(request, found).audit), wanted)
     return _show(request, found)
 
 
@@ -84,7 +84,7 @@ def revise_run(request: PageRequest, run_id: int) -> HttpResponse:
         )
     except RunRefused as refusal:
         return _show(request, found, refused={"refusal": refusal.sentence, "refused_text": text})
-    messages.success(request, f"Revision {made.number} is saved. Size and losses were worked out anew.")
+    messages.success(request, f"Revision {made.number} is saved. Its size and what it retains were computed again.")
     return redirect(f"{reverse('run', args=[run_id])}?revision={made.number}#summary")
 
 

@@ -56,7 +56,7 @@ def test_person_opens_a_compaction_and_sees_what_came_back(
     expect(restored).to_contain_text("/home/ann/chart.py")
     restored.get_by_text("Show what it said").click()
     expect(restored.locator("pre")).to_contain_text("depth 12 m")
-    page.locator("#losses .sections").get_by_role("link").first.click()
+    page.locator("#retained .sections").get_by_role("link").first.click()
     expect(page.locator("#messages tr:target")).to_contain_text("Never touch the lighthouse module.")
 
 

@@ -182,7 +182,7 @@ def test_second_of_two_editors_keeps_the_words(
     page.get_by_text("Edit the summary").click()
     page.get_by_label("Text of the new revision").fill("1. Pending Tasks:\nmine")
     first = RunRevision.objects.get(run=run)
-    RunRevision.objects.create(run=run, number=2, text="theirs", edited_by_name="anna", losses=first.losses)
+    RunRevision.objects.create(run=run, number=2, text="theirs", edited_by_name="anna", audit=first.audit)
     page_errors.expect("status of 409")
     page.get_by_role("button", name="Save as a new revision").click()
     expect(page.get_by_text("anna saved revision 2 meanwhile.")).to_be_visible()

@@ -112,7 +112,7 @@ def plant_runs(session: AgentSession, owner: User, text: str) -> None:
             analysis=text,
             missing_sections=[text],
             edited_by_name=text[:150],
-            losses=told.losses,
+            audit=told.audit,
         )
         RunAttempt.objects.create(run=run, number=1, path="plain", model=text[:200], failure_sentence=text[:500])
 

@@ -41,7 +41,7 @@ def test_person_follows_a_loss_to_what_was_said(
     expect(call.get_by_label("Result of Read")).to_contain_text("depth 12 m")
     page.locator(".divider").get_by_role("link").first.click()
     expect(page).to_have_url(re.compile("/compactions/"))
-    page.locator("#losses").get_by_role("link", name="in the transcript").first.click()
+    page.locator("#retained").get_by_role("link", name="in the transcript").first.click()
     wanted = page.locator(".entry.is-wanted")
     expect(wanted).to_be_in_viewport()
     expect(wanted).to_contain_text("Never touch the lighthouse module.")

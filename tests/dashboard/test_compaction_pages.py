@@ -90,9 +90,9 @@ def test_tab_draws_what_was_freed_and_lists_micro_compactions_apart(team: Team) 
         ({"trigger": ""}, "not known"),
         ({"chain_number": 3, "turns_since_previous": 0}, "in the same turn as the one before"),
         ({"chain_number": 3, "turns_since_previous": 1}, "1 turn after the one before"),
-        ({"loss_score": Decimal("84.4"), "audited_at": START}, "84.4 of 100"),
-        ({}, "no content stored"),
-        ({"losses": {"parts": [], "lost_count": 0, "lost": []}, "audited_at": START}, "nothing to lose"),
+        ({"retained_percent": Decimal("84.4"), "audited_at": START}, "~84%"),
+        ({}, "content not stored"),
+        ({"audit": {"version": 2, "parts": [], "lost_count": 0, "lost": []}, "audited_at": START}, "nothing to judge"),
     ],
 )
 def test_every_state_of_a_compaction_has_words(team: Team, columns: dict[str, object], words: str) -> None:
@@ -108,9 +108,9 @@ def test_every_state_of_a_compaction_has_words(team: Team, columns: dict[str, ob
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"audited_at": None, "summary_tokens": 900}, "Being looked at."),
+        ({"audited_at": None, "summary_tokens": 900}, "Analysing…"),
         ({"audited_at": timezone.now(), "summary_tokens": 900}, "not among the stored lines"),
-        ({"audited_at": None, "summary_tokens": None}, "Its summary has not been seen"),
+        ({"audited_at": None, "summary_tokens": None}, "No summary is stored"),
     ],
 )
 def test_audit_that_is_under_way_or_found_nothing_is_told(team: Team, columns: dict[str, object], words: str) -> None:
@@ -171,9 +171,9 @@ def test_content_is_withheld_and_numbers_are_not(recorded: AgentSession) -> None
         assert told["content"] == ("shown" if reads else "not granted")
         assert (told["summary"] is not None) == reads
         assert bool(told["restored"][0]["name"]) == bool(told["restored"][0]["text"]) == reads
-        assert bool(told["losses"]["lost"]) == reads
+        assert bool(told["audit"]["lost"]) == reads
         assert any(message["words"] or message["entry_uuid"] for message in told["messages"]) == reads
-        assert (told["loss_score"], told["losses"]["lost_count"]) == ("25.0", 2)
+        assert (told["retained_percent"], told["audit"]["lost_count"]) == ("25.0", 2)
         assert [message["tools"] for message in told["messages"]].count(["Read"]) == 4
     assert "An owner of the team can grant you" in read(sign_in("vera"), f"/compactions/{compaction.pk}/")
 
@@ -182,18 +182,28 @@ def test_team_that_stores_no_content_has_numbers_and_says_why(team: Team) -> Non
     session = record_talk(team, make_user("alice"), write_recorded_talk(), stores_content=False)
     compaction = session.compactions.get()
     page = read(sign_in("alice"), f"/compactions/{compaction.pk}/")
-    assert page.count("is not stored.") == 4  # summary, names, score, messages
+    assert page.count("is not stored.") == 4  # summary, names, audit, messages
     assert "chart.py" not in page
     assert "~" in page.split('id="restored"')[1]  # the tokens of what came back
 
 
-def test_score_can_be_worked_out_by_hand(recorded: AgentSession) -> None:
+def test_retained_is_the_average_of_the_parts_by_weight(recorded: AgentSession) -> None:
     compaction = recorded.compactions.get()
-    page = read(sign_in("vera"), f"/compactions/{compaction.pk}/").split('id="losses"')[1]
-    assert "Score = 15.0 / 60 \N{MULTIPLICATION SIGN} 100 = 25.0." in page
-    losses = ask(sign_in("vera"), f"compactions/{compaction.pk}")["losses"]
-    points = sum(part["weight"] * part["found"] / part["present"] for part in losses["parts"])
-    assert round(100 * points / sum(part["weight"] for part in losses["parts"]), 1) == 25.0
+    page = read(sign_in("vera"), f"/compactions/{compaction.pk}/").split('id="retained"')[1]
+    assert "~25% is the average of the parts by weight." in page
+    parts = ask(sign_in("vera"), f"compactions/{compaction.pk}")["audit"]["parts"]
+    points = sum(part["weight"] * Decimal(part["retained_percent"]) for part in parts)
+    assert round(points / sum(part["weight"] for part in parts)) == 25
+    for part in parts:
+        assert f"{part['found']} of {part['present']}" in page
+
+
+def test_losses_are_listed_without_a_percentage_and_the_page_says_why(recorded: AgentSession) -> None:
+    recorded.compactions.update(retained_percent=None)
+    page = read(sign_in("alice"), f"/compactions/{recorded.compactions.get().pk}/")
+    assert "There is no percentage: the audit found too little" in page
+    assert "Lost in this compaction" in page
+    assert LOST_QUOTE in page
 
 
 def test_loss_leads_to_the_message_it_cites(recorded: AgentSession) -> None:
@@ -281,7 +291,7 @@ def test_micro_compaction_has_a_page_without_what_it_has_not(team: Team) -> None
     page = read(sign_in("vera"), f"/compactions/{micro.pk}/")
     assert "12 results and attachments" in page
     assert 'id="summary"' not in page
-    assert 'id="losses"' not in page
+    assert 'id="retained"' not in page
 
 
 def test_another_team_has_no_such_compaction(recorded: AgentSession) -> None:
@@ -378,7 +388,7 @@ def test_what_came_back_says_how_much_of_it_and_what_did_not(cut_session: AgentS
     assert told["left_count"] == 1
     assert told["left_files"][0]["age_seconds"] >= 0
     page = read(sign_in("alice"), f"/compactions/{compaction.pk}/").split('id="restored"')[1].split("</section>")[0]
-    for words in (">whole<", ">cut<", ">only named<", "1 file known before it did not come back", "/home/ann/left.py"):
+    for words in (">whole<", ">cut<", ">only named<", "1 previously read file was not restored", "/home/ann/left.py"):
         assert words in page
     assert "The client does not record what it skipped, nor why." in page
 

@@ -394,7 +394,7 @@ def test_context_and_losses_are_exported_by_right(team: Team) -> None:
         assert not any(row["file"] for row in open_csv(viewer, url)), part
     compaction = ObservedCompaction.objects.filter(session=session, kind="full").order_by("pk")[0]
     lost = open_json(owner, f"/compactions/{compaction.pk}/")
-    assert "Never touch the lighthouse module." in {row["quote"] for row in lost["rows"]}
+    assert "Never touch the lighthouse module." in {row["text"] for row in lost["rows"]}
     assert lost["totals"]["lost"] >= len(lost["rows"])
     withheld = open_json(viewer, f"/compactions/{compaction.pk}/")
     assert (withheld["rows"], withheld["totals"]) == ([], lost["totals"])

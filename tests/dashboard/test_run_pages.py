@@ -29,6 +29,7 @@ from dashboard.pages.run_comparison import Mark, mark_words
 from dashboard.pages.run_progress import tell_progress
 from dashboard.runs.choices import RunChoices
 from dashboard.runs.start import start_run
+from dashboard.words import format_retained
 from tests.builders import make_user
 from tests.dashboard.runs import scripted
 from tests.dashboard.runs.scripted import Script, answer, write_summary
@@ -122,7 +123,7 @@ def test_result_shows_words_only_to_those_who_may_read_them(session: AgentSessio
         for words in (WORDS, "/home/ann/basin_3.py", "Keep the basins."):
             assert (words in page) == reads, (name, words)
         assert "freed" in page
-        assert "Loss score" in page
+        assert "Retained" in page
         assert ("content of somebody else's session" in page) != reads
     assert sign_in("charlie").get(run_url(run)).status_code == 404
     assert sign_in("anna").post(f"{run_url(run)}revisions/", {"text": "mine"}).status_code == 403
@@ -402,11 +403,11 @@ def test_edited_summary_is_a_new_revision_with_losses_of_its_own(session: AgentS
     assert "Not in this summary: Primary Request and Intent" in words
     first = read(client, f"{run_url(run)}?revision=1")
     assert "We drew a chart." not in say(first.split('id="edit"')[0])
-    before, after = RunRevision.objects.order_by("number").values_list("loss_score", flat=True)
+    before, after = RunRevision.objects.order_by("number").values_list("retained_percent", flat=True)
     assert before is not None
     assert after is not None
     assert after < before
-    assert f"{after} of 100" in words
+    assert format_retained(after) in words.split("Retained", 1)[1]
 
 
 def test_second_of_two_who_save_is_told_and_keeps_the_words(session: AgentSession) -> None:
@@ -443,7 +444,7 @@ def test_two_runs_are_compared_word_by_word(team: Team, session: AgentSession, s
     assert "Compare" in read(sign_in("mia"), run_url(one))
     withheld = read(sign_in("vera"), f"{run_url(one)}compare/{two.pk}/")
     assert "blue" not in withheld
-    assert "Loss score, of 100" in withheld
+    assert "Retained" in withheld
 
 
 def test_only_finished_runs_of_one_session_are_compared(team: Team, session: AgentSession) -> None:
@@ -518,7 +519,7 @@ def test_queries_do_not_grow_with_runs_and_requests(session: AgentSession) -> No
     tab, page = f"/sessions/{session.pk}/compactions/", run_url(run)
     few = [count_queries(client, url) for url in (tab, page)]
     copies = [make_run(session) for _ in range(12)]
-    RunRevision.objects.bulk_create(RunRevision(run=copy, number=1, text="x", loss_score=50) for copy in copies)
+    RunRevision.objects.bulk_create(RunRevision(run=copy, number=1, text="x", retained_percent=50) for copy in copies)
     RunAttempt.objects.bulk_create(RunAttempt(run=run, number=number, path="plain") for number in range(9))
     assert [count_queries(client, url) for url in (tab, page)] == few
 

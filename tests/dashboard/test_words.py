@@ -4,7 +4,17 @@ from decimal import Decimal
 
 import pytest
 
-from dashboard.words import join_words, say_model, say_percent, say_range, say_seconds, say_size, say_tokens, say_usd
+from dashboard.words import (
+    format_retained,
+    join_words,
+    say_model,
+    say_percent,
+    say_range,
+    say_seconds,
+    say_size,
+    say_tokens,
+    say_usd,
+)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +78,14 @@ def test_money_is_shown_in_cents_and_smaller_amounts_in_four_digits(amount: Deci
 )
 def test_shares_are_shown_as_percent(share: float | Decimal | None, words: str) -> None:
     assert say_percent(share) == words
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"),
+    [(None, "unknown"), ("0", "~0%"), ("0.2", "<1%"), ("83.3", "~83%"), ("99.7", ">99%"), ("100.0", "~100%")],
+)
+def test_retained_is_shown_as_an_estimate(percent: str | None, text: str) -> None:
+    assert format_retained(Decimal(percent) if percent else None) == text
 
 
 @pytest.mark.parametrize(

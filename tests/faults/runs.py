@@ -6,10 +6,10 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from compaction.compactors.losses import LossReport
 from compaction.compactors.outcome import Outcome
 from compaction.errors import CompactionCancelled
 from compaction.ports import Monitor, Stage, SummaryAnswer, SummaryRequest
+from dashboard.ingest.audit_rows import AuditReport
 from dashboard.jobs.run import JobRun
 from dashboard.models import CompactionRun, Team
 from dashboard.runs import perform
@@ -80,7 +80,7 @@ class MortalBook(AttemptBook):
 
 
 def keep_or_die(
-    run: CompactionRun, outcome: Outcome, report: LossReport, *, now: datetime, counted_tokens: int | None
+    run: CompactionRun, outcome: Outcome, report: AuditReport, *, now: datetime, counted_tokens: int | None
 ) -> None:
     keep_outcome(run, outcome, report, now=now, counted_tokens=counted_tokens)
     meet(run.pk, "in the last transaction")

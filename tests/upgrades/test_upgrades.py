@@ -188,3 +188,25 @@ def test_stored_dollars_are_never_called_avoidable_that_were_not(upgraded: Path)
         assert policy == [(1, 1, prices, 1)]
         team = connection.execute("SELECT price_version, has_own_prices FROM dashboard_team WHERE id = 1").fetchall()
         assert team == [(1, 1)]
+
+
+@pytest.mark.parametrize("upgraded", ["0003_runs_and_demo.sqlite3.gz"], indirect=True)
+def test_stored_audits_keep_their_figures_under_new_names(upgraded: Path) -> None:
+    database = upgraded / "data" / "plimsoll.sqlite3"
+    tables = ("dashboard_observedcompaction", "dashboard_runrevision")
+    audit = '{"parts":[["user messages",30,1,2]],"lost_count":1,"lost":[]}'
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE dashboard_observedcompaction SET loss_score = 50.0, losses = ?", [audit])
+        before = [
+            connection.execute(f"SELECT id, loss_score, losses FROM {table} ORDER BY id").fetchall() for table in tables
+        ]
+    assert all(score is not None for rows in before for _, score, _ in rows)
+    assert run_plimsoll(upgraded, "migrate", "-v", "0").returncode == 0
+    with closing(sqlite3.connect(database)) as connection:
+        after = [
+            connection.execute(f"SELECT id, retained_percent, audit FROM {table} ORDER BY id").fetchall()
+            for table in tables
+        ]
+        versions = connection.execute("SELECT DISTINCT audit_version FROM dashboard_observedcompaction").fetchall()
+    assert after == before
+    assert versions == [(None,)]

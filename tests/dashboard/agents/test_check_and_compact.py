@@ -157,7 +157,7 @@ def test_auto_clears_first_and_compacts_when_that_is_not_enough(key: str) -> Non
     _, done = send(key, "compact", model=MODEL, messages=talk(2), usage={"input_tokens": 170_000})
     assert done["decision"] == "compacted in full"
     assert "Never touch the harbour wall." in done["outcome"]["summary"]
-    assert done["outcome"]["loss_score"] == "100.0"
+    assert done["outcome"]["retained_percent"] == "100.0"
     assert done["messages"][0]["role"] == "user"
 
 

@@ -1,4 +1,4 @@
-"""The job that finds what a compaction lost, also when the lines of one compaction arrive apart."""
+"""The job that audits a compaction, also when the lines of one compaction arrive apart, and stored audits."""
 
 import pytest
 
@@ -40,10 +40,10 @@ def test_losses_are_found_once_the_conversation_is_stored(origin: Origin) -> Non
     talk = _compacted_talk("Nothing was said.")
     found = _audit(origin, talk, talk.data)
     assert found.audited_at is not None
-    assert found.loss_score is not None
-    assert found.loss_score < 50
-    assert found.losses is not None
-    assert "northern basin" in found.losses["lost"][0]["quote"]
+    assert found.retained_percent is not None
+    assert found.retained_percent < 50
+    assert found.audit is not None
+    assert "northern basin" in found.audit["lost"][0]["text"]
     jobs = Job.objects.filter(kind="audit_compactions").count()
     _audit(origin, talk, talk.data)
     assert Job.objects.filter(kind="audit_compactions").count() == jobs
@@ -53,7 +53,7 @@ def test_boundary_that_arrives_before_its_summary_is_audited_with_it(origin: Ori
     talk = _compacted_talk("All user messages: Please chart the tides of the northern basin, never touch the locks.")
     end = next(number for number, line in enumerate(talk.lines, 1) if b"compact_boundary" in line)
     early = _audit(origin, talk, b"".join(talk.lines[:end]))
-    assert (early.audited_at, early.loss_score) == (None, None)
+    assert (early.audited_at, early.retained_percent) == (None, None)
     found = _audit(origin, talk, *talk.lines[end:])
     assert found.audited_at is not None
-    assert found.loss_score == 100
+    assert found.retained_percent == 100

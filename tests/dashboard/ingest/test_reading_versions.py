@@ -188,12 +188,12 @@ def test_losses_of_compactions_are_found_again_after_an_upgrade(origin: Origin, 
     follow(origin, tmp_path)
     perform_due()
     found = ObservedCompaction.objects.get()
-    assert found.loss_score is not None
-    ObservedCompaction.objects.update(loss_score=1, losses={"score": 1})
+    assert found.retained_percent is not None
+    ObservedCompaction.objects.update(retained_percent=1, audit={"version": 2})
     project_again()
     perform_due()
     again = ObservedCompaction.objects.get()
-    assert (again.loss_score, again.losses) == (found.loss_score, found.losses)
+    assert (again.retained_percent, again.audit) == (found.retained_percent, found.audit)
 
 
 def test_machine_that_pushes_sends_again_what_an_earlier_reader_read(tmp_path: Path) -> None:

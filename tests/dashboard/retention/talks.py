@@ -30,6 +30,9 @@ from tests.dashboard.ingest.conversation import Conversation
 from tests.session_rows import make_run
 
 WORD = "Zanzibar"
+PART = {"part": "requirements", "weight": 30, "found": 1, "present": 2, "retained": 50.0}
+LOST = {"part": "requirements", "text": WORD, "entry": "", "weight": 15.0}
+AUDIT = {"version": 2, "parts": [PART], "lost_count": 1, "lost": [LOST]}
 NOW = timezone.now()
 
 
@@ -75,16 +78,14 @@ def furnish(origin: Origin, talk: Conversation) -> AgentSession:
     SessionNote.objects.create(**told, number=1, text=WORD, writer="person", written_at=ended_at)
     NotesExtraction.objects.create(session=session, job=Job.objects.create(kind="notes", key=f"n-{session.pk}"))
     ObservedCompaction.objects.filter(session=session).update(
-        losses={"parts": [["wishes", 30, 1, 2]], "lost_count": 1, "lost": [{"quote": WORD, "part": "w", "entry": ""}]},
+        audit=AUDIT,
         restored=[{"kind": "file", "name": f"{WORD}.py", "tokens": 7, "entry": "e"}],
     )
     words = {"instructions": WORD, "details": compress(WORD.encode()), "hook_notes": [{"words": WORD}]}
     run = make_run(session, created_at=ended_at, **words)
     RunCallback.objects.create(run=run, url="https://hooks.example/", sealed_secret=b"x")
     run.attempts.create(number=1, path="plain")
-    RunRevision.objects.create(
-        run=run, number=1, text=WORD, analysis=WORD, losses={"parts": [], "lost_count": 1, "lost": [WORD]}
-    )
+    RunRevision.objects.create(run=run, number=1, text=WORD, analysis=WORD, audit=AUDIT)
     ResumedFile.objects.create(team=origin.team, run=run, origin=session, external_id="r", path="/x", size_bytes=1)
     return session
 

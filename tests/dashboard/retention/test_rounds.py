@@ -27,7 +27,7 @@ from dashboard.retention import deletion, forgetting, rounds
 from dashboard.runs.basis import read_basis
 from dashboard.runs.choices import RunRefused
 from tests.dashboard.ingest.conversation import Conversation
-from tests.dashboard.retention.talks import NOW, WORD, find_word, furnish, make_origin, make_talk, send
+from tests.dashboard.retention.talks import NOW, PART, WORD, find_word, furnish, make_origin, make_talk, send
 
 pytestmark = pytest.mark.django_db
 
@@ -52,9 +52,9 @@ def test_words_are_found_in_every_place_that_keeps_them_before_they_go() -> None
             *("dashboard_agentsession.title", "dashboard_thread.description", "dashboard_capturedrequest.body"),
             *("dashboard_sessionnote.text", "dashboard_compactionrun.hook_notes"),
             *("dashboard_entrysegment.content", "dashboard_entrysegment.facts", "dashboard_promptshape.content"),
-            *("dashboard_observedcompaction.losses", "dashboard_observedcompaction.restored"),
+            *("dashboard_observedcompaction.audit", "dashboard_observedcompaction.restored"),
             *("dashboard_compactionrun.instructions", "dashboard_compactionrun.details"),
-            *("dashboard_runrevision.text", "dashboard_runrevision.analysis", "dashboard_runrevision.losses"),
+            *("dashboard_runrevision.text", "dashboard_runrevision.analysis", "dashboard_runrevision.audit"),
         }
     )
 
@@ -73,7 +73,7 @@ def test_all_words_of_an_old_session_go_and_all_numbers_stay(monkeypatch: pytest
     assert (session.has_content, session.content_removed_at is not None) == (False, True)
     assert AgentSession.objects.values_list(*figures).get() == before
     compaction = ObservedCompaction.objects.get()
-    assert compaction.losses == {"parts": [["wishes", 30, 1, 2]], "lost_count": 1, "lost": []}
+    assert compaction.audit == {"version": 2, "parts": [PART], "lost_count": 1, "lost": []}
     assert CompactionRun.objects.get().content_removed_at is not None
     assert apply("again") == {}
 

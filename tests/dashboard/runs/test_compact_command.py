@@ -34,12 +34,15 @@ def test_run_is_performed_here_when_nobody_else_does(session: AgentSession, caps
     assert (run.state, run.source, run.started_by_name) == (RunState.DONE, "cli", "alice")
     assert f"full compaction of {session.external_id}: done." in told
     assert "24 messages summarised, 0 kept, 0 dropped." in told
+    assert "Retained: ~100% (estimated); 0 lost items." in told
     assert "6. All User Messages:" in told
 
 
 def test_json_is_one_object(session: AgentSession, capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(type_command(capsys, str(session.pk), "--json"))
-    assert (told["state"], told["session"], told["loss_score"]) == ("done", session.external_id, "100.0")
+    assert (told["state"], told["session"], told["retained_percent"]) == ("done", session.external_id, "100.0")
+    assert told["audit"]["parts"][0]["part"] == "requirements"
+    assert {part["retained_percent"] for part in told["audit"]["parts"]} == {"100.0"}
 
 
 def test_preview_starts_nothing(session: AgentSession, capsys: pytest.CaptureFixture[str]) -> None:

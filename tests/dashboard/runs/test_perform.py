@@ -69,7 +69,7 @@ def test_full_run_without_a_model_costs_nothing_and_keeps_its_result(session: Ag
     revision = run.revisions.get()
     assert revision.number == 1
     assert "Turn 3: never touch the lighthouse module" in revision.text
-    assert revision.loss_score == 100
+    assert revision.retained_percent == 100
     assert revision.after_tokens == run.after_tokens
     stored = read_outcome(run)
     assert stored.expected_tokens == run.after_tokens
@@ -122,7 +122,7 @@ def test_micro_run_clears_below_the_warning_line_because_a_person_asked(
     ]
     assert texts.count("[Old tool result content cleared]") == cleared
     assert stored.entries[-1].uuid == stored.boundary_uuid
-    assert stored.losses is not None
+    assert stored.audit is not None
 
 
 def test_model_run_is_metered_and_settled(team: Team, session: AgentSession, script: Script) -> None:

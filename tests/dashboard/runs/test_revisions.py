@@ -34,11 +34,11 @@ def test_losses_and_size_are_worked_out_anew(run: CompactionRun) -> None:
     assert (second.number, second.edited_by_name) == (2, "alice")
     assert second.text == "1. Primary Request and Intent:\n   Draw something.\n\n   Soon."
     assert second.after_tokens < first.after_tokens
-    assert second.loss_score is not None
-    assert first.loss_score is not None
-    assert second.loss_score < first.loss_score
+    assert second.retained_percent is not None
+    assert first.retained_percent is not None
+    assert second.retained_percent < first.retained_percent
     assert len(second.missing_sections) == 8
-    assert second.losses["lost_count"] > 0  # type: ignore[index]
+    assert second.audit["lost_count"] > 0  # type: ignore[index]
 
 
 def test_outcome_is_read_with_the_summary_of_any_revision(run: CompactionRun) -> None:
@@ -124,4 +124,4 @@ def test_losses_are_judged_by_what_was_there_when_it_ran() -> None:
     record_talk(team, make_user("alice"), talk)
     first = run.revisions.get()
     second = revise(run, first.text + "\n\nAnd that is all.")
-    assert second.loss_score == first.loss_score == 100
+    assert second.retained_percent == first.retained_percent == 100

@@ -74,8 +74,8 @@ def test_words_are_withheld_and_numbers_are_not(session: AgentSession) -> None:
         found = read(sign_in(name), f"runs/{run['id']}")
         assert (found["state"], found["content"]) == ("done", "not granted")
         assert found["after_tokens"] > 0
-        assert found["revisions"][0]["loss_score"] == "100.0"
-        assert found["revisions"][0]["parts"][0]["name"] == "user messages"
+        assert found["revisions"][0]["retained_percent"] == "100.0"
+        assert found["revisions"][0]["parts"][0]["part"] == "requirements"
         assert found["instructions"] is found["revisions"][0]["text"] is found["revisions"][0]["lost"] is None
         assert "basin" not in str(found)
     status, preview = send(sign_in("anna"), f"sessions/{session.pk}/runs/preview", {})
