@@ -67,7 +67,7 @@ FLOORS = ("llm", "transcripts", "context", "prompt", "cache", "compactors")
 DOORS = (
     Door(
         ("compaction",),
-        only=("compaction", "genai_prices", "rapidfuzz", "orjson", "msgspec"),
+        only=("compaction", "genai_prices", "orjson", "msgspec"),
         never=("socket", "ssl", "http", "urllib.request", "subprocess", "asyncio", "sqlite3"),
     ),
     *(
@@ -206,7 +206,6 @@ HOMES = {
     "plotly": "dashboard.charts",
     "anthropic": "dashboard.runs.claude",
     "genai_prices": "compaction.llm.prices",
-    "rapidfuzz": "compaction.compactors.losses",
     "hyperscan": "dashboard.ingest.redaction.stops",
     "re2": "dashboard.ingest.redaction.own_patterns",
 }

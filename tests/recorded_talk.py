@@ -23,6 +23,7 @@ SECTIONS = (
     "Pending Tasks",
     "Current Work",
 )
+SAID = {"Primary Request and Intent": "The harbour chart is to be drawn."}
 Say = Callable[[str], str]
 
 
@@ -113,7 +114,8 @@ class RecordedTalk(Conversation):
 
     def write_summary(self) -> str:
         """Eight of the nine sections."""
-        told = "\n\n".join(f"{number}. {name}:\n   {self.say(name)}" for number, name in enumerate(SECTIONS, 1))
+        bodies = [self.say(SAID.get(name, name)) for name in SECTIONS]
+        told = "\n\n".join(f"{number}. {SECTIONS[number - 1]}:\n   {body}" for number, body in enumerate(bodies, 1))
         return f"{self.say('This session is continued.')}\n\nSummary:\n{told}"
 
 

@@ -40,7 +40,7 @@ class PartResult:
     """One part: statements found and present, and the share retained by weight, in percent."""
 
     part: Part
-    weight: float
+    weight: int
     found: int
     present: int
     retained: Decimal
@@ -61,7 +61,7 @@ class AuditReport:
             if findings:
                 found = sum(finding.match.is_found for finding in findings)
                 share = _round(100 * _retained_share(findings))
-                counts = weight * min(len(findings), FULL_COUNT) / FULL_COUNT
+                counts = weight * min(len(findings), FULL_COUNT) // FULL_COUNT
                 results.append(PartResult(part, counts, found, len(findings), share))
         return tuple(results)
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 
 from compaction.audit.statements import (
     LEAST_BINDING_SUBSTANCE,
-    LEAST_SUBSTANCE,
     Part,
     Statement,
     make_statement,
@@ -38,7 +37,7 @@ _OPTION = re.compile(r"\b(?:option\s*)?([1-9A-Ea-e])\b[.)]?", re.IGNORECASE)
 _OFFER = re.compile(r"\?\s*$")
 _MOST_FROM_TICKETS = 25
 _MOST_REASONS = 20
-_SOURCE_SUBSTANCE = 2.0
+_PROMPT_SUBSTANCE, _SOURCE_SUBSTANCE = 2.0, 2.0
 _USUAL_STATEMENTS = 4  # of one message: longer ones weigh more, but not in proportion
 
 
@@ -75,7 +74,7 @@ def _read_message(said: Said, last_turn: int) -> Iterator[Statement]:
         is_answered = not is_last and text.endswith(("?", "\uff1f"))
         is_binding = BINDING.search(text) is not None
         weight = share * (2.0 if is_binding else 1.0) * (2.0 if is_last else 0.5 if is_answered else 1.0)
-        least = LEAST_BINDING_SUBSTANCE if is_binding else LEAST_SUBSTANCE
+        least = LEAST_BINDING_SUBSTANCE if is_binding else _PROMPT_SUBSTANCE
         statement = make_statement(Part.REQUIREMENTS, text, said.entry_uuid, weight, least_substance=least)
         if statement:
             yield statement
@@ -122,12 +121,15 @@ def _find_offer(said: Said, remarks: Sequence[Remark]) -> Statement | None:
     before = next((remark for remark in reversed(remarks) if remark.place < said.place), None)
     if before is None:
         return None
-    texts = list(split_statements(before.text))
     named = _OPTION.search(said.text)
-    if named:
-        mark = re.compile(rf"^\W*(?:option\s*)?{re.escape(named[1])}[.):]", re.IGNORECASE)
-        option = next((line for line in reversed(before.text.splitlines()) if mark.match(line)), None)
-        if option:
-            return make_statement(Part.DECISIONS, option.strip(), before.entry_uuid, 1.5)
-    offer = next((text for text in reversed(texts) if _OFFER.search(text)), None)
+    option = next((line for line in reversed(before.text.splitlines()) if named and _offers(line, named[1])), None)
+    if option:
+        return make_statement(Part.DECISIONS, option.strip(), before.entry_uuid, 1.5)
+    offer = next((text for text in reversed(list(split_statements(before.text))) if _OFFER.search(text)), None)
     return make_statement(Part.DECISIONS, offer, before.entry_uuid, 1.5) if offer else None
+
+
+def _offers(line: str, option: str) -> bool:
+    """Return whether a line presents the option of this number or letter: "2. Keep it", "- Option B: move it"."""
+    start = line.lstrip(" \t*-#(").casefold().removeprefix("option ").removeprefix(option.casefold())
+    return start != line.casefold() and start[:1] in (".", ")", ":")

@@ -14,6 +14,7 @@ _TOKEN = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff]+|[^\W\u3040-\u30ff\u3400-\u9fff]+"
     r"(?:[./:@#'\u2019-]+[^\W\u3040-\u30ff\u3400-\u9fff]+)*"
 )
+_PLAIN_WORD = re.compile(r"[^\W\d_][\w']*")
 _JOINT = re.compile(r"[./:@#'\u2019_-]+")
 _PATH_JOINT = re.compile(r"[/\\]+")
 _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -90,7 +91,7 @@ def is_negated(text: str) -> bool:
     if any(word in text for word in _EAST_ASIAN_NEGATIONS):
         return True
     folded = text.casefold().replace("\u2019", "'")
-    return any(match[0] in NEGATIONS for match in re.finditer(r"[^\W\d_][\w']*", folded))
+    return any(match[0] in NEGATIONS for match in _PLAIN_WORD.finditer(folded))
 
 
 def is_identifier(token: str) -> bool:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from dashboard.ingest.audit_engine import AuditReport, Part, audit_compaction
+from compaction.audit.audit import audit_compaction
+from compaction.audit.report import AuditReport
+from compaction.audit.statements import Part
 
 __all__ = ["AUDIT_VERSION", "AuditReport", "StoredAudit", "audit_compaction", "parse_audit", "serialize_report"]
 

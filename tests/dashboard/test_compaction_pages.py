@@ -173,7 +173,7 @@ def test_content_is_withheld_and_numbers_are_not(recorded: AgentSession) -> None
         assert bool(told["restored"][0]["name"]) == bool(told["restored"][0]["text"]) == reads
         assert bool(told["audit"]["lost"]) == reads
         assert any(message["words"] or message["entry_uuid"] for message in told["messages"]) == reads
-        assert (told["retained_percent"], told["audit"]["lost_count"]) == ("25.0", 2)
+        assert (told["retained_percent"], told["audit"]["lost_count"]) == ("33.3", 1)
         assert [message["tools"] for message in told["messages"]].count(["Read"]) == 4
     assert "An owner of the team can grant you" in read(sign_in("vera"), f"/compactions/{compaction.pk}/")
 
@@ -190,10 +190,10 @@ def test_team_that_stores_no_content_has_numbers_and_says_why(team: Team) -> Non
 def test_retained_is_the_average_of_the_parts_by_weight(recorded: AgentSession) -> None:
     compaction = recorded.compactions.get()
     page = read(sign_in("vera"), f"/compactions/{compaction.pk}/").split('id="retained"')[1]
-    assert "~25% is the average of the parts by weight." in page
+    assert "~33% is the average of the parts by weight." in page
     parts = ask(sign_in("vera"), f"compactions/{compaction.pk}")["audit"]["parts"]
     points = sum(part["weight"] * Decimal(part["retained_percent"]) for part in parts)
-    assert round(points / sum(part["weight"] for part in parts)) == 25
+    assert round(points / sum(part["weight"] for part in parts), 1) == Decimal("33.3")
     for part in parts:
         assert f"{part['found']} of {part['present']}" in page
 

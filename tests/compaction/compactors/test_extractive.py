@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compaction.audit.audit import audit_summary
 from compaction.compactors.extract_pieces import CutRank, Piece, count_summary_tokens, quote, write_sections
 from compaction.compactors.extractive import LABEL, SUMMARY_CAP_TOKENS, ExtractiveSummarizer, write_extract
 from compaction.compactors.full import compact_full
-from compaction.compactors.losses import find_losses_in_text
 from compaction.compactors.outcome import Trigger
 from compaction.compactors.partial import compact_up_to
 from compaction.compactors.run import CompactionRequest, Outside
@@ -204,11 +204,11 @@ def test_an_open_request_has_no_result_yet() -> None:
 
 @pytest.mark.recorded_data
 @each_recorded()
-def test_recorded_threads_lose_next_to_nothing_and_stay_within_the_cap(path: FilePath) -> None:
+def test_recorded_threads_retain_most_and_stay_within_the_cap(path: FilePath) -> None:
     for thread in split_threads(read_recorded(path).entries):
         entries = slice_context(follow_chain(thread.entries)).entries
         text = write_extract(entries)
-        report = find_losses_in_text(entries, text)
+        report = audit_summary(entries, text)
         assert count_summary_tokens(text) <= SUMMARY_CAP_TOKENS
         assert find_missing_sections(text, Variant.FULL) == ()
-        assert report.score is None or report.score >= 90
+        assert report.retained is None or report.retained >= 55
