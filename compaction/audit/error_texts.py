@@ -36,9 +36,8 @@ def select_errors(work: Work) -> Iterator[Statement]:
     """Yield distinct error texts that a message takes up, and those of the last steps, the newest first."""
     messages = RetainedText("\n".join([said.text for said in work.said] + [remark.text for remark in work.remarks]))
     found: dict[str, Statement] = {}
-    last_steps = work.actions[-_LAST_STEPS:]
-    for action in reversed(work.actions):
-        is_last = action in last_steps
+    for steps_after, action in enumerate(reversed(work.actions)):
+        is_last = steps_after < _LAST_STEPS
         for line in read_error_lines(action):
             terms = list_terms(line)
             if measure_substance(terms) < _LEAST_SUBSTANCE:

@@ -12,7 +12,7 @@ from compaction.audit.statements import (
 )
 from compaction.compactors.spoken import Said, SaidKind
 from compaction.compactors.work import Action, Remark, Work
-from compaction.transcripts.client_protocol import AGENT_TOOLS, ToolName
+from compaction.transcripts.client_protocol import AGENT_TOOLS, FILE_READERS, ToolName
 from compaction.transcripts.values import get_text
 
 # Words by which people bind an agent, in the languages of the prompts that were seen most.
@@ -25,6 +25,11 @@ BINDING = re.compile(
 )
 # Commands that print a ticket or a change request.
 _TICKET = re.compile(r"\b(?:bd|gh|glab|jira|linear|acli)\s+(?:\w+\s+)?(?:show|view|get)\b|\bgh api\b")
+_TICKET_TOOL = re.compile(r"^mcp__.*(?:issue|ticket|jira|linear|story|task)", re.IGNORECASE)
+# Files in which a person or an agent lays down what is to be done. CLAUDE.md and its kin are in every prompt anyway.
+_PLAN_FILE = re.compile(
+    r"(?:plan|spec|requirements?|ticket|task|todo|review|design)[\w.-]*\.(?:md|txt|rst)$", re.IGNORECASE
+)
 _DECIDED = re.compile(
     r"\b(?:decided|decision|(?:i'll|i will|we'll) go with|chose|chosen|opted|agreed|settled on|because|since it"
     r"|root cause|the (?:issue|problem|bug|cause) (?:is|was)|so that|trade-?off|rather than|instead of|intentional\w*"
@@ -32,6 +37,7 @@ _DECIDED = re.compile(
     re.IGNORECASE,
 )
 _PAIR = re.compile(r"\"((?:[^\"\\]|\\.)+)\"=\"((?:[^\"\\]|\\.)*)\"")
+_LINE_NUMBER = re.compile(r"^ {0,8}\d{1,7}(?:\u2192|\t)", re.MULTILINE)
 _SHORT_REPLY = 60  # characters: what such a reply agrees to is in the question before it
 _OPTION = re.compile(r"\b(?:option\s*)?([1-9A-Ea-e])\b[.)]?", re.IGNORECASE)
 _OFFER = re.compile(r"\?\s*$")
@@ -93,17 +99,28 @@ def _read_source(action: Action) -> Iterator[Statement]:
 
 def _list_sources(action: Action) -> Iterator[str]:
     """Yield texts of this action that bind the agent: tickets, plans, instructions to other agents."""
-    if action.command is not None and _TICKET.search(action.command) and not action.is_refused:
-        yield action.output
-    elif action.name == ToolName.EXIT_PLAN_MODE:
+    if action.is_refused:
+        return
+    if action.name == ToolName.EXIT_PLAN_MODE:
         yield get_text(action.use.input, "plan") or get_text(action.details, "plan") or ""
     elif action.name in AGENT_TOOLS:
         yield get_text(action.use.input, "prompt") or ""
+    elif _shows_source(action):
+        yield _LINE_NUMBER.sub("", action.output)
+
+
+def _shows_source(action: Action) -> bool:
+    """Return whether the result of an action is a ticket or a plan."""
+    if action.command is not None:
+        return _TICKET.search(action.command) is not None
+    if action.name in FILE_READERS:
+        return _PLAN_FILE.search(action.path or "") is not None
+    return _TICKET_TOOL.search(action.name) is not None
 
 
 def _source_uuid(action: Action) -> str | None:
-    is_result = action.command is not None and action.result_entry is not None
-    return action.result_entry.uuid if is_result and action.result_entry else action.entry.uuid
+    """Return the entry that shows the source: the result, or the request that holds a plan or instructions."""
+    return action.result_entry.uuid if _shows_source(action) and action.result_entry else action.entry.uuid
 
 
 def _read_answer(said: Said) -> Iterator[Statement]:

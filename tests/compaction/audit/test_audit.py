@@ -49,6 +49,9 @@ def test_people_bind_the_agent_in_prompts_tickets_plans_and_instructions_to_agen
     )
     session.do("ExitPlanMode", plan="1. Add an index\n2. Migrations must stay reversible for one release")
     session.do("Task", prompt="Search the cart module. Do not change any file.", description="search")
+    session.read(f"{ROOT}/docs/PLAN.md", "# Plan\nThe export must stay below 5 MB")
+    session.do("mcp__jira__get_issue", "Totals must be rounded to cents", issue="shop-13")
+    session.read(f"{ROOT}/src/pager.py", "# pages must start at one")
     session.run("cat README.md", "You must buy milk and eggs on the way home")
     assert select(session.entries, Part.REQUIREMENTS) == [
         "Work on ticket shop-12.",
@@ -56,6 +59,8 @@ def test_people_bind_the_agent_in_prompts_tickets_plans_and_instructions_to_agen
         "Responses must not exceed 200 ms",
         "Migrations must stay reversible for one release",
         "Do not change any file.",
+        "The export must stay below 5 MB",
+        "Totals must be rounded to cents",
     ]
 
 
