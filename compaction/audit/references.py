@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from compaction.audit.statements import Part, Statement
-from compaction.audit.terms import IDENTIFIER, list_terms
+from compaction.audit.terms import IDENTIFIER, is_identifier, list_terms
 from compaction.compactors.definitions import find_definitions, list_new_texts
 from compaction.compactors.work import Work
 from compaction.transcripts.client_protocol import FILE_EDITORS, FILE_WRITERS
@@ -36,7 +36,8 @@ def _select_symbols(work: Work) -> Iterator[Statement]:
         if action.name in FILE_EDITORS | FILE_WRITERS and not action.is_refused:
             for text in list_new_texts(action):
                 for name in find_definitions(text):
-                    symbols.setdefault(name, action.entry.uuid)
+                    if is_identifier(name):  # "render" or "down" says nothing by itself
+                        symbols.setdefault(name, action.entry.uuid)
         if len(symbols) >= _MOST_SYMBOLS:
             break
     for name, uuid in list(symbols.items())[:_MOST_SYMBOLS]:
