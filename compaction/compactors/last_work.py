@@ -19,11 +19,12 @@ MOST_COMMANDS = 12
 _DEFINITION = re.compile(
     r"^[ \t]*(?:@\w+[ \t]+)?(?:(?:export|public|private|static|async|pub(?:\(\w+\))?|default|abstract)[ \t]+){0,4}"
     r"(?:def|defp|defmacro|defmodule|function|class|interface|type|struct|enum|trait|fn|func|const|let|impl|module)"
-    r"[ \t]+([A-Za-z_][\w.]{2,60}[?!]?)",
+    r"(?:[ \t]+\([^()\n]{1,80}\))?[ \t]+([A-Za-z_][\w.]{2,60}[?!]?)",
     re.MULTILINE,
 )
 _SHELL_FUNCTION = re.compile(r"^([a-z_][a-z0-9_]{3,60})\(\)\s*\{", re.MULTILINE)
 _LARGEST_TEXT = 40_000  # of one change
+_LARGEST_CONTENT = 400_000  # of one file
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,11 @@ def find_definitions(text: str) -> list[str]:
     """Names that this code defines, in order."""
     text = text[:_LARGEST_TEXT]
     return list(dict.fromkeys(_DEFINITION.findall(text) + _SHELL_FUNCTION.findall(text)))
+
+
+def list_definition_places(text: str) -> list[tuple[int, str]]:
+    """Return where this code defines which name, in order."""
+    return [(match.start(), match[1]) for match in _DEFINITION.finditer(text[:_LARGEST_CONTENT])]
 
 
 def list_new_texts(action: Action) -> Iterator[str]:

@@ -1,0 +1,110 @@
+"""What the changes to one file did, by its names: definitions they lie in, names that are new, names that are gone."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compaction.compactors.digest import is_change
+from compaction.compactors.known_files import KnownFile
+from compaction.compactors.last_work import find_definitions, list_definition_places, list_new_texts
+from compaction.compactors.work import Action
+from compaction.transcripts.client_protocol import FILE_WRITERS
+from compaction.transcripts.values import get_items, get_text
+
+MOST_NAMES = 10
+_MOST_CHANGES = 40
+_LARGEST_TEXT = 200_000
+# Names that are worth a word: with an underscore, a capital inside or at the start of a longer word.
+_NAME = re.compile(r"(?<![\w.\"'/-])(?:[a-z]+(?:_[a-z0-9]+)+[?!]?|[a-z]+[A-Z]\w+|[A-Z][a-z0-9]+[A-Z]\w+|_[a-z]\w{3,})")
+_COMMENT = re.compile(r"^\s*(?://|#(?!\[)|\*|--|\"\"\"|@doc|@moduledoc).*$", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*(?:import|from|use|using|alias|require|#include|export \{|\w* ?\"[\w./@-]+\"$|[()]\s*$)")
+_STRING = re.compile(r"\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'")
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """The names that the changes to a file touched, added and removed, each in order and without repeats."""
+
+    touched: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+def list_changes(known: KnownFile) -> list[Action]:
+    """Return the requests that changed the file, in order."""
+    return [action for action in known.actions if is_change(action)]
+
+
+def describe_names(known: KnownFile) -> FileChange:
+    """Return what the changes in this stretch did to the names of a file."""
+    changes = list_changes(known)[-_MOST_CHANGES:]
+    if not changes:
+        return FileChange()
+    new_texts = [text[:_LARGEST_TEXT] for change in changes for text in list_new_texts(change)]
+    old_texts = [text[:_LARGEST_TEXT] for change in changes for text in _list_old_texts(change)]
+    if changes[0].name in FILE_WRITERS and not _find_original(changes[0]):
+        defined = find_definitions(known.content or "")
+        return FileChange(added=tuple(defined[:MOST_NAMES]))
+    final = (known.whole or "")[:_LARGEST_TEXT]
+    original = _find_original(changes[0])[:_LARGEST_TEXT]
+    before = set(_list_names(original)) if original else set(_list_names("\n".join(old_texts)))
+    after = set(_list_names(final)) if final else set(_list_names("\n".join(new_texts)))
+    added = [name for name in _list_names("\n".join(new_texts)) if name not in before and name in after]
+    removed = [name for name in _list_names("\n".join(old_texts)) if name not in after and name in before]
+    defined_anew = [name for name in find_definitions("\n".join(new_texts)) if name in added]
+    return FileChange(
+        touched=tuple(_find_scopes(final, new_texts))[:MOST_NAMES],
+        added=tuple(dict.fromkeys([*defined_anew, *added]))[:MOST_NAMES],
+        removed=tuple(dict.fromkeys(removed))[:MOST_NAMES],
+    )
+
+
+def list_new_code(change: Action) -> list[str]:
+    """Return what a change put into its file, each text from its first new line on; imports alone are left out."""
+    old_texts = _list_old_texts(change)
+    shown = []
+    for number, text in enumerate(list_new_texts(change)):
+        old_lines = old_texts[number].splitlines() if number < len(old_texts) else []
+        lines = text.strip("\n").splitlines()
+        same = 0
+        while same < min(len(lines), len(old_lines)) and lines[same].rstrip() == old_lines[same].rstrip():
+            same += 1
+        before = {line.strip() for line in old_lines}
+        added = [line for line in lines if line.strip() and line.strip() not in before]
+        if added and not all(_IMPORT.match(line) for line in added):
+            # One line of what was there before says where this is.
+            shown.append("\n".join(lines[max(0, same - 1) :]))
+    return shown
+
+
+def _list_old_texts(change: Action) -> list[str]:
+    items = [item for item in get_items(change.use.input, "edits") if isinstance(item, Mapping)] or [change.use.input]
+    return [text for item in items if (text := get_text(item, "old_string"))]
+
+
+def _find_original(change: Action) -> str:
+    details = change.details
+    return get_text(details, "originalFile") or get_text(details, "originalFileContents") or ""
+
+
+def _list_names(text: str) -> list[str]:
+    """Return the names in code, in order; words of comments and strings are not names."""
+    code = _STRING.sub(" ", _COMMENT.sub("", text))
+    return list(dict.fromkeys(_NAME.findall(code)))
+
+
+def _find_scopes(content: str, new_texts: Sequence[str]) -> Iterable[str]:
+    """Return the definitions that hold the changed places of the final content, in the order of the changes."""
+    places = list_definition_places(content) if content else []
+    if not places:
+        return list(dict.fromkeys(name for text in new_texts for name in find_definitions(text)))
+    starts = [start for start, _ in places]
+    scopes: dict[str, None] = {}
+    for text in new_texts:
+        scopes.update(dict.fromkeys(find_definitions(text)[:4]))
+        start = content.find(text) if text else -1
+        index = bisect_right(starts, start) - 1
+        if start >= 0 and index >= 0 and not text.lstrip().startswith(("import", "alias", "use ", "require")):
+            scopes.setdefault(places[index][1], None)
+    return [name for name in scopes if name in content]
