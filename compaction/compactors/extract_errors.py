@@ -2,7 +2,7 @@
 
 import re
 
-from compaction.compactors.digest import cut_text, describe_action, is_change, shorten_path
+from compaction.compactors.digest import cut_text, describe_action, is_change, shorten_path, trim_command
 from compaction.compactors.extract_material import Material
 from compaction.compactors.extract_sections import CutRank, Section, SummaryItem, quote, quote_in_line
 from compaction.compactors.failures import Failure, read_failure
@@ -80,8 +80,8 @@ def _list_following(failure: Failure, material: Material) -> list[str]:
     after = actions[start : start + _FOLLOWING]
     followed: dict[str, str] = {}
     for action in after:
-        # The next failing command ends the repair of this one.
-        if action.command is not None and read_failure(action):
+        # The next failing command, or the same one again, ends the repair of this failure.
+        if action.command is not None and (read_failure(action) or _is_same_program(action, failure.action)):
             break
         if is_change(action) and action.path:
             path = shorten_path(action.path, material.cwd)
@@ -90,6 +90,11 @@ def _list_following(failure: Failure, material: Material) -> list[str]:
         f"edited {path}{f' (added {lines})' if lines else ''}" for path, lines in list(followed.items())[:_MOST_REPAIRS]
     ]
     return shown or [describe_action(action, material.cwd) for action in after[:1]]
+
+
+def _is_same_program(action: Action, failed: Action) -> bool:
+    command, other = trim_command(action.command or ""), trim_command(failed.command or "")
+    return command.split()[:2] == other.split()[:2]
 
 
 def _show_added_lines(action: Action) -> str:

@@ -68,9 +68,7 @@ def list_message_items(said: Sequence[Said]) -> list[SummaryItem]:
             text = f"{head} the same as message {first}"
             items.append(SummaryItem(Section.MESSAGES, text, CutRank.USER_MESSAGE, age))
             continue
-        is_line = "\n" not in message.text and len(message.text) <= _SHORT_MESSAGE_CHARACTERS
-        shown = cut_pasted_logs(message.text)
-        text = f"{head} {quote_in_line(shown)}" if is_line else f"{head}\n{quote(shown)}"
+        text = f"{head}\n{quote(cut_pasted_logs(message.text))}"
         short = f"{head} {quote_in_line(cut_text(message.text, _SHORT_MESSAGE_CHARACTERS))}"
         short = short if len(short) < len(text) else ""
         items.append(SummaryItem(Section.MESSAGES, text, CutRank.USER_MESSAGE, age, short))

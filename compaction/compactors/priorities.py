@@ -41,7 +41,9 @@ _COMMON = frozenset(
         "exact", "exactly", "full", "fully", "long", "short", "list", "lists", "say", "state", "note", "notes",
         "part", "parts", "work", "working", "next", "step", "steps", "what's", "conversation", "session",
         "model", "und", "der", "die", "das", "den", "dem", "ein", "eine", "mit", "auf", "für", "von", "zu", "bei",
-        "über", "alles", "bitte", "behalte", "behalten", "zusammenfassung", "wichtig", "besonders", "achte", "darauf", "les", "des", "une", "pour", "avec", "sur", "dans", "tout", "tous", "garde", "garder",
+        "über", "alles", "bitte", "behalte", "behalten", "zusammenfassung", "wichtig",
+        "besonders", "achte", "darauf", "les", "des", "une",
+        "pour", "avec", "sur", "dans", "tout", "tous", "garde", "garder",
         "résumé", "détails", "surtout", "los", "las", "una", "para", "con", "sobre", "todo", "todos", "mantén",
         "mantener", "resumen", "detalles", "especialmente",
     }

@@ -134,8 +134,14 @@ def weigh_sentence(sentence: str) -> int:
 
 
 def list_causes(text: str) -> list[str]:
-    """Return the sentences said after a failure that tell most: causes first, then findings."""
-    return choose_sentences(list_prose(text), limit=_CAUSE_LIMIT)
+    """Return the sentences said after a failure that tell most, else the first one with content."""
+    sentences = list_prose(text)
+    return (
+        choose_sentences(sentences, limit=_CAUSE_LIMIT)
+        or [sentence for sentence in sentences if not is_announcement(sentence) and not _PASSING_NOTE.search(sentence)][
+            :1
+        ]
+    )
 
 
 def _build_statement(remark: Remark, chosen: Sequence[str], priorities: Priorities) -> Statement:

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.compactors.extract_pieces import CutRank, Piece, count_summary_tokens, quote, write_sections
+from compaction.compactors.extract_sections import (
+    CutRank,
+    Section,
+    SummaryItem,
+    build_sections,
+    count_summary_tokens,
+    quote,
+)
 from compaction.compactors.extractive import LABEL, SUMMARY_CAP_TOKENS, ExtractiveSummarizer, write_extract
 from compaction.compactors.full import compact_full
 from compaction.compactors.losses import find_losses_in_text
@@ -43,16 +50,18 @@ def test_a_working_session_is_told_in_all_nine_sections() -> None:
     files = sections["Files and Code Sections"]
     assert "**auth.py**: edited 2 times, read" in files
     assert "NOT committed since its last change" in files
-    assert '**login.py**: edited, last at 11:30; committed as "Guard the token"' in files
+    assert "**login.py**: edited, last at 11:30; committed in 1a2b3c4" in files
     assert "  |     return token.user if" in files
     errors = sections["Errors and Fixes"]
     assert "> E   AttributeError: 'NoneType' object has no attribute 'user'" in errors
-    assert "Done next: edited login.py; ran `make test`." in errors
+    assert "Done next: edited login.py (added `user = check(token)`)." in errors
+    assert 'The agent said: "The guard is in the wrong place: the caller reads the user first."' in errors
     assert "went through later" in errors
-    assert 'committed 1a2b3c4: "Guard the token"' in sections["Problem Solving"]
-    assert '"Good. Also log it, but do not use print."' in sections["All User Messages"]
+    assert 'committed 1a2b3c4 at 11:30: "Guard the token"' in sections["Problem Solving"]
+    assert "  > Good. Also log it, but do not use print." in sections["All User Messages"]
     assert '[in_progress] "Guard against an empty token"' in sections["Pending Tasks"]
-    assert "still being worked on" in sections["Pending Tasks"]
+    assert "Message 2 is still being worked on" in sections["Pending Tasks"]
+    assert '- Done: "Find the bug"' in sections["Pending Tasks"]
     assert "  - edited auth.py" in sections["Current Work"]
     assert '"Now let me add the log line:"' in sections["Optional Next Step"]
 
@@ -115,18 +124,18 @@ def test_the_same_input_gives_the_same_summary_and_nothing_says_so_in_each_secti
 
 
 def test_cuts_go_by_rank_oldest_first_and_leave_marks() -> None:
-    pieces = [
-        Piece(3, "note " * 40, CutRank.FILE_NOTE, 1, "- path [note cut]"),
-        Piece(3, "new code " * 60, CutRank.SNIPPET, 0),
-        Piece(3, "old code " * 60, CutRank.SNIPPET, 1),
-        Piece(5, "step " * 100, CutRank.PROBLEM, 0),
-        Piece(6, "first words " * 50, CutRank.USER_MESSAGE, 1, "first words [cut: much]"),
-        Piece(6, "last words " * 50, CutRank.USER_MESSAGE, 0, "last words [cut: much]"),
+    items = [
+        SummaryItem(Section.FILES, "note " * 40, CutRank.FILE_NOTE, 1, "- path [note cut]"),
+        SummaryItem(Section.FILES, "new code " * 60, CutRank.SNIPPET, 0),
+        SummaryItem(Section.FILES, "old code " * 60, CutRank.SNIPPET, 1),
+        SummaryItem(Section.PROBLEM_SOLVING, "step " * 100, CutRank.STATEMENT, 0),
+        SummaryItem(Section.MESSAGES, "first words " * 50, CutRank.USER_MESSAGE, 1, "first words [cut: much]"),
+        SummaryItem(Section.MESSAGES, "last words " * 50, CutRank.USER_MESSAGE, 0, "last words [cut: much]"),
     ]  # fmt: skip
-    whole = write_sections(pieces, SECTIONS, cap_tokens=5_000, aim_tokens=5_000)
+    whole = build_sections(items, SECTIONS, cap_tokens=5_000, aim_tokens=5_000)
     assert "[cut" not in whole
     sizes = [count_summary_tokens(whole) - gone for gone in (60, 240, 400, 500, 700)]
-    texts = [write_sections(pieces, SECTIONS, cap_tokens=size, aim_tokens=size) for size in sizes]
+    texts = [build_sections(items, SECTIONS, cap_tokens=size, aim_tokens=size) for size in sizes]
     assert all(count_summary_tokens(text) <= size for text, size in zip(texts, sizes, strict=True))
     assert "new code" in texts[0]
     assert "old code" not in texts[0]
@@ -155,7 +164,9 @@ def test_a_short_session_is_not_told_at_greater_length_than_it_has() -> None:
     session = Session()
     session.say("write five files")
     for number in range(5):
-        session.write(f"{ROOT}/f{number}.py", "\n".join(f"def f{number}_{line}(): ..." for line in range(28)))
+        session.write(
+            f"{ROOT}/f{number}.py", "\n".join(f"def f{number}_{line}(): return {'x' * 40}" for line in range(28))
+        )
     text = write_extract(session.entries)
     assert "code snippets]" in text
     assert count_summary_tokens(text) <= 1_900
