@@ -18,7 +18,12 @@ _MOST_REPAIRS = 3
 _ADDED_CHARACTERS = 150
 _FOLLOWING = 8  # requests after a failure in which its repair is looked for
 _EXIT_CODE = re.compile(r"^(?:Error: )?Exit code \d+$")
-_ADVICE = re.compile(r"^(?:Please report incorrect results|hint: |Use `mix credo explain`)|^[=═─-]{3,}$")
+_NAMES_FAILURE = re.compile(
+    r"FAIL|Error\b|error:|_test\.\w+:\d+|^\d+\) |^E   |fatal:|panic:|cannot|not found|undefined|→|↗|↘|:\d+:\d*:?\w"
+)
+_ADVICE = re.compile(
+    r"^(?:--- PASS|=== |✓ |Please report incorrect results|hint: |Use `mix credo explain`)|^[=═─-]{3,}$"
+)
 
 
 def list_error_items(material: Material) -> list[SummaryItem]:
@@ -56,6 +61,8 @@ def _describe_failure(failure: Failure, age: int, material: Material) -> Summary
 def list_error_lines(failure: Failure) -> list[str]:
     """Return the lines that say what failed; an exit code only where nothing else was printed."""
     lines = [line for line in failure.lines if not _ADVICE.match(line)]
+    # What names the failing test or the error comes before what only surrounds it.
+    lines.sort(key=lambda line: not _NAMES_FAILURE.search(line))
     telling = [line for line in lines if not _EXIT_CODE.match(line)]
     if not telling:
         printed = [line.strip() for line in failure.action.output.splitlines() if line.strip()]

@@ -61,21 +61,28 @@ def describe_names(known: KnownFile) -> FileChange:
 
 
 def list_new_code(change: Action) -> list[str]:
-    """Return what a change put into its file, each text from its first new line on; imports alone are left out."""
+    """Return what a change put into its file: new lines with one line around them; imports alone are left out."""
     old_texts = _list_old_texts(change)
     shown = []
     for number, text in enumerate(list_new_texts(change)):
-        old_lines = old_texts[number].splitlines() if number < len(old_texts) else []
+        before = {line.strip() for line in old_texts[number].splitlines()} if number < len(old_texts) else set()
         lines = text.strip("\n").splitlines()
-        same = 0
-        while same < min(len(lines), len(old_lines)) and lines[same].rstrip() == old_lines[same].rstrip():
-            same += 1
-        before = {line.strip() for line in old_lines}
-        added = [line for line in lines if line.strip() and line.strip() not in before]
+        new = [bool(line.strip()) and line.strip() not in before for line in lines]
+        added = [line for line, is_new in zip(lines, new, strict=True) if is_new]
         if added and not all(_IMPORT.match(line) for line in added):
-            # One line of what was there before says where this is.
-            shown.append("\n".join(lines[max(0, same - 1) :]))
+            shown.append("\n".join(_keep_near(lines, new)))
     return shown
+
+
+def _keep_near(lines: Sequence[str], new: Sequence[bool]) -> list[str]:
+    """Return new lines and their neighbours, each gap as one mark."""
+    kept: list[str] = []
+    for index, line in enumerate(lines):
+        if any(new[max(0, index - 1) : index + 2]):
+            kept.append(line)
+        elif not kept or kept[-1] != "[...]":
+            kept.append("[...]")
+    return kept[1:] if kept and kept[0] == "[...]" else kept
 
 
 def _list_old_texts(change: Action) -> list[str]:

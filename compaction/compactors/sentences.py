@@ -48,6 +48,9 @@ _ANNOUNCEMENT = re.compile(
     r"|ahora voy|让我|现在让我|我来看|接下来我|次に|それでは)",
     re.IGNORECASE,
 )
+_LET_ME = re.compile(
+    r"^(?:(?:now|next|first|then|so|but|and)[,]? )*(?:let me|let's|let us)(?: (?:just|also|now|first))* ", re.IGNORECASE
+)
 _REASON = re.compile(
     r"\b(?:because|since|so that|instead|rather than|therefore|otherwise|doesn't|does not|can't|cannot|requires?"
     r"|fails?|without|to avoid|weil|damit|statt|parce que|au lieu|porque|en lugar)\b|因为|由于|而不是|以便|ため|ので",
@@ -83,6 +86,8 @@ def strip_filler(sentence: str) -> str:
     shorter = _OPENING.sub("", bare).strip()
     if is_announcement(shorter):
         return ""
+    # An announcement that gives its reason is content from its verb on.
+    shorter = _LET_ME.sub("", shorter)
     return shorter if any(character.isalnum() for character in shorter) else ""
 
 

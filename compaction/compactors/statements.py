@@ -33,7 +33,8 @@ _FINDING = re.compile(
     r"|can't|cannot|isn't|is not|wasn't"
     r"|aren't|won't|missing|already|fails?|failed|failing|unlike|actual(?:ly)?|pass(?:es|ed)?|broken|wrong|unused"
     r"|stored|unrelated"
-    r"|blocked|still|despite|bypass\w*|enforced|contains?|holds?|false positive|false negative|sets?|uses?"
+    r"|blocked|still|despite|work(?:s|ing|ed)|correct(?:ly)?|bypass\w*|enforced|contains?|holds?"
+    r"|false positive|false negative|sets?|uses?"
     r"|expects?|incorrect|supports?)\b"
     r"|发现|确认|缺少|失败|通过|没有|不支持|見つ|失敗|不足",
     re.IGNORECASE,
