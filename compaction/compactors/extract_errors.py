@@ -1,11 +1,12 @@
 """Section 4: what failed, with the lines that say so, the cause the agent named, what it did, and how it ended."""
 
 import re
+from collections.abc import Sequence
 
 from compaction.compactors.digest import cut_text, describe_action, is_change, shorten_path, trim_command
 from compaction.compactors.extract_material import Material
 from compaction.compactors.extract_sections import CutRank, Section, SummaryItem, quote, quote_in_line
-from compaction.compactors.failures import Failure, read_failure
+from compaction.compactors.failures import NO_MESSAGE, Failure, read_failure
 from compaction.compactors.statements import list_causes
 from compaction.compactors.work import Action
 from compaction.transcripts.values import get_text
@@ -17,7 +18,7 @@ _CAUSE_CHARACTERS = 360
 _MOST_REPAIRS = 3
 _ADDED_CHARACTERS = 150
 _FOLLOWING = 8  # requests after a failure in which its repair is looked for
-_EXIT_CODE = re.compile(r"^(?:Error: )?Exit code \d+$")
+_EXIT_CODE = re.compile(r"^(?:Error: )?Exit code (\d+)$")
 _NAMES_FAILURE = re.compile(
     r"FAIL|Error\b|error:|_test\.\w+:\d+|^\d+\) |^E   |fatal:|panic:|cannot|not found|undefined|→|↗|↘|:\d+:\d*:?\w"
 )
@@ -45,29 +46,48 @@ def _describe_failure(failure: Failure, age: int, material: Material) -> Summary
         return SummaryItem(Section.ERRORS, text, CutRank.ERROR, age, text)
     lines = list_error_lines(failure)
     limit = _LINES_RESOLVED if failure.is_resolved else _LINES_OPEN
-    head = f"- {request} failed{times}{when}:"
-    parts = [head, quote("\n".join(cut_text(line, _LINE_CHARACTERS) for line in lines[:limit]))]
+    head = f"- {request} failed{_describe_exit(failure)}{times}{when}:"
+    if failure.lines == (NO_MESSAGE,):
+        parts = [f"{head.removesuffix(':')} without a message."]
+    else:
+        parts = [head, quote("\n".join(cut_text(line, _LINE_CHARACTERS) for line in lines[:limit]))]
     if said := list_words_after(failure, material):
         parts.append(f"  The agent said: {quote_in_line(cut_text(' '.join(said), _CAUSE_CHARACTERS))}.")
     if followed := _list_following(failure, material):
         parts.append(f"  Done next: {'; '.join(followed)}.")
     ended = "The same kind of request went through later." if failure.is_resolved else "Not seen to go through since."
     parts.append(f"  {ended}")
-    short = f"{head} {quote_in_line(cut_text(lines[0], 120))}"
+    short = f"{head} {describe_error(lines, 120)}"
     is_named = material.priorities.matches(" ".join(lines))
     return SummaryItem(Section.ERRORS, "\n".join(parts), CutRank.ERROR, age, short, is_named=is_named)
 
 
 def list_error_lines(failure: Failure) -> list[str]:
     """Return the lines that say what failed; an exit code only where nothing else was printed."""
-    lines = [line for line in failure.lines if not _ADVICE.match(line)]
-    # What names the failing test or the error comes before what only surrounds it.
+    return pick_error_lines(failure.lines, failure.action.output)
+
+
+def pick_error_lines(failing: Sequence[str], output: str) -> list[str]:
+    """Return failing lines of an output, those that name the failure first, without exit codes and advice."""
+    lines = [line for line in failing if not _ADVICE.match(line)]
     lines.sort(key=lambda line: not _NAMES_FAILURE.search(line))
     telling = [line for line in lines if not _EXIT_CODE.match(line)]
     if not telling:
-        printed = [line.strip() for line in failure.action.output.splitlines() if line.strip()]
+        printed = [line.strip() for line in output.splitlines() if line.strip()]
         telling = [line for line in printed if not _EXIT_CODE.match(line)][-3:]
-    return telling or lines or list(failure.lines)
+    return telling or lines or list(failing)
+
+
+def describe_error(lines: Sequence[str], characters: int) -> str:
+    """Return the first line that says what failed, quoted."""
+    return "no message" if lines[0] == NO_MESSAGE else quote_in_line(cut_text(lines[0], characters))
+
+
+def _describe_exit(failure: Failure) -> str:
+    """Return the exit code where the output has no line that names the failure."""
+    code = next((match[1] for line in failure.lines if (match := _EXIT_CODE.match(line))), None)
+    is_alone = all(_EXIT_CODE.match(line) for line in failure.lines)
+    return f" with exit code {code}" if code and is_alone else ""
 
 
 def _is_refusal(action: Action) -> bool:

@@ -15,7 +15,7 @@ from compaction.compactors.digest import (
     shows_only,
     take_line,
 )
-from compaction.compactors.extract_errors import list_error_lines
+from compaction.compactors.extract_errors import describe_error, list_error_lines, pick_error_lines
 from compaction.compactors.extract_material import Material
 from compaction.compactors.extract_pending import find_announced_rest, has_ended, is_begun, list_background_lines
 from compaction.compactors.extract_sections import Section, SummaryItem, quote, quote_in_line
@@ -118,7 +118,7 @@ def _describe_commits(material: Material) -> list[str]:
     else:
         lines.append(f"- No commit was seen; changed files are NOT committed: {named}.")
     if failure := _find_failed_commit(material):
-        said = quote_in_line(cut_text(list_error_lines(failure)[0], 200))
+        said = describe_error(list_error_lines(failure), 200)
         lines.append(f"- The last attempt to commit failed: {said}.")
     return lines
 
@@ -175,9 +175,9 @@ def _describe_check(check: Check) -> str:
 def _describe_result(action: Action) -> str:
     if action.result is None:
         return " (no result yet)"
-    lines = read_failure(action)
+    lines = pick_error_lines(failing, action.output) if (failing := read_failure(action)) else []
     if lines:
-        return f" -> failed: {quote_in_line(cut_text(lines[0], 140))}"
+        return f" -> failed: {describe_error(lines, 140)}"
     if action.path:
         return ""
     # A command says last how it ended, an agent says so first.
@@ -229,12 +229,13 @@ def _find_next_step(material: Material) -> str:
 
 def _describe_open_failure(material: Material) -> str:
     work = material.work
-    if not has_ended(work) and work.actions and (lines := read_failure(work.actions[-1])):
-        return f"The last step failed ({quote_in_line(cut_text(lines[0], 200))}): put that right first."
+    if not has_ended(work) and work.actions and (failing := read_failure(work.actions[-1])):
+        lines = pick_error_lines(failing, work.actions[-1].output)
+        return f"The last step failed ({describe_error(lines, 200)}): put that right first."
     if failure := _find_failed_commit(material):
-        return f"The commit was not seen to go through: {quote_in_line(cut_text(list_error_lines(failure)[0], 200))}."
+        return f"The commit was not seen to go through: {describe_error(list_error_lines(failure), 200)}."
     ends = [failure for failure in material.list_reported_failures() if _is_open_end(failure)]
-    return f"Not seen to go through yet: {quote_in_line(cut_text(list_error_lines(ends[-1])[0], 200))}." if ends else ""
+    return f"Not seen to go through yet: {describe_error(list_error_lines(ends[-1]), 200)}." if ends else ""
 
 
 def _is_open_end(failure: Failure) -> bool:

@@ -27,6 +27,7 @@ _COUNTING = re.compile(r"^\s*Exit code [1-9]\d{0,3}\b|\b[1-9]\d{0,5} (?:failed|f
 _HEADING = re.compile(r"\[[A-Z]{4,20}\]")
 _TAGS = re.compile(r"</?tool_use_error>")
 _NUMBERS = re.compile(r"\d+")
+NO_MESSAGE = "failed without a message"  # our words: never quoted
 _SHORT_LINE = 90  # a heading: what failed stands below it
 _MOST_TELLING = 5
 _MOST_LINES = 4_000  # of one output: enough for any log a person would read
@@ -80,7 +81,7 @@ def read_failure(action: Action) -> tuple[str, ...]:
     picked = _pick_lines(lines)
     if picked or not action.is_refused:
         return picked
-    return tuple([line for line in lines if line][:4]) or ("failed without a message",)
+    return tuple([line for line in lines if line][:4]) or (NO_MESSAGE,)
 
 
 def _pick_lines(lines: Sequence[str]) -> tuple[str, ...]:
