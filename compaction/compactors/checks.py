@@ -1,6 +1,7 @@
 """Runs of tests, linters and builds: the newest of each kind with the verdict its output gives."""
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -96,7 +97,7 @@ def read_checks(work: Work) -> tuple[Check, ...]:
             action,
             read_verdict(action),
             is_failed=bool(read_failure(action)) or bool(_FAILING.search(action.output)),
-            changes_after=sum(1 for place in changes if place > action.place),
+            changes_after=len(changes) - bisect_right(changes, action.place),
         )
         for kinds, action in reversed(newest.values())
     )

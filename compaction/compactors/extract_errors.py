@@ -97,7 +97,7 @@ def _is_refusal(action: Action) -> bool:
 def list_words_after(failure: Failure, material: Material) -> list[str]:
     """Return what the agent said about the failure; the last words of all are in section 8."""
     remark = failure.remark
-    return [] if remark is None or remark is material.work.remarks[-1] else list_causes(remark.text)
+    return [] if remark is None or remark is material.work.remarks[-1] else list_causes(material.list_prose(remark))
 
 
 def _list_following(failure: Failure, material: Material) -> list[str]:

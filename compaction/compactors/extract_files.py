@@ -9,7 +9,6 @@ from compaction.compactors.extract_material import Material
 from compaction.compactors.extract_sections import CutRank, Section, SummaryItem, quote_in_line
 from compaction.compactors.file_changes import FileChange, describe_names, list_changes, list_new_code
 from compaction.compactors.known_files import KnownFile
-from compaction.compactors.sentences import list_prose
 from compaction.compactors.statements import choose_sentences
 from compaction.compactors.work import Action
 from compaction.transcripts.client_protocol import FILE_WRITERS
@@ -23,6 +22,8 @@ _LONG_LINES, _LONG_CHARACTERS = 56, 2_200
 _SAID_CHARACTERS = 260
 _PATHS_A_LINE = 8
 _CHANGES_SEARCHED = 6
+_SHORTEST_NAME = 3  # characters: shorter ones are words of any sentence
+_WORD = re.compile(r"\w+")
 
 
 def list_file_items(material: Material, *, has_snippets: bool = True) -> list[SummaryItem]:
@@ -78,22 +79,28 @@ def _write_names(names: FileChange, *, is_new: bool) -> str:
 
 def _find_words_about(known: KnownFile, changes: Sequence[Action], names: FileChange, material: Material) -> str:
     """Return what the agent said before a change, if the sentences name the file, its folder or one of its names."""
-    pattern = _name_pattern(known.path, (*names.touched, *names.added, *names.removed))
+    names_sought = _list_words(known.path, (*names.touched, *names.added, *names.removed))
+    base = PurePosixPath(known.path).name
     for change in reversed(changes[-_CHANGES_SEARCHED:]):
         remark = material.find_remark_before(change)
         if remark is None:
             continue
-        sentences = [sentence for sentence in list_prose(remark.text) if pattern.search(sentence)]
+        sentences = [
+            sentence
+            for sentence in material.list_prose(remark)
+            if base in sentence or not names_sought.isdisjoint(_WORD.findall(sentence))
+        ]
         chosen = choose_sentences(sentences, priorities=material.priorities, limit=_SAID_CHARACTERS)
         if chosen:
             return cut_text(chosen[0], _SAID_CHARACTERS)
     return ""
 
 
-def _name_pattern(path: str, names: Sequence[str]) -> re.Pattern[str]:
+def _list_words(path: str, names: Sequence[str]) -> frozenset[str]:
+    """Return the words by which a sentence names a file: its stem, its folder, and the last parts of its names."""
     parts = PurePosixPath(path)
-    words = [parts.name, *(part for part in (parts.stem, parts.parent.name) if len(part) > 3), *names]
-    return re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in dict.fromkeys(words) if word))
+    own = (part for part in (parts.stem, parts.parent.name) if len(part) > _SHORTEST_NAME)
+    return frozenset([*own, *(name.rpartition(".")[2].rstrip("?!") for name in names)])
 
 
 def _list_read_files(material: Material, *, most: int) -> list[SummaryItem]:

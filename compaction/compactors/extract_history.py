@@ -74,18 +74,18 @@ def _list_reports(reports: dict[int, Remark], material: Material) -> list[_Event
     for age, remark in enumerate(reversed(earlier[-_MOST_REPORTS:])):
         is_named = material.priorities.matches(remark.text)
         limit = min(_LONGEST_REPORT, share * 3 // 2) if age < _NEW_REPORTS or is_named else share
-        text = shorten_report(remark.text, limit, material)
+        text = shorten_report(remark, limit, material)
         if text:
             events.append(_Event(remark.place, f"-{_say_time(remark.at)} report: {quote_in_line(text)}", is_named))
     return events
 
 
-def shorten_report(text: str, characters: int, material: Material) -> str:
+def shorten_report(remark: Remark, characters: int, material: Material) -> str:
     """Return the sentences of a report within the limit, the weightiest kept, with a mark between those apart.
 
     A question at the end is kept: the next message answers it.
     """
-    sentences = [sentence for sentence in list_prose(text) if not sentence.endswith((":", "\uff1a"))]
+    sentences = [sentence for sentence in material.list_prose(remark) if not sentence.endswith((":", "\uff1a"))]
     if not sentences or (len(sentences) == 1 and weigh_sentence(sentences[0]) < 1):
         return ""
     ranked = sorted(
@@ -99,7 +99,7 @@ def shorten_report(text: str, characters: int, material: Material) -> str:
         if index not in chosen and (not chosen or len(sentences[index]) <= room):
             chosen.add(index)
             room -= len(sentences[index]) + 1
-    return join_sentences([sentences[index] for index in sorted(chosen)], text, characters)
+    return join_sentences([sentences[index] for index in sorted(chosen)], remark.text, characters)
 
 
 def join_sentences(sentences: list[str], source: str, characters: int) -> str:
@@ -116,7 +116,9 @@ def _list_chosen_statements(material: Material, reports: frozenset[int]) -> list
     last = material.work.remarks[-1].place if material.work.remarks else -1
     left_out = frozenset({last, *reports})
     shown = [said for failure in material.list_reported_failures() for said in list_words_after(failure, material)]
-    statements = list_statements(material.work, priorities=material.priorities, left_out=left_out, shown=shown)
+    statements = list_statements(
+        material.work, read_prose=material.list_prose, priorities=material.priorities, left_out=left_out, shown=shown
+    )
     sources = {remark.place: remark.text for remark in material.work.remarks}
     room = _STATEMENTS_CHARACTERS
     room_named = _NAMED_CHARACTERS

@@ -9,15 +9,19 @@ from compaction.compactors.commits import Commit, list_commits
 from compaction.compactors.digest import is_change
 from compaction.compactors.failures import Failure, find_failures
 from compaction.compactors.known_files import KnownFile, read_known_files
-from compaction.compactors.plans import read_plan
+from compaction.compactors.plans import PLAN_FOLDER, PlanState, read_plan
 from compaction.compactors.priorities import Priorities, read_priorities
 from compaction.compactors.restore_agents import BackgroundTask, list_background_tasks
+from compaction.compactors.sentences import list_prose
 from compaction.compactors.tickets import Ticket, TicketState, read_tickets
 from compaction.compactors.todos import Todo, read_todos
 from compaction.compactors.work import Action, Remark, Work, read_work
-from compaction.transcripts.client_protocol import TOOL_ERROR
+from compaction.transcripts.client_protocol import AGENT_TOOLS, TOOL_ERROR, AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry
+from compaction.transcripts.payloads import Attachment
 
+_BACKGROUND_NOTE = 200  # characters of an output in which the client says that a command goes on in the background
+_AGENT_ID = "agentId"
 _MISTAKEN_LOOKS = ("Path does not exist", "File does not exist", "File has not been read yet", "No such tool")
 
 
@@ -38,6 +42,14 @@ class Material:
     priorities: Priorities
     cwd: str | None
     branch: str | None
+    changes: tuple[Action, ...]  # requests that changed a file, in order
+    prose: dict[int, list[str]]  # of the agent's texts by place, filled when asked for
+
+    def list_prose(self, remark: Remark) -> list[str]:
+        """Return the sentences of a text of the agent without code, markup and filler."""
+        if remark.place not in self.prose:
+            self.prose[remark.place] = list_prose(remark.text)
+        return self.prose[remark.place]
 
     @property
     def open_tickets(self) -> tuple[Ticket, ...]:
@@ -51,14 +63,14 @@ class Material:
         return tuple(ticket for ticket in self.tickets if ticket.state is TicketState.CLOSED)
 
     @property
+    def parent_ids(self) -> frozenset[str]:
+        """Ids of tickets that have others under them."""
+        return frozenset(ticket.root for ticket in self.tickets if ticket.root != ticket.id)
+
+    @property
     def last_commit_place(self) -> int:
         """The index of the newest commit; -1 where none was made."""
         return self.commits[-1].place if self.commits else -1
-
-    @property
-    def changes(self) -> tuple[Action, ...]:
-        """Requests that changed a file, in order."""
-        return tuple(action for action in self.work.actions if is_change(action) and action.result is not None)
 
     @property
     def is_tracking_commits(self) -> bool:
@@ -94,7 +106,7 @@ class Material:
 def read_material(entries: Sequence[Entry], *, instructions: str | None = None) -> Material:
     """Return the material of these entries, which are what the model sees."""
     work = read_work(entries)
-    plan = read_plan(entries, work)
+    plan = read_plan(entries, work) if _may_hold_plan(work) else PlanState()
     return Material(
         work=work,
         files=read_known_files(entries, work),
@@ -103,12 +115,34 @@ def read_material(entries: Sequence[Entry], *, instructions: str | None = None) 
         commits=list_commits(work),
         tickets=read_tickets(work),
         checks=read_checks(work),
-        background_tasks=list_background_tasks(entries, work),
+        background_tasks=list_background_tasks(entries, work) if _may_hold_jobs(entries, work) else (),
         plan_text=plan.text,
         plan_path=plan.path,
         priorities=read_priorities(instructions),
         cwd=next((entry.cwd for entry in reversed(entries) if entry.cwd), None),
         branch=next((entry.git_branch for entry in reversed(entries) if entry.git_branch), None),
+        changes=tuple(action for action in work.actions if is_change(action) and action.result is not None),
+        prose={},
+    )
+
+
+def _may_hold_plan(work: Work) -> bool:
+    """Return whether the agent wrote a plan; one that came with a message is part of the message."""
+    return any(
+        action.name == ToolName.EXIT_PLAN_MODE or (action.path is not None and PLAN_FOLDER in action.path)
+        for action in work.actions
+    )
+
+
+def _may_hold_jobs(entries: Sequence[Entry], work: Work) -> bool:
+    """Return whether anything was sent to the background; looking into every result for it takes long."""
+    return any(
+        action.use.input.get("run_in_background") is True
+        or (action.command is not None and "background" in action.output[:_BACKGROUND_NOTE])
+        or (action.name in AGENT_TOOLS and _AGENT_ID in action.output)
+        for action in work.actions
+    ) or any(
+        isinstance(entry.payload, Attachment) and entry.payload.kind == AttachmentKind.TASK_STATUS for entry in entries
     )
 
 

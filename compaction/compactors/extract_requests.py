@@ -98,11 +98,12 @@ def _list_ticket_items(material: Material) -> list[SummaryItem]:
     items = []
     left = _ALL_TICKETS_CHARACTERS
     open_roots = {ticket.root for ticket in material.open_tickets}
+    parent_ids = material.parent_ids
     parents = [ticket for ticket in material.closed_tickets if ticket.id in open_roots and ticket.body]
     for number, ticket in enumerate([*material.open_tickets, *parents]):
         if not ticket.body:
             continue
-        is_parent = ticket.id in open_roots and any(each.root == ticket.id != each.id for each in material.tickets)
+        is_parent = ticket.id in open_roots and ticket.id in parent_ids
         is_current = ticket.state is TicketState.IN_PROGRESS and not is_parent
         room = _CURRENT_TICKET_CHARACTERS if is_current else _OPEN_TICKET_CHARACTERS
         text = _select_rules(ticket.body) if is_parent else ticket.body

@@ -260,11 +260,8 @@ def _describe_open_task(material: Material) -> str:
 
 def _list_leaves(material: Material) -> Sequence[Ticket]:
     """Return open tickets that have no others under them."""
-    return [
-        ticket
-        for ticket in material.open_tickets
-        if not any(other.root == ticket.id != other.id for other in material.tickets)
-    ]
+    parents = material.parent_ids
+    return [ticket for ticket in material.open_tickets if ticket.id not in parents]
 
 
 def _take_last_sentence(material: Material) -> str:

@@ -1,13 +1,12 @@
 """What the changes to one file did, by its names: definitions they lie in, names that are new, names that are gone."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.compactors.digest import is_change
 from compaction.compactors.known_files import KnownFile
-from compaction.compactors.last_work import find_definitions, list_definition_places, list_new_texts
+from compaction.compactors.last_work import find_definition_before, find_definitions, list_new_texts
 from compaction.compactors.work import Action
 from compaction.transcripts.client_protocol import FILE_WRITERS
 from compaction.transcripts.values import get_items, get_text
@@ -46,16 +45,15 @@ def describe_names(known: KnownFile) -> FileChange:
     if changes[0].name in FILE_WRITERS and not _find_original(changes[0]):
         defined = find_definitions(known.content or "")
         return FileChange(added=tuple(defined[:MOST_NAMES]))
-    final = (known.whole or "")[:_LARGEST_TEXT]
-    original = _find_original(changes[0])[:_LARGEST_TEXT]
-    before = set(_list_names(original)) if original else set(_list_names("\n".join(old_texts)))
-    after = set(_list_names(final)) if final else set(_list_names("\n".join(new_texts)))
-    added = [name for name in _list_names("\n".join(new_texts)) if name not in before and name in after]
-    removed = [name for name in _list_names("\n".join(old_texts)) if name not in after and name in before]
-    defined_anew = [name for name in find_definitions("\n".join(new_texts)) if name in added]
+    final = (known.whole or "")[:_LARGEST_TEXT] or "\n".join(new_texts)
+    original = _find_original(changes[0])[:_LARGEST_TEXT] or "\n".join(old_texts)
+    old_names, new_names = _list_names("\n".join(old_texts)), _list_names("\n".join(new_texts))
+    added = [name for name in new_names if name not in old_names and not _holds(original, name) and _holds(final, name)]
+    removed = [name for name in old_names if name not in new_names and not _holds(final, name)]
+    defined = [name for name in find_definitions("\n".join(new_texts)) if name in added]
     return FileChange(
-        touched=tuple(_find_scopes(final, new_texts))[:MOST_NAMES],
-        added=tuple(dict.fromkeys([*defined_anew, *added]))[:MOST_NAMES],
+        touched=tuple(_find_scopes(known.whole or "", new_texts))[:MOST_NAMES],
+        added=tuple(dict.fromkeys([*defined, *added]))[:MOST_NAMES],
         removed=tuple(dict.fromkeys(removed))[:MOST_NAMES],
     )
 
@@ -95,23 +93,30 @@ def _find_original(change: Action) -> str:
     return get_text(details, "originalFile") or get_text(details, "originalFileContents") or ""
 
 
-def _list_names(text: str) -> list[str]:
+def _list_names(text: str) -> dict[str, None]:
     """Return the names in code, in order; words of comments and strings are not names."""
     code = _STRING.sub(" ", _COMMENT.sub("", text))
-    return list(dict.fromkeys(_NAME.findall(code)))
+    return dict.fromkeys(_NAME.findall(code))
+
+
+def _holds(text: str, name: str) -> bool:
+    """Return whether the text holds the name as a word of its own."""
+    place = text.find(name)
+    while place >= 0:
+        around = text[place - 1 : place] + text[place + len(name) : place + len(name) + 1]
+        if not any(character.isalnum() or character == "_" for character in around):
+            return True
+        place = text.find(name, place + 1)
+    return False
 
 
 def _find_scopes(content: str, new_texts: Sequence[str]) -> Iterable[str]:
     """Return the definitions that hold the changed places of the final content, in the order of the changes."""
-    places = list_definition_places(content) if content else []
-    if not places:
-        return list(dict.fromkeys(name for text in new_texts for name in find_definitions(text)))
-    starts = [start for start, _ in places]
     scopes: dict[str, None] = {}
     for text in new_texts:
         scopes.update(dict.fromkeys(find_definitions(text)[:4]))
         start = content.find(text) if text else -1
-        index = bisect_right(starts, start) - 1
-        if start >= 0 and index >= 0 and not text.lstrip().startswith(("import", "alias", "use ", "require")):
-            scopes.setdefault(places[index][1], None)
-    return [name for name in scopes if name in content]
+        if start >= 0 and not text.lstrip().startswith(("import", "alias", "use ", "require")):
+            name = find_definition_before(content, start)
+            scopes.update({name: None} if name else {})
+    return [name for name in scopes if not content or name in content]

@@ -24,7 +24,7 @@ _DEFINITION = re.compile(
 )
 _SHELL_FUNCTION = re.compile(r"^([a-z_][a-z0-9_]{3,60})\(\)\s*\{", re.MULTILINE)
 _LARGEST_TEXT = 40_000  # of one change
-_LARGEST_CONTENT = 400_000  # of one file
+_NEAR = 4_000  # characters: what is defined further above does not hold this place
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,10 @@ def find_definitions(text: str) -> list[str]:
     return list(dict.fromkeys(_DEFINITION.findall(text) + _SHELL_FUNCTION.findall(text)))
 
 
-def list_definition_places(text: str) -> list[tuple[int, str]]:
-    """Return where this code defines which name, in order."""
-    return [(match.start(), match[1]) for match in _DEFINITION.finditer(text[:_LARGEST_CONTENT])]
+def find_definition_before(text: str, place: int) -> str | None:
+    """Return the name that this code defines last before a place, as far as it is near."""
+    names = _DEFINITION.findall(text[max(0, place - _NEAR) : place])
+    return names[-1] if names else None
 
 
 def list_new_texts(action: Action) -> Iterator[str]:

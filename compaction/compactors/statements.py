@@ -1,44 +1,40 @@
 """What the agent stated: sentences that give a cause, a decision, a trade-off or a finding, weighed by their words."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from compaction.compactors.priorities import NO_PRIORITIES, Priorities
-from compaction.compactors.sentences import is_announcement, list_prose
+from compaction.compactors.sentences import has_cjk, is_announcement, list_prose
 from compaction.compactors.work import Remark, Work
 
-_CAUSE = re.compile(
-    r"\b(?:because|root cause|caused by|due to|turns out|the (?:real |actual |main )?(?:issue|problem|bug|reason"
-    r"|culprit|cause)"
-    r" (?:is|was|here)|that's why|which is why|the fix|fixed by|since (?:the|it|this|that|we|i)\b|as expected"
-    r"|weil|wegen|ursache|problem (?:ist|war)|liegt (?:an|daran)|parce que|à cause de|la cause|le problème|porque"
-    r"|debido a|la causa"
-    r"|el problema)\b|因为|由于|原因|问题是|问题在于|根本|ため|ので|原因|問題は",
-    re.IGNORECASE,
-)
-_DECISION = re.compile(
-    r"\b(?:decid\w*|instead(?: of)?|rather than|chose|choose|trade-?offs?|deviat\w*|on purpose|deliberate\w*|revert\w*"
-    r"|no longer|fall(?:s|ing)? back|fallback|simplif\w*|approach|rewr\w*|for consistency|so that|the cleanest"
-    r"|not needed"
-    r"|always|never|must(?: not|n't)?|only (?:works|if|when|once)|workaround|skip(?:s|ping|ped)?|keep(?:s|ing)?"
-    r"|language-agnostic"
-    r"|entschieden|stattdessen|statt|décid\w*|au lieu|decid\w*"
-    r"|en lugar de)\b|决定|改为|而不是|改用|不再|代わり|ことにし",
-    re.IGNORECASE,
-)
-_FINDING = re.compile(
-    r"\b(?:found|confirmed|verified|requires?|needs? (?:to be|a|an|the)|doesn't|does not|don't|didn't|did not"
-    r"|can't|cannot|isn't|is not|wasn't"
-    r"|aren't|won't|missing|already|fails?|failed|failing|unlike|actual(?:ly)?|pass(?:es|ed)?|broken|wrong|unused"
-    r"|stored|unrelated"
-    r"|blocked|still|despite|work(?:s|ing|ed)|correct(?:ly)?|bypass\w*|enforced|contains?|holds?"
-    r"|false positive|false negative|sets?|uses?"
-    r"|expects?|incorrect|supports?)\b"
-    r"|发现|确认|缺少|失败|通过|没有|不支持|見つ|失敗|不足",
-    re.IGNORECASE,
-)
+# Looked for as they are in the sentence in small letters: many times faster than one pattern of as many alternatives.
+_CAUSES = (
+    "because", "root cause", "caused by", "due to", "turns out", "that's why", "which is why", "the fix", "fixed by",
+    "since the ", "since it", "since this", "since that", "since we", "since i ", "issue is", "issue was", "issue here",
+    "problem is", "problem was", "bug is", "bug was", "reason is", "reason was", "cause is", "cause was", "culprit",
+    "weil ", "wegen ", "ursache", "problem ist", "liegt an", "liegt daran", "parce que", "à cause d", "la cause",
+    "le problème", "porque", "debido a", "el problema",
+    "因为", "由于", "原因", "问题是", "问题在于", "根本", "ため", "ので", "問題は",
+)  # fmt: skip
+_DECISIONS = (
+    "decid", "instead", "rather than", "chose", "choose", "trade-off", "tradeoff", "deviat", "on purpose", "deliberate",
+    "revert", "no longer", "fall back", "falls back", "falling back", "fallback", "simplif", "approach", "rewrite",
+    "rewriting", "rewrote", "for consistency", "so that", "the cleanest", "not needed", "always", "never", "must ",
+    "mustn't", "only works", "only if", "only when", "only once", "workaround", "skip", "keep", "language-agnostic",
+    "entschieden", "stattdessen", "statt ", "décid", "au lieu", "en lugar de",
+    "决定", "改为", "而不是", "改用", "不再", "代わり", "ことにし",
+)  # fmt: skip
+_FINDINGS = (
+    "found", "confirmed", "verified", "require", "needs a", "needs the", "needs to be", "doesn't", "does not", "don't",
+    "didn't", "did not", "can't", "cannot", "isn't", "is not", "wasn't", "aren't", "won't", "missing", "already",
+    "fails", "failing", "failed", "unlike", "actual", "passes", "broken", "wrong", "unused", "stored", "unrelated",
+    "blocked", "still", "despite", "works", "working", "worked", "correct", "bypass", "enforced", "contains", "holds",
+    "false positive", "false negative", " sets ", " uses ", "expects", "supports", "needed", "imported",
+    "发现", "确认", "缺少", "失败", "通过", "没有", "不支持", "見つ", "失敗", "不足",
+)  # fmt: skip
 _NAME = re.compile(r"`[^`\n]{2,80}`|\b\w+\.(?:\w{1,5})\b|\b[a-z]+[A-Z]\w+|\b[A-Z][a-z]+[A-Z]\w+|\b\w+_\w+")
 _BARE_PASS = re.compile(
     r"^(?:all |the |both |unit |integration |new )*(?:\W*\d* )?(?:tests?|lint\w*|credo|checks?|builds?"
@@ -51,10 +47,11 @@ _BARE_PASS = re.compile(
 _PASSING_NOTE = re.compile(
     r"^(?:the )?\W*[\w.]+\W*(?: import| module)? (?:is|was|are) (?:still|no longer|now|already|also)? ?(?:used"
     r"|unused|needed|removed|there)\b"
-    r"|^(?:the |new )?tests? fails? as expected|diagnostic|^all (?:the )?imports",
+    r"|^(?:the |new )?tests? fails? as expected|^all (?:the )?imports",
     re.IGNORECASE,
 )
 _LONGEST = 420
+_SHORTEST, _SHORTEST_CJK = 12, 5
 _CAUSE_LIMIT = 320
 _NAMED_WEIGHT = 6
 LEAST_WEIGHT = 2
@@ -79,6 +76,7 @@ class Statement:
 def list_statements(
     work: Work,
     *,
+    read_prose: Callable[[Remark], Sequence[str]] = lambda remark: list_prose(remark.text),
     priorities: Priorities = NO_PRIORITIES,
     left_out: frozenset[int] = frozenset(),
     shown: Iterable[str] = (),
@@ -92,7 +90,7 @@ def list_statements(
     for remark in reversed(work.remarks):
         if remark.place in left_out:
             continue
-        sentences = [sentence for sentence in list_prose(remark.text) if sentence.casefold() not in seen]
+        sentences = [sentence for sentence in read_prose(remark) if sentence.casefold() not in seen]
         chosen = choose_sentences(sentences, priorities=priorities)
         if chosen:
             seen.update(sentence.casefold() for sentence in chosen)
@@ -121,12 +119,15 @@ def choose_sentences(
 
 def weigh_sentence(sentence: str) -> int:
     """Return how much a sentence tells; below LEAST_WEIGHT it is not worth a quotation."""
-    if _BARE_PASS.match(sentence) or _PASSING_NOTE.search(sentence) or len(sentence) < 12:
+    lowered = sentence.lower()
+    if len(sentence) < (_SHORTEST_CJK if has_cjk(sentence) else _SHORTEST) or "diagnostic" in lowered:
         return 0
-    weight = 4 if _CAUSE.search(sentence) else 0
-    weight += 3 if _DECISION.search(sentence) else 0
-    weight += min(2, len(_FINDING.findall(sentence)))
-    weight += min(2, len(_NAME.findall(sentence)))
+    if _BARE_PASS.match(sentence) or _PASSING_NOTE.match(sentence):
+        return 0
+    weight = 4 if any(words in lowered for words in _CAUSES) else 0
+    weight += 3 if any(words in lowered for words in _DECISIONS) else 0
+    weight += min(2, sum(words in lowered for words in _FINDINGS))
+    weight += sum(1 for _ in islice(_NAME.finditer(sentence), 2))
     if is_announcement(sentence):
         weight -= 4
     if sentence.endswith(("?", "\uff1f", ":")):
@@ -134,12 +135,11 @@ def weigh_sentence(sentence: str) -> int:
     return weight
 
 
-def list_causes(text: str) -> list[str]:
+def list_causes(sentences: Sequence[str]) -> list[str]:
     """Return the sentences said after a failure that tell most, else the first one with content."""
-    sentences = list_prose(text)
     return (
         choose_sentences(sentences, limit=_CAUSE_LIMIT)
-        or [sentence for sentence in sentences if not is_announcement(sentence) and not _PASSING_NOTE.search(sentence)][
+        or [sentence for sentence in sentences if not is_announcement(sentence) and not _PASSING_NOTE.match(sentence)][
             :1
         ]
     )
