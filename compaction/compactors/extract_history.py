@@ -85,7 +85,12 @@ def shorten_report(remark: Remark, characters: int, material: Material) -> str:
 
     A question at the end is kept: the next message answers it.
     """
-    sentences = [sentence for sentence in material.list_prose(remark) if not sentence.endswith((":", "\uff1a"))]
+    # Lines that only introduce a list say nothing without it, except for figures.
+    sentences = [
+        sentence
+        for sentence in material.list_prose(remark)
+        if not sentence.endswith((":", "\uff1a")) or any(character.isdigit() for character in sentence)
+    ]
     if not sentences or (len(sentences) == 1 and weigh_sentence(sentences[0]) < 1):
         return ""
     ranked = sorted(

@@ -28,7 +28,8 @@ _NAMES_FAILURE = re.compile(
 # Without one of these in an output no line of it can match the pattern above: looking for them is far cheaper.
 _FAILURE_WORDS = (
     "command not found", "No such file or directory", "ermission denied", "BUILD FAILED", "error TS",
-    "Compilation error", "undefined", "is not defined", "String to replace not found", "does not exist", "] →", "] ↗", "] ↘", "] ⬈",
+    "Compilation error", "undefined", "is not defined", "String to replace not found", "does not exist",
+    "] →", "] ↗", "] ↘", "] ⬈",
 )  # fmt: skip
 _COUNTING = re.compile(r"^\s*Exit code [1-9]\d{0,3}\b|\b[1-9]\d{0,5} (?:failed|failures?|errors?)\b", re.IGNORECASE)
 _COUNTED = ("exit code", "fail", "error")  # without one of these no line counts failures

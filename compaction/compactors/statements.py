@@ -43,6 +43,12 @@ _BARE_PASS = re.compile(
     r"| successfully)?\W*$",
     re.IGNORECASE,
 )
+# How agents say that an attempt was in vain: nobody should repeat it.
+_IN_VAIN = (
+    "didn't help", "didn't work", "doesn't help", "doesn't work", "does not help", "does not work", "did not help",
+    "did not work", "no effect", "not recognized", "isn't being", "still complain", "still fail", "still being",
+    "hilft nicht", "half nicht", "没有用", "不起作用", "効果が",
+)  # fmt: skip
 # What agents note while they tidy up imports or watch a test fail that was just written.
 _PASSING_NOTE = re.compile(
     r"^(?:the )?\W*[\w.]+\W*(?: import| module)? (?:is|was|are) (?:still|no longer|now|already|also)? ?(?:used"
@@ -52,6 +58,7 @@ _PASSING_NOTE = re.compile(
 )
 _LONGEST = 420
 _SHORTEST, _SHORTEST_CJK = 12, 5
+_SHORTEST_CAUSE = 20
 _CAUSE_LIMIT = 320
 _NAMED_WEIGHT = 6
 LEAST_WEIGHT = 2
@@ -126,6 +133,7 @@ def weigh_sentence(sentence: str) -> int:
         return 0
     weight = 4 if any(words in lowered for words in _CAUSES) else 0
     weight += 3 if any(words in lowered for words in _DECISIONS) else 0
+    weight += 3 if any(words in lowered for words in _IN_VAIN) else 0
     weight += min(2, sum(words in lowered for words in _FINDINGS))
     weight += sum(1 for _ in islice(_NAME.finditer(sentence), 2))
     if is_announcement(sentence):
@@ -137,12 +145,14 @@ def weigh_sentence(sentence: str) -> int:
 
 def list_causes(sentences: Sequence[str]) -> list[str]:
     """Return the sentences said after a failure that tell most, else the first one with content."""
-    return (
-        choose_sentences(sentences, limit=_CAUSE_LIMIT)
-        or [sentence for sentence in sentences if not is_announcement(sentence) and not _PASSING_NOTE.match(sentence)][
-            :1
-        ]
-    )
+    chosen = choose_sentences(sentences, limit=_CAUSE_LIMIT)
+    return chosen or [sentence for sentence in sentences if _has_content(sentence)][:1]
+
+
+def _has_content(sentence: str) -> bool:
+    if len(sentence) < _SHORTEST_CAUSE or sentence.endswith(":"):
+        return False
+    return not is_announcement(sentence) and not _PASSING_NOTE.match(sentence)
 
 
 def _build_statement(remark: Remark, chosen: Sequence[str], priorities: Priorities) -> Statement:

@@ -19,6 +19,7 @@ from tests.compaction.compactors.sessions import ROOT, Session
         "I decided to use a map instead of a list.",
         "It turns out that SQLite cannot alter columns.",
         "The `live/2` helper needs `get/2` imported.",
+        "The annotation didn't help.",
         "Der Test scheitert, weil `Agent` leer ist.",
         "测试失败是因为 `Agent` 为空。",
         "原因はキャッシュです。失敗します。",
