@@ -71,11 +71,11 @@ def pick_error_lines(failing: Sequence[str], output: str) -> list[str]:
     """Return failing lines of an output, those that name the failure first, without exit codes and advice."""
     lines = [line for line in failing if not _ADVICE.match(line)]
     lines.sort(key=lambda line: not _NAMES_FAILURE.search(line))
-    telling = [line for line in lines if not _EXIT_CODE.match(line)]
-    if not telling:
+    named = [line for line in lines if not _EXIT_CODE.match(line)]
+    if not named:
         printed = [line.strip() for line in output.splitlines() if line.strip()]
-        telling = [line for line in printed if not _EXIT_CODE.match(line)][-3:]
-    return telling or lines or list(failing)
+        named = [line for line in printed if not _EXIT_CODE.match(line)][-3:]
+    return named or lines or list(failing)
 
 
 def describe_error(lines: Sequence[str], characters: int) -> str:

@@ -4,6 +4,7 @@ A later statement replaces an earlier one about the same thing, so the newest co
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,10 +12,10 @@ from compaction.compactors.commits import Commit
 from compaction.compactors.digest import cut_middle, cut_text
 from compaction.compactors.extract_errors import list_words_after
 from compaction.compactors.extract_material import Material
-from compaction.compactors.extract_sections import CutRank, Section, SummaryItem, quote, quote_in_line
+from compaction.compactors.extract_sections import CutRank, Section, SummaryItem, quote_in_line
 from compaction.compactors.sentences import list_prose
 from compaction.compactors.statements import Statement, list_statements, weigh_sentence
-from compaction.compactors.work import Action, Remark, Work
+from compaction.compactors.work import Remark, Work
 from compaction.transcripts.client_protocol import AGENT_TOOLS
 from compaction.transcripts.values import get_text
 
@@ -24,7 +25,9 @@ _MOST_REPORTS = 24
 _REPORTS_CHARACTERS = 6_500  # of all reports together, the newest ones half as much again
 _SHORTEST_REPORT, _LONGEST_REPORT = 240, 900
 _NEW_REPORTS = 6
-_AGENT_REPORT_CHARACTERS = 600
+_AGENT_REPORT_CHARACTERS = 700
+_SHORTEST_AGENT_REPORT = 80
+_AGENT_ID = "\nagentId:"  # below the report the client says how to resume the agent
 _BODY_CHARACTERS = 420
 _COMMITS_WITH_BODY = 5
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n[ \t]*\1\b", re.DOTALL)
@@ -51,7 +54,7 @@ def list_history_items(material: Material, *, has_commits: bool = True) -> list[
     events = [
         *_list_reports(reports, material),
         *_list_chosen_statements(material, frozenset(reports)),
-        *[_Event(act.place, _describe_agent_report(act)) for act in material.work.actions if _has_report(act)],
+        *_list_agent_reports(material),
     ]
     for age, event in enumerate(sorted(events, key=lambda event: -event.place)):
         items.append(SummaryItem(Section.PROBLEM_SOLVING, event.text, CutRank.STATEMENT, age, is_named=event.is_named))
@@ -74,13 +77,13 @@ def _list_reports(reports: dict[int, Remark], material: Material) -> list[_Event
     for age, remark in enumerate(reversed(earlier[-_MOST_REPORTS:])):
         is_named = material.priorities.matches(remark.text)
         limit = min(_LONGEST_REPORT, share * 3 // 2) if age < _NEW_REPORTS or is_named else share
-        text = shorten_report(remark, limit, material)
+        text = shorten_report(material.list_prose(remark), remark.text, limit, material)
         if text:
             events.append(_Event(remark.place, f"-{_say_time(remark.at)} report: {quote_in_line(text)}", is_named))
     return events
 
 
-def shorten_report(remark: Remark, characters: int, material: Material) -> str:
+def shorten_report(sentences: Sequence[str], source: str, characters: int, material: Material) -> str:
     """Return the sentences of a report within the limit, the weightiest kept, with a mark between those apart.
 
     A question at the end is kept: the next message answers it.
@@ -88,23 +91,22 @@ def shorten_report(remark: Remark, characters: int, material: Material) -> str:
     # Lines that only introduce a list say nothing without it, except for figures.
     sentences = [
         sentence
-        for sentence in material.list_prose(remark)
+        for sentence in sentences
         if not sentence.endswith((":", "\uff1a")) or any(character.isdigit() for character in sentence)
     ]
     if not sentences or (len(sentences) == 1 and weigh_sentence(sentences[0]) < 1):
         return ""
-    ranked = sorted(
-        range(len(sentences)),
-        key=lambda index: (-material.priorities.matches(sentences[index]), -weigh_sentence(sentences[index]), index),
-    )
+    named = [material.priorities.matches(sentence) for sentence in sentences]
+    weights = [weigh_sentence(sentence) for sentence in sentences]
     asks = sentences[-1].endswith(("?", "\uff1f"))
     chosen: set[int] = {len(sentences) - 1} if asks else set()
     room = characters - sum(len(sentences[index]) for index in chosen)
-    for index in ranked:
-        if index not in chosen and (not chosen or len(sentences[index]) <= room):
+    for index in sorted(range(len(sentences)), key=lambda index: (-named[index], -weights[index], index)):
+        is_worth_it = named[index] or weights[index] > 0 or not chosen
+        if index not in chosen and is_worth_it and (not chosen or len(sentences[index]) <= room):
             chosen.add(index)
             room -= len(sentences[index]) + 1
-    return join_sentences([sentences[index] for index in sorted(chosen)], remark.text, characters)
+    return join_sentences([sentences[index] for index in sorted(chosen)], source, characters)
 
 
 def join_sentences(sentences: list[str], source: str, characters: int) -> str:
@@ -163,15 +165,22 @@ def _read_body(commit: Commit) -> str:
     return "\n".join(lines)
 
 
-def _has_report(action: Action) -> bool:
-    return action.name in AGENT_TOOLS and not action.is_refused and len(action.output) > 80
-
-
-def _describe_agent_report(action: Action) -> str:
-    about = get_text(action.use.input, "description") or "agent"
-    prose = [sentence for sentence in list_prose(action.output) if sentence]
-    text = cut_text("\n".join(prose), _AGENT_REPORT_CHARACTERS)
-    return f"- agent {quote_in_line(about)} reported:\n{quote(text)}"
+def _list_agent_reports(material: Material) -> list[_Event]:
+    """Return what other agents reported, shortened."""
+    events = []
+    for action in material.work.actions:
+        if action.name not in AGENT_TOOLS or action.is_refused or len(action.output) < _SHORTEST_AGENT_REPORT:
+            continue
+        about = get_text(action.use.input, "description") or "agent"
+        report = action.output.partition(_AGENT_ID)[0]
+        is_named = material.priorities.matches(action.output)
+        limit = _AGENT_REPORT_CHARACTERS * 2 if is_named else _AGENT_REPORT_CHARACTERS
+        text = shorten_report(list_prose(report), report, limit, material)
+        if text:
+            events.append(
+                _Event(action.place, f"- agent {quote_in_line(about)} reported: {quote_in_line(text)}", is_named)
+            )
+    return events
 
 
 def _say_time(at: datetime | None) -> str:

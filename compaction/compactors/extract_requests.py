@@ -182,7 +182,7 @@ def _weigh_requirement(line: str, number: int, material: Material) -> int:
 
 
 def _list_plan_items(material: Material) -> list[SummaryItem]:
-    """Return the plan of the plan mode, shortened; a plan in a message stands in section 6."""
+    """Return the plan of the plan mode, shortened; section 6 has a plan that came with a message."""
     text = material.plan_text.strip()
     if not text or any(text in message.text for message in material.work.said):
         return []

@@ -50,9 +50,10 @@ def describe_names(known: KnownFile) -> FileChange:
     old_names, new_names = _list_names("\n".join(old_texts)), _list_names("\n".join(new_texts))
     added = [name for name in new_names if name not in old_names and not _holds(original, name) and _holds(final, name)]
     removed = [name for name in old_names if name not in new_names and not _holds(final, name)]
-    defined = [name for name in find_definitions("\n".join(new_texts)) if name in added]
+    definitions = [find_definitions(text) for text in new_texts]
+    defined = [name for names in definitions for name in names if name in added]
     return FileChange(
-        touched=tuple(_find_scopes(known.whole or "", new_texts))[:MOST_NAMES],
+        touched=tuple(_find_scopes(known.whole or "", new_texts, definitions))[:MOST_NAMES],
         added=tuple(dict.fromkeys([*defined, *added]))[:MOST_NAMES],
         removed=tuple(dict.fromkeys(removed))[:MOST_NAMES],
     )
@@ -110,11 +111,11 @@ def _holds(text: str, name: str) -> bool:
     return False
 
 
-def _find_scopes(content: str, new_texts: Sequence[str]) -> Iterable[str]:
+def _find_scopes(content: str, new_texts: Sequence[str], definitions: Sequence[Sequence[str]]) -> Iterable[str]:
     """Return the definitions that hold the changed places of the final content, in the order of the changes."""
     scopes: dict[str, None] = {}
-    for text in new_texts:
-        scopes.update(dict.fromkeys(find_definitions(text)[:4]))
+    for text, defined in zip(new_texts, definitions, strict=True):
+        scopes.update(dict.fromkeys(defined[:4]))
         start = content.find(text) if text else -1
         if start >= 0 and not text.lstrip().startswith(("import", "alias", "use ", "require")):
             name = find_definition_before(content, start)

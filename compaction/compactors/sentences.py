@@ -1,4 +1,4 @@
-"""Sentences of any language: splitting text, dropping code and filler, telling pasted logs from prose."""
+"""Sentences of any language: splitting text, dropping code and filler, recognizing pasted logs."""
 
 import re
 from collections.abc import Sequence

@@ -56,6 +56,7 @@ _PASSING_NOTE = re.compile(
     r"|^(?:the |new )?tests? fails? as expected|^all (?:the )?imports",
     re.IGNORECASE,
 )
+_BARE_NAME = re.compile(r"\S+|\[[^\]]*\]\(\S+\)")  # a heading of one word, or a link alone
 _LONGEST = 420
 _SHORTEST, _SHORTEST_CJK = 12, 5
 _SHORTEST_CAUSE = 20
@@ -66,7 +67,7 @@ LEAST_WEIGHT = 2
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One or more sentences of one text of the agent, and how much they tell."""
+    """One or more sentences of one text of the agent, and how informative they are."""
 
     sentences: tuple[str, ...]
     weight: int
@@ -88,7 +89,7 @@ def list_statements(
     left_out: frozenset[int] = frozenset(),
     shown: Iterable[str] = (),
 ) -> list[Statement]:
-    """Return the telling sentences of every text but those at `left_out` places, in order, each once.
+    """Return the informative sentences of every text but those at `left_out` places, in order, each once.
 
     `shown` are sentences that the summary quotes elsewhere.
     """
@@ -108,7 +109,7 @@ def list_statements(
 def choose_sentences(
     sentences: Sequence[str], *, priorities: Priorities = NO_PRIORITIES, limit: int = _LONGEST
 ) -> list[str]:
-    """Return the sentences that tell something, in their order, the weightiest where they are longer than the limit."""
+    """Return the informative sentences in their order, the weightiest where they are longer than the limit."""
     weights = {
         index: weigh_sentence(sentence) + (_NAMED_WEIGHT if priorities.matches(sentence) else 0)
         for index, sentence in enumerate(sentences)
@@ -125,9 +126,12 @@ def choose_sentences(
 
 
 def weigh_sentence(sentence: str) -> int:
-    """Return how much a sentence tells; below LEAST_WEIGHT it is not worth a quotation."""
+    """Return how informative a sentence is; below LEAST_WEIGHT it is not worth a quotation."""
     lowered = sentence.lower()
-    if len(sentence) < (_SHORTEST_CJK if has_cjk(sentence) else _SHORTEST) or "diagnostic" in lowered:
+    is_cjk = has_cjk(sentence)
+    if len(sentence) < (_SHORTEST_CJK if is_cjk else _SHORTEST) or "diagnostic" in lowered:
+        return 0
+    if not is_cjk and _BARE_NAME.fullmatch(sentence):
         return 0
     if _BARE_PASS.match(sentence) or _PASSING_NOTE.match(sentence):
         return 0
@@ -144,7 +148,7 @@ def weigh_sentence(sentence: str) -> int:
 
 
 def list_causes(sentences: Sequence[str]) -> list[str]:
-    """Return the sentences said after a failure that tell most, else the first one with content."""
+    """Return the most informative sentences said after a failure, else the first one with content."""
     chosen = choose_sentences(sentences, limit=_CAUSE_LIMIT)
     return chosen or [sentence for sentence in sentences if _has_content(sentence)][:1]
 

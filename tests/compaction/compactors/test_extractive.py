@@ -236,7 +236,7 @@ def list_quoted(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if (marked := re.match(r"\s*(?:- )?[>|] ?(.*)$", line)) and "From the summary" not in line:
             yield from (plain for part in _OWN_MARKS.split(marked[1]) if (plain := flatten_words(part)))
-        elif spoken := re.match(r'- (?:\d\d:\d\d )?(?:report: )?"(.*)"$', line):
+        elif spoken := re.match(r'- (?:\d\d:\d\d )?(?:report: |agent ".*?" reported: )?"(.*)"$', line):
             yield from (plain for part in spoken[1].split(" […] ") if (plain := flatten_words(part)))
 
 
