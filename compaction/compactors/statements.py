@@ -51,11 +51,12 @@ _IN_VAIN = (
 )  # fmt: skip
 # What agents note while they tidy up imports or watch a test fail that was just written.
 _PASSING_NOTE = re.compile(
-    r"^(?:the )?\W*[\w.]+\W*(?: import| module)? (?:is|was|are) (?:still|no longer|now|already|also)? ?(?:used"
-    r"|unused|needed|removed|there)\b"
+    r"^(?:the )?\W*[\w.]+\W*(?: import| module)? (?:is|was|are) "
+    r"(?:(?:still|no longer|now|already|also) (?:used|unused|needed|removed|there)|unused)\b"
     r"|^(?:the |new )?tests? fails? as expected|^all (?:the )?imports",
     re.IGNORECASE,
 )
+_FIGURE = re.compile(r"\d%|\b\d+ (?:tests?|cases?|issues?|failures?|errors?|files?|lines?|ms|seconds|MB|GB)\b")
 _BARE_NAME = re.compile(r"\S+|\[[^\]]*\]\(\S+\)")  # a heading of one word, or a link alone
 _LONGEST = 420
 _SHORTEST, _SHORTEST_CJK = 12, 5
@@ -142,7 +143,9 @@ def weigh_sentence(sentence: str) -> int:
     weight += sum(1 for _ in islice(_NAME.finditer(sentence), 2))
     if is_announcement(sentence):
         weight -= 4
-    if sentence.endswith(("?", "\uff1f", ":")):
+    has_figure = bool(_FIGURE.search(sentence))
+    weight += 2 if has_figure else 0
+    if sentence.endswith(("?", "\uff1f", ":")) and not has_figure:
         weight -= 2
     return weight
 
