@@ -83,7 +83,8 @@ class SummaryRequest:
     """One request for a summary.
 
     A summariser with a model sends `body`; one without reads `entries`, which are what the summary is to cover.
-    `missing_sections` is set on the second ask: only these are wanted.
+    `missing_sections` is set on the second ask: only these are wanted. `instructions` are those of the person and of
+    hooks; the prompt holds them already.
     """
 
     variant: Variant
@@ -92,6 +93,7 @@ class SummaryRequest:
     prompt: str
     body: Mapping[str, object]
     missing_sections: tuple[str, ...] = ()
+    instructions: str | None = None
 
     @property
     def model(self) -> str | None:

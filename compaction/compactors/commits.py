@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 
 from compaction.compactors.failures import read_failure
 from compaction.compactors.work import Work
@@ -18,14 +19,27 @@ class Commit:
     revision: str
     place: int
     entry_uuid: str | None
+    command: str = ""
+    at: datetime | None = None
+
+
+def is_commit_attempt(command: str) -> bool:
+    """Return whether the command asks git for a commit."""
+    return bool(_COMMIT.search(command))
 
 
 def list_commits(work: Work) -> tuple[Commit, ...]:
     """The commits that git confirmed, in order."""
     commits = []
     for action in work.actions:
-        if action.command is None or not _COMMIT.search(action.command) or (action.is_refused and read_failure(action)):
+        if (
+            action.command is None
+            or not is_commit_attempt(action.command)
+            or (action.is_refused and read_failure(action))
+        ):
             continue
         for _, revision, subject in _MADE.findall(action.output):
-            commits.append(Commit(subject.strip(), revision, action.place, action.entry.uuid))
+            commits.append(
+                Commit(subject.strip(), revision, action.place, action.entry.uuid, action.command, action.entry.at)
+            )
     return tuple(commits)

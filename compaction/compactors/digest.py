@@ -13,6 +13,7 @@ _SHOWS_ONLY = re.compile(
     r"^(?:sudo )?(?:grep|rg|ag|cat|less|head|tail|sed -n|awk|ls|find|tree|pwd|which|wc|file|stat|date|sleep|true"
     r"|jq|echo|git (?:status|log|diff|show|grep|blame|branch))\b"
 )
+_FILE_CHANGERS = FILE_EDITORS | FILE_WRITERS
 _FULL_LINE = 12  # characters: a shorter first line is only the opening of a quotation
 _SPACES = re.compile(r"\s+")
 _SUBJECT_KEYS = (
@@ -92,4 +93,4 @@ def describe_action(action: Action, cwd: str | None = None) -> str:
 
 def is_change(action: Action) -> bool:
     """Whether the action changed a file."""
-    return action.name in FILE_EDITORS | FILE_WRITERS and not action.is_refused
+    return action.name in _FILE_CHANGERS and not action.is_refused

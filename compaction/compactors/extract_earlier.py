@@ -3,40 +3,65 @@
 import re
 
 from compaction.compactors.digest import cut_text
-from compaction.compactors.extract_pieces import CutRank, Piece, quote
+from compaction.compactors.extract_sections import CutRank, Section, SummaryItem, quote
 from compaction.compactors.summary_answer import find_missing_sections, split_sections
 from compaction.compactors.summary_prompt import SECTIONS, UP_TO_SECTIONS
 from compaction.ports import Variant
 from compaction.transcripts.entries import Entry, TextBlock
 
 # Characters that may come over, by section: what was pending or under way is overtaken soonest.
-_ROOM = {1: 2_000, 2: 600, 3: 5_000, 4: 2_000, 5: 3_000, 7: 1_500, 8: 1_200, 9: 500}
-_RANKS = {3: CutRank.FILE_NOTE, 4: CutRank.ERROR, 5: CutRank.PROBLEM, 6: CutRank.USER_MESSAGE}
+_ROOM = {
+    Section.REQUEST: 2_000,
+    Section.CONCEPTS: 600,
+    Section.FILES: 3_500,
+    Section.ERRORS: 1_500,
+    Section.PROBLEM_SOLVING: 2_500,
+    Section.PENDING: 1_500,
+    Section.CURRENT_WORK: 1_200,
+    Section.NEXT_STEP: 500,
+}
+_RANKS = {
+    Section.FILES: CutRank.FILE_NOTE,
+    Section.ERRORS: CutRank.ERROR,
+    Section.PROBLEM_SOLVING: CutRank.STATEMENT,
+}
+# What was pending or under way may be done since; as history it belongs to section 5.
+_OVERTAKEN = frozenset({Section.PENDING, Section.CURRENT_WORK, Section.NEXT_STEP})
 _WHOLE_CHARACTERS = 8_000  # of a summary that has no sections
 _OLDEST = 1_000_000  # everything carried over is older than everything since
+_CODE_LINES = 3  # of each block of code
 _QUOTE = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 _ITEM = re.compile(r"^(?=[ \t]{0,6}(?:[-*•]|\d{1,4}[.)])[ \t])", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*```.*?^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
+_LABEL = re.compile(r"^\[This summary was [^\n]*\]\n?", re.MULTILINE)
+# What the client writes below a summary about how to go on.
+_CONTINUATION = re.compile(
+    r"\n+(?:If you need specific details from before compaction"
+    r"|Please continue the conversation from where)[^\n]*(?:\n.*)?\Z",
+    re.DOTALL,
+)
 
 
-def list_earlier_pieces(summary: Entry | None) -> list[Piece]:
-    """What an earlier summary said, section by section; people's words whole."""
+def list_earlier_items(summary: Entry | None) -> list[SummaryItem]:
+    """Return what an earlier summary said, section by section; people's words whole."""
     text = _read_text(summary)
     if not text:
         return []
     variant = Variant.UP_TO if UP_TO_SECTIONS[7] in text and SECTIONS[7] not in text else Variant.FULL
     names = UP_TO_SECTIONS if variant is Variant.UP_TO else SECTIONS
     if len(find_missing_sections(text, variant)) == len(names):
-        told = "- An earlier summary said:\n" + quote(cut_text(text, _WHOLE_CHARACTERS))
-        return [Piece(5, told, CutRank.PROBLEM, _OLDEST)]
+        quoted = "- An earlier summary said:\n" + quote(cut_text(text, _WHOLE_CHARACTERS))
+        return [SummaryItem(Section.PROBLEM_SOLVING, quoted, CutRank.STATEMENT, _OLDEST)]
     sections = split_sections(text, variant)
-    pieces: list[Piece] = []
-    for number, name in enumerate(names, start=1):
+    items: list[SummaryItem] = []
+    for section, name in zip(Section, names, strict=True):
         body = sections.get(name, "").partition("\n")[2].strip("\n")
         # A heading with its text on the same line.
         body = body or sections.get(name, "").partition(":")[2].strip()
+        body = _LABEL.sub("", _CONTINUATION.sub("", body))
         if body.strip() and "Nothing to report." not in body[:40]:
-            pieces += _carry_words(body) if number == 6 else [_carry_section(number, body)]
-    return pieces
+            items += _carry_messages(body) if section is Section.MESSAGES else [_carry_section(section, body)]
+    return items
 
 
 def _read_text(summary: Entry | None) -> str:
@@ -44,28 +69,35 @@ def _read_text(summary: Entry | None) -> str:
     return "\n".join(block.text for block in blocks if isinstance(block, TextBlock)).strip()
 
 
-def _carry_section(number: int, body: str) -> Piece:
-    lead = "- From the summary before the last compaction" + (" (may be done since)" if number in (7, 8, 9) else "")
-    # What was under way then is a step now.
-    section = 5 if number in (8, 9) else number
-    rank = CutRank.PROBLEM if section == 5 else _RANKS.get(number, CutRank.ALWAYS)
-    return Piece(section, f"{lead}:\n{quote(cut_text(_unquote(body), _ROOM[number]))}", rank, _OLDEST - number)
+def _carry_section(section: Section, body: str) -> SummaryItem:
+    lead = "- From the summary before the last compaction" + (" (may be done since)" if section in _OVERTAKEN else "")
+    target = Section.PROBLEM_SOLVING if section in (Section.CURRENT_WORK, Section.NEXT_STEP) else section
+    rank = _RANKS.get(target, CutRank.ALWAYS)
+    shown = cut_text(_shorten_code(_QUOTE.sub("", body)), _ROOM[section])
+    return SummaryItem(target, f"{lead}:\n{quote(shown)}", rank, _OLDEST - section)
 
 
-def _carry_words(body: str) -> list[Piece]:
+def _shorten_code(body: str) -> str:
+    """Return the text with the first lines of each block of code alone."""
+
+    def shorten(block: re.Match[str]) -> str:
+        lines = block[0].splitlines()
+        hidden = len(lines) - 2 - _CODE_LINES
+        return "\n".join([*lines[: _CODE_LINES + 1], f"[cut: {hidden} lines]", lines[-1]]) if hidden > 1 else block[0]
+
+    return _FENCE.sub(shorten, body)
+
+
+def _carry_messages(body: str) -> list[SummaryItem]:
     items = [_keep_quoted(item.rstrip()) for item in _ITEM.split(body) if item.strip()]
     return [
-        Piece(6, item, CutRank.USER_MESSAGE, _OLDEST - number, cut_text(item, 160)) for number, item in enumerate(items)
+        SummaryItem(Section.MESSAGES, item, CutRank.USER_MESSAGE, _OLDEST - number, cut_text(item, 160))
+        for number, item in enumerate(items)
     ]
 
 
 def _keep_quoted(item: str) -> str:
-    """The item as one of a list, its further lines quoted, so that none of them can pass for a heading."""
+    """Return the item as one of a list, its further lines quoted, so that none of them can pass for a heading."""
     first, *rest = item.splitlines()
     lines = [line if line.lstrip().startswith(">") else f"  > {line}" for line in rest]
-    return "\n".join([first if first.startswith("-") else f"- {first.strip()}", *lines])
-
-
-def _unquote(body: str) -> str:
-    """Without the quotation marks of the last time, so that they do not pile up."""
-    return _QUOTE.sub("", body)
+    return "\n".join([f"- {first.strip().removeprefix('- ')}", *lines])

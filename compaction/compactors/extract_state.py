@@ -1,217 +1,269 @@
-"""Where it stands, in a summary made without a model: what is pending, the last work, the next step with a quote."""
+"""Sections 8 and 9: how things are at the very end (commits, checks, last steps, last words), and the next step."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
+from compaction.compactors.checks import Check, CheckKind
+from compaction.compactors.commits import is_commit_attempt
 from compaction.compactors.digest import (
     cut_lines,
     cut_middle,
     cut_text,
     describe_action,
+    shorten_path,
     shows_only,
     take_line,
-    trim_command,
 )
-from compaction.compactors.extract_pieces import Piece, quote, quote_in_line
+from compaction.compactors.extract_errors import describe_error, list_error_lines, pick_error_lines
+from compaction.compactors.extract_material import Material
+from compaction.compactors.extract_pending import find_announced_rest, has_ended, is_begun, list_background_lines
+from compaction.compactors.extract_sections import Section, SummaryItem, quote, quote_in_line
 from compaction.compactors.failures import Failure, read_failure
 from compaction.compactors.last_work import list_commands, list_symbols, take_last_actions
-from compaction.compactors.matching import split_sentences
-from compaction.compactors.todos import Todo
-from compaction.compactors.work import Action, Work
+from compaction.compactors.sentences import drop_code_blocks, drop_openings, split_sentences
+from compaction.compactors.tickets import Ticket, TicketState
+from compaction.compactors.work import Action
 from compaction.transcripts.client_protocol import AGENT_TOOLS, ToolName
 
-LAST_STEPS = 14
-# Tools that only keep lists: the lists themselves stand in section 7.
-_HOUSEKEEPING = frozenset(
+LAST_STEPS = 10
+# Tools that only keep lists: the lists themselves are in section 7.
+_LIST_TOOLS = frozenset(
     {
         ToolName.TODO_WRITE, ToolName.TASK_CREATE, ToolName.TASK_UPDATE, ToolName.TASK_LIST, ToolName.TASK_GET,
         ToolName.TOOL_SEARCH,
     }
 )  # fmt: skip
-_MOST_TODOS = 60
-_OUTPUT_LINES = 16
-_REMARK_CHARACTERS = 3_000
-# Trackers whose lists say what is left to do.
-_TRACKER = re.compile(
-    r"^(?:bd (?:ready|list|show|blocked)|gh (?:issue|pr) (?:list|view|status)|issues (?:list|show)"
-    r"|glab issue (?:list|view))\b"
+_OUTPUT_LINES = 10
+_LAST_WORDS_CHARACTERS = 2_400
+_PLAN_CHARACTERS = 900
+# A sentence about what is to be done, and the first item of the list below it.
+_PLANNED_LIST = re.compile(
+    r"(?:need to|have to|plan|will|going to|steps?|to ?do|muss|werde|计划|步骤|手順)[^\n]{0,80}[:\uff1a]\s*\n+"
+    r"\s*(?:[-*]|\d{1,2}[.)]) \S",
+    re.IGNORECASE,
 )
-_TRACKER_LIST = re.compile(r"\b(?:ready|list|blocked|status)\b")
-# How agents begin the part of a report that says what is left.
-_REST = re.compile(
-    r"^[ \t#*>-]*(?:next steps?|remaining(?: tasks| work| items| steps)?|what(?:'s| is) (?:left|next)"
-    r"|still (?:to do|open|pending)"
-    r"|to ?do|outstanding|not (?:yet )?done|open (?:points|questions|items)|follow[- ]ups?)\b",
-    re.IGNORECASE | re.MULTILINE,
-)
-_TREE = re.compile(r"^git status\b")
-_TRACKER_LINES = 16
-_TRACKER_VIEWS = 3
+_MOST_CHECKS = 4
+_MOST_COMMANDS = 8
+_TREE = re.compile(r"\bgit status\b")
+_PUSH = re.compile(r"\bgit push\b")
 
 
-def list_pending_pieces(todos: Sequence[Todo], work: Work) -> list[Piece]:
-    """Open todos, what a tracker last said, and the last request when its turn has not ended."""
-    open_todos = [todo for todo in todos if todo.is_open]
-    lines = [f"- [{todo.state}] {quote_in_line(todo.text)}" for todo in open_todos[:_MOST_TODOS]]
-    if len(open_todos) > _MOST_TODOS:
-        lines.append(f"[cut: {len(open_todos) - _MOST_TODOS} more open todos]")
-    closed = [todo for todo in todos if not todo.is_open]
-    if closed:
-        done = "; ".join(quote_in_line(cut_text(todo.text, 90)) for todo in closed[-12:])
-        lines.append(f"- Already done ({len(closed)}): {done}")
-    for told in _list_tracker_views(work):
-        lines.append(f"- What `{take_line(told.command or '', 80)}` last showed{_tell_time(told)}:")
-        lines.append(quote(cut_lines(told.output.strip(), _TRACKER_LINES, 1_400)))
-    if left := find_announced_rest(work):
-        lines += ["- Left to do in the agent's last words:", quote(cut_text(left, 1_200))]
-    if work.said and not has_ended(work):
-        lines.append(
-            f"- The last request was still being worked on: {quote_in_line(cut_text(work.said[-1].text, 400))}"
-        )
-    return [Piece(7, "\n".join(lines))] if lines else []
-
-
-def list_current_pieces(work: Work, *, cwd: str | None) -> list[Piece]:
-    """The last request, the last steps with their results, and the agent's last words."""
-    lines = []
-    if work.said:
-        lines.append(f"- The last request: {quote_in_line(cut_text(work.said[-1].text, 600))}")
+def list_current_items(material: Material) -> list[SummaryItem]:
+    """Return the state of commits and checks, the last steps with their results, and the agent's last words."""
+    work = material.work
+    lines = [*_describe_commits(material), *_describe_checks(material), *list_background_lines(material)]
     actions = take_last_actions(work)
-    if actions:
+    steps = [action for action in actions if action.name not in _LIST_TOOLS][-LAST_STEPS:]
+    if steps:
         lines.append("- The last steps, oldest first:")
-        steps = [action for action in actions if action.name not in _HOUSEKEEPING][-LAST_STEPS:]
-        lines += [f"  - {describe_action(action, cwd)}{_tell_result(action)}" for action in steps]
-    commands = [f"`{cut_text(trace.text, 100)}`" for trace in list_commands(actions)]
+        lines += [f"  - {describe_action(action, material.cwd)}{_describe_result(action)}" for action in steps]
+    shown = {action.entry.uuid for action in steps}
+    commands = [f"`{cut_text(trace.text, 90)}`" for trace in list_commands(actions) if trace.entry_uuid not in shown]
     symbols = [f"`{trace.text}`" for trace in list_symbols(actions)]
     if commands:
-        lines.append(f"- Commands run lately, newest first: {', '.join(commands)}")
+        lines.append(f"- Commands run shortly before, newest first: {', '.join(commands[:_MOST_COMMANDS])}")
     if symbols:
         lines.append(f"- Names written lately: {', '.join(symbols)}")
-    lines += _show_last_output(work)
+    lines += _show_last_output(material)
+    lines += _quote_plan(material)
     if work.remarks:
         lines.append("- The agent's last words:")
-        lines.append(quote(cut_middle(work.remarks[-1].text, _REMARK_CHARACTERS)))
-    return [Piece(8, "\n".join(lines))] if lines else []
+        lines.append(quote(cut_middle(_take_last_words(material), _LAST_WORDS_CHARACTERS)))
+    return [SummaryItem(Section.CURRENT_WORK, "\n".join(lines))] if lines else []
 
 
-def list_next_pieces(work: Work, todos: Sequence[Todo], failures: Sequence[Failure]) -> list[Piece]:
-    """The step that follows from the last words and the state of things, always with the words it rests on."""
-    text = _find_next_step(work, todos, failures)
-    return [Piece(9, f"- {text}")] if text else []
+def list_next_items(material: Material) -> list[SummaryItem]:
+    """Return the step that follows from the state of things, always with the words it rests on."""
+    text = _find_next_step(material)
+    return [SummaryItem(Section.NEXT_STEP, f"- {text}")] if text else []
 
 
-def has_ended(work: Work) -> bool:
-    """Whether the last turn came to its end: the agent spoke after its last action, and nobody has spoken since."""
-    if not work.remarks:
-        return False
-    last = work.remarks[-1].place
-    is_last_action = bool(work.actions) and work.actions[-1].place >= last
-    is_last_said = bool(work.said) and work.said[-1].place > last
-    return not is_last_action and not is_last_said
+def _quote_plan(material: Material) -> list[str]:
+    """Return the first list that the agent made for a message that it still works on: mostly its plan."""
+    work = material.work
+    if not work.said or has_ended(work):
+        return []
+    since = [remark for remark in work.remarks[:-1] if remark.place > work.said[-1].place]
+    plan = next((remark for remark in since if _PLANNED_LIST.search(remark.text)), None)
+    if plan is None:
+        return []
+    words = drop_openings(drop_code_blocks(plan.text))
+    return [f"- The agent's plan for message {len(work.said)}:", quote(cut_middle(words, _PLAN_CHARACTERS))]
 
 
-def _find_next_step(work: Work, todos: Sequence[Todo], failures: Sequence[Failure]) -> str:
-    last_place = max((*(remark.place for remark in work.remarks[-1:]), *(act.place for act in work.actions[-1:]), -1))
-    if work.said and work.said[-1].place > last_place:
-        return f"Do what was asked last and is not begun: {quote_in_line(cut_text(work.said[-1].text, 600))}"
-    left = find_announced_rest(work)
-    waiting = next((todo for todo in todos if todo.is_open), None)
-    parts = [_tell_open_failure(work, failures), _tell_open_todo(todos)]
-    if left:
-        parts.append(f"The agent's last words name what is left: {quote_in_line(cut_text(left, 900))}.")
-    elif work.remarks:
-        parts.append(f"The agent had just said {quote_in_line(_take_last_sentence(work))}.")
-    if not has_ended(work) and work.actions:
-        parts.append(f"The last thing done: {describe_action(work.actions[-1])}.")
-    elif waiting is None and not left and work.remarks:
-        parts.append("The last turn had ended: wait for the next message.")
-    if work.said:
-        parts.append(f"All this serves the request {quote_in_line(cut_text(work.said[-1].text, 400))}.")
-    return " ".join(part for part in parts if part)
+def _take_last_words(material: Material) -> str:
+    """Return the last words without code and the part that section 7 quotes."""
+    text = material.work.remarks[-1].text
+    if (left := find_announced_rest(material)) and left in text:
+        text = text.replace(left, "[what is left: section 7]")
+    return drop_openings(drop_code_blocks(text))
 
 
-def _tell_open_failure(work: Work, failures: Sequence[Failure]) -> str:
-    if not has_ended(work) and work.actions and (lines := read_failure(work.actions[-1])):
-        return f"The last step failed ({quote_in_line(cut_text(lines[0], 200))}): put that right first."
-    open_ends = [failure for failure in failures if _is_open_end(failure)]
-    return f"Not seen to go through yet: {quote_in_line(cut_text(open_ends[-1].lines[0], 200))}." if open_ends else ""
-
-
-def _tell_open_todo(todos: Sequence[Todo]) -> str:
-    under_way = next((todo for todo in todos if todo.state == "in_progress"), None)
-    if under_way is not None:
-        return f"Go on with the todo in progress: {quote_in_line(under_way.text)}."
-    waiting = next((todo for todo in todos if todo.is_open), None)
-    return f"The first open todo is {quote_in_line(waiting.text)}." if waiting is not None else ""
-
-
-def find_announced_rest(work: Work) -> str:
-    """The part of the agent's last words that says what is left to do; "" where it says nothing of the kind."""
-    text = work.remarks[-1].text if work.remarks else ""
-    found = list(_REST.finditer(text))
-    return text[found[-1].start() :].strip() if found else ""
-
-
-def _is_open_end(failure: Failure) -> bool:
-    """A command that did something and was not seen to go through."""
-    command = failure.action.command
-    return not failure.is_resolved and not failure.is_slip and command is not None and not shows_only(command)
-
-
-def _tell_time(action: Action) -> str:
-    return f" (at {action.entry.at:%H:%M})" if action.entry.at else ""
-
-
-def _take_last_sentence(work: Work) -> str:
-    sentences = split_sentences(work.remarks[-1].text)
-    return cut_text(sentences[-1], 400) if sentences else ""
-
-
-def _tell_result(action: Action) -> str:
-    if action.result is None:
-        return " (no result yet)"
-    lines = read_failure(action)
-    if lines:
-        return f" -> failed: {quote_in_line(cut_text(lines[0], 140))}"
-    if action.path:
-        return ""
-    # A command says last how it ended, an agent says so first.
-    lines_told = [line.strip() for line in action.output.splitlines() if line.strip()]
-    told = lines_told[0 if action.name in AGENT_TOOLS else -1] if lines_told else ""
-    return f" -> {quote_in_line(cut_text(told, 120))}" if told else ""
-
-
-def _show_last_output(work: Work) -> list[str]:
-    """The end of the last output, and the working tree as it was last shown."""
+def _describe_commits(material: Material) -> list[str]:
+    """Return what was committed last and which changes came after it; one line where nothing was committed."""
+    after = [action for action in material.changes if action.place > material.last_commit_place]
+    if not material.changes and not material.commits:
+        return []
+    files = Counter(shorten_path(action.path or "", material.cwd) for action in after)
+    named = ", ".join(f"{path} ({times} changes)" if times > 1 else path for path, times in files.items())
     lines = []
-    if work.actions and work.actions[-1].command and (output := work.actions[-1].output.strip()):
-        tail = "\n".join(cut_text(line, 240) for line in output.splitlines()[-_OUTPUT_LINES:])
-        lines += ["- The end of the last output:", quote(tail)]
-    tree = _find_last(work, _TREE)
-    if tree is not None and tree is not work.actions[-1]:
-        lines += ["- The working tree when last shown:", quote(cut_lines(tree.output.strip(), _OUTPUT_LINES, 1_200))]
+    if material.commits:
+        last = material.commits[-1]
+        when = f" at {last.at:%H:%M}" if last.at else ""
+        lines.append(f"- The last commit: {last.revision}{when}{_describe_push(material)}.")
+        lines.append(
+            f"- NOT committed yet, changed since: {named}." if after else "- Nothing was changed since that commit."
+        )
+    else:
+        lines.append(f"- No commit was seen; changed files are NOT committed: {named}.")
+    if failure := _find_failed_commit(material):
+        said = describe_error(list_error_lines(failure), 200)
+        lines.append(f"- The last attempt to commit failed: {said}.")
     return lines
 
 
-def _list_tracker_views(work: Work) -> list[Action]:
-    """The last view of each list and issue, lists first, the newest issues after them."""
-    views: dict[str, Action] = {}
-    for action in work.actions:
-        if (
-            action.command
-            and _TRACKER.match(action.command.strip())
-            and action.output.strip()
-            and not action.is_refused
-        ):
-            views.pop(trim_command(action.command), None)
-            views[trim_command(action.command)] = action
-    newest = list(reversed(views.values()))
-    return sorted(newest, key=lambda action: not _TRACKER_LIST.search(action.command or ""))[:_TRACKER_VIEWS]
+def _describe_push(material: Material) -> str:
+    for action in reversed(material.work.actions):
+        if action.command and _PUSH.search(action.command) and action.result is not None:
+            is_after = action.place >= material.last_commit_place
+            return (
+                ", pushed"
+                if is_after and not action.is_refused and not read_failure(action)
+                else ", not seen to be pushed"
+            )
+    return ""
 
 
-def _find_last(work: Work, pattern: re.Pattern[str]) -> Action | None:
-    """The last command of a kind that showed something."""
-    for action in reversed(work.actions):
-        if action.command and pattern.match(action.command.strip()) and action.output.strip() and not action.is_refused:
-            return action
+def _find_failed_commit(material: Material) -> Failure | None:
+    for failure in reversed(material.failures):
+        if failure.action.place <= material.last_commit_place:
+            return None
+        if failure.action.command and is_commit_attempt(failure.action.command):
+            return failure
     return None
+
+
+def _describe_checks(material: Material) -> list[str]:
+    """Return the newest runs of tests, linters and builds with their verdict, and what was not checked since."""
+    lines = []
+    if material.changes:
+        last = material.changes[-1]
+        run_since = {kind for check in material.checks if check.changes_after == 0 for kind in check.kinds}
+        missing = [str(kind) for kind in CheckKind if kind not in run_since]
+        path = shorten_path(last.path or "", material.cwd)
+        when = f" at {last.entry.at:%H:%M}" if last.entry.at else ""
+        if not run_since:
+            lines.append(f"- NOT tested yet: after the last change ({path}{when}) no tests, lint or build were run.")
+        elif CheckKind.TESTS in missing:
+            lines.append(f"- After the last change ({path}{when}) no tests were run.")
+    if material.checks:
+        lines.append("- The last checks, newest first:")
+        lines += [f"  - {_describe_check(check)}" for check in material.checks[:_MOST_CHECKS]]
+    return lines
+
+
+def _describe_check(check: Check) -> str:
+    when = f" at {check.action.entry.at:%H:%M}" if check.action.entry.at else ""
+    command = describe_action(check.action).removeprefix("ran ")
+    ended = "FAILED" if check.is_failed else "no failure reported"
+    verdict = "; ".join(quote_in_line(line) for line in check.verdict) or "no output"
+    since = f"; {check.changes_after} changes to files since" if check.changes_after else ""
+    return f"{cut_text(command, 110)}{when}: {ended}: {verdict}{since}"
+
+
+def _describe_result(action: Action) -> str:
+    if action.result is None:
+        return " (no result yet)"
+    lines = pick_error_lines(failing, action.output) if (failing := read_failure(action)) else []
+    if lines:
+        return f" -> failed: {describe_error(lines, 140)}"
+    if action.path:
+        return ""
+    # A command says last how it ended, an agent says so first.
+    printed = [line.strip() for line in action.output.splitlines() if line.strip()]
+    shown = printed[0 if action.name in AGENT_TOOLS else -1] if printed else ""
+    return f" -> {quote_in_line(cut_text(shown, 100))}" if shown else ""
+
+
+def _show_last_output(material: Material) -> list[str]:
+    """Return the end of the last output, and the working tree where it was shown after the last change and commit."""
+    lines = []
+    actions = material.work.actions
+    last = actions[-1] if actions else None
+    if last is not None and last.output.strip() and last.path is None and last.name not in _LIST_TOOLS:
+        # A command says last how it ended, a search says first what it found.
+        is_command = last.command is not None
+        printed = last.output.replace(f"{material.cwd}/", "").strip().splitlines()
+        part = printed[-_OUTPUT_LINES:] if is_command else printed[:_OUTPUT_LINES]
+        title = "The end of the last output" if is_command else "The beginning of the last output"
+        lines += [f"- {title}:", quote("\n".join(cut_text(line, 200) for line in part))]
+    since = max([material.last_commit_place, *(change.place for change in material.changes[-1:])])
+    tree = next(
+        (act for act in reversed(actions) if act.command and _TREE.search(act.command) and act.output.strip()), None
+    )
+    if tree is not None and tree is not last and tree.place > since and not tree.is_refused:
+        lines += ["- The working tree when last shown:", quote(cut_lines(tree.output.strip(), 14, 900))]
+    return lines
+
+
+def _find_next_step(material: Material) -> str:
+    work = material.work
+    if work.said and not is_begun(work):
+        return f"Do what was asked last and is not begun: {quote_in_line(cut_text(work.said[-1].text, 600))}"
+    left = find_announced_rest(material)
+    parts = [_describe_open_failure(material), _describe_open_task(material)]
+    if left:
+        parts.append(f"The agent's last words name what is left: {quote_in_line(cut_text(left, 300))}.")
+    elif work.remarks and not has_ended(work):
+        parts.append(f"The agent had just said {quote_in_line(_take_last_sentence(material))}.")
+    if not has_ended(work):
+        if work.actions:
+            parts.append(f"The last thing done: {describe_action(work.actions[-1], material.cwd)}.")
+        if work.said:
+            parts.append(f"This serves message {len(work.said)}: {quote_in_line(cut_text(work.said[-1].text, 240))}.")
+    elif not any(parts):
+        parts.append("The last turn had ended: wait for the next message.")
+    return " ".join(part for part in parts if part)
+
+
+def _describe_open_failure(material: Material) -> str:
+    work = material.work
+    if not has_ended(work) and work.actions and (failing := read_failure(work.actions[-1])):
+        lines = pick_error_lines(failing, work.actions[-1].output)
+        return f"The last step failed ({describe_error(lines, 200)}): put that right first."
+    if failure := _find_failed_commit(material):
+        return f"The commit was not seen to go through: {describe_error(list_error_lines(failure), 200)}."
+    ends = [failure for failure in material.list_reported_failures() if _is_open_end(failure)]
+    return f"Not seen to go through yet: {describe_error(list_error_lines(ends[-1]), 200)}." if ends else ""
+
+
+def _is_open_end(failure: Failure) -> bool:
+    """Return whether a command that did something was not seen to go through."""
+    command = failure.action.command
+    return not failure.is_resolved and command is not None and not shows_only(command)
+
+
+def _describe_open_task(material: Material) -> str:
+    todo = next((todo for todo in material.todos if todo.state == "in_progress"), None)
+    if todo is not None:
+        return f"Go on with the todo in progress: {quote_in_line(todo.text)}."
+    ticket = next((each for each in _list_leaves(material) if each.state is TicketState.IN_PROGRESS), None)
+    if ticket is not None:
+        return f"Go on with ticket {ticket.id}, which is in progress: {quote_in_line(ticket.title)}."
+    todo = next((todo for todo in material.todos if todo.is_open), None)
+    if todo is not None:
+        return f"The first open todo is {quote_in_line(todo.text)}."
+    ticket = next(iter(_list_leaves(material)), None)
+    return f"The first open ticket is {ticket.id}: {quote_in_line(ticket.title)}." if ticket is not None else ""
+
+
+def _list_leaves(material: Material) -> Sequence[Ticket]:
+    """Return open tickets that have no others under them."""
+    parents = material.parent_ids
+    return [ticket for ticket in material.open_tickets if ticket.id not in parents]
+
+
+def _take_last_sentence(material: Material) -> str:
+    sentences = split_sentences(material.work.remarks[-1].text)
+    return cut_text(take_line(sentences[-1]), 300) if sentences else ""

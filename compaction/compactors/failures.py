@@ -14,19 +14,29 @@ from compaction.compactors.work import Action, Remark, Work
 from compaction.transcripts.client_protocol import TOOL_ERROR
 
 # Words by which tools of the common languages say what failed, and by which they only count how often.
-_TELLING = re.compile(
+_STARTS_FAILURE = re.compile(
     r"^\s*(?:Traceback \(most recent call last\)|\*\* \([\w.]{1,80}Error\)|error(?:\[\w{1,12}\])?: |E   \S|npm ERR!"
     r"|fatal: "
     r"|(?:Uncaught )?[\w.]{0,80}(?:Error|Exception): |panic: |FAILED\b|--- FAIL|not ok \d|[✕✗✘] |\d{1,4}\) test "
     r"|\[[A-Z]{4,20}\]|[\w./-]{1,200}:\d{1,6}:(?:\d{1,5}:)? ?(?:error|no_return|call|pattern_match))"
-    r"|command not found|No such file or directory|[Pp]ermission denied|\bBUILD FAILED\b|error TS\d{3,5}"
+)
+_NAMES_FAILURE = re.compile(
+    r"command not found|No such file or directory|[Pp]ermission denied|\bBUILD FAILED\b|error TS\d{3,5}"
     r"|Compilation error|undefined (?:function|variable|reference)|is undefined\b|is not defined\b"
     r"|String to replace not found|(?:[Ff]ile|[Pp]ath|[Dd]irectory)[^.\n]{0,120} does not exist|\[[A-Z]\] [→↗↘⬈] ",
 )
+# Without one of these in an output no line of it can match the pattern above: looking for them is far cheaper.
+_FAILURE_WORDS = (
+    "command not found", "No such file or directory", "ermission denied", "BUILD FAILED", "error TS",
+    "Compilation error", "undefined", "is not defined", "String to replace not found", "does not exist",
+    "] →", "] ↗", "] ↘", "] ⬈",
+)  # fmt: skip
 _COUNTING = re.compile(r"^\s*Exit code [1-9]\d{0,3}\b|\b[1-9]\d{0,5} (?:failed|failures?|errors?)\b", re.IGNORECASE)
+_COUNTED = ("exit code", "fail", "error")  # without one of these no line counts failures
 _HEADING = re.compile(r"\[[A-Z]{4,20}\]")
 _TAGS = re.compile(r"</?tool_use_error>")
 _NUMBERS = re.compile(r"\d+")
+NO_MESSAGE = "failed without a message"  # our words: never quoted
 _SHORT_LINE = 90  # a heading: what failed stands below it
 _MOST_TELLING = 5
 _MOST_LINES = 4_000  # of one output: enough for any log a person would read
@@ -80,12 +90,18 @@ def read_failure(action: Action) -> tuple[str, ...]:
     picked = _pick_lines(lines)
     if picked or not action.is_refused:
         return picked
-    return tuple([line for line in lines if line][:4]) or ("failed without a message",)
+    return tuple([line for line in lines if line][:4]) or (NO_MESSAGE,)
 
 
 def _pick_lines(lines: Sequence[str]) -> tuple[str, ...]:
     """The lines that tell what failed, short ones with what stands under them; else those that count failures."""
-    telling = [index for index, line in enumerate(lines) if _TELLING.search(line)]
+    text = "\n".join(lines)
+    may_name = any(words in text for words in _FAILURE_WORDS)
+    telling = [
+        index
+        for index, line in enumerate(lines)
+        if _STARTS_FAILURE.match(line) or (may_name and _NAMES_FAILURE.search(line))
+    ]
     # A bare heading says little where other lines say more.
     proper = [index for index in telling if not _HEADING.fullmatch(lines[index])] or telling
     picked: dict[str, None] = {}
@@ -95,7 +111,10 @@ def _pick_lines(lines: Sequence[str]) -> tuple[str, ...]:
             picked.update(dict.fromkeys([below for below in lines[index + 1 : index + 5] if len(below) > 1][:2]))
         if len(picked) >= _MOST_TELLING:
             break
-    counting = [line for line in lines if _COUNTING.search(line) and not (picked and line.startswith("Exit code"))]
+    may_count = any(words in text.lower() for words in _COUNTED)
+    counting = [
+        line for line in lines if may_count and _COUNTING.search(line) and not (picked and line.startswith("Exit code"))
+    ]
     if not picked:
         return tuple(counting[:2])
     return tuple(dict.fromkeys((*picked, *counting[-1:])))

@@ -4,15 +4,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compaction.compactors.commits import Commit, list_commits
 from compaction.compactors.digest import cut_text, shows_only, take_line, trim_command
-from compaction.compactors.extract_earlier import list_earlier_pieces
-from compaction.compactors.extract_files import list_file_pieces
-from compaction.compactors.extract_pieces import CutRank, Piece, quote, quote_in_line
-from compaction.compactors.extract_state import list_current_pieces, list_next_pieces, list_pending_pieces
-from compaction.compactors.extract_story import list_concept_pieces, list_failure_pieces, list_step_pieces
-from compaction.compactors.failures import Failure, find_failures
-from compaction.compactors.known_files import KnownFile, read_known_files
+from compaction.compactors.extract_concepts import list_concept_items
+from compaction.compactors.extract_earlier import list_earlier_items
+from compaction.compactors.extract_errors import list_error_items
+from compaction.compactors.extract_files import list_file_items
+from compaction.compactors.extract_history import list_history_items
+from compaction.compactors.extract_material import Material, read_material
+from compaction.compactors.extract_pending import list_pending_items
+from compaction.compactors.extract_sections import SummaryItem, quote, quote_in_line
+from compaction.compactors.extract_state import list_current_items, list_next_items
 from compaction.compactors.notes import (
     ALL_NOTES_TOKENS,
     DEFAULT_TEMPLATE,
@@ -21,9 +22,7 @@ from compaction.compactors.notes import (
     split_notes,
 )
 from compaction.compactors.spoken import SaidKind
-from compaction.compactors.todos import Todo, read_todos
 from compaction.compactors.wishes import list_constraints
-from compaction.compactors.work import Work, read_work
 from compaction.context.tokens import CHARACTERS_PER_TOKEN, count_text_tokens
 from compaction.transcripts.entries import Entry
 
@@ -38,24 +37,11 @@ _MORE_GONE = "[more was left out to stay within the limit]"
 
 
 @dataclass(frozen=True, slots=True)
-class _Material:
-    """What was said and done, read once for all sections."""
-
-    work: Work
-    files: tuple[KnownFile, ...]
-    todos: tuple[Todo, ...]
-    failures: tuple[Failure, ...]
-    commits: tuple[Commit, ...]
-    cwd: str | None
-    branch: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Filler:
     """What a section is filled with, known by its name. `keeps_end`: of a list in order of time the newest stays."""
 
     name: re.Pattern[str]
-    list_blocks: Callable[[_Material], list[str]]
+    list_blocks: Callable[[Material], list[str]]
     keeps_end: bool = False
 
 
@@ -67,7 +53,7 @@ def write_extractive_notes(
     `own_words` are sections that a person wrote: they stay, but for the current state. A section whose name says
     nothing to us stays empty; if that holds for all of them, the first one takes the current state.
     """
-    material = _read_material(entries)
+    material = read_material(entries)
     sections = split_notes(template)
     bodies = [_choose_blocks(section, material, own_words or {}) for section in sections]
     if sections and not any(blocks for blocks, _ in bodies):
@@ -91,20 +77,7 @@ def find_own_words(history: Sequence[tuple[bool, str]]) -> dict[str, str]:
     return {name: body for name, body in written.items() if body and before.get(name) == body}
 
 
-def _read_material(entries: Sequence[Entry]) -> _Material:
-    work = read_work(entries)
-    return _Material(
-        work=work,
-        files=read_known_files(entries, work),
-        todos=read_todos(entries, work),
-        failures=find_failures(work),
-        commits=list_commits(work),
-        cwd=next((entry.cwd for entry in reversed(entries) if entry.cwd), None),
-        branch=next((entry.git_branch for entry in reversed(entries) if entry.git_branch), None),
-    )
-
-
-def _choose_blocks(section: NotesSection, material: _Material, own_words: Mapping[str, str]) -> tuple[list[str], bool]:
+def _choose_blocks(section: NotesSection, material: Material, own_words: Mapping[str, str]) -> tuple[list[str], bool]:
     own = own_words.get(section.name)
     if own and section.name.casefold() != CURRENT_STATE.casefold():
         return [own], False
@@ -112,7 +85,7 @@ def _choose_blocks(section: NotesSection, material: _Material, own_words: Mappin
     return (filler.list_blocks(material), filler.keeps_end) if filler else ([], False)
 
 
-def _list_title(material: _Material) -> list[str]:
+def _list_title(material: Material) -> list[str]:
     said = next((said.text for said in material.work.said if said.kind is not SaidKind.ANSWER), "")
     words = take_line(said, 200).split()
     return (
@@ -120,37 +93,30 @@ def _list_title(material: _Material) -> list[str]:
     )
 
 
-def _list_state(material: _Material) -> list[str]:
-    work = material.work
-    pieces = [
-        *list_next_pieces(work, material.todos, material.failures),
-        *list_pending_pieces(material.todos, work),
-        *list_current_pieces(work, cwd=material.cwd),
-    ]
-    return [piece.text for piece in pieces]
+def _list_state(material: Material) -> list[str]:
+    items = [*list_next_items(material), *list_pending_items(material), *list_current_items(material)]
+    return [item.text for item in items]
 
 
-def _list_task(material: _Material) -> list[str]:
+def _list_task(material: Material) -> list[str]:
     requests = [said for said in material.work.said if said.kind is not SaidKind.ANSWER]
     blocks = []
     if requests:
         blocks.append("- The first request:\n" + quote(cut_text(requests[0].text, _REQUEST_CHARACTERS)))
     constraints = list_constraints(material.work.said)[-_MOST_CONSTRAINTS:]
     if constraints:
-        told = "\n".join(f"  - {quote_in_line(constraint.text)}" for constraint in constraints)
-        blocks.append(f"- Limits and wishes, in the user's words:\n{told}")
+        quoted = "\n".join(f"  - {quote_in_line(constraint.text)}" for constraint in constraints)
+        blocks.append(f"- Constraints in the user's words:\n{quoted}")
     if len(requests) > 1:
         blocks.append("- The newest request:\n" + quote(cut_text(requests[-1].text, _REQUEST_CHARACTERS)))
     return blocks + _list_earlier(material, 1, 7)
 
 
-def _list_files(material: _Material) -> list[str]:
-    pieces = list_file_pieces(material.files, material.work, cwd=material.cwd, commits=material.commits)
-    notes = [piece.text for piece in pieces if piece.rank is not CutRank.SNIPPET]
-    return notes + _list_earlier(material, 3)
+def _list_files(material: Material) -> list[str]:
+    return [item.text for item in list_file_items(material, has_snippets=False)] + _list_earlier(material, 3)
 
 
-def _list_commands(material: _Material) -> list[str]:
+def _list_commands(material: Material) -> list[str]:
     """Commands that did something, each where it was last run."""
     found: dict[str, None] = {}
     for action in material.work.actions:
@@ -161,22 +127,21 @@ def _list_commands(material: _Material) -> list[str]:
     return [f"- `{command}`" for command in list(found)[-_MOST_COMMANDS:]]
 
 
-def _list_errors(material: _Material) -> list[str]:
-    pieces = list_failure_pieces(material.failures, cwd=material.cwd)
-    return _list_earlier(material, 4) + [piece.text for piece in pieces]
+def _list_errors(material: Material) -> list[str]:
+    return _list_earlier(material, 4) + [item.text for item in list_error_items(material)]
 
 
-def _list_system(material: _Material) -> list[str]:
-    pieces = list_concept_pieces(material.work, material.files, cwd=material.cwd, branch=material.branch)
-    return [piece.text for piece in pieces] + _list_earlier(material, 2)
+def _list_system(material: Material) -> list[str]:
+    return [item.text for item in list_concept_items(material)] + _list_earlier(material, 2)
 
 
-def _list_findings(material: _Material) -> list[str]:
-    pieces = list_step_pieces(material.work, (), material.failures)
-    return _list_earlier(material, 5) + [piece.text for piece in pieces]
+def _list_findings(material: Material) -> list[str]:
+    # The section keeps its end where it is cut, so that the newest come last.
+    items = reversed(list_history_items(material, has_commits=False))
+    return _list_earlier(material, 5) + [item.text for item in items]
 
 
-def _list_steps(material: _Material) -> list[str]:
+def _list_steps(material: Material) -> list[str]:
     """What was asked for and what was committed, in the order of time."""
     steps = [
         (said.place, f"- {f'{said.at:%H:%M} ' if said.at else ''}asked: {_quote_step(said.text)}")
@@ -193,10 +158,10 @@ def _quote_step(text: str) -> str:
     return quote_in_line(take_line(text, _STEP_CHARACTERS))
 
 
-def _list_earlier(material: _Material, *numbers: int) -> list[str]:
+def _list_earlier(material: Material, *numbers: int) -> list[str]:
     """What the summary before the last compaction said in these of its sections."""
-    pieces: Sequence[Piece] = list_earlier_pieces(material.work.earlier_summary)
-    return [piece.text for piece in pieces if piece.section in numbers]
+    items: Sequence[SummaryItem] = list_earlier_items(material.work.earlier_summary)
+    return [item.text for item in items if item.section in numbers]
 
 
 _FILLERS = tuple(

@@ -83,4 +83,5 @@ def prepare_second_ask(request: SummaryRequest, answer_text: str, missing: tuple
         prompt=ask,
         body=body,
         missing_sections=missing,
+        instructions=request.instructions,
     )

@@ -159,6 +159,7 @@ def _make_task(selection: Selection, request: CompactionRequest, wishes: HookWis
         room=Room(request.line_tokens, request.prefix_tokens),
         parent=request.parent,
         models=request.models,
+        instructions=wishes.instructions,
     )
 
 

@@ -39,6 +39,7 @@ class SummaryTask:
     room: Room
     parent: ParentRequest | None = None
     models: SummaryModels = field(default_factory=SummaryModels)
+    instructions: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +144,9 @@ def _prepare(task: SummaryTask, span: SummaryRange, *, is_fork_open: bool) -> Su
         kept = span.kept_after
         fork = prepare_fork(task.variant, task.parent, span.sent, kept_after=kept, prompt=task.prompt)
         if fork is not None:
-            return fork
-    return prepare_plain(task.variant, span.sent, task.prompt, task.models)
+            return replace(fork, instructions=task.instructions)
+    plain = prepare_plain(task.variant, span.sent, task.prompt, task.models)
+    return replace(plain, instructions=task.instructions)
 
 
 def _shrink(task: SummaryTask, span: SummaryRange, error: PromptTooLong, *, retries: int) -> SummaryRange:

@@ -62,7 +62,10 @@ class RunForm(forms.Form):
         required=False,
         max_length=LONGEST_INSTRUCTIONS,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="What the summary must keep or may leave out, such as “keep the API decisions”.",
+        help_text=(
+            "What the summary must keep or may leave out, such as “keep the API decisions”. "
+            "Without a model, the words you name are given priority; other wishes need a model."
+        ),
     )
     summarizer = forms.ChoiceField(required=False, choices=[(name.value, name.label) for name in SUMMARIZER_SENTENCES])
     model = forms.CharField(

@@ -50,7 +50,7 @@ def test_a_template_of_ones_own_is_filled_by_the_names_of_its_sections() -> None
     entries = make_session().entries
     assert list(bodies_of(write_extractive_notes(entries, template="# Status\n\n# Moods"))) == ["Status", "Moods"]
     odd = bodies_of(write_extractive_notes(entries, template="# Moods\n_How it feels._\n\n# Weather"))
-    assert "The last request" in odd["Moods"]
+    assert "The last steps" in odd["Moods"]
     assert odd["Weather"] == ""
 
 
