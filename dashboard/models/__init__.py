@@ -31,6 +31,7 @@ from dashboard.models.invitation import Invitation
 from dashboard.models.job import Beat, Job, JobState
 from dashboard.models.observed_compaction import CompactionKind, ObservedCompaction
 from dashboard.models.prompt_shape import PromptShape, ShapeUse
+from dashboard.models.redaction import RedactionCount, RedactionReport
 from dashboard.models.saved_view import ListName, SavedView
 from dashboard.models.sender import Collector, Sender, identify_sender
 from dashboard.models.session_change import ChangeCounter, SessionChange, sessions_changed
@@ -81,6 +82,8 @@ __all__ = [
     "NotesExtraction",
     "ObservedCompaction",
     "PromptShape",
+    "RedactionCount",
+    "RedactionReport",
     "ResumedFile",
     "Role",
     "RunAttempt",
