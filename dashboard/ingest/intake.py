@@ -25,6 +25,7 @@ from dashboard.ingest.picture import PolicyAt, pick_policy
 from dashboard.ingest.picture.columns import fit_id
 from dashboard.ingest.picture.drawing import PROJECTION_VERSION
 from dashboard.ingest.record import FollowUp, OtherAccount, Recorded, Source, project_stored, record
+from dashboard.ingest.redaction_counts import recount_session
 from dashboard.ingest.transcripts import find_redactor, prepare, prepare_agent_meta
 from dashboard.jobs.post import BACKGROUND, post_job
 from dashboard.models import (
@@ -100,6 +101,8 @@ def make_rules(team: Team, policy: TeamSettings) -> Rules:
         keeps_content=keeps_content(policy),
         digest_key=key,
         own_patterns=dict(policy.own_patterns),
+        disabled_rules=policy.disabled_rules,
+        redaction_version=policy.redaction_version,
         content_since=policy.content_since(timezone.now()),
     )
 
@@ -208,6 +211,8 @@ def project_again(session: AgentSession) -> None:
     origin = Origin(session.team, session.owner, session.sources[0])
     # What compactions lost was found by an earlier version too. Where words were removed since, it stays.
     is_outdated = session.projection_version < PROJECTION_VERSION
+    if is_outdated:
+        recount_session(session)
     is_whole = session.has_content and session.content_removed_at is None
     follow_up = partial(_audit_again, session.team) if is_outdated and is_whole else None
     project_stored(_make_source(origin, find_policy(session.team)), session.external_id, follow_up)
@@ -286,7 +291,7 @@ def count_drops(origin: Origin, drops: Mapping[str, int], *, detail: str) -> Non
     """Raises the visible counters: team, way in, reason. Pushed reasons and names of files are others' words."""
     if not drops:
         return
-    redaction = find_redactor(tuple(find_policy(origin.team).own_patterns.items()))
+    redaction = find_redactor(find_policy(origin.team))
     told = redaction.clean_start(detail, _LONGEST_DETAIL)
     for reason, count in drops.items():
         with transaction.atomic():

@@ -15,7 +15,7 @@ def make_shape(request: PromptRequest, rules: Rules) -> tuple[ObservedShape, int
     text = write_canonical((request.system, tools))
     digest = digest_text(rules.digest_key, text.encode("utf-8", "surrogatepass"))
     prompt = PromptRequest(model=None, tools=request.tools, system=request.system)
-    redaction = find_redactor(tuple(rules.own_patterns.items()))
+    redaction = find_redactor(rules)
     prints = take_fingerprint(prompt, partial(digest_text, rules.digest_key))
     content, count = None, 0
     if rules.keeps_content:

@@ -356,4 +356,4 @@ def _begin_conversation(call: _Call) -> str | None:
 
 
 def _find_redaction(rules: Rules) -> Redaction:
-    return find_redactor(tuple(rules.own_patterns.items()))
+    return find_redactor(rules)
