@@ -138,7 +138,7 @@ def _check_disabled(wanted: TeamSettings, current: TeamSettings) -> frozenset[st
     if unknown:
         raise BadPolicy("disabled_rules", f"There is no redaction rule {min(unknown)[:60]!r}.")
     if always_on := wanted.disabled_rules & ALWAYS_ON - set(wanted.own_patterns):
-        raise BadPolicy("disabled_rules", f"The rule {min(always_on)} cannot be switched off.")
+        raise BadPolicy("disabled_rules", f"The rule {min(always_on)} stays on: it cannot be switched off.")
     return wanted.disabled_rules & known
 
 
