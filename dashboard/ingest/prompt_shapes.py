@@ -24,4 +24,4 @@ def make_shape(request: PromptRequest, rules: Rules) -> tuple[ObservedShape, int
         content, counts = redaction.redact_one(line.encode("utf-8", "replace"))
         count = sum(counts.values())
     fields = change_names(prints, redaction.clean).to_fields()
-    return ObservedShape(digest, fields, content, count > 0), count
+    return ObservedShape(digest, fields, content, count > 0, rules.redaction_version), count

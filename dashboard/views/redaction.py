@@ -52,8 +52,14 @@ def try_redaction(request: PageRequest, slug: str) -> HttpResponse:
     is_usable = draft.is_valid and (has_patterns or not find_unusable(shown.settings.own_patterns))
     tried = try_text(draft) if is_usable and draft.sample else None
     if request.htmx:
-        rights = team_rights(request, shown.team)
-        context = {"team": shown.team, "draft": draft, "tried": tried, "is_fragment": True, **rights}
+        context = {
+            "team": shown.team,
+            "draft": draft,
+            "tried": tried,
+            "unusable_patterns": find_unusable(shown.settings.own_patterns),
+            "has_patterns": has_patterns,
+            "is_fragment": True,
+        }
         return render(request, "redaction/_tried.html", context)
     status = HTTPStatus.OK if draft.is_valid else HTTPStatus.UNPROCESSABLE_ENTITY
     return shown.render(draft, tried=tried, status=status)

@@ -27,7 +27,9 @@ def list_rules() -> tuple[Rule, ...]:
     """Return the built-in rules by name."""
     whats: dict[str, list[str]] = {}
     for form in (*FORMS, *ASSIGNED):
-        whats.setdefault(form.name, []).append(form.what)
+        # "password" would say nothing about the rule password.
+        what = f"value given to a name such as {form.name}" if form.what == form.name else form.what
+        whats.setdefault(form.name, []).append(what)
     return tuple(Rule(name, "; ".join(dict.fromkeys(what))) for name, what in sorted(whats.items()))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.db.models import Sum
 
+from dashboard.accounts.local import ensure_local_owner
 from dashboard.ingest.folder_watch import FolderWatch
 from dashboard.ingest.follow import Follower
 from dashboard.ingest.follow_delivery import IntakeDelivery
@@ -19,6 +20,7 @@ from dashboard.policies.changes import change_policy, undo_change
 from dashboard.policies.in_force import find_policy
 from tests.builders import make_key, make_team
 from tests.dashboard.ingest.conversation import Conversation
+from tests.dashboard.ingest.importing import run_import
 from tests.dashboard.push.machine import Machine
 
 pytestmark = pytest.mark.django_db
@@ -197,3 +199,23 @@ def test_server_redacts_what_a_machine_with_older_rules_sends(team: Team, tmp_pa
     machine.push()
     assert TOKEN not in stored_text()
     machine.stop()
+
+
+def test_imported_file_is_read_again_with_the_next_import(tmp_path: Path) -> None:
+    owner = ensure_local_owner()
+    team = Team.objects.get(is_local=True)
+    talk = make_talk()
+    path = tmp_path / "projects" / "-work" / f"{talk.session_id}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(talk.data)
+    run_import(tmp_path)
+    assert counts() == {"github-token": 2, "stripe-key": 2}
+    run_import(tmp_path, reread=True)
+    assert counts() == {"github-token": 2, "stripe-key": 2}
+    for rules, has_secret in ((frozenset({"github-token"}), True), (frozenset[str](), False)):
+        current = find_policy(team)
+        change_policy(team, replace(current, disabled_rules=rules), by=owner, base_version=current.version)
+        assert (TOKEN in stored_text()) != has_secret, "stored text waits for the import"
+        run_import(tmp_path)
+        assert (TOKEN in stored_text()) == has_secret
+    assert counts() == {"github-token": 2, "stripe-key": 2}
