@@ -25,7 +25,6 @@ from dashboard.ingest.picture import PolicyAt, pick_policy
 from dashboard.ingest.picture.columns import fit_id
 from dashboard.ingest.picture.drawing import PROJECTION_VERSION
 from dashboard.ingest.record import FollowUp, OtherAccount, Recorded, Source, project_stored, record
-from dashboard.ingest.redaction_counts import recount_session
 from dashboard.ingest.transcripts import find_redactor, prepare, prepare_agent_meta
 from dashboard.jobs.post import BACKGROUND, post_job
 from dashboard.models import (
@@ -211,8 +210,6 @@ def project_again(session: AgentSession) -> None:
     origin = Origin(session.team, session.owner, session.sources[0])
     # What compactions lost was found by an earlier version too. Where words were removed since, it stays.
     is_outdated = session.projection_version < PROJECTION_VERSION
-    if is_outdated:
-        recount_session(session)
     is_whole = session.has_content and session.content_removed_at is None
     follow_up = partial(_audit_again, session.team) if is_outdated and is_whole else None
     project_stored(_make_source(origin, find_policy(session.team)), session.external_id, follow_up)

@@ -21,7 +21,7 @@ from dashboard.ingest.counting import Claim, Counted, decide_counting, hand_over
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import PolicyAt, SessionPicture, Totals, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
-from dashboard.ingest.redaction_counts import count_shapes
+from dashboard.ingest.redaction_counts import count_shapes, recount_session
 from dashboard.ingest.rows import (
     HeldRows,
     RowChanges,
@@ -36,6 +36,7 @@ from dashboard.ingest.segments import compress
 from dashboard.ingest.stored_lines import StoredLines, append_lines, read_stored_lines
 from dashboard.ingest.turns import take_turn
 from dashboard.models import (
+    COUNTED_SINCE,
     LEVELS,
     AgentSession,
     ApiCall,
@@ -334,6 +335,8 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
         plan = _make_plan(draft.picture, draft.held, counted.uncounted)
     _write_session(session, source, observed, draft, plan.totals[0])
     append_lines(session, draft.stored, draft.news)
+    if draft.session is not None and draft.session.projection_version < COUNTED_SINCE:
+        recount_session(session)
     note_shape_uses([(session.pk, line.fact.shape[1]) for line in draft.news.values() if line.fact.shape], source)
     written = _write_rows(session, draft.picture, plan, counted)
     for session_pk in sorted(written.also_changed):

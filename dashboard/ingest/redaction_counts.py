@@ -4,8 +4,7 @@ transaction."""
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime
 
-from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from dashboard.ingest.segments import DayMarks, count_line_marks, count_marks, expand, read_segment_lines
@@ -40,7 +39,8 @@ def insert_segment_counts(team_pk: int, counted: Iterable[tuple[int, int, DayMar
 
 def count_shapes(team: Team, shapes: QuerySet[PromptShape]) -> None:
     """Count the marks of system prompts and tools that were redacted and are not counted yet."""
-    for shape in shapes.filter(is_redacted=True).exclude(content=None):
+    counted = Exists(RedactionCount.objects.filter(shape=OuterRef("pk")))
+    for shape in shapes.filter(~counted, is_redacted=True).exclude(content=None):
         if shape.content is not None:
             _count_once(team, count_marks(expand(shape.content)), shape.seen_at, shape=shape)
 
@@ -70,14 +70,11 @@ def _day_of(at: datetime) -> date:
     return timezone.localtime(at, timezone.get_default_timezone()).date()
 
 
-@transaction.atomic
 def recount_session(session: AgentSession) -> None:
-    """Count the lines of a session that an earlier version stored, and the system prompts that it used."""
-    held = AgentSession.objects.select_for_update().filter(pk=session.pk).first()
-    if held is None:
-        return
-    redacted = EntrySegment.objects.filter(session=held, redacted_count__gt=0).exclude(content=None)
+    """Count the lines of a session that an earlier version stored, and the system prompts that it used. Its row is
+    locked by whoever writes it."""
+    redacted = EntrySegment.objects.filter(session=session, redacted_count__gt=0).exclude(content=None)
     marks = {row.number: count_line_marks(read_segment_lines(row.facts, row.content)) for row in redacted.iterator()}
-    RedactionCount.objects.filter(session=held).delete()
-    count_segments(held, marks)
-    count_shapes(held.team, PromptShape.objects.filter(uses__session=held))
+    RedactionCount.objects.filter(session=session).delete()
+    count_segments(session, marks)
+    count_shapes(session.team, PromptShape.objects.filter(uses__session=session))

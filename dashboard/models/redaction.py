@@ -11,6 +11,8 @@ from dashboard.models.team import Team
 from dashboard.models.user import User
 
 LONGEST_RULE = 40  # as a mark takes it
+# Sessions with an earlier AgentSession.projection_version were stored before marks were counted.
+COUNTED_SINCE = 3
 
 
 class RedactionCount(models.Model):

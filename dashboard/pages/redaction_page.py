@@ -7,9 +7,8 @@ from functools import cached_property
 
 from dashboard import access
 from dashboard.access import Actor
-from dashboard.ingest.picture.drawing import PROJECTION_VERSION
 from dashboard.ingest.redaction import Redactor
-from dashboard.models import AgentSession, RedactionReport, Team
+from dashboard.models import COUNTED_SINCE, AgentSession, RedactionReport, Team
 from dashboard.pages.redaction_forms import RedactionDraft
 from dashboard.policies.in_force import TeamSettings
 from dashboard.policies.redaction_rules import TeamRule, list_team_rules
@@ -86,7 +85,7 @@ def read_redaction_page(actor: Actor, team: Team, settings: TeamSettings) -> Red
     """Five queries at most, however many marks there are."""
     reports = access.redaction_reports(actor, team.slug)
     rules = list_team_rules(team, settings, access.redaction_counts(actor, team.slug), reports)
-    uncounted = AgentSession.objects.filter(team=team, has_content=True, projection_version__lt=PROJECTION_VERSION)
+    uncounted = AgentSession.objects.filter(team=team, has_content=True, projection_version__lt=COUNTED_SINCE)
     return RedactionPage(rules, list(reports[:REPORTS_SHOWN]), uncounted.count())
 
 

@@ -170,6 +170,18 @@ def test_sessions_of_an_earlier_version_are_counted_with_their_projection(origin
     assert counts() == expected
 
 
+def test_a_session_of_an_earlier_version_that_goes_on_is_counted_whole(origin: Origin) -> None:
+    talk = make_talk()
+    for number in range(2):
+        talk.ask("x" * SEGMENT_BYTES + str(number))
+    take_in(origin, Piece(talk.data, "talk", talk.session_id))
+    RedactionCount.objects.all().delete()
+    AgentSession.objects.update(projection_version=2)
+    talk.ask(f"And {TOKEN}.")
+    take_in(origin, Piece(talk.lines[-1], "talk", talk.session_id))
+    assert counts() == {"github-token": 7, "stripe-key": 3, "badge": 3} == count_in_text()
+
+
 def test_counting_costs_no_query_for_each_mark(origin: Origin) -> None:
     taken = []
     for name, size in (("few", 1), ("many", 200)):

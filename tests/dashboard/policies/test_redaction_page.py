@@ -1,6 +1,7 @@
 """The page Redaction as its people use it: rules with counts, switching, own patterns, trying a text, reports."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.core.cache import cache
@@ -57,6 +58,10 @@ def count(team: Team, rule: str, marks: int, *, days_ago: int = 0, segment: int 
     session = make_session(team, f"{rule} {days_ago} {segment}")
     day = timezone.now().date() - timedelta(days=days_ago)
     RedactionCount.objects.create(team=team, session=session, segment_number=segment, rule=rule, day=day, count=marks)
+
+
+def put(client: Client, **body: object) -> Any:
+    return client.put("/api/v1/teams/harbour/storage", body, content_type="application/json")
 
 
 def rows_of(text: str) -> list[str]:
@@ -293,13 +298,12 @@ def test_api_has_the_counts_and_switches_rules(team: Team, anna: Client, mia: Cl
         "report_count": 0,
     }
     storage = {"base_version": 0, "stores_content": True, "own_patterns": {"badge": "B-[0-9]{6}"}}
-    put = {"path": "/api/v1/teams/harbour/storage", "content_type": "application/json"}
-    changed = anna.put(data={**storage, "disabled_rules": ["jwt", "badge"]}, **put).json()
+    changed = put(anna, **storage, disabled_rules=["jwt", "badge"]).json()
     assert changed["disabled_rules"] == ["badge", "jwt"]
-    kept = anna.put(data={**storage, "base_version": 1, "content_days": 9}, **put).json()
+    kept = put(anna, **storage | {"base_version": 1, "content_days": 9}).json()
     assert (kept["disabled_rules"], kept["content_days"]) == (["badge", "jwt"], 9)
     for rule in ("plimsoll-key", "nothing"):
-        refused = anna.put(data={**storage, "base_version": 2, "disabled_rules": [rule]}, **put)
+        refused = put(anna, **storage | {"base_version": 2, "disabled_rules": [rule]})
         assert (refused.status_code, rule in refused.json()["detail"]) == (422, True)
     states = {rule["name"]: rule["is_on"] for rule in mia.get(API).json()["rules"]}
     assert (states["jwt"], states["badge"], states["github-token"]) == (False, False, True)
