@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='dashboard.team')),
             ],
             options={
-                'indexes': [models.Index(fields=['team', 'rule', 'day'], name='redaction_count_by_rule')],
+                'indexes': [models.Index(fields=['team', 'rule', 'day', 'count'], name='redaction_count_by_rule')],
                 'constraints': [models.UniqueConstraint(condition=models.Q(('session__isnull', False)), fields=('session', 'segment_number', 'rule', 'day'), name='redaction_count_once_per_segment'), models.UniqueConstraint(condition=models.Q(('shape__isnull', False)), fields=('shape', 'rule', 'day'), name='redaction_count_once_per_shape'), models.UniqueConstraint(condition=models.Q(('note__isnull', False)), fields=('note', 'rule', 'day'), name='redaction_count_once_per_note'), models.UniqueConstraint(condition=models.Q(('revision__isnull', False)), fields=('revision', 'rule', 'day'), name='redaction_count_once_per_revision'), models.CheckConstraint(condition=models.Q(models.Q(('segment_number__isnull', False), ('session__isnull', False)), ('shape__isnull', False), ('note__isnull', False), ('revision__isnull', False), _connector='OR'), name='redaction_count_of_a_text')],
             },
         ),
