@@ -38,7 +38,7 @@ class TeamRule:
 
     @property
     def can_be_switched(self) -> bool:
-        return self.kind is not RuleKind.REMOVED and not self.is_always_on
+        return self.kind is not RuleKind.REMOVED and not self.is_always_on and not self.problem
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _RuleMaker:
             name=name,
             what=what,
             kind=kind,
-            is_on=kind is not RuleKind.REMOVED and name not in self.settings.disabled_rules,
+            is_on=kind is not RuleKind.REMOVED and not problem and name not in self.settings.disabled_rules,
             is_always_on=kind is RuleKind.BUILT_IN and name in ALWAYS_ON,
             problem=problem,
             report_count=self.reported.get(name, 0),
