@@ -31,6 +31,7 @@ TEAM_PAGES = (
     "invitations",
     "thresholds",
     "storage",
+    "redaction",
     "prices",
     "summarizer",
     "proxy",

@@ -30,6 +30,8 @@ from dashboard.models import (
     ListName,
     Membership,
     ObservedCompaction,
+    RedactionCount,
+    RedactionReport,
     ResumedFile,
     Role,
     SavedView,
@@ -230,6 +232,18 @@ def policies(actor: Actor, slug: str) -> QuerySet[TeamPolicy]:
     """Every version of the team's policy, newest first. Lines are metrics: whoever sees the team sees them."""
     team = require_team(actor, slug, Act.SEE)
     return TeamPolicy.objects.filter(team=team).order_by("-version")
+
+
+def redaction_counts(actor: Actor, slug: str) -> QuerySet[RedactionCount]:
+    """Marks in the team's stored text, by rule and day: numbers, for everybody who sees the team."""
+    team = require_team(actor, slug, Act.SEE)
+    return RedactionCount.objects.filter(team=team)
+
+
+def redaction_reports(actor: Actor, slug: str) -> QuerySet[RedactionReport]:
+    """Newest first. They say what people typed, so those who see the team see them."""
+    team = require_team(actor, slug, Act.SEE)
+    return RedactionReport.objects.filter(team=team).select_related("team").order_by("-id")
 
 
 def deleted_sessions(actor: Actor, slug: str) -> QuerySet[DeletedSession]:

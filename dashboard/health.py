@@ -221,8 +221,8 @@ def _check_patterns() -> list[Check]:
         return []
     finding = (
         f"{pattern_count:,} {'pattern' if pattern_count == 1 else 'patterns'} of {team_count:,}"
-        f" {'team' if team_count == 1 else 'teams'} cannot be used, so no content is stored there: see the storage page"
-        " of the team"
+        f" {'team' if team_count == 1 else 'teams'} cannot be used, so no content is stored there: see the page"
+        " Redaction of the team"
     )
     return [Check("redaction patterns", is_ok=False, finding=finding, is_vital=False)]
 

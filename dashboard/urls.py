@@ -38,6 +38,13 @@ from dashboard.views.palette import palette_places, palette_sessions
 from dashboard.views.prices import prices
 from dashboard.views.prompt_lint import prompt_lint
 from dashboard.views.proxy_settings import proxy_settings
+from dashboard.views.redaction import (
+    redaction,
+    report_redaction,
+    resolve_redaction_report,
+    switch_redaction_rule,
+    try_redaction,
+)
 from dashboard.views.resume import resume_download, resume_undo, resume_write
 from dashboard.views.runs import cancel_run, compare_runs, reset_breaker, revise_run, run, run_progress
 from dashboard.views.saved_views import remove_view, save_view, session_columns
@@ -84,6 +91,15 @@ urlpatterns = [
     path("teams/<slug:slug>/developers/unassign/", unassign_developer, name="unassign_developer"),
     path("teams/<slug:slug>/thresholds/", thresholds, name="thresholds"),
     path("teams/<slug:slug>/storage/", storage, name="storage"),
+    path("teams/<slug:slug>/redaction/", redaction, name="redaction"),
+    path("teams/<slug:slug>/redaction/try/", try_redaction, name="try_redaction"),
+    path("teams/<slug:slug>/redaction/rule/", switch_redaction_rule, name="switch_redaction_rule"),
+    path("teams/<slug:slug>/redaction/reports/", report_redaction, name="report_redaction"),
+    path(
+        "teams/<slug:slug>/redaction/reports/<int:report_id>/resolve/",
+        resolve_redaction_report,
+        name="resolve_redaction_report",
+    ),
     path("teams/<slug:slug>/prices/", prices, name="prices"),
     path("teams/<slug:slug>/storage/allow/", allow_session, name="allow_session"),
     path("teams/<slug:slug>/summarizer/", summarizer, name="summarizer"),

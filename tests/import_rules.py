@@ -23,7 +23,8 @@ CLIENT_PROGRAMS = "dashboard.client"
 PUSH = "dashboard.push"
 # The writer of sessions, and the parts it is made of.
 RECORD = tuple(
-    f"dashboard.ingest.{name}" for name in ("record", "new_sessions", "counting", "rows", "stored_lines", "turns")
+    f"dashboard.ingest.{name}"
+    for name in ("record", "new_sessions", "counting", "redaction_counts", "rows", "stored_lines", "turns")
 )
 
 PROXY_PASSING = tuple(

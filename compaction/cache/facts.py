@@ -179,6 +179,9 @@ class LineFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     unanswered: Unanswered | None = None
     reading: int = 1  # by which version of the reader; what is no line of a transcript stays at the first
     permission_mode: str | None = None
+    # By which version of the team's redaction rules; a change of the rules has lines read again. What is no line of a
+    # transcript stays at the first.
+    redaction: int = 0
 
 
 _ENCODE = msgspec.msgpack.Encoder(decimal_format="string")
@@ -217,7 +220,13 @@ def change_unanswered(told: Unanswered, **values: object) -> Unanswered:
 
 def keep_words(fact: LineFact, stored: LineFact) -> LineFact:
     """A reading without content, of a line whose content is stored already."""
-    return change_fact(fact, words=stored.words, has_content=True, is_redacted=stored.is_redacted)
+    return change_fact(
+        fact,
+        words=stored.words,
+        has_content=True,
+        is_redacted=stored.is_redacted,
+        redaction=stored.redaction,
+    )
 
 
 def forget_words(fact: LineFact) -> LineFact:
@@ -226,15 +235,15 @@ def forget_words(fact: LineFact) -> LineFact:
 
 
 def pick_better(one: LineFact, other: LineFact) -> LineFact:
-    """Of two readings of one line the later reader's, then the fuller: a cut copy may come before or after the whole
-    one. Of what the client tells again and again the latest."""
+    """Of two readings of one line the later reader's, then that of the later redaction rules, then the fuller: a cut
+    copy may come before or after the whole one. Of what the client tells again and again the latest."""
     return max(one, other, key=_weigh)
 
 
-def _weigh(fact: LineFact) -> tuple[int, float, int, bool, bool, int, bytes]:
+def _weigh(fact: LineFact) -> tuple[int, int, float, int, bool, bool, int, bytes]:
     answer = fact.answer
     output_tokens = answer.usage.output_tokens if answer else 0
     is_stopped = answer is not None and answer.stop_reason is not None
     told_at = fact.at.timestamp() if fact.client is not None and fact.at is not None else 0.0
     fullness = output_tokens, is_stopped, fact.has_content, fact.size_bytes, _ENCODE.encode(fact)
-    return fact.reading, told_at, *fullness
+    return fact.reading, fact.redaction, told_at, *fullness

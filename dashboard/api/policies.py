@@ -24,6 +24,7 @@ from dashboard.policies.thresholds import clean_thresholds
 
 router = Router(tags=["policy"])
 HISTORY_SIZE = 50
+MOST_DISABLED = 200
 EXAMPLE: dict[str, Any] = {
     "preset": "early",
     "warning_margin_tokens": 50_000,
@@ -131,8 +132,13 @@ class StorageOut(Schema):
     version: int
     stores_content: bool
     own_patterns: dict[str, str]
+    disabled_rules: list[str] = Field(description="Names of redaction rules that are switched off.")
     content_days: int | None = Field(description="Null: content is kept without end.")
     metrics_days: int | None = Field(description="Null: sessions are kept without end.")
+
+    @staticmethod
+    def resolve_disabled_rules(settings: TeamSettings) -> list[str]:
+        return sorted(settings.disabled_rules)
 
 
 class StorageIn(Input):
@@ -140,6 +146,13 @@ class StorageIn(Input):
     stores_content: bool
     own_patterns: dict[str, str] = Field(
         description="Names to regular expressions (RE2 syntax) whose repeats end.", examples=[{"badge": "B-[0-9]{6}"}]
+    )
+    disabled_rules: list[str] | None = Field(
+        None,
+        max_length=MOST_DISABLED,
+        description="Names of redaction rules that are switched off: what they find is stored as it is. Left out: as "
+        "before.",
+        examples=[["discord-token"]],
     )
     content_days: int | None = Field(None, ge=1, le=MOST_DAYS, description="Left out: without end.", examples=[30])
     metrics_days: int | None = Field(None, ge=1, le=MOST_DAYS, description="Left out: without end.", examples=[400])
@@ -203,18 +216,21 @@ def undo_policy_change(request: ApiRequest, slug: str, version: int) -> dict[str
 
 @router.get("/teams/{slug}/storage", response={200: StorageOut, **REFUSALS}, openapi_extra=PERSON_ONLY)
 def read_storage(request: ApiRequest, slug: str) -> TeamSettings:
-    """Whether content is stored, and the team's own patterns of secrets."""
+    """Whether content is stored, the team's own patterns of secrets, and rules that are switched off."""
     return find_policy(access.require_team(request.auth, slug, Act.MANAGE))
 
 
 @router.put("/teams/{slug}/storage", response={200: StorageOut, **CHANGE_REFUSALS}, openapi_extra=PERSON_ONLY)
 def change_storage(request: ApiRequest, slug: str, body: StorageIn) -> TeamSettings:
-    """All of it at once. Content and patterns hold for what arrives from then on; days, an hour later, for all."""
+    """All of it at once. Content holds for what arrives from then on; days, an hour later, for all. After a change of
+    patterns or rules, followed files are read again at once and imported files with the next import."""
     team = access.require_team(request.auth, slug, Act.MANAGE)
+    current = find_policy(team)
     wanted = replace(
-        find_policy(team),
+        current,
         stores_content=body.stores_content,
         own_patterns=body.own_patterns,
+        disabled_rules=current.disabled_rules if body.disabled_rules is None else frozenset(body.disabled_rules),
         content_days=body.content_days,
         metrics_days=body.metrics_days,
     )

@@ -55,6 +55,10 @@ class PushRules(Schema):
     content_since: datetime | None = Field(description="Older words are not kept, and need not leave either.")
     digest_key: str = Field(description="Base64. The team's own, so that its fingerprints can be compared.")
     own_patterns: dict[str, str] = Field(description="The team's own patterns of what is taken out, by name.")
+    disabled_rules: list[str] = Field(description="Names of rules that the team has switched off.")
+    redaction_version: int = Field(
+        description="Of the policy that last changed patterns or rules. When it rises, everything is sent again."
+    )
 
 
 class PushTaken(Schema):
@@ -83,6 +87,8 @@ def read_push_rules(request: ApiRequest, place: Query[PushPlace]) -> PushRules |
         content_since=rules.content_since,
         digest_key=base64.b64encode(rules.digest_key).decode(),
         own_patterns=dict(rules.own_patterns),
+        disabled_rules=sorted(rules.disabled_rules),
+        redaction_version=rules.redaction_version,
     )
 
 

@@ -132,7 +132,7 @@ def _keep(job: JobRun, session: AgentSession, order: _Order, written: Written) -
             context_tokens=order.context_tokens,
             cost_usd=written.cost_usd,
         )
-        keep_version(note)
+        keep_version(note, written.redactions)
         NotesExtraction.objects.filter(session=session, agent_id="", job=job.claim.job).delete()
         told |= {"number": note.number, "writer": note.writer, "cost_usd": spell_decimal(note.cost_usd)}
 

@@ -1,5 +1,6 @@
 """Versions of a conversation's notes: kept, edited by people, and asked for by them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
@@ -9,20 +10,22 @@ from compaction.context.tokens import count_text_tokens
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.automation.notes_due import JOB_KIND
+from dashboard.ingest.redaction_counts import count_note
 from dashboard.jobs.post import URGENT, post_job
 from dashboard.models import AgentSession, Job, NotesExtraction, SessionNote
 from dashboard.runs.basis import read_basis
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.session_notes import find_note
-from dashboard.runs.texts import clean_text
+from dashboard.runs.texts import redact_text
 
 PERSON = "person"
 MOST_VERSIONS = 50  # of those that a program wrote; what people wrote stays
 
 
-def keep_version(note: SessionNote) -> None:
-    """Raises IntegrityError where somebody else has written this number."""
+def keep_version(note: SessionNote, redactions: Mapping[str, int]) -> None:
+    """Raises IntegrityError where somebody else has written this number. `redactions`: marks that the text got."""
     note.save(force_insert=True)
+    count_note(note, redactions)
     same = SessionNote.objects.filter(session=note.session, agent_id=note.agent_id)
     same.filter(number__lte=note.number - MOST_VERSIONS).exclude(writer=PERSON).delete()
 
@@ -42,11 +45,12 @@ def edit_notes(
         raise RunRefused("no_notes", "There are no notes of this session yet. Take some first, then edit them.")
     if base_number is not None and base_number != newest.number:
         raise _tell_of_newer(newest)
+    cleaned, redactions = redact_text(session.team, text)
     draft = SessionNote(
         team=session.team,
         session=session,
         number=newest.number + 1,
-        text=_check_text(clean_text(session.team, text), newest),
+        text=_check_text(cleaned, newest),
         last_entry_uuid=newest.last_entry_uuid,
         context_tokens=newest.context_tokens,
         written_at=now,
@@ -56,7 +60,7 @@ def edit_notes(
     )
     try:
         with transaction.atomic():
-            keep_version(draft)
+            keep_version(draft, redactions)
     except IntegrityError:
         raise _tell_of_newer(find_note(session) or newest) from None
     return draft

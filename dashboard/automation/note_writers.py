@@ -1,6 +1,7 @@
 """Who writes notes: quoted without a model, or asked of one, paid for out of the team's day."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -24,7 +25,7 @@ from dashboard.runs.costs import choose_models
 from dashboard.runs.spend import NOTHING, reserve, settle
 from dashboard.runs.summarizers import open_summarizer
 from dashboard.runs.team_settings import SummarizerChoice, find_settings
-from dashboard.runs.texts import clean_text
+from dashboard.runs.texts import redact_text
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Written:
     text: str
     writer: NotesWriter
     cost_usd: Decimal = NOTHING
+    redactions: Mapping[str, int] = field(default_factory=dict)  # marks that the text got, by rule
 
 
 def write_notes(job: JobRun, basis: Basis, writer: NotesWriter, template: str) -> Written:
@@ -71,8 +73,8 @@ def _ask_claude(job: JobRun, basis: Basis, template: str) -> Written:
     summarizer = open_summarizer(choices, basis, book, settings)
     answer = summarizer.summarize(replace(request, missing_sections=names), JobMonitor(job))
     check_answer(answer)
-    text = read_extraction(answer.text, current, template=template)
-    return Written(clean_text(team, text), NotesWriter.CLAUDE, book.paid_usd)
+    text, redactions = redact_text(team, read_extraction(answer.text, current, template=template))
+    return Written(text, NotesWriter.CLAUDE, book.paid_usd, redactions)
 
 
 class JobMonitor(SilentMonitor):

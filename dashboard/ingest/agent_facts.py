@@ -88,7 +88,7 @@ def _read(item: Item, rules: Rules) -> Prepared:
 def _observe(
     session_id: str, facts: Iterable[LineFact], rules: Rules, shapes: tuple[ObservedShape, ...] = (), redacted: int = 0
 ) -> Prepared:
-    clean = find_redactor(tuple(rules.own_patterns.items())).clean
+    clean = find_redactor(rules).clean
     lines = tuple(ObservedLine(clean_fact(fact, clean)) for fact in facts)
     redactions = {"prompt": redacted} if redacted else {}
     return Prepared(SOURCE, (ObservedSession(session_id, lines, shapes),), redactions=redactions)
@@ -156,7 +156,7 @@ def _read_call(item: CallItem, rules: Rules) -> Prepared:
 
 
 def _clean_words(item: CallItem, rules: Rules) -> CallItem:
-    clean = find_redactor(tuple(rules.own_patterns.items())).clean
+    clean = find_redactor(rules).clean
     purpose, stop_reason = (clean(told or "") or None for told in (item.purpose, item.stop_reason))
     return structs.replace(item, purpose=purpose, stop_reason=stop_reason)
 
@@ -253,7 +253,7 @@ def _read_compaction(item: CompactionItem, rules: Rules) -> Prepared:
         cleared_count=item.cleared_count,
     )
     if item.failure is not None:
-        reason = find_redactor(tuple(rules.own_patterns.items())).clean(item.failure)
+        reason = find_redactor(rules).clean(item.failure)
         key, kind = f"compaction:{item.id}", LineKind.COMPACTION_REPORT
         fact = _make_fact(item, key, kind, compacted=compacted, name=reason or "no reason given")
         return _observe(item.session, [fact], rules)

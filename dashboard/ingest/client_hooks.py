@@ -56,7 +56,7 @@ def _observe(hook: Mapping[str, Any], rules: Rules, arrived_at: datetime) -> tup
     summary = hook.get("compact_summary") if fact.client and fact.client.event == "PostCompact" else None
     if not isinstance(summary, str) or not summary or not rules.keeps_content:
         return ObservedLine(fact), Counter()
-    redacted, counts = find_redactor(tuple(rules.own_patterns.items())).redact_one(summary.encode("utf-8", "replace"))
+    redacted, counts = find_redactor(rules).redact_one(summary.encode("utf-8", "replace"))
     words = read_text(redacted.decode("utf-8", "replace"), _LONGEST_SUMMARY)
     line = {"type": "hook", "hook": "PostCompact", "timestamp": (fact.at or arrived_at).isoformat(), "summary": words}
     content = json.dumps(line, ensure_ascii=False).encode()

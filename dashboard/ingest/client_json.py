@@ -59,7 +59,7 @@ def read_clean_text(told: object, rules: Rules, length: int = _TEXT_LENGTH) -> s
     """The same of a text that is no id: secrets are taken out of it, and it is cut then."""
     if not isinstance(told, str):
         return None
-    return find_redactor(tuple(rules.own_patterns.items())).clean_start(told, length) or None
+    return find_redactor(rules).clean_start(told, length) or None
 
 
 def find_time(told: object, *, arrived_at: datetime) -> datetime:

@@ -100,6 +100,8 @@ def make_rules(team: Team, policy: TeamSettings) -> Rules:
         keeps_content=keeps_content(policy),
         digest_key=key,
         own_patterns=dict(policy.own_patterns),
+        disabled_rules=policy.disabled_rules,
+        redaction_version=policy.redaction_version,
         content_since=policy.content_since(timezone.now()),
     )
 
@@ -286,7 +288,7 @@ def count_drops(origin: Origin, drops: Mapping[str, int], *, detail: str) -> Non
     """Raises the visible counters: team, way in, reason. Pushed reasons and names of files are others' words."""
     if not drops:
         return
-    redaction = find_redactor(tuple(find_policy(origin.team).own_patterns.items()))
+    redaction = find_redactor(find_policy(origin.team))
     told = redaction.clean_start(detail, _LONGEST_DETAIL)
     for reason, count in drops.items():
         with transaction.atomic():

@@ -19,7 +19,9 @@ from dashboard.ingest.drawn import DrawnSession, Table
 from dashboard.ingest.picture.columns import Row
 from dashboard.ingest.picture.spelling import read_time, spell_json, spell_time
 from dashboard.ingest.record import FollowUp, Recorded, Source, keep_shapes, note_shape_uses
+from dashboard.ingest.redaction_counts import insert_segment_counts
 from dashboard.ingest.rows import insert_rows
+from dashboard.ingest.segments import DayMarks
 from dashboard.models import (
     LEVELS,
     AgentSession,
@@ -139,6 +141,7 @@ def _write(source: Source, new: Sequence[DrawnSession], uncounted: Collection[st
     _insert_tables(SessionHour, [(pk, session.hours) for pk, session in owned], team)
     _insert_tables(UnansweredCall, [(pk, session.unanswered) for pk, session in owned], team)
     insert_rows(EntrySegment, _SEGMENT_COLUMNS, list(_list_segments(owned)))
+    insert_segment_counts(source.team.pk, _list_marks(owned))
     note_shape_uses([(pk, shape.digest) for pk, session in owned for shape in session.shapes], source)
     return [_tell(pk, session) for pk, session in owned]
 
@@ -206,6 +209,12 @@ def _list_segments(owned: Iterable[tuple[int, DrawnSession]]) -> Iterator[tuple[
                 segment.redacted_count,
                 None if segment.last_at is None else spell_time(segment.last_at),
             )
+
+
+def _list_marks(owned: Iterable[tuple[int, DrawnSession]]) -> Iterator[tuple[int, int, DayMarks]]:
+    for pk, session in owned:
+        for number, segment in enumerate(session.segments, 1):
+            yield pk, number, segment.marks
 
 
 def _tell(pk: int, session: DrawnSession) -> Recorded:

@@ -35,6 +35,8 @@ class Rules:
     keeps_content: bool
     digest_key: bytes
     own_patterns: Mapping[str, str] = field(default_factory=dict)
+    disabled_rules: frozenset[str] = frozenset()
+    redaction_version: int = 0  # of the team's policy that last changed patterns or rules
     content_since: datetime | None = None  # what is older is measured and let go; None: all of it is kept
     lines_policy: Policy | None = None  # None: sessions are not drawn before they are written
     past_policies: tuple[tuple[datetime, Policy], ...] = ()  # each with when it ended, the oldest first
@@ -56,6 +58,7 @@ class ObservedShape:
     prints: Mapping[str, object]
     content: bytes | None = None
     is_redacted: bool = False
+    redaction: int = 0  # by which version of the team's redaction rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ def make_shape(request: PromptRequest, rules: Rules) -> tuple[ObservedShape, int
     text = write_canonical((request.system, tools))
     digest = digest_text(rules.digest_key, text.encode("utf-8", "surrogatepass"))
     prompt = PromptRequest(model=None, tools=request.tools, system=request.system)
-    redaction = find_redactor(tuple(rules.own_patterns.items()))
+    redaction = find_redactor(rules)
     prints = take_fingerprint(prompt, partial(digest_text, rules.digest_key))
     content, count = None, 0
     if rules.keeps_content:
@@ -24,4 +24,4 @@ def make_shape(request: PromptRequest, rules: Rules) -> tuple[ObservedShape, int
         content, counts = redaction.redact_one(line.encode("utf-8", "replace"))
         count = sum(counts.values())
     fields = change_names(prints, redaction.clean).to_fields()
-    return ObservedShape(digest, fields, content, count > 0), count
+    return ObservedShape(digest, fields, content, count > 0, rules.redaction_version), count

@@ -86,6 +86,7 @@ class PushedShape(msgspec.Struct, frozen=True):
     prints: PushedPrints
     content: bytes | None = None
     is_redacted: bool = False
+    redaction: int = 0
 
 
 class PushedLine(msgspec.Struct, frozen=True, array_like=True):
@@ -137,7 +138,7 @@ def make_push(prepared: Prepared) -> Push:
 
 def _push_shape(shape: ObservedShape) -> PushedShape:
     prints = msgspec.convert(shape.prints, PushedPrints)
-    return PushedShape(shape.digest, prints, shape.content, shape.is_redacted)
+    return PushedShape(shape.digest, prints, shape.content, shape.is_redacted, shape.redaction)
 
 
 def read_push(data: bytes, content_type: str = MSGPACK) -> Push:
@@ -211,8 +212,8 @@ def _list_parts(value: object) -> Iterable[object]:
 
 
 def _settle_session(session: PushedSession, rules: Rules, redactions: Counter[str]) -> ObservedSession:
-    redaction = find_redactor(tuple(rules.own_patterns.items()))
-    facts = [clean_fact(_cap_reading(line.fact), redaction.clean) for line in session.lines]
+    redaction = find_redactor(rules)
+    facts = [clean_fact(_cap_versions(line.fact, rules), redaction.clean) for line in session.lines]
     if not rules.keeps_content:
         lines = tuple(ObservedLine(forget_words(fact)) for fact in facts)
         return ObservedSession(session.session, lines, tuple(_settle_shapes(session, rules, redactions)))
@@ -227,20 +228,27 @@ def _settle_session(session: PushedSession, rules: Rules, redactions: Counter[st
             continue
         raw, content = next(pairs)
         is_redacted = fact.is_redacted or raw != content
-        kept.append(ObservedLine(keep_line(fact, content, redaction.clean, is_redacted=is_redacted), content))
+        line_fact = keep_line(fact, content, redaction.clean, is_redacted=is_redacted)
+        if raw != content:  # the machine did not know the rules in force yet
+            line_fact = change_fact(line_fact, redaction=rules.redaction_version)
+        kept.append(ObservedLine(line_fact, content))
     lines = tuple(let_go_old(kept, rules.content_since))
     if not any(line.content is not None for line in lines):
         rules = replace(rules, keeps_content=False)  # a prompt is as old as the requests that came with it
     return ObservedSession(session.session, lines, tuple(_settle_shapes(session, rules, redactions)))
 
 
-def _cap_reading(fact: LineFact) -> LineFact:
-    """A reading by a newer program than this server must not outlast what the server learns later."""
-    return fact if fact.reading <= READING_VERSION else change_fact(fact, reading=READING_VERSION)
+def _cap_versions(fact: LineFact, rules: Rules) -> LineFact:
+    """A reading by a newer program than this server, or by rules the team does not have yet, must not outlast what
+    comes later."""
+    if fact.reading <= READING_VERSION and fact.redaction <= rules.redaction_version:
+        return fact
+    reading, redaction = min(fact.reading, READING_VERSION), min(fact.redaction, rules.redaction_version)
+    return change_fact(fact, reading=reading, redaction=redaction)
 
 
 def _settle_shapes(session: PushedSession, rules: Rules, redactions: Counter[str]) -> Iterator[ObservedShape]:
-    redaction = find_redactor(tuple(rules.own_patterns.items()))
+    redaction = find_redactor(rules)
     for shape in session.shapes:
         prints = msgspec.to_builtins(shape.prints)
         for tool in prints["tools"]:
@@ -249,7 +257,9 @@ def _settle_shapes(session: PushedSession, rules: Rules, redactions: Counter[str
         if rules.keeps_content and shape.content is not None:
             content, counts = redaction.redact_one(shape.content)
             redactions.update(counts)
-            settled = replace(settled, content=content, is_redacted=shape.is_redacted or bool(counts))
+            version = rules.redaction_version if counts else min(shape.redaction, rules.redaction_version)
+            is_redacted = shape.is_redacted or bool(counts)
+            settled = replace(settled, content=content, is_redacted=is_redacted, redaction=version)
         yield settled
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db import IntegrityError, OperationalError, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from compaction.cache.fact_order import merge_facts
-from compaction.cache.facts import LineFact
+from compaction.cache.facts import LineFact, change_fact
 from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.context.policy import Policy
 from compaction.llm.prices import Price
@@ -21,6 +21,7 @@ from dashboard.ingest.counting import Claim, Counted, decide_counting, hand_over
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import PolicyAt, SessionPicture, Totals, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
+from dashboard.ingest.redaction_counts import count_shapes, recount_session
 from dashboard.ingest.rows import (
     HeldRows,
     RowChanges,
@@ -35,6 +36,7 @@ from dashboard.ingest.segments import compress
 from dashboard.ingest.stored_lines import StoredLines, append_lines, read_stored_lines
 from dashboard.ingest.turns import take_turn
 from dashboard.models import (
+    COUNTED_SINCE,
     LEVELS,
     AgentSession,
     ApiCall,
@@ -42,6 +44,7 @@ from dashboard.models import (
     DeletedSession,
     ObservedCompaction,
     PromptShape,
+    RedactionCount,
     ResumedFile,
     Sender,
     SessionChange,
@@ -236,7 +239,16 @@ def _find_news(source: Source, observed: ObservedSession) -> _News:
     stored = read_stored_lines(session)
     arrived = {line.fact.id: line for line in reversed(observed.lines)}
     better = merge_facts(stored.facts, [line.fact for line in observed.lines])
+    better = {name: fact for name, fact in better.items() if not _is_same_text(stored.facts.get(name), fact)}
     return _News(session, stored, {name: _find_line(observed, arrived, fact) for name, fact in better.items()})
+
+
+def _is_same_text(stored: LineFact | None, fact: LineFact) -> bool:
+    """Return whether a line that was read again under other redaction rules is the same: nothing was redacted in it,
+    before or now. Such lines are not written again, or every change of a rule would write everything once more."""
+    if stored is None or stored.redaction == fact.redaction or stored.is_redacted or fact.is_redacted:
+        return False
+    return change_fact(fact, redaction=stored.redaction) == stored
 
 
 def _may_create(source: Source, external_id: str) -> bool:
@@ -323,6 +335,8 @@ def _write(source: Source, observed: ObservedSession, draft: _Draft) -> Recorded
         plan = _make_plan(draft.picture, draft.held, counted.uncounted)
     _write_session(session, source, observed, draft, plan.totals[0])
     append_lines(session, draft.stored, draft.news)
+    if draft.session is not None and draft.session.projection_version < COUNTED_SINCE:
+        recount_session(session)
     note_shape_uses([(session.pk, line.fact.shape[1]) for line in draft.news.values() if line.fact.shape], source)
     written = _write_rows(session, draft.picture, plan, counted)
     for session_pk in sorted(written.also_changed):
@@ -398,17 +412,26 @@ def keep_shapes(source: Source, shapes: Iterable[ObservedShape]) -> None:
             prints=shape.prints,
             content=None if shape.content is None else compress(shape.content),
             is_redacted=shape.is_redacted,
+            redaction_version=shape.redaction,
         )
         for shape in shapes
     ]
     if not rows:
         return
     PromptShape.objects.bulk_create(rows, ignore_conflicts=True)
-    # Known by its prints alone, or forgotten when its time was over: now it is told again.
-    told = {row.digest: row for row in rows if row.content is not None}
-    for silent in _list_shapes(source, told).filter(content=None):
-        silent.content, silent.is_redacted = told[silent.digest].content, told[silent.digest].is_redacted
-        silent.save(update_fields=["content", "is_redacted"])
+    # Known by its prints alone, forgotten when its time was over, or read by other redaction rules: read again now.
+    arrived = {row.digest: row for row in rows if row.content is not None}
+    newest = max([row.redaction_version for row in arrived.values()], default=0)
+    outdated = Q(content=None) | Q(redaction_version__lt=newest)
+    for stored in _list_shapes(source, arrived).filter(outdated):
+        row = arrived[stored.digest]
+        if stored.content is None or stored.redaction_version < row.redaction_version:
+            stored.content, stored.is_redacted = row.content, row.is_redacted
+            stored.redaction_version = row.redaction_version
+            stored.save(update_fields=["content", "is_redacted", "redaction_version"])
+            RedactionCount.objects.filter(shape=stored).delete()
+    if any(row.is_redacted for row in rows):
+        count_shapes(source.team, _list_shapes(source, arrived))
 
 
 def _list_shapes(source: Source, digests: Iterable[str]) -> QuerySet[PromptShape]:

@@ -1,11 +1,12 @@
 """The lines of a session as they are stored: reading their facts, and adding lines or better readings of them."""
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from compaction.cache.facts import LineFact, keep_words
 from dashboard.ingest.observed import ObservedLine
+from dashboard.ingest.redaction_counts import count_segments
 from dashboard.ingest.segments import (
     SEGMENT_BYTES,
     cut_lines,
@@ -48,17 +49,20 @@ def append_lines(session: AgentSession, stored: StoredLines, news: Mapping[str, 
     improved = {name: line for name, line in news.items() if name in stored.places}
     _replace_lines(session, stored, improved)
     fresh = [line for name, line in news.items() if name not in stored.places]
-    number = stored.last_number
+    number, was_redacted = stored.last_number, False
     if fresh and number and stored.last_bytes < SEGMENT_BYTES:
         row = EntrySegment.objects.get(session=session, number=number)
         lines = read_segment_lines(row.facts, row.content)
+        was_redacted = row.redacted_count > 0
         row.delete()
         number -= 1
         fresh = [*lines, *fresh]
+    segments = {place: pack_segment(stretch) for place, stretch in enumerate(cut_lines(fresh), number + 1)}
     EntrySegment.objects.bulk_create(
-        EntrySegment(session=session, number=place, **asdict(pack_segment(stretch)))
-        for place, stretch in enumerate(cut_lines(fresh), number + 1)
+        EntrySegment(session=session, number=place, **segment.to_columns()) for place, segment in segments.items()
     )
+    replaced = [number + 1] if was_redacted else []
+    count_segments(session, {place: segment.marks for place, segment in segments.items()}, replaced=replaced)
 
 
 def _replace_lines(session: AgentSession, stored: StoredLines, improved: Mapping[str, ObservedLine]) -> None:
@@ -71,9 +75,17 @@ def _replace_lines(session: AgentSession, stored: StoredLines, improved: Mapping
             _improve(line, improved[line.fact.id]) if line.fact.id in names else line
             for line in read_segment_lines(row.facts, row.content)
         ]
-        for column, value in asdict(pack_segment(lines)).items():
-            setattr(row, column, value)
-        row.save()
+        replace_segment(session, row, lines)
+
+
+def replace_segment(session: AgentSession, row: EntrySegment, lines: Sequence[ObservedLine]) -> None:
+    """Store other lines in the place of a segment's, and count their marks."""
+    was_redacted = row.redacted_count > 0
+    segment = pack_segment(lines)
+    for column, value in segment.to_columns().items():
+        setattr(row, column, value)
+    row.save()
+    count_segments(session, {row.number: segment.marks}, replaced=[row.number] if was_redacted else [])
 
 
 def _improve(stored: ObservedLine, better: ObservedLine) -> ObservedLine:

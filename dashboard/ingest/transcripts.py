@@ -3,11 +3,12 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache, partial
 from operator import attrgetter
+from typing import Protocol
 
 from compaction.cache.fact_reading import print_shape, read_fact, read_plain_fact, read_problem
 from compaction.cache.facts import READING_VERSION, LineFact, LineKind, change_fact, change_unanswered, forget_words
@@ -84,7 +85,7 @@ def prepare(piece: Piece, rules: Rules) -> Prepared:
 
 def prepare_agent_meta(session_id: str, agent_id: str, meta: AgentMeta, rules: Rules) -> Prepared:
     """What a sub-agent's meta file says, as one fact of its session."""
-    clean = find_redactor(tuple(rules.own_patterns.items())).clean
+    clean = find_redactor(rules).clean
     words = meta.description if rules.keeps_content else None
     agent_id = clean(agent_id)
     fact = LineFact(
@@ -96,6 +97,7 @@ def prepare_agent_meta(session_id: str, agent_id: str, meta: AgentMeta, rules: R
         name=meta.agent_type,
         words=words,
         reading=READING_VERSION,
+        redaction=rules.redaction_version,
     )
     return Prepared(agent_id, (ObservedSession(session_id, (ObservedLine(clean_fact(fact, clean)),)),))
 
@@ -113,8 +115,8 @@ class _Drawer:
 class Redaction:
     """Lines are joined for redaction: it is many times faster over long stretches."""
 
-    def __init__(self, own_patterns: tuple[tuple[str, str], ...]) -> None:
-        self._redactor = Redactor.with_usable(dict(own_patterns))
+    def __init__(self, own_patterns: tuple[tuple[str, str], ...], disabled_rules: frozenset[str] = frozenset()) -> None:
+        self._redactor = Redactor.with_usable(dict(own_patterns), disabled_rules)
         self.clean = lru_cache(maxsize=4096)(self._clean)
 
     def _clean(self, text: str) -> str:
@@ -150,10 +152,24 @@ class Redaction:
         return [data for data, _ in each], sum((counts for _, counts in each), Counter[str]())
 
 
+class RedactionRules(Protocol):
+    """The part of a team's settings that decides what is redacted."""
+
+    @property
+    def own_patterns(self) -> Mapping[str, str]: ...
+
+    @property
+    def disabled_rules(self) -> frozenset[str]: ...
+
+
+def find_redactor(rules: RedactionRules) -> Redaction:
+    """Compiled once per process and set of rules."""
+    return _make_redaction(tuple(rules.own_patterns.items()), rules.disabled_rules)
+
+
 @lru_cache(maxsize=16)
-def find_redactor(own_patterns: tuple[tuple[str, str], ...]) -> Redaction:
-    """Compiled once per process and set of patterns."""
-    return Redaction(own_patterns)
+def _make_redaction(own_patterns: tuple[tuple[str, str], ...], disabled_rules: frozenset[str]) -> Redaction:
+    return Redaction(own_patterns, disabled_rules)
 
 
 class _Desk:
@@ -162,7 +178,7 @@ class _Desk:
     def __init__(self, piece: Piece, rules: Rules) -> None:
         self._piece, self._rules = piece, rules
         self._digest: Digest = partial(digest_text, rules.digest_key)
-        self._redaction = find_redactor(tuple(rules.own_patterns.items()))
+        self._redaction = find_redactor(rules)
         self._drawers: dict[str, _Drawer] = {}
         self._waiting: list[tuple[LineFact, bytes, bool]] = []  # lines that name no session, before one that does
         self._current = piece.session_id
@@ -295,13 +311,17 @@ class _Desk:
         if self._rules.keeps_content and not self._is_too_old(drawer.facts[-1].at):
             content, counts = self._redaction.redact_one(strip_ending(entry.raw or b""))
         prints = change_names(printed[1], self._redaction.clean).to_fields()
-        drawer.shapes[printed[0]] = ObservedShape(printed[0], prints, content, bool(counts))
+        version = self._rules.redaction_version
+        drawer.shapes[printed[0]] = ObservedShape(printed[0], prints, content, bool(counts), version)
 
     def _finish(self, drawer: _Drawer) -> tuple[tuple[ObservedLine, ...], Counter[str]]:
         clean = self._redaction.clean
         facts = drawer.facts
         if not _are_clean(facts, clean):
             facts = [clean_fact(fact, clean) for fact in facts]
+        version = self._rules.redaction_version
+        if version:
+            facts = [change_fact(fact, redaction=version) for fact in facts]
         if not self._rules.keeps_content:
             return tuple(map(ObservedLine, facts)), Counter()
         raws = [strip_ending(raw) for raw in drawer.raws]

@@ -31,6 +31,7 @@ from dashboard.models.invitation import Invitation
 from dashboard.models.job import Beat, Job, JobState
 from dashboard.models.observed_compaction import CompactionKind, ObservedCompaction
 from dashboard.models.prompt_shape import PromptShape, ShapeUse
+from dashboard.models.redaction import COUNTED_SINCE, RedactionCount, RedactionReport
 from dashboard.models.saved_view import ListName, SavedView
 from dashboard.models.sender import Collector, Sender, identify_sender
 from dashboard.models.session_change import ChangeCounter, SessionChange, sessions_changed
@@ -44,6 +45,7 @@ from dashboard.models.user import User
 from dashboard.models.webhook import HookEvent, RunCallback, Webhook
 
 __all__ = [
+    "COUNTED_SINCE",
     "LEVELS",
     "AgentSession",
     "ApiCall",
@@ -81,6 +83,8 @@ __all__ = [
     "NotesExtraction",
     "ObservedCompaction",
     "PromptShape",
+    "RedactionCount",
+    "RedactionReport",
     "ResumedFile",
     "Role",
     "RunAttempt",

@@ -20,6 +20,8 @@ class AuditAction(models.TextChoices):
     KEY_CREATED = "key created"
     KEY_REVOKED = "key revoked"
     POLICY_CHANGED = "policy changed"
+    REDACTION_REPORTED = "false redaction reported"
+    REDACTION_RESOLVED = "redaction report resolved"
     SUMMARIZER_CHANGED = "summariser changed"
     SESSION_DELETED = "session deleted"
     SESSION_ALLOWED = "deleted session allowed again"

@@ -15,6 +15,7 @@ class PromptShape(models.Model):
     prints = models.JSONField()  # names, sizes and hashes: what breaks are judged by, readable without content
     content = models.BinaryField(null=True, blank=True)  # compressed and redacted; None: not stored
     is_redacted = models.BooleanField(default=False)  # something in it was taken out: it cannot be sent again as it was
+    redaction_version = models.PositiveIntegerField(default=0)  # of the team's policy whose rules it was redacted by
     seen_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -13,6 +13,8 @@ class TeamPolicy(models.Model):
     thresholds = models.JSONField(default=dict)  # as compaction.context.policy.Policy.from_team_values takes them
     stores_content = models.BooleanField(default=False)
     own_patterns = models.JSONField(default=dict)  # name -> pattern: secrets of the team's own making
+    disabled_rules = models.JSONField(default=list)  # names of redaction rules that are switched off
+    redaction_version = models.PositiveIntegerField(default=0)  # the version that last changed patterns or rules
     content_days = models.PositiveIntegerField(null=True, blank=True)  # None: kept until somebody deletes it
     metrics_days = models.PositiveIntegerField(null=True, blank=True)
     # As dashboard.policies.proxy_additions writes them; empty: the proxy adds nothing.

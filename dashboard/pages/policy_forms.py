@@ -1,21 +1,19 @@
-"""The forms of a team's policy: thresholds with rows of models, storage with rows of patterns.
+"""The forms of a team's policy: thresholds with rows of models, and storage.
 
 They only collect; what makes sense is judged by dashboard.policies, whose sentences come back to the fields.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.forms import BaseFormSet, formset_factory
 
 from compaction.context.policy import Policy, Preset
-from dashboard.ingest.redaction.own_patterns import MAX_LENGTH, BadPattern, compile_all, compile_own
-from dashboard.policies.changes import LONGEST_NOTE, MOST_DAYS, MOST_PATTERNS
+from dashboard.policies.changes import LONGEST_NOTE, MOST_DAYS
 from dashboard.policies.in_force import TeamSettings
 from dashboard.policies.thresholds import MOST_MODELS, SETTINGS, find_faults
 
-SAMPLE_LENGTH = 20_000
 _AUTO = {"": "on", "off": "off"}
 _AUTO_OF_MODEL = {"": "as for all", "on": "on", "off": "off"}
 _PRESETS = {
@@ -95,17 +93,6 @@ class ModelForm(ValuesForm):
     remove = forms.BooleanField(label="Remove", required=False)
 
 
-class PatternForm(DescribedForm):
-    name = forms.CharField(label="Name", required=False, max_length=40)
-    pattern = forms.CharField(
-        label="Pattern",
-        required=False,
-        max_length=MAX_LENGTH,
-        widget=forms.TextInput(attrs={"class": "mono-input"}),
-    )
-    remove = forms.BooleanField(label="Remove", required=False)
-
-
 def _days_field(label: str, help_text: str) -> forms.IntegerField:
     widget = forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "class": "figure-input"})
     widget.attrs["placeholder"] = "no end"
@@ -122,20 +109,11 @@ class StorageForm(DescribedForm):
     metrics_days = _days_field(
         "Days numbers are kept", "A session goes with all its numbers so long after it was last active."
     )
-    sample = forms.CharField(
-        label="A line to try",
-        required=False,
-        max_length=SAMPLE_LENGTH,
-        strip=False,
-        widget=forms.Textarea(attrs={"rows": 3, "class": "mono-input"}),
-        help_text="What you paste here is shown as it would be stored. It is not kept.",
-    )
     note = make_note_field()
     base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
 
 ModelRows = formset_factory(ModelForm, extra=1, max_num=MOST_MODELS, absolute_max=MOST_MODELS)
-PatternRows = formset_factory(PatternForm, extra=1, max_num=MOST_PATTERNS, absolute_max=MOST_PATTERNS)
 
 
 class PolicyDraft:
@@ -198,10 +176,9 @@ class ThresholdsDraft(PolicyDraft):
 
 
 class StorageDraft(PolicyDraft):
-    """The whole form of storage; `patterns` are those that can be used."""
+    """The whole form of storage."""
 
     def __init__(self, data: Mapping[str, Any] | None, settings: TeamSettings) -> None:
-        rows = [{"name": name, "pattern": pattern} for name, pattern in settings.own_patterns.items()]
         first = {
             "stores_content": "yes" if settings.stores_content else "no",
             "content_days": settings.content_days,
@@ -209,11 +186,7 @@ class StorageDraft(PolicyDraft):
             "base_version": settings.version,
         }
         self.form = StorageForm(data, initial=first)
-        self.rows: BaseFormSet[PatternForm] = PatternRows(data, initial=rows, prefix="patterns")
-        self.patterns = dict(settings.own_patterns)
-        self.is_valid = False
-        if data is not None:
-            self._judge()
+        self.is_valid = data is not None and self.form.is_valid()
 
     @property
     def stores_content(self) -> bool:
@@ -229,43 +202,6 @@ class StorageDraft(PolicyDraft):
     def metrics_days(self) -> int | None:
         days: int | None = self.form.cleaned_data.get("metrics_days")
         return days
-
-    @property
-    def sample(self) -> str:
-        return str(self.form["sample"].value() or "")[:SAMPLE_LENGTH]
-
-    def _judge(self) -> None:
-        self.patterns = {}
-        for row in self.rows:
-            name, pattern = (str(row[field].data or "").strip() for field in ("name", "pattern"))
-            if row["remove"].data or (not name and not pattern):
-                continue
-            for field, sentence in _judge_pattern(name, pattern, self.patterns):
-                row.add_error(field, sentence)
-            self.patterns.setdefault(name, pattern)
-        self.is_valid = self.form.is_valid() and self.rows.is_valid()
-        if self.is_valid and self.patterns:
-            self._check_together()
-
-    def _check_together(self) -> None:
-        try:
-            compile_all(self.patterns)
-        except BadPattern as refusal:
-            last = next(row for row in reversed(list(self.rows)) if str(row["pattern"].data or "").strip())
-            last.add_error("pattern", str(refusal))
-            self.is_valid = False
-
-
-def _judge_pattern(name: str, pattern: str, others: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    if not name or not pattern:
-        yield ("pattern", "Enter the pattern.") if name else ("name", "Give the pattern a name.")
-    elif name in others:
-        yield "name", f"The name {name} is taken."
-    else:
-        try:
-            compile_own(name, pattern)
-        except BadPattern as refusal:
-            yield "name" if "The name" in str(refusal) else "pattern", str(refusal)
 
 
 def _as_texts(values: Mapping[str, Any]) -> dict[str, str]:

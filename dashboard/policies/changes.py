@@ -11,6 +11,7 @@ from django.utils import timezone
 from compaction.errors import BadPolicy
 from dashboard.accounts import audit
 from dashboard.accounts.refusals import Refused
+from dashboard.ingest.redaction import ALWAYS_ON, rule_names
 from dashboard.ingest.redaction.own_patterns import BadPattern, compile_all
 from dashboard.jobs.post import post_job
 from dashboard.models import AuditAction, FollowedFile, Team, TeamPolicy, User
@@ -47,6 +48,7 @@ def change_policy(
     clean = replace(wanted, thresholds=clean_thresholds(wanted.thresholds), own_prices=clean_prices(wanted.own_prices))
     if wanted.own_patterns != current.own_patterns:  # who tunes thresholds cannot mend a stored pattern
         clean = replace(clean, own_patterns=_checked(wanted.own_patterns))
+    clean = replace(clean, disabled_rules=_check_disabled(clean, current))
     for name, days in (("content_days", wanted.content_days), ("metrics_days", wanted.metrics_days)):
         if days is not None and not 1 <= days <= MOST_DAYS:
             raise BadPolicy(name, f"Days are between 1 and {MOST_DAYS:,}, or none for no end.")
@@ -75,6 +77,7 @@ def undo_change(team: Team, version: int, *, by: User | None) -> TeamSettings:
 def _write(team: Team, current: TeamSettings, wanted: TeamSettings, *, by: User | None, note: str) -> TeamSettings:
     version = current.version + 1
     changes_prices = wanted.own_prices != current.own_prices
+    changes_redaction = _redaction_of(wanted) != _redaction_of(current)
     try:
         with transaction.atomic():
             row = TeamPolicy.objects.create(
@@ -83,6 +86,8 @@ def _write(team: Team, current: TeamSettings, wanted: TeamSettings, *, by: User 
                 thresholds=dict(wanted.thresholds),
                 stores_content=wanted.stores_content,
                 own_patterns=dict(wanted.own_patterns),
+                disabled_rules=sorted(wanted.disabled_rules),
+                redaction_version=version if changes_redaction else current.redaction_version,
                 content_days=wanted.content_days,
                 metrics_days=wanted.metrics_days,
                 proxy_additions=wanted.proxy_additions.to_fields(),
@@ -102,8 +107,9 @@ def _write(team: Team, current: TeamSettings, wanted: TeamSettings, *, by: User 
         subject=f"version {version}",
         changes=[str(difference) for difference in differences],
     )
-    if keeps_content(wanted) and not keeps_content(current):
-        # It is forgotten that files were read: the follower and the next import read them again and fill content in.
+    if changes_redaction or (keeps_content(wanted) and not keeps_content(current)):
+        # It is forgotten that files were read: the follower and the next import read them again, and fill content in
+        # or replace what was redacted by other rules.
         FollowedFile.objects.filter(team=team).delete()
     if changes_prices:
         Team.objects.filter(pk=team.pk).update(price_version=version, has_own_prices=bool(wanted.own_prices))
@@ -119,6 +125,21 @@ def _post_relevelling(team: Team, version: int) -> None:
     post_job(RELEVEL, key=key, team=team, payload=payload)
     later = timezone.now() + LATE_WRITERS_AFTER
     post_job(RELEVEL, key=f"{key}:late", team=team, payload=payload, due_at=later)
+
+
+def _redaction_of(settings: TeamSettings) -> tuple[dict[str, str], frozenset[str]]:
+    return dict(settings.own_patterns), settings.disabled_rules
+
+
+def _check_disabled(wanted: TeamSettings, current: TeamSettings) -> frozenset[str]:
+    """The rules to switch off. A pattern that was removed is no rule any more; raises BadPolicy at other names."""
+    known = rule_names() | set(wanted.own_patterns)
+    unknown = wanted.disabled_rules - known - set(current.own_patterns)
+    if unknown:
+        raise BadPolicy("disabled_rules", f"There is no redaction rule {min(unknown)[:60]!r}.")
+    if always_on := wanted.disabled_rules & ALWAYS_ON - set(wanted.own_patterns):
+        raise BadPolicy("disabled_rules", f"The rule {min(always_on)} stays on: it cannot be switched off.")
+    return wanted.disabled_rules & known
 
 
 def _checked(patterns: Mapping[str, str]) -> dict[str, str]:
@@ -139,6 +160,9 @@ def _revert(current: TeamSettings, undone: TeamSettings, before: TeamSettings) -
         current,
         thresholds=stand_up(_revert_values(*flat)),
         own_patterns=_revert_values(current.own_patterns, undone.own_patterns, before.own_patterns),
+        disabled_rules=frozenset(
+            _revert_values(*(dict.fromkeys(each.disabled_rules, True) for each in (current, undone, before)))
+        ),
         own_prices=_revert_values(current.own_prices, undone.own_prices, before.own_prices),
         **back,
     )

@@ -34,6 +34,7 @@ class Area(StrEnum):
     STORAGE = "storage"
     PROXY = "proxy_settings"
     PRICES = "prices"
+    REDACTION = "redaction"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ def find_differences(before: TeamSettings, after: TeamSettings) -> list[Differen
     return [
         *_compare_thresholds(before.thresholds, after.thresholds),
         *_compare_storage(before, after),
+        *_compare_redaction(before, after),
         *_compare_additions(before.proxy_additions, after.proxy_additions),
         *_compare_prices(before.own_prices, after.own_prices),
     ]
@@ -69,17 +71,23 @@ def _compare_storage(before: TeamSettings, after: TeamSettings) -> Iterator[Diff
     told: list[tuple[str, str, str]] = []
     if before.stores_content != after.stores_content:
         told.append(("content", _say_stored(before), _say_stored(after)))
-    for name in sorted({*before.own_patterns, *after.own_patterns}):
-        was, now = before.own_patterns.get(name), after.own_patterns.get(name)
-        if was != now:
-            # The pattern itself stays out of histories: it tells what the team's secrets look like.
-            set_to = "none" if now is None else "set" if was is None else "another pattern"
-            told.append((f"redaction {name}", "none" if was is None else "set", set_to))
     if before.content_days != after.content_days:
         told.append(("content kept", _say_days(before.content_days), _say_days(after.content_days)))
     if before.metrics_days != after.metrics_days:
         told.append(("numbers kept", _say_days(before.metrics_days), _say_days(after.metrics_days)))
     yield from (Difference(title, was, now, Area.STORAGE) for title, was, now in told)
+
+
+def _compare_redaction(before: TeamSettings, after: TeamSettings) -> Iterator[Difference]:
+    for name in sorted({*before.own_patterns, *after.own_patterns}):
+        was, now = before.own_patterns.get(name), after.own_patterns.get(name)
+        if was != now:
+            # The pattern itself stays out of histories: it shows what the team's secrets look like.
+            set_to = "none" if now is None else "set" if was is None else "another pattern"
+            yield Difference(f"redaction {name}", "none" if was is None else "set", set_to, Area.REDACTION)
+    for name in sorted(before.disabled_rules ^ after.disabled_rules):
+        states = ("off", "on") if name in before.disabled_rules else ("on", "off")
+        yield Difference(f"rule {name}", *states, Area.REDACTION)
 
 
 def _compare_additions(before: ProxyAdditions, after: ProxyAdditions) -> Iterator[Difference]:

@@ -23,6 +23,8 @@ class TeamSettings:
     version: int = 0
     thresholds: Mapping[str, object] = field(default_factory=dict)
     own_patterns: Mapping[str, str] = field(default_factory=dict)
+    disabled_rules: frozenset[str] = frozenset()
+    redaction_version: int = 0
     content_days: int | None = None
     metrics_days: int | None = None
     proxy_additions: ProxyAdditions = NO_ADDITIONS
@@ -92,6 +94,8 @@ def settings_of(row: TeamPolicy) -> TeamSettings:
         version=row.version,
         thresholds=row.thresholds,
         own_patterns=row.own_patterns,
+        disabled_rules=frozenset(row.disabled_rules),
+        redaction_version=row.redaction_version,
         content_days=row.content_days,
         metrics_days=row.metrics_days,
         proxy_additions=read_additions(row.proxy_additions),

@@ -17,7 +17,7 @@ def keep_request(session_pk: int, request: WholeRequest, rules: Rules) -> None:
     refusal = ""
     if len(request.body) > LARGEST_BODY_BYTES:
         refusal = TOO_LARGE
-    elif find_redactor(tuple(rules.own_patterns.items())).redact_one(request.body)[1]:
+    elif find_redactor(rules).redact_one(request.body)[1]:
         refusal = REDACTED
     values = {
         "call_id": fit_id(request.call_id),

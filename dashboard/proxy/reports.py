@@ -331,7 +331,8 @@ def _keep_shape(call: _Call) -> ObservedShape:
         line = {"type": "api-request-shape", "shapeHash": prompt.shape, "shape": spelt}
         content, counts = redaction.redact_one(write_json(line).encode("utf-8", "replace"))
         is_redacted = bool(counts)
-    return ObservedShape(prompt.shape, change_names(bare, redaction.clean).to_fields(), content, is_redacted)
+    prints = change_names(bare, redaction.clean).to_fields()
+    return ObservedShape(prompt.shape, prints, content, is_redacted, rules.redaction_version)
 
 
 def _find_developer(call: _Call) -> str:
@@ -356,4 +357,4 @@ def _begin_conversation(call: _Call) -> str | None:
 
 
 def _find_redaction(rules: Rules) -> Redaction:
-    return find_redactor(tuple(rules.own_patterns.items()))
+    return find_redactor(rules)

@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS batch (
 );
 CREATE TABLE IF NOT EXISTS target (store TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS reader (version INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS redaction (version INTEGER NOT NULL);
 """
 _REMOVE_OLD_REFUSED = """
 DELETE FROM batch WHERE id IN (
@@ -102,6 +103,17 @@ class Outbox:
             self._connection.execute("DELETE FROM place")
             self._connection.execute("DELETE FROM reader")
             self._connection.execute("INSERT INTO reader VALUES (?)", (version,))
+
+    def use_redaction(self, version: int) -> bool:
+        """What was read by other redaction rules is read and sent once more; whether it is."""
+        known = self._connection.execute("SELECT max(version) FROM redaction").fetchone()[0] or 0
+        if known == version:
+            return False
+        with self._together():
+            self._connection.execute("DELETE FROM place")
+            self._connection.execute("DELETE FROM redaction")
+            self._connection.execute("INSERT INTO redaction VALUES (?)", (version,))
+        return True
 
     def forget_places(self) -> None:
         """Everything is read and sent once more."""

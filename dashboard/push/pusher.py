@@ -142,6 +142,9 @@ class Pusher:
             self._tell(f"{self._server.url} has another database than before: everything is sent to it once more.")
             self._outbox.aim_at(told.store)
             self._files.forget_known()
+        if self._outbox.use_redaction(told.rules.redaction_version):
+            self._tell("The team's redaction rules changed: everything is sent once more.")
+            self._files.forget_known()
         self._told = told
 
     def _set_aside(self, waiting: Waiting, reason: str) -> None:

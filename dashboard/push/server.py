@@ -178,6 +178,9 @@ def _read_rules(response: httpx2.Response, url: str) -> TeamRules:
             content_since=datetime.fromisoformat(since) if (since := told.get("content_since")) else None,
             digest_key=base64.b64decode(told["digest_key"], validate=True),
             own_patterns=patterns,
+            # Older servers have no rules that can be switched off.
+            disabled_rules=frozenset(map(str, told.get("disabled_rules", ()))),
+            redaction_version=int(told.get("redaction_version", 0)),
         )
         return TeamRules(str(told["team"]), str(told["developer"]), str(told["store"]), int(told["version"]), rules)
     except (KeyError, TypeError, ValueError, binascii.Error) as error:

@@ -94,6 +94,7 @@ def _run(options: argparse.Namespace, server: Server, outbox: Outbox, stopping: 
         return 0 if stopping.is_set() else 1
     outbox.aim_at(told.store)
     outbox.use_reader(READING_VERSION)
+    outbox.use_redaction(told.rules.redaction_version)
     if options.again:
         outbox.forget_places()
         outbox.try_again()

@@ -42,6 +42,7 @@ _COSTS = {
     "breakers": 1,
     "captured_requests": 10,
     "segments": 10,
+    "redaction_counts": 1,
     "runs": 25,
 }
 _SURE_AFTER = timedelta(minutes=1)

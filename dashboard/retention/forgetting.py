@@ -1,7 +1,6 @@
 """Forgetting what was said: every text of a session, a run or a prompt goes, every number stays."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +9,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from compaction.cache.facts import change_fact, forget_words
 from dashboard.ingest.observed import ObservedLine
-from dashboard.ingest.segments import pack_segment, read_segment_lines
+from dashboard.ingest.segments import read_segment_lines
+from dashboard.ingest.stored_lines import replace_segment
 from dashboard.models import (
     AgentSession,
     CapturedRequest,
@@ -18,6 +18,7 @@ from dashboard.models import (
     EntrySegment,
     ObservedCompaction,
     PromptShape,
+    RedactionCount,
     RunRevision,
     SessionNote,
     ShapeUse,
@@ -61,7 +62,7 @@ def _forget_lines(session_pk: int, since: datetime, *, behind: int, now: datetim
     if not is_over:
         old = old.exclude(content=None)
     batch = list(old.order_by("number")[:SEGMENTS_AT_ONCE])
-    is_changed = sum(_forget_segment(segment, None if is_over else since) for segment in batch) > 0
+    is_changed = sum(_forget_segment(session, segment, None if is_over else since) for segment in batch) > 0
     if len(batch) < SEGMENTS_AT_ONCE:
         is_changed |= _forget_rest(session, since, is_over=is_over)
     if is_changed:
@@ -72,7 +73,7 @@ def _forget_lines(session_pk: int, since: datetime, *, behind: int, now: datetim
     return batch[-1].number if len(batch) == SEGMENTS_AT_ONCE else None
 
 
-def _forget_segment(segment: EntrySegment, since: datetime | None) -> bool:
+def _forget_segment(session: AgentSession, segment: EntrySegment, since: datetime | None) -> bool:
     """The lines that are older, or all. Their facts become those of a team that stores no content; but while a session
     goes on, its title is one of their words. A line without a time is as old as the one before it."""
     lines = [
@@ -90,9 +91,7 @@ def _forget_segment(segment: EntrySegment, since: datetime | None) -> bool:
             left.append(line)
     if left == lines and (segment.content is None or since is not None):
         return False
-    for column, value in asdict(pack_segment(left)).items():
-        setattr(segment, column, value)
-    segment.save()
+    replace_segment(session, segment, left)
     return True
 
 
@@ -133,6 +132,7 @@ def forget_runs(team: Team, since: datetime, *, now: datetime) -> int:
         revision.text, revision.analysis = "", ""
         revision.audit = remove_lost_texts(revision.audit)
         revision.save(update_fields=["text", "analysis", "audit"])
+    RedactionCount.objects.filter(revision__run__in=pks).delete()
     return CompactionRun.objects.filter(pk__in=pks).update(
         instructions="", outcome=None, details=None, hook_notes=[], content_removed_at=now
     )
@@ -144,4 +144,5 @@ def forget_shapes(team: Team, since: datetime) -> int:
     used = ShapeUse.objects.filter(shape=OuterRef("pk"), session__last_at__gte=since)
     old = PromptShape.objects.filter(~Exists(used), team=team, seen_at__lt=since).exclude(content=None)
     pks = list(old.values_list("pk", flat=True)[:SHAPES_AT_ONCE])
+    RedactionCount.objects.filter(shape__in=pks).delete()
     return PromptShape.objects.filter(pk__in=pks).update(content=None)

@@ -8,11 +8,12 @@ from compaction.compactors.summary_answer import collapse_blank_lines, find_miss
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.ports import Variant
 from dashboard.ingest.audit_rows import audit_compaction, serialize_report
+from dashboard.ingest.redaction_counts import count_revision
 from dashboard.models import CompactionRun, RunKind, RunRevision, SummarizerName, User
 from dashboard.runs.basis import read_basis
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.outcomes import read_outcome, replace_summary
-from dashboard.runs.texts import clean_text
+from dashboard.runs.texts import redact_text
 
 LONGEST_SUMMARY = 200_000  # characters: twice what the output limit of a model allows
 MOST_REVISIONS = 100
@@ -30,12 +31,14 @@ def revise_summary(
         raise RunRefused("no_summary", "This run has no summary that could be edited.")
     if base_number is not None and base_number != newest.number:
         raise _tell_of_newer(newest)
-    cleaned = _check_text(clean_text(run.team, text), newest)
+    cleaned, redactions = redact_text(run.team, text)
+    cleaned = _check_text(cleaned, newest)
     draft = _draft_revision(run, newest.number + 1, cleaned)
     draft.edited_by, draft.edited_by_name, draft.created_at = by, by.username if by else "terminal", now
     try:
         with transaction.atomic():
             draft.save()
+            count_revision(draft, redactions)
     except IntegrityError:
         raise _tell_of_newer(run.revisions.order_by("-number")[0]) from None
     return draft

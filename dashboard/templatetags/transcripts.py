@@ -1,15 +1,19 @@
 """Links from a finding to what was said: {% entry_url session_id uuid %}, {% call_url session_id call_id %}; to a call
 in the timeline: {% numbered_call_url session_id agent_id number %}; and words that were looked for, marked in what was
-said: {{ text|mark_words:words }}."""
+said: {{ text|mark_words:words }}; the same with redaction marks as links to their rule:
+{% said_text text words team %}."""
 
 import re
 from functools import lru_cache
 
 from django.template import Library
+from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
+from dashboard.models import Team
 from dashboard.pages import session_tabs, transcript_page
+from dashboard.pages.redaction_page import cut_at_marks
 
 register = Library()
 register.simple_tag(transcript_page.entry_url)
@@ -26,6 +30,21 @@ def mark_words(text: str, words: str) -> SafeString:
     return SafeString(
         "".join(f"<mark>{escape(piece)}</mark>" if odd % 2 else escape(piece) for odd, piece in enumerate(pieces))
     )
+
+
+@register.simple_tag
+def said_text(text: str, words: str, team: Team) -> SafeString:
+    """The text with the words marked, and with each redaction mark as a link to the rule that left it."""
+    if "[redacted:" not in text:
+        return mark_words(text, words)
+    address = escape(reverse("redaction", args=[team.slug]))
+    pieces = (
+        f'<a class="redacted" href="{address}?rule={piece.rule}" title="Rule {piece.rule}">{escape(piece.text)}</a>'
+        if piece.rule
+        else mark_words(piece.text, words)
+        for piece in cut_at_marks(text)
+    )
+    return SafeString("".join(pieces))
 
 
 @lru_cache(maxsize=64)

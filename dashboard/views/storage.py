@@ -1,6 +1,6 @@
-"""What a team stores and how long: content or numbers only, days, its own patterns of secrets, which can be tried."""
+"""What a team stores and how long: content or numbers only, and days."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 
 from django.contrib import messages
@@ -13,7 +13,7 @@ from compaction.errors import BadPolicy
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts.refusals import Refused
-from dashboard.ingest.redaction import ASSIGNED, FORMS, Redactor, find_unusable
+from dashboard.ingest.redaction import find_unusable
 from dashboard.models import Team
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
@@ -29,17 +29,8 @@ from dashboard.views.thresholds import page_of_history
 DELETED_SHOWN = 50
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A pasted line as it would be stored, and what was taken out by name."""
-
-    text: str
-    counts: dict[str, int]
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 def storage(request: PageRequest, slug: str) -> HttpResponse:
-    """`act` says whether a form is saved, or only tried on the pasted line."""
     team = access.require_team(request.actor, slug, Act.MANAGE)
     remember_team(request, team)
     settings = find_policy(team)
@@ -47,7 +38,7 @@ def storage(request: PageRequest, slug: str) -> HttpResponse:
     status = HTTPStatus.OK
     if request.method == "POST" and not draft.is_valid:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
-    elif request.POST.get("act") == "save":
+    elif request.method == "POST":
         if _save(request, team, settings, draft):
             return redirect("storage", slug)
         settings, status = find_policy(team), HTTPStatus.CONFLICT
@@ -57,16 +48,11 @@ def storage(request: PageRequest, slug: str) -> HttpResponse:
         "settings": settings,
         "draft": draft,
         "unusable_patterns": find_unusable(settings.own_patterns),
-        "known_form_count": len({form.name for form in (*FORMS, *ASSIGNED)}),
-        "tried": _try(draft) if draft.is_valid and draft.sample else None,
+        "outlook": look_ahead(team, settings, now=timezone.now()),
+        "deleted": access.deleted_sessions(request.actor, slug)[:DELETED_SHOWN],
         **team_rights(request, team),
+        **page_of_history(request, team, Area.STORAGE),
     }
-    if not request.htmx:
-        context["outlook"] = look_ahead(team, settings, now=timezone.now())
-        context["deleted"] = access.deleted_sessions(request.actor, slug)[:DELETED_SHOWN]
-    if request.htmx:
-        return render(request, "storage/_tried.html", {**context, "is_fragment": True})
-    context |= page_of_history(request, team, Area.STORAGE)
     return render(request, "storage/page.html", context, status=status)
 
 
@@ -88,7 +74,6 @@ def _save(request: PageRequest, team: Team, settings: TeamSettings, draft: Stora
     wanted = replace(
         settings,
         stores_content=draft.stores_content,
-        own_patterns=draft.patterns,
         content_days=draft.content_days,
         metrics_days=draft.metrics_days,
     )
@@ -100,8 +85,3 @@ def _save(request: PageRequest, team: Team, settings: TeamSettings, draft: Stora
     is_news = saved.version != settings.version
     messages.success(request, "Saved. It holds for what arrives from now on." if is_news else "Nothing was changed.")
     return True
-
-
-def _try(draft: StorageDraft) -> Tried:
-    redacted = Redactor.with_own(draft.patterns).redact(draft.sample.encode())
-    return Tried(redacted.data.decode(errors="replace"), dict(redacted.counts))

@@ -75,6 +75,7 @@ FOUND = {
     "members": "Members",
     "webhooks": "Webhooks",
     "summariser": "Summariser",
+    "redaction": "Redaction",
     "storage": "Storage",
     "automation": "Automatic mode",
     "settings proxy": "Proxy settings",

@@ -1,4 +1,4 @@
-"""Thresholds and storage as a person uses them: lines move while typing, undo, without scripts, for axe, narrow."""
+"""Thresholds, storage and redaction as a person uses them: drafts while typing, undo, without scripts, axe, narrow."""
 
 import re
 from dataclasses import replace
@@ -15,6 +15,7 @@ from tests.browser.keys import press
 from tests.builders import make_session, make_team, make_user
 
 THRESHOLDS, STORAGE = "/teams/harbour/thresholds/", "/teams/harbour/storage/"
+REDACTION = "/teams/harbour/redaction/"
 PROXY = "/teams/harbour/proxy/"
 
 
@@ -76,20 +77,47 @@ def test_model_gets_values_of_its_own_by_keyboard(page: Page, anna: User, sign_i
     expect(page.get_by_text("claude-haiku-4-5: warning distance")).to_be_visible()
 
 
-def test_pasted_line_shows_what_would_be_taken_out(page: Page, anna: User, sign_in: SignIn) -> None:
+def test_pasted_text_shows_what_would_be_redacted(page: Page, anna: User, sign_in: SignIn) -> None:
     sign_in(page, anna)
-    page.goto(STORAGE)
-    page.get_by_label("A line to try").fill("B-123456 met C-1234 <img src=x onerror=alert(1)>")
+    page.goto(REDACTION)
+    page.get_by_label("A text to try").fill("B-123456 met C-1234 <img src=x onerror=alert(1)>")
     expect(page.get_by_text("[redacted:badge] met C-1234 <img")).to_be_visible()
     page.get_by_label("Name").last.fill("crate")
     page.get_by_label("Pattern").last.fill("C-[0-9]+")
     expect(page.get_by_text("repeats without end")).to_be_visible()
     page.get_by_label("Pattern").last.fill("C-[0-9]{4}")
     expect(page.get_by_text("[redacted:badge] met [redacted:crate] <img")).to_be_visible()
-    page.get_by_label("Content as well").check()
-    page.get_by_role("button", name="Save").click()
+    page.get_by_label("Try with one rule switched").select_option("badge")
+    expect(page.get_by_text("B-123456 met [redacted:crate] <img")).to_be_visible()
+    page.get_by_role("button", name="Save patterns").click()
     expect(page.get_by_text("redaction crate")).to_be_visible()
-    assert find_policy(anna.memberships.get().team).stores_content
+    assert set(find_policy(anna.memberships.get().team).own_patterns) == {"badge", "crate"}
+
+
+def test_rule_is_switched_off_after_a_question_and_a_mark_is_reported(page: Page, anna: User, sign_in: SignIn) -> None:
+    team = anna.memberships.get().team
+    sign_in(page, anna)
+    page.goto(REDACTION)
+    page.get_by_text("rules without a mark").click()
+    page.locator("summary", has_text="Switch off jwt").click()
+    question = page.get_by_role("dialog", name="Switch jwt off")
+    expect(question.get_by_text("will be stored as they are")).to_be_visible()
+    question.get_by_role("button", name="Cancel").click()
+    page.locator("summary", has_text="Switch off jwt").click()
+    question.get_by_role("button", name="Switch off").click()
+    expect(page.get_by_text("Saved. Followed files are read again now")).to_be_visible()
+    assert find_policy(team).disabled_rules == {"jwt"}
+    page.get_by_role("button", name="Undo version 2").click()
+    expect(page.get_by_text("Version 2 is undone.")).to_be_visible()
+    assert find_policy(team).disabled_rules == frozenset()
+    page.get_by_label("A text to try").fill("B-123456")
+    page.get_by_role("link", name="[redacted:badge]").click()
+    expect(page.get_by_label("Rule", exact=True)).to_have_value("badge")
+    page.get_by_label("What was redacted (optional)").fill("numbers of berths")
+    page.get_by_role("button", name="Report").click()
+    expect(page.get_by_text("Reported: badge.")).to_be_visible()
+    page.get_by_role("button", name="Resolve the report on badge").click()
+    expect(page.get_by_text("No open reports")).to_be_visible()
 
 
 def test_pages_have_no_serious_accessibility_findings(
@@ -97,10 +125,11 @@ def test_pages_have_no_serious_accessibility_findings(
 ) -> None:
     page.emulate_media(color_scheme="dark")  # test_every_page has both
     sign_in(page, anna)
-    for url in (PROXY, THRESHOLDS, STORAGE):
+    for url in (PROXY, THRESHOLDS, STORAGE, REDACTION):
         page.goto(url)
         assert axe(page) == [], url
-    page.get_by_label("A line to try").fill("B-123456")
+    page.get_by_text("rules without a mark").click()
+    page.get_by_label("A text to try").fill("B-123456")
     expect(page.get_by_text("[redacted:badge]")).to_be_visible()
     assert axe(page) == []
     page.goto(THRESHOLDS)
@@ -134,8 +163,8 @@ def test_thresholds_and_storage_work_without_scripts(
     expect(page.get_by_text("The new lines are in force.")).to_be_visible()
     page.get_by_role("button", name="Undo version 2").click()
     expect(page.get_by_text("Version 2 is undone.")).to_be_visible()
-    page.goto(STORAGE)
-    page.get_by_label("A line to try").fill("B-123456")
+    page.goto(REDACTION)
+    page.get_by_label("A text to try").fill("B-123456")
     page.get_by_role("button", name="Try").click()
     expect(page.get_by_text("[redacted:badge]")).to_be_visible()
     context.close()
@@ -144,7 +173,7 @@ def test_thresholds_and_storage_work_without_scripts(
 def test_pages_fit_a_narrow_screen(page: Page, anna: User, sign_in: SignIn) -> None:
     page.set_viewport_size({"width": 360, "height": 700})
     sign_in(page, anna)
-    for url in (PROXY, THRESHOLDS, STORAGE):
+    for url in (PROXY, THRESHOLDS, STORAGE, REDACTION):
         page.goto(url)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, url
     page.goto(THRESHOLDS)

@@ -10,6 +10,7 @@ from dashboard.models import (
     JobState,
     LineCrossing,
     Membership,
+    RedactionReport,
     ResumedFile,
     Role,
     SavedView,
@@ -57,4 +58,5 @@ def furnish(team: Team) -> dict[str, object]:
         "list_name": "sessions",
         "view_id": SavedView.objects.create(owner=owner, team=team, list_name="sessions", name="Shared").pk,
         "form": "numbers",
+        "report_id": RedactionReport.objects.create(team=team, rule="jwt", reported_by_name="mia").pk,
     }

@@ -13,7 +13,7 @@ from dashboard.ingest.observed import Piece
 from dashboard.models import AgentSession, EntrySegment, Team, User
 from dashboard.pages.transcript_entry import LONGEST_TEXT, CallPart
 from dashboard.pages.transcript_page import TranscriptAsked, TranscriptPage, entry_url, read_transcript_page
-from dashboard.templatetags.transcripts import mark_words
+from dashboard.templatetags.transcripts import mark_words, said_text
 from tests.dashboard.ingest.conversation import Conversation, make_agent
 from tests.recorded_talk import make_harbour, record_talk, write_recorded_talk
 
@@ -252,3 +252,11 @@ def test_duplicate_read_leads_to_the_last_reading(team: Team, alice: User, clien
     client.force_login(alice)
     link = f'<a href="{entry_url(session.pk, last)}" title="The last reading, in the transcript">/home/ann/tide.py</a>'
     assert link in client.get(f"/sessions/{session.pk}/context/").text
+
+
+def test_redaction_marks_link_to_their_rule_beside_words_that_were_looked_for() -> None:
+    team = Team(slug="harbour")
+    link = '<a class="redacted" href="/teams/harbour/redaction/?rule=jwt" title="Rule jwt">[redacted:jwt]</a>'
+    assert said_text("<i> [redacted:jwt], jwt", "jwt", team) == f"&lt;i&gt; {link}, <mark>jwt</mark>"
+    for text in ("[redacted:<b>]", "[redacted:JWT]", "no mark"):
+        assert said_text(text, "", team) == mark_words(text, "")

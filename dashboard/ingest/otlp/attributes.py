@@ -36,7 +36,7 @@ def find_clean_name(attributes: Attributes, rules: Rules, *names: str) -> str | 
 
 
 def clean_name(text: str, rules: Rules, longest: int = _LONGEST_NAME) -> str | None:
-    return find_redactor(tuple(rules.own_patterns.items())).clean_start(text, longest) or None
+    return find_redactor(rules).clean_start(text, longest) or None
 
 
 def find_number(attributes: Attributes, *names: str) -> float | None:

@@ -147,7 +147,7 @@ def _read_prompt(record: LogRecord, about: About, rules: Rules) -> Told | Droppe
         return Dropped.UNUSED
     text = find_text(record.attributes, "prompt") if rules.keeps_content else None
     typed = find_prompt_words(text) if text and text != REDACTED else ""
-    words = find_redactor(tuple(rules.own_patterns.items())).clean_title(typed, LONGEST_TITLE) or None
+    words = find_redactor(rules).clean_title(typed, LONGEST_TITLE) or None
     key = f"prompt:{find_key(record)}"
     fact = about.make_fact(LineKind.PROMPT_REPORT, key, _find_time(record), has_words=True, words=words)
     return Told(about.session_id, (fact,))

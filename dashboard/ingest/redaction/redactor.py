@@ -6,7 +6,7 @@ One pass stops at the literals and words that give secrets away; the exact patte
 import bisect
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -61,23 +61,24 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Redactor:
-    """Every form of the table, and a team's own patterns."""
+    """Every form of the table, and a team's own patterns. `disabled` names the rules, of both, that leave no mark."""
 
     own: tuple[OwnPattern, ...] = ()
+    disabled: frozenset[str] = frozenset()
 
     @classmethod
     def default(cls) -> "Redactor":
         return cls()
 
     @classmethod
-    def with_own(cls, patterns: Mapping[str, str]) -> "Redactor":
+    def with_own(cls, patterns: Mapping[str, str], disabled: Iterable[str] = ()) -> "Redactor":
         """Names to regular expressions; raises BadPattern with a sentence."""
-        return cls(compile_all(patterns))
+        return cls(compile_all(patterns), frozenset(disabled))
 
     @classmethod
-    def with_usable(cls, patterns: Mapping[str, str]) -> "Redactor":
+    def with_usable(cls, patterns: Mapping[str, str], disabled: Iterable[str] = ()) -> "Redactor":
         """Redactor for stored patterns, without those that cannot be used any more."""
-        return cls(compile_usable(patterns))
+        return cls(compile_usable(patterns), frozenset(disabled))
 
     def redact(self, data: bytes) -> Redacted:
         """One line, many lines or any text."""
@@ -85,7 +86,7 @@ class Redactor:
             own = list(_in_strings(data, self._find_own(data)))
         except _TooManyMatches as error:
             return _withhold(data, str(error))
-        spans = [*_find_known(data), *own]
+        spans = [*self._find_enabled(data), *own]
         counts = Counter[str]()
         for _ in range(_ROUNDS):
             if not spans:
@@ -93,11 +94,17 @@ class Redactor:
             data, found = put_marks(data, spans)
             counts.update(found)
             # A team's patterns look at the original text only: they could match the marks.
-            spans = _find_known(data)
+            spans = self._find_enabled(data)
         return Redacted(data, MappingProxyType(dict(counts)) if counts else _NOTHING)
+
+    def _find_enabled(self, data: bytes) -> list[Span]:
+        spans = _find_known(data)
+        return [span for span in spans if span[2] not in self.disabled] if self.disabled else spans
 
     def _find_own(self, data: bytes) -> Iterator[Span]:
         for pattern in self.own:
+            if pattern.name in self.disabled:
+                continue
             for match_start, match_end in _find_stretches(pattern, data):
                 start, end = _whole(data, match_start, match_end)
                 if end > start:

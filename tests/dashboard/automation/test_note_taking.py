@@ -300,7 +300,7 @@ def test_old_versions_go_and_what_people_wrote_stays(team: Team) -> None:
     session = AgentSession.objects.create(team=team, external_id="long")
     for number in range(1, MOST_VERSIONS + 4):
         writer = "person" if number == 2 else "extractive"
-        keep_version(SessionNote(team=team, session=session, number=number, text="# A\nb", writer=writer))
+        keep_version(SessionNote(team=team, session=session, number=number, text="# A\nb", writer=writer), {})
     numbers = [number for number, _ in list_numbers()]
     assert numbers == [2, *range(4, MOST_VERSIONS + 4)]
 

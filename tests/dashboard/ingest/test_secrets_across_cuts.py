@@ -2,6 +2,7 @@
 
 import pytest
 
+from dashboard.ingest.observed import Rules
 from dashboard.ingest.redaction import Redactor
 from dashboard.ingest.transcripts import find_redactor
 from tests.dashboard.ingest.straddling_secrets import (
@@ -30,7 +31,7 @@ def test_no_half_of_a_secret_is_kept_where_a_text_is_cut(name: str, cut: int) ->
 
 @pytest.mark.parametrize("filler", [" ", "\n"])
 def test_a_text_of_blanks_does_not_bring_the_end_of_what_is_looked_at_into_the_title(filler: str) -> None:
-    redaction = find_redactor(tuple(OWN_PATTERNS.items()))
+    redaction = find_redactor(Rules(keeps_content=True, digest_key=b"", own_patterns=OWN_PATTERNS))
     titles = [redaction.clean_title(lay_across(planted, LOOKED_AT, filler), 120) for planted in FEW]
     assert find_halves("".join(titles), FEW) == []
 

@@ -16,7 +16,8 @@ from dashboard.runs.texts import clean_text
 from tests.builders import make_team, make_user
 from tests.compaction.making import make_line
 from tests.dashboard.ingest.conversation import make_conversation
-from tests.dashboard.policies.test_policy_pages import STORAGE, client_of, storage_form
+from tests.dashboard.policies.test_policy_pages import STORAGE, client_of
+from tests.dashboard.policies.test_redaction_page import REDACTION, TRY, redaction_form
 
 pytestmark = pytest.mark.django_db
 API_STORAGE = "/api/v1/teams/harbour/storage"
@@ -54,8 +55,8 @@ def test_pattern_that_never_ended_is_refused_and_ingest_goes_on(team: Team, olga
     """With backtracking, 40 characters took minutes, and nothing could stop the process."""
     text = "a" * 100_000
     began = time.monotonic()
-    for act in ("try", "save"):
-        answer = olga.post(STORAGE, storage_form(act, ("own", HOSTILE), sample=text[:10_000], stores_content="yes"))
+    for url in (TRY, REDACTION):
+        answer = olga.post(url, redaction_form(("own", HOSTILE), sample=text[:10_000]))
         assert answer.status_code == 422
         assert "The pattern own uses (?x, which is not supported" in answer.text
     refused = put(olga, own_patterns={"own": HOSTILE})
@@ -63,8 +64,8 @@ def test_pattern_that_never_ended_is_refused_and_ingest_goes_on(team: Team, olga
     assert "uses (?x" in refused.json()["detail"]
     assert not TeamPolicy.objects.exists()
     # The same without verbose mode is a pattern like any other.
-    saved = olga.post(STORAGE, storage_form("save", ("own", "(a{1,9}){1,9}b"), stores_content="yes"))
-    assert saved.status_code == 302
+    assert olga.post(REDACTION, redaction_form(("own", "(a{1,9}){1,9}b"))).status_code == 302
+    assert put(olga, base_version=1, own_patterns={"own": "(a{1,9}){1,9}b"}).status_code == 200
     send(team, text)
     assert EntrySegment.objects.exclude(content=None).exists()
     assert time.monotonic() - began < FEW_SECONDS
@@ -72,8 +73,8 @@ def test_pattern_that_never_ended_is_refused_and_ingest_goes_on(team: Team, olga
 
 def test_patterns_too_large_together_are_refused_at_a_field(team: Team, olga: Client) -> None:
     rows = [(f"own-{n}", "[a-z]{200}x") for n in range(6)]
-    for act in ("try", "save"):
-        answer = olga.post(STORAGE, storage_form(act, *rows, sample="abc"))
+    for url in (TRY, REDACTION):
+        answer = olga.post(url, redaction_form(*rows, sample="abc"))
         assert answer.status_code == 422
         assert "together they compile to more than" in answer.text
     assert put(olga, own_patterns=dict(rows)).status_code == 422
@@ -85,9 +86,11 @@ def test_no_content_is_stored_while_a_stored_pattern_cannot_be_used(team: Team, 
     assert AgentSession.objects.get().entry_count == 1
     assert not EntrySegment.objects.exclude(content=None).exists()
     assert clean_text(team, "berth 4711") == "[redacted:behind]"
-    page = olga.get(STORAGE).text
+    assert "1 stored pattern cannot be used any more" in olga.get(STORAGE).text
+    page = olga.get(REDACTION).text
     assert "1 stored pattern cannot be used any more" in page
     assert "The pattern behind uses (?&lt;=, which is not supported" in page
+    assert 'Switch off<span class="visually-hidden"> behind' not in page, "that would not unblock content"
     checks = json.loads(olga.get("/health/ready").content)["checks"]
     assert checks["redaction patterns"]["ok"] is False
     assert checks["redaction patterns"]["finding"].startswith(
@@ -100,8 +103,8 @@ def test_content_is_stored_again_when_the_pattern_is_changed(team: Team, olga: C
     store(team, **UNUSABLE)
     FollowedFile.objects.create(team=team, path="/talk.jsonl")
     repaired = [("badge", UNUSABLE["badge"]), ("behind", "berth [0-9]{4}")]
-    assert olga.post(STORAGE, storage_form("save", *UNUSABLE.items(), base=1)).status_code == 422
-    assert olga.post(STORAGE, storage_form("save", *repaired, base=1, stores_content="yes")).status_code == 302
+    assert olga.post(REDACTION, redaction_form(*UNUSABLE.items(), base=1)).status_code == 422
+    assert olga.post(REDACTION, redaction_form(*repaired, base=1)).status_code == 302
     assert not FollowedFile.objects.exists(), "followed files are read again, so that content is filled in"
     send(team, "berth 4711 for B-123456")
     assert EntrySegment.objects.exclude(content=None).exists()

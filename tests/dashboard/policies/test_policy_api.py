@@ -94,7 +94,8 @@ def test_history_tells_of_thresholds_alone(team: Team, program: Client) -> None:
     put(program, base_version=0, thresholds={"preset": "early"}, note="sooner")
     stored = put(owner, STORAGE, base_version=1, stores_content=True, own_patterns={"badge": "B-[0-9]{6}"}).json()
     days = {"content_days": None, "metrics_days": None}
-    assert stored == {"version": 2, "stores_content": True, "own_patterns": {"badge": "B-[0-9]{6}"}, **days}
+    redaction = {"own_patterns": {"badge": "B-[0-9]{6}"}, "disabled_rules": []}
+    assert stored == {"version": 2, "stores_content": True, **redaction, **days}
     assert owner.get(STORAGE).json() == stored
     put(program, base_version=2, thresholds={})
     assert find_policy(team).stores_content

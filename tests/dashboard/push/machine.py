@@ -73,6 +73,7 @@ class Machine:
         self.outbox = Outbox(self._outbox_path)
         told = self.server.ask_rules()
         self.outbox.aim_at(told.store)
+        self.outbox.use_redaction(told.rules.redaction_version)
         files = GrowingFiles((self.root,), self.outbox.load_files(), FolderWatch(is_polling=True))
         self.pusher = Pusher(self.server, self.outbox, files, told, tell=self.told.append)
         self.files = files

@@ -73,6 +73,9 @@ def furnish(origin: Origin, talk: Conversation) -> AgentSession:
     session.shape_uses.create(shape=shape)
     ThreadBreaker.objects.create(session=session)
     session.unanswered_calls.create(team=origin.team, name="u", kind="failed")
+    session.redaction_counts.create(
+        team=origin.team, segment_number=1, rule="github-token", day=ended_at.date(), count=2
+    )
     told = {"team": origin.team, "session": session}
     LineCrossing.objects.create(**told, used_tokens=2, line_tokens=1, answer="suggest")
     SessionNote.objects.create(**told, number=1, text=WORD, writer="person", written_at=ended_at)
