@@ -25,11 +25,11 @@ CHEAP_SECONDS = 1e-6  # a byte: below it nothing is compared, as a megabyte take
 EXPLOSION_SECONDS = 0.2  # for some tens of characters
 HARDEST = 1  # texts of a pattern that are tried in full length
 REDACTION = "dashboard.ingest.redaction."
-# Expressions that functions build, and what they build. Those of `redactor` are kept by their module.
+# Expressions that functions build, and what they build. Those of `search` are kept by their module.
 BUILT: dict[str, list["re.Pattern[str]"]] = {
     "compaction.compactors.summary_answer:_match_heading": [_match_heading(name) for name in SECTIONS],
     "dashboard.templatetags.transcripts:_make_pattern": [_make_pattern("a a b"), _make_pattern("+ (a+)+ b")],
-    "dashboard.ingest.redaction.redactor:_tries_by_expression": [],
+    "dashboard.ingest.redaction.search:_tries_by_expression": [],
 }
 # Patterns that only ever run on a piece of text, with its longest length.
 BOUNDED = {"dashboard.ingest.redaction.own_patterns._TOKEN": MAX_LENGTH}

@@ -12,7 +12,7 @@ Span = tuple[int, int, str]  # start, end, name of the form
 
 def put_marks(data: bytes, spans: list[Span]) -> tuple[bytes, Counter[str]]:
     pieces, counts, done = [], Counter[str](), 0
-    for start, end, name in _apart(spans):
+    for start, end, name in join_overlapping(spans):
         pieces += [data[done:start], MARK % name.encode()]
         counts[name] += 1
         done = end
@@ -20,7 +20,7 @@ def put_marks(data: bytes, spans: list[Span]) -> tuple[bytes, Counter[str]]:
     return b"".join(pieces), counts
 
 
-def _apart(spans: list[Span]) -> Iterator[Span]:
+def join_overlapping(spans: list[Span]) -> Iterator[Span]:
     """In order; where two overlap they become one under the name of the one that starts first (the longer of two)."""
     ordered = sorted(spans, key=lambda span: (span[0], -span[1]))
     start, end, name = ordered[0]

@@ -1,7 +1,4 @@
-"""Finding secrets in bytes and putting marks in their place.
-
-One pass stops at the literals and words that give secrets away; the exact patterns run only there.
-"""
+"""Putting marks in place of secrets: of the known forms, and of what a team's own patterns match."""
 
 import bisect
 import re
@@ -10,29 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from dashboard.ingest.redaction.assignments import WORDS, read_assignment
-from dashboard.ingest.redaction.forms import COOKIE, FORMS
 from dashboard.ingest.redaction.marks import MARK, MARK_START, MARKS, Span, put_marks
 from dashboard.ingest.redaction.own_patterns import OwnPattern, compile_all, compile_usable
-from dashboard.ingest.redaction.stops import Stops
-
-_Tries = tuple[tuple[int, int, "re.Pattern[bytes]"], ...]  # the number of the form, the literal's length, the pattern
-
-
-def _tries_by_expression() -> dict[bytes, _Tries]:
-    tries: dict[bytes, _Tries] = {}
-    for rank, form in enumerate(FORMS):
-        if form is COOKIE:
-            continue  # found with the words of telling names
-        for literal in form.literals:
-            expression = re.escape(literal) + form.after
-            tries[expression] = (*tries.get(expression, ()), (rank, len(literal), re.compile(form.pattern)))
-    return tries
-
-
-_BY_EXPRESSION = _tries_by_expression()
-_TRIES = tuple(_BY_EXPRESSION.values())
-_STOPS = Stops(tuple(_BY_EXPRESSION), WORDS)
+from dashboard.ingest.redaction.search import find_known
 
 _HALF_ESCAPE = re.compile(rb"(?P<run>\\+)(?P<unicode>u?)(?P<digits>(?:(?<=u)[0-9A-Fa-f]{1,3})?)\Z")
 # No string reaches over a line end: one that a broken line leaves open must not turn those behind it inside out.
@@ -98,7 +75,7 @@ class Redactor:
         return Redacted(data, MappingProxyType(dict(counts)) if counts else _NOTHING)
 
     def _find_enabled(self, data: bytes) -> list[Span]:
-        spans = _find_known(data)
+        spans = find_known(data)
         return [span for span in spans if span[2] not in self.disabled] if self.disabled else spans
 
     def _find_own(self, data: bytes) -> Iterator[Span]:
@@ -148,39 +125,6 @@ def _withhold(data: bytes, name: str) -> Redacted:
     mark = MARK % name.encode()
     lines = [b'{"withheld":"%s"}' % mark if line[:1] == b"{" else mark for line in data.split(b"\n")]
     return Redacted(b"\n".join(lines), MappingProxyType({name: len(lines)}), is_withheld=True)
-
-
-def _find_known(data: bytes) -> list[Span]:
-    """The forms of the table; of two that find the same bytes the one that comes first names them.
-
-    What is found is read once: a literal in the last match of its own form is passed over, or many in one value would
-    be quadratic. One that reaches beyond it is not: key blocks may share their dashes.
-    """
-    found: list[tuple[int, Span]] = []
-    done: dict[int, int] = {}
-    for at, number in _STOPS.find(data):
-        if number < len(_TRIES):
-            found += _try_forms(data, at, number, done)
-            continue
-        rank = len(FORMS) + number
-        if at >= done.get(rank, 0):
-            span, done[rank] = read_assignment(data, at)
-            if span:
-                found.append((rank, span))
-    found.sort()
-    return [span for _, span in found]
-
-
-def _try_forms(data: bytes, at: int, number: int, done: dict[int, int]) -> Iterator[tuple[int, Span]]:
-    for rank, length, pattern in _TRIES[number]:
-        if at + length <= done.get(rank, 0):
-            continue
-        form = FORMS[rank]
-        for back in form.back:
-            match = pattern.match(data, at - back) if at >= back else None
-            if match:
-                done[rank] = match.end()
-                yield rank, (*match.span("secret"), form.name)
 
 
 def _in_strings(data: bytes, spans: Iterator[Span]) -> Iterator[Span]:

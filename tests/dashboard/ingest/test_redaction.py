@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dashboard.ingest.redaction import ASSIGNED, FORMS, BadPattern, Redactor, find_unusable
 from dashboard.ingest.redaction.own_patterns import compile_own
 from dashboard.ingest.transcripts import Redaction
+from tests.dashboard.ingest.everyday_secrets import EVERYDAY
 from tests.dashboard.ingest.planted_secrets import PLANTED, Planted
 
 REDACTOR = Redactor.default()
@@ -152,8 +153,12 @@ _FRAGMENTS = st.one_of(
     ),
     st.sampled_from(["password", "token", "key", "secret", "auth", "://", "é", "\x00", "\n", " ", "<", ">", "]"]),
     st.sampled_from(["=", ": ", '"', "'", "\\", "/", "@", ":"]),
+    st.sampled_from(["\x1b[31m", "\x1b[0m", "\\u0067", "curl -u a:", "mysql -p", "value", " is ", "|\n  ", "pw: "]),
+    st.sampled_from(
+        ["-----END PRIVATE KEY-----", "b3BlbnNzaC1rZXktdjE", "Z2hwX", "MIIEvQIBADANBgkqhkiG9w0BAQ", "12345678"]
+    ),
 )
-_SECRETS = st.sampled_from([planted.text for planted in PLANTED])
+_SECRETS = st.sampled_from([*(planted.text for planted in PLANTED), *(everyday.text for everyday in EVERYDAY)])
 _TEXTS = st.lists(st.one_of(_FRAGMENTS, _SECRETS, st.text(max_size=4)), max_size=25).map("".join)
 
 

@@ -10,16 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.ingest.redaction import FORMS, Form, Redactor
+from dashboard.ingest.redaction import FORMS, Form, Redactor, plain_view
 from dashboard.ingest.redaction.assignments import WORDS, read_assignment
 from dashboard.ingest.redaction.forms import COOKIE
 from dashboard.ingest.redaction.marks import Span, put_marks
+from dashboard.ingest.redaction.search import READERS
 from dashboard.ingest.redaction.stops import WINDOW
+from tests.dashboard.ingest.everyday_secrets import EVERYDAY
 from tests.dashboard.ingest.planted_secrets import PLANTED
 
 REDACTOR = Redactor.default()
 MOST_ROUNDS = 4
 PATTERNS = [(form, re.compile(form.pattern)) for form in FORMS if form is not COOKIE]
+READ = [(re.compile(rb"(?=" + expression + rb")"), read) for expression, read in READERS]
+HIDDEN = re.compile(rb"(?=" + rb"|".join(plain_view.EXPRESSIONS) + rb")")
 ANY_CASE = [re.compile(rb"(?i)(?=" + word + rb")") for word in WORDS]
 
 
@@ -51,10 +55,25 @@ def _search_whole(data: bytes) -> Iterator[Span]:
                     yield span
 
 
+def _read_whole(data: bytes) -> Iterator[Span]:
+    for expression, read in READ:
+        done = 0
+        for stop in expression.finditer(data):
+            if stop.start() >= done:
+                spans, done = read(data, stop.start())
+                yield from spans
+
+
+def _search_all(data: bytes) -> Iterator[Span]:
+    yield from (*_search_whole(data), *_read_whole(data))
+    for view in plain_view.make_views(data, [match.start() for match in HIDDEN.finditer(data)]):
+        yield from map(view.map_back, (*_search_whole(view.data), *_read_whole(view.data)))
+
+
 def _redact_slowly(data: bytes) -> tuple[bytes, dict[str, int]]:
     counts: dict[str, int] = {}
     for _ in range(MOST_ROUNDS):
-        spans = list(_search_whole(data))
+        spans = list(_search_all(data))
         if not spans:
             break
         data, found = put_marks(data, spans)
@@ -64,11 +83,21 @@ def _redact_slowly(data: bytes) -> tuple[bytes, dict[str, int]]:
 
 
 _LITERALS = [literal.decode() for form in FORMS for literal in form.literals]
+_LITERALS += [
+    "curl -u a:",
+    "mysql -p",
+    "\x1b[31m",
+    "\\u001b[0m",
+    "\\u0067hp_",
+    "-----END RSA PRIVATE KEY",
+    "Z2hwX",
+    "b3BlbnNzaC1rZXktdjE",
+]
 _BODIES = st.text("abcdefABCDEF0123456789_-+/=.%", max_size=70)
 _JOINTS = st.sampled_from(
     ["", " ", "\n", '"', "'", "=", ": ", "\\", "/", "@", "é", "--token ", "PASSWORD=", "Api_Key: ", "Bearer "]
 )
-_SECRETS = st.sampled_from([planted.text for planted in PLANTED])
+_SECRETS = st.sampled_from([*(planted.text for planted in PLANTED), *(everyday.text for everyday in EVERYDAY)])
 
 
 @st.composite
@@ -102,6 +131,14 @@ def test_a_secret_across_the_bound_of_two_windows_is_found(name: str) -> None:
         alone = REDACTOR.redact(b" " + planted.text.encode() + b" end")
         assert redacted.data[len(before) :] == alone.data[1:]
         assert redacted.counts == alone.counts == {name: 1}
+
+
+def test_a_token_with_a_colour_across_the_bound_of_two_windows_is_found() -> None:
+    token = next(planted.text for planted in PLANTED if planted.form == "github-token")
+    text = f"{token[:20]}\x1b[1m\x1b[31m{token[20:]}".encode()
+    for cut in range(len(text)):
+        redacted = REDACTOR.redact(b" " * (WINDOW - cut) + text + b" end")
+        assert redacted.counts == {"github-token": 1}, cut
 
 
 @pytest.mark.parametrize(
