@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from compaction.compactors.priorities import read_priorities
 from compaction.compactors.summary_answer import _match_heading
 from compaction.compactors.summary_prompt import SECTIONS
 from dashboard.ingest.redaction import Redactor
@@ -26,7 +27,13 @@ EXPLOSION_SECONDS = 0.2  # for some tens of characters
 HARDEST = 1  # texts of a pattern that are tried in full length
 REDACTION = "dashboard.ingest.redaction."
 # Expressions that functions build, and what they build. Those of `search` are kept by their module.
+PRIORITIES = [
+    read_priorities("keep the failing tests and `a a b`, aaa and aaab").pattern,
+    read_priorities("保留数据库").pattern,
+]
 BUILT: dict[str, list["re.Pattern[str]"]] = {
+    "compaction.compactors.priorities:read_priorities": [pattern for pattern in PRIORITIES if pattern],
+    "compaction.compactors.priorities:list_used": [],  # the same, each term alone
     "compaction.compactors.summary_answer:_match_heading": [_match_heading(name) for name in SECTIONS],
     "dashboard.templatetags.transcripts:_make_pattern": [_make_pattern("a a b"), _make_pattern("+ (a+)+ b")],
     "dashboard.ingest.redaction.search:_tries_by_expression": [],

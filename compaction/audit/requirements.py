@@ -27,9 +27,8 @@ BINDING = re.compile(
 _TICKET = re.compile(r"\b(?:bd|gh|glab|jira|linear|acli)\s+(?:\w+\s+)?(?:show|view|get)\b|\bgh api\b")
 _TICKET_TOOL = re.compile(r"^mcp__.*(?:issue|ticket|jira|linear|story|task)", re.IGNORECASE)
 # Files in which a person or an agent lays down what is to be done. CLAUDE.md and its kin are in every prompt anyway.
-_PLAN_FILE = re.compile(
-    r"(?:plan|spec|requirements?|ticket|task|todo|review|design)[\w.-]*\.(?:md|txt|rst)$", re.IGNORECASE
-)
+_PLAN_NAME = re.compile(r"plan|spec|requirement|ticket|task|todo|review|design", re.IGNORECASE)
+_PLAN_ENDINGS = (".md", ".txt", ".rst")
 _DECIDED = re.compile(
     r"\b(?:decided|decision|(?:i'll|i will|we'll) go with|chose|chosen|opted|agreed|settled on|because|since it"
     r"|root cause|the (?:issue|problem|bug|cause) (?:is|was)|so that|trade-?off|rather than|instead of|intentional\w*"
@@ -114,7 +113,8 @@ def _shows_source(action: Action) -> bool:
     if action.command is not None:
         return _TICKET.search(action.command) is not None
     if action.name in FILE_READERS:
-        return _PLAN_FILE.search(action.path or "") is not None
+        name = (action.path or "").rpartition("/")[2]
+        return name.lower().endswith(_PLAN_ENDINGS) and _PLAN_NAME.search(name) is not None
     return _TICKET_TOOL.search(action.name) is not None
 
 

@@ -30,7 +30,7 @@ _SHORTEST_AGENT_REPORT = 80
 _AGENT_ID = "\nagentId:"  # below the report the client says how to resume the agent
 _BODY_CHARACTERS = 420
 _COMMITS_WITH_BODY = 5
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n[ \t]*\1\b", re.DOTALL)
+_HEREDOC = re.compile(r"<<-?[ \t]*+['\"]?(\w+)['\"]?\n")
 _MESSAGE = re.compile(r"\s-\w*m\s+(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL)
 _TRAILER = re.compile(r"^(?:[A-Z][\w-]+-by:|🤖|Generated with|Co-Authored)", re.IGNORECASE)
 
@@ -157,12 +157,21 @@ def _describe_commit(commit: Commit, age: int) -> str:
 
 def _read_body(commit: Commit) -> str:
     """Return what the commit message says below its subject."""
-    heredoc = _HEREDOC.search(commit.command)
-    message = (
-        heredoc[2] if heredoc else "\n\n".join(first or second for first, second in _MESSAGE.findall(commit.command))
-    )
+    message = _read_heredoc(commit.command)
+    if message is None:
+        message = "\n\n".join(first or second for first, second in _MESSAGE.findall(commit.command))
     lines = [line for line in message.splitlines()[1:] if line.strip() and not _TRAILER.match(line.strip())]
     return "\n".join(lines)
+
+
+def _read_heredoc(command: str) -> str | None:
+    """Return the text of the first here-document of a command."""
+    opening = _HEREDOC.search(command)
+    if opening is None:
+        return None
+    lines = command[opening.end() :].split("\n")
+    end = next((index for index, line in enumerate(lines) if line.strip(" \t)\"'") == opening[1]), None)
+    return None if end is None else "\n".join(lines[:end])
 
 
 def _list_agent_reports(material: Material) -> list[_Event]:

@@ -15,6 +15,7 @@ _MOST_TICKETS = 20
 _MOST_DONE = 16
 _REST_CHARACTERS = 1_000
 # How agents begin the part of a report that says what is left.
+_NAME = re.compile(r"[\w.-]+")
 _REST = re.compile(
     r"^[ \t#*>-]*(?:next steps?|remaining(?: tasks| work| items| steps)?|what(?:'s| is) (?:left|next)"
     r"|still (?:to do|open|pending)|to ?do|outstanding|not (?:yet )?done|open (?:points|questions|items)|follow[- ]ups?"
@@ -78,9 +79,13 @@ def find_announced_rest(material: Material) -> str:
     starts = list(_REST.finditer(text))
     if not starts:
         return ""
-    closed = [re.compile(rf"(?<![\w.-]){re.escape(ticket.id)}(?![\w-]|\.\w)") for ticket in material.closed_tickets]
+    closed = {ticket.id for ticket in material.closed_tickets}
     lines = text[starts[-1].start() :].strip().splitlines()
-    return "\n".join(line for line in lines if not any(pattern.search(line) for pattern in closed))
+    return "\n".join(line for line in lines if closed.isdisjoint(_list_names(line)))
+
+
+def _list_names(line: str) -> set[str]:
+    return {name.rstrip(".") for name in _NAME.findall(line)}
 
 
 def _quote_intent(task: BackgroundTask, material: Material) -> str:

@@ -13,6 +13,7 @@ MOST_TERMS = 30
 _QUOTED = re.compile(r"`([^`\n]{2,80})`|\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|「([^」\n]{1,40})」")
 _WORD = re.compile(r"[^\W_][\w./-]*[^\W_]|[^\W\d_]{2,}")
 _CJK_RUN = re.compile(r"[\u30a0-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,16}")
+_CJK_TEXT = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _CJK_PARTICLES = re.compile(
     r"请|請|重点|重點|关注|關注|保留|总结|總結|摘要|记住|記住|关于|關於|特别|特別|注意|详细|詳細|所有|全部|内容|部分|的|和|与|與|及|或|在|了|把|将|对|對|要|以及|相关|相關"
     r"|してください|について|残して|まとめ|要約"
@@ -104,7 +105,7 @@ def _list_terms(clause: str) -> list[str]:
     terms = list(quoted)
     if has_cjk(rest):
         terms += _CJK_RUN.findall(_CJK_PARTICLES.sub(" ", rest))
-        rest = re.sub(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+", " ", rest)
+        rest = _CJK_TEXT.sub(" ", rest)
     for match in _WORD.finditer(rest):
         word = match[0].strip("./-")
         is_name = any(character.isdigit() or character in "._/-" for character in word) or word[1:] != word[1:].lower()

@@ -51,7 +51,7 @@ _IN_VAIN = (
 )  # fmt: skip
 # What agents note while they tidy up imports or watch a test fail that was just written.
 _PASSING_NOTE = re.compile(
-    r"^(?:the )?\W*[\w.]+\W*(?: import| module)? (?:is|was|are) "
+    r"^(?:the )?[^\w.]*+[\w.]++[^\w\s]*+(?: import| module)? (?:is|was|are) "
     r"(?:(?:still|no longer|now|already|also) (?:used|unused|needed|removed|there)|unused)\b"
     r"|^(?:the |new )?tests? fails? as expected|^all (?:the )?imports",
     re.IGNORECASE,

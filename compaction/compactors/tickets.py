@@ -41,7 +41,10 @@ _ROW = re.compile(
     re.MULTILINE,
 )
 _GITHUB_ROW = re.compile(r"^#?(\d{1,7})\t(OPEN|CLOSED)\t([^\t\n]{1,200})", re.MULTILINE)
-_ROW_END = re.compile(r"\s*(?:\((?:blocked by|blocks)[^)]*\)|● P\d)\s*$")
+_ROW_END = re.compile(r"(?<!\s)\s*+(?:\((?:blocked by|blocks)[^()]*+\)|● P\d)\s*+$")
+_TITLE_LINE = re.compile(r"^(?:title|summary):[ \t]*(.{1,300})$", re.MULTILINE | re.IGNORECASE)
+_STATE_LINE = re.compile(r"^(?:state|status):[ \t]*([\w -]{1,20})$", re.MULTILINE | re.IGNORECASE)
+_MOVED_TO_END = re.compile(r"\b(?:Done|Closed)\b")
 _ISSUE_TOOL = re.compile(r"^mcp__.*(?:issue|ticket|task|story|card|work_?item)", re.IGNORECASE)
 _READ_TOOL = re.compile(r"(?:get|read|view|show|fetch)", re.IGNORECASE)
 _WRITE_TOOL = re.compile(r"(?:update|edit|close|transition|move|write|save)", re.IGNORECASE)
@@ -123,7 +126,7 @@ def _follow_command(tickets: dict[str, Ticket], action: Action) -> None:
 def _follow_state_changes(tickets: dict[str, Ticket], command: str, action: Action) -> None:
     for pattern, state in ((_CLOSE, TicketState.CLOSED), (_REOPEN, TicketState.OPEN)):
         for arguments in pattern.findall(command):
-            if pattern is _CLOSE and "jira issue move" in command and not re.search(r"\b(?:Done|Closed)\b", arguments):
+            if pattern is _CLOSE and "jira issue move" in command and not _MOVED_TO_END.search(arguments):
                 continue
             for ticket_id in _list_ids(arguments):
                 _set_state(tickets, ticket_id, state, action)
@@ -194,8 +197,8 @@ def _read_document(ticket_id: str, text: str) -> Ticket:
         body = get_text(fields, "body") or get_text(fields, "description") or text
         word = (get_text(fields, "state") or get_text(fields, "status") or "open").lower()
         return Ticket(ticket_id, title, TicketState(_STATE_WORDS.get(word, "open")), body)
-    title_line = re.search(r"^(?:title|summary):\s*(.{1,300})$", text, re.MULTILINE | re.IGNORECASE)
-    state = re.search(r"^(?:state|status):\s*([\w -]{1,20})$", text, re.MULTILINE | re.IGNORECASE)
+    title_line = _TITLE_LINE.search(text)
+    state = _STATE_LINE.search(text)
     head, rule, rest = text.partition("\n--\n")
     word = state[1].strip().lower() if state else "open"
     shown = rest if rule and title_line and title_line[0] in head else text
