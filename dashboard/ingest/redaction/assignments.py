@@ -4,6 +4,7 @@ Also where name and value are further apart: {"name": "DB_PASSWORD", "value": ".
 """
 
 import re
+import string
 from functools import lru_cache
 
 from dashboard.ingest.redaction.forms import ASSIGNED, COOKIE, NEW_LINE, Assigned
@@ -21,6 +22,7 @@ from dashboard.ingest.redaction.values import (
 # Every telling name has one of these in it, in upper or lower case; `tokens` is in every line and never a secret.
 WORDS = (rb"k(?:ey|en[^s]|ie)", rb"cre[td]", rb"pass", rb"pwd", rb"auth", rb"pw[\"'\\\] \t:=]")
 
+_IN_NAME = rb"[A-Za-z0-9_.\-]"  # faster than [\w.\-]
 _QUOTE = rb"\\*[\"']|\\+u002[27]"
 _CHARACTER = rb"[\xc2-\xf4][\x80-\xbf]{1,3}|\\+/|\\+u(?!002[27])[0-9A-Fa-f]{4}"
 # A quote after an even run of backslashes ends the JSON string itself and is never part of a value.
@@ -39,23 +41,34 @@ _PAIR = (
 )
 _IN_PROSE = rb"(?:(?:for|of)(?:[ \t][\w.@\-]{1,30}){1,3}?[ \t])?(?:is|was)(?:[ \t](?:now|still|set[ \t]to))?:?(?=[ \t])"
 _BLOCK = rb"[|>][+\-]?\d?" + _GAP + rb"{2,60}+"  # password: | and the value on the next line
+# What test runners print before the name of a test, as in "PASS: TestDraw/a_chart".
+_VERDICT = rb"PASS:(?:(?<![\w.\-]PASS:)|(?<=\\[nrt]PASS:))"
+# Most places fail here: behind the name is neither a sign nor a quote, or a blank and a word of letters alone, as in
+# "token changed its", which is no secret.
+_SIGN_AHEAD = (
+    rb"(?!" + _VERDICT + rb")(?=" + _IN_NAME + rb"{2,40}+(?:\\*[\"'\]]|[:=>]|\\+u002[27]"
+    rb"|[ \t](?!(?!(?:is|was|for|of|bearer|basic|token) )[a-z]{1,30} )"
+    rb"|(?:,|" + _GAP + rb"){1,60}+(?:" + _QUOTE + rb")?+(?i:parameter|secret|value)))"
+)
 _ASSIGNMENT = re.compile(
-    rb"(?i:passw(?:or)?d|passphrase|pass|pwd|pw|cret|ken|key|credentials?|auth)(?P<rest>[\w.\-]{0,24}+)"
+    _SIGN_AHEAD + rb"(?i:passw(?:or)?d|passphrase|pass|pwd|pw|cret|ken|key|credentials?|auth)"
+    rb"(?P<rest>" + _IN_NAME + rb"{0,24}+)"
     rb"(?P<name_quote>" + _QUOTE + rb")?+(?:" + _PAIR + rb")?+\]?+[ \t]{0,4}+"
     rb"(?P<sep>=>|:=|[:=>]|(?<=[ \t])(?P<prose>" + _IN_PROSE + rb")|(?<=[ \t]))[ \t]{0,4}+"
     rb"(?:(?P<quote>" + _QUOTE + rb")(?:(?P=quote){2}" + _GAP + rb"{0,30}+)?+"
     rb"(?:(?i:bearer|basic|token) )?+(?P<quoted>" + _QUOTED + rb"++)(?![ \t])"
     rb"|(?:" + _BLOCK + rb")?+(?:(?i:bearer|basic|token) )?+(?P<plain>" + _PLAIN + rb"++)(?!\())"
 )
-_NAME_START = re.compile(rb"[A-Za-z0-9_.\-]*\Z")
+_NAME_CHARACTERS = (string.ascii_letters + string.digits + "_.-").encode()
 _NETRC = re.compile(rb"(?<![\w\-])(?:login|user|account)[ \t]+[\w.@][\w.@+\-]{0,63}[ \t]+\Z")
 _NAMES = tuple((kind, re.compile(kind.names, re.DOTALL)) for kind in ASSIGNED)
-# What test runners print before the name of a test, as in "PASS: TestDraw/a_chart".
-_VERDICT = b"PASS"
 # Options that are a verb take the name of a key, as gpg's --list-secret-keys does.
 _VERB_OPTION = re.compile(
     rb"--(?:list|export|delete|import|show|get|edit|print|create|generate|fetch|send)-", re.IGNORECASE
 )
+_LONGEST_HEAD = 40  # bytes before the word in a name that are looked at
+# Paths, images and variables go on behind a colon: info/libsecret-1:amd64.list, acme/secrets:v2.1, arn:...:secret:name
+_BEFORE_PATHS = (b"/", b":", b"$", b"${")
 _KEY_ID = re.compile(rb"[0-9A-F]{8,40}!?\Z")  # names a public key, as the signingkey of git does
 _ENDS_A_STRING = (b":", b",", b")", b"]", b"}", b"+", b".")
 _COOKIE_HEADER = re.compile(COOKIE.pattern)
@@ -70,7 +83,7 @@ _SHORTEST = min(kind.shortest for kind in ASSIGNED)
 
 def read_assignment(data: bytes, at: int) -> tuple[Span | None, int]:
     """What is given to the name that has a word at this place, if a secret, and up to where no such word matters."""
-    cookie = _COOKIE_HEADER.match(data, at) if data[at] in b"kK" else None
+    cookie = _COOKIE_HEADER.match(data, at) if data[at + 1] in b"iI" else None
     if cookie:
         span = (*cookie.span("secret"), COOKIE.name)
         return (span if has_session(cookie["secret"]) else None), cookie.end()
@@ -103,39 +116,33 @@ def has_session(cookies: bytes) -> bool:
 def _classify(data: bytes, match: "re.Match[bytes]", group: str) -> str | None:
     """The form that an assignment belongs to, if its name tells and its value is strong enough to be a secret."""
     value = match[group]
-    # A number of JSON stays a number: without quotes, one of a quoted name is left alone.
-    is_digits = is_number(value) and (group == "quoted" or not (match["name_quote"] or match["value_quote"]))
-    if (
-        is_digits
-        and group == "plain"
-        and match["sep"] == b"="
-        and data[match.start("sep") - 1 : match.start("sep")] == b" "
-    ):
-        return None  # a constant of a program
-    if len(value) < _SHORTEST or MARK_START in value or (not is_digits and is_placeholder(value)):
+    if len(value) < _SHORTEST or value.isalpha() or MARK_START in value:
         return None
-    before = data[max(0, match.start() - 40) : match.start()]
-    start = _NAME_START.search(before)
-    head = start[0] if start else b""
-    outside = before[: len(before) - len(head)]
-    if outside.endswith(b"\\"):
-        head = head[1:]  # the letter of an escape such as \n
+    head, outside = _read_before(data, match.start())
     written = head + data[match.start() : match.end("rest")]
-    if (
-        outside.endswith(MARK_START)
-        or not _is_separated(match, head, outside)
-        or (written == _VERDICT and match["sep"] == b":")
-        or (written.startswith(b"--") and _VERB_OPTION.match(written))
-        or (_is_code(data, match, value) if group == "plain" else _is_outside_quotes(match, value, outside))
-    ):
-        return None
     name = written.lower().lstrip(b"-.")
     kind = _find_kind(name)
-    if kind is None or _repeats(name, value.lower(), kind) or (name.endswith(b"signingkey") and _KEY_ID.match(value)):
+    if kind is None or not _is_separated(match, head, outside):
+        return None
+    is_digits = is_number(value)
+    if (not is_digits and is_placeholder(value)) or _is_name_of_key(written, name, value):
+        return None
+    if _is_code(data, match, value) if group == "plain" else _is_outside_quotes(match, value, outside):
         return None
     if is_digits:
-        return kind.name if kind.name == "password" and not match["rest"] and not match["prose"] else None
-    return kind.name if _is_secret(value, kind, match) else None
+        is_secret = kind.name == "password" and _may_be_digits(data, match, group)
+    else:
+        is_secret = not _repeats(name, value.lower(), kind) and _is_strong_enough(value, kind, match)
+    return kind.name if is_secret else None
+
+
+def _read_before(data: bytes, at: int) -> tuple[bytes, bytes]:
+    """The part of the name before this place, and what is before the name."""
+    before = data[max(0, at - _LONGEST_HEAD) : at]
+    outside = before.rstrip(_NAME_CHARACTERS)
+    head = before[len(outside) :]
+    # The letter of an escape such as \\n is no part of the name.
+    return (head[1:] if outside.endswith(b"\\") else head), outside
 
 
 @lru_cache(maxsize=4096)
@@ -146,19 +153,34 @@ def _find_kind(name: bytes) -> Assigned | None:
 
 def _is_separated(match: "re.Match[bytes]", head: bytes, outside: bytes) -> bool:
     """Between a name and its value: a colon or an equals sign; a space after an option, `>` after a tag's name."""
-    if match["sep"] == b">":
+    separator = match["sep"]
+    if outside.endswith(MARK_START):
+        return False  # the name of a mark
+    if separator == b">":
         return outside.endswith(b"<")
-    if (
-        match["sep"] == b":"
-        and outside.endswith((b"/", b":", b"$", b"${"))
-        and match.end("sep") == match.start("plain")
-    ):
-        return (
-            False  # a path, an image or a variable: info/libsecret-1:amd64.list, acme/secrets:v2.1, arn:...:secret:name
-        )
+    if separator == b":" and match.end("sep") == match.start("plain"):
+        return not outside.endswith(_BEFORE_PATHS)
     if match["prose"]:
         return not match["rest"] and not match["name_quote"]
-    return bool(match["sep"]) or head.startswith(b"--") or _NETRC.search(outside) is not None
+    return bool(separator) or head.startswith(b"--") or _NETRC.search(outside) is not None
+
+
+def _is_name_of_key(written: bytes, name: bytes, value: bytes) -> bool:
+    """Whether the value names a key: after an option such as --list-secret-keys, and after signingkey of git."""
+    if name.endswith(b"signingkey"):
+        return _KEY_ID.match(value) is not None
+    return written.startswith(b"--") and _VERB_OPTION.match(written) is not None
+
+
+def _may_be_digits(data: bytes, match: "re.Match[bytes]", group: str) -> bool:
+    """Whether a number can be a password here: no number of JSON, and no constant of a program (PASSWORD = 404005)."""
+    if match["rest"] or match["prose"]:
+        return False
+    if group == "quoted":
+        return True
+    separator = match.start("sep")
+    is_constant = match["sep"] == b"=" and data[separator - 1 : separator] == b" "
+    return not (is_constant or match["name_quote"] or match["value_quote"])
 
 
 def _is_code(data: bytes, match: "re.Match[bytes]", value: bytes) -> bool:
@@ -185,7 +207,7 @@ def _repeats(name: bytes, value: bytes, kind: Assigned) -> bool:
     return name.endswith(bare)
 
 
-def _is_secret(value: bytes, kind: Assigned, match: "re.Match[bytes]") -> bool:
+def _is_strong_enough(value: bytes, kind: Assigned, match: "re.Match[bytes]") -> bool:
     if len(value) < kind.shortest:
         return False
     if match["prose"] and (kind.name not in _PROSE_KINDS or not is_strong_in_prose(value)):

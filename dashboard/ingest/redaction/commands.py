@@ -10,8 +10,8 @@ _QUOTE = rb"(?:\\*[\"'])?+"
 _PASSWORD = rb"(?P<password>[^\s\"'\\`<>|;&)]{3,128}+)"
 _COOKIES = rb"(?P<cookie>[\w.\-]{1,64}=[^\s\"'\\]++(?:(?<=;)[ ][^\s\"'\\]++)*+)"
 _CURL = re.compile(
-    rb"[ \t](?:(?:-[a-zA-Z]{0,6}[uU][ \t]*+|--(?:proxy-)?user[ \t=]++)" + _QUOTE + rb"[^\s:\"'\\$<{]{1,80}:" + _PASSWORD
-    + rb"|(?:-[a-zA-Z]{0,6}b[ \t]*+|--cookie[ \t=]++)" + _QUOTE + _COOKIES + rb")"
+    rb"[ \t]-(?:(?:[a-zA-Z]{0,6}[uU][ \t]*+|-(?:proxy-)?user[ \t=]++)" + _QUOTE + rb"[^\s:\"'\\$<{]{1,80}:" + _PASSWORD
+    + rb"|(?:[a-zA-Z]{0,6}b[ \t]*+|-cookie[ \t=]++)" + _QUOTE + _COOKIES + rb")"
 )  # fmt: skip
 _GLUED = re.compile(rb"[ \t]-p" + _QUOTE + _PASSWORD)
 _APART = re.compile(rb"[ \t](?:-p|-a|-w)[ \t]*+" + _QUOTE + _PASSWORD)
@@ -25,7 +25,7 @@ _OPTIONS = (
 )
 EXPRESSIONS = tuple(expression for expression, _ in _OPTIONS)
 _LONGEST = 1_000  # bytes of a command that are looked at
-_COMMAND_END = re.compile(rb"(?<!\\)(?:\\[nr]|[\r\n])|[ \t](?:\||&&)[ \t]")
+_COMMAND_END = re.compile(rb"(?:\\[nr]|[\r\n])(?<!\\\\[nr])(?<!\\[\r\n])|[ \t](?:\||&&)[ \t]")
 _NOT_A_PASSWORD = re.compile(
     rb"(?i)(?:pass(?:word|wd)?|pw|pwd|secret|[x.*]{3,}|none|your\w*|token|apikey|api_key|pass_?phrase)[.,]?\Z"
 )
@@ -33,16 +33,18 @@ _NOT_A_PASSWORD = re.compile(
 
 def read_command(number: int, data: bytes, at: int) -> tuple[list[Span], int]:
     """The secrets among the arguments of the command at this place, and where its text ends."""
-    command = data[at : at + _LONGEST]
-    end = _COMMAND_END.search(command)
-    command = command[: end.start()] if end else command
+    options = _OPTIONS[number][1]
+    stop = min(at + _LONGEST, len(data))
+    if not options.search(data, at, stop):
+        return [], at
+    command_end = _COMMAND_END.search(data, at, stop)
+    stop = command_end.start() if command_end else stop
     spans = []
-    for match in _OPTIONS[number][1].finditer(command):
+    for match in options.finditer(data, at, stop):
         kind = match.lastgroup or ""
-        start, stop = match.span(kind)
         if _is_secret(kind, match[kind]):
-            spans.append((at + start, at + stop, kind))
-    return spans, at + len(command)
+            spans.append((*match.span(kind), kind))
+    return spans, stop
 
 
 def _is_secret(kind: str, value: bytes) -> bool:

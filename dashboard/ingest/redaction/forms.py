@@ -51,7 +51,12 @@ def _glued(name: str, what: str, literals: tuple[bytes, ...], body: bytes) -> Fo
 
 
 _URL = rb":(?:\\*+/){2}"
-_URL_STARTS = (b"://", b":/\\", b":\\/", b":\\\\")  # in JSON a slash may be escaped, and in JSON in JSON twice
+URL_STARTS = (b"://", b":/\\", b":\\/", b":\\\\")  # in JSON a slash may be escaped, and in JSON in JSON twice
+# What the forms below that start with "://" have in common: a user, or one of the hosts.
+URL_GUARD = (
+    _URL
+    + rb"(?:[^\s@/\"'<>`]{1,400}+@|[A-Za-z0-9_.\-]{9,100}+(?<=slack\.com|scord\.com|rdapp\.com|ffice\.com|ndows\.net))"
+)
 _KEY_BLOCK = rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_BLOCK_END = rb"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 NEW_LINE = rb"(?:\\+[nrt]|\\+u000[aAdD9]|\\+u2192|[\r\n\t ]|\xe2\x86\x92)"  # the arrow: numbered lines of a read file
@@ -232,7 +237,9 @@ FORMS = (
         "aws-access-key",
         "AWS access key id",
         (b"AKIA", b"ASIA", b"ABIA", b"ACCA"),
-        b"(?:" + ANYWHERE + b"(?=AKIA)|" + _LEFT + rb")(?P<secret>A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16})(?![A-Z0-9])",
+        # In a long run of capitals and digits the letters are a coincidence.
+        b"(?:" + ANYWHERE + b"(?=AKIA)(?<![A-Z0-9]{4})|" + _LEFT + rb")"
+        rb"(?P<secret>A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16})(?![A-Z0-9])",
     ),
     _word("bedrock-key", "Amazon Bedrock key", (b"ABSK",), rb"ABSK(?:[A-Za-z0-9+]|\\*/){100,}+={0,2}"),
     _word("gcp-api-key", "Google API key", (b"AIza",), rb"AIza[\w\-]{35}"),
@@ -262,7 +269,7 @@ FORMS = (
     Form(
         "url-password",
         "password in a URL (database, git, registry)",
-        _URL_STARTS,
+        URL_STARTS,
         _URL + rb"[^\s:@/\"'\\<>`\[]{0,128}+:"
         rb"(?P<secret>(?![$<{*%\[(]|[^@]{1,40}\$\{|(?:none|your\w*|pass(?:word|wd)?|pw|secret|token|key|[xX.]{3,8}|[A-Z_]+"
         rb"|[a-z]+(?:[_\-][a-z]+){0,4}[_\-](?:key|password|pass|token|secret))@)"
@@ -271,32 +278,32 @@ FORMS = (
     Form(
         "url-token",
         "token in place of a user in a URL (Sentry DSN, git remote)",
-        _URL_STARTS,
+        URL_STARTS,
         _URL + rb"(?P<secret>(?!x{8})[A-Za-z0-9]{32,}+)@",
     ),
     Form(
         "slack-webhook",
         "Slack webhook",
-        _URL_STARTS,
+        URL_STARTS,
         _URL + rb"hooks\.slack\.com\\*/(?:services|workflows|triggers)\\*/"
         rb"(?P<secret>(?!T0{6})[A-Za-z0-9](?:[A-Za-z0-9]|\\*/(?=\w)){20,}+)",
     ),
     Form(
         "discord-webhook",
         "Discord webhook",
-        _URL_STARTS,
+        URL_STARTS,
         _URL + rb"(?:\w+\.)?discord(?:app)?\.com\\*/api\\*/webhooks\\*/(?P<secret>\d{10,22}\\*/[\w\-]{30,}+)",
     ),
     Form(
         "teams-webhook",
         "Microsoft Teams webhook",
-        _URL_STARTS,
+        URL_STARTS,
         _URL + rb"[\w.\-]{1,80}\.webhook\.office\.com\\*/webhookb2\\*/(?P<secret>[\w@\-](?:[\w@\-]|\\*/(?=\w)){20,}+)",
     ),
     Form(
         "azure-sas",
         "Azure shared access signature",
-        _URL_STARTS,
+        URL_STARTS,
         _URL + rb"[\w.\-]{1,80}\.windows\.net(?:[^\s\"'<>`\\:]|:(?![/\\])|\\+u0026|\\+/)*?(?:[?&]|\\+u0026)sig="
         rb"(?P<secret>[A-Za-z0-9%+/=]{20,}+)",
     ),

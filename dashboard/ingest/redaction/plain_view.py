@@ -14,11 +14,14 @@ _COLOUR = rb"(?:(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033))\[[0-9;]{0,8}m){1,3}"
 _LETTER = rb"u00(?:2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])"
 # For the pass: a colour code within a word, beside the sign between a name and its value, and an escaped letter.
 EXPRESSIONS = (
-    rb"[A-Za-z0-9_.\-]{3}" + _COLOUR + rb"[A-Za-z0-9_.\-]{3}",
+    rb"[^;\[][A-Za-z0-9_.\-]{3}" + _COLOUR + rb"[A-Za-z0-9_.\-]{3}",
     rb"[:=] ?" + _COLOUR + rb"(?:\\{0,3}[\"'])?[A-Za-z0-9_\-]{6}",
     rb"[A-Za-z]" + _COLOUR + rb"[:=] ?[A-Za-z0-9_\-]{6}",
     rb"\\" + _LETTER,
 )
+_BESIDE_A_SIGN = (1, 2)  # of the expressions: worth a look only behind a telling name
+_TELLING = re.compile(rb"(?i)k(?:ey|en|ie)|cre[td]|pass|pwd|auth|pw|://")
+_NAME_BEFORE = 120  # bytes before the place in which the name is
 _HIDDEN = re.compile(rb"(?:\x1b|\\++(?:u001[bB]|x1[bB]|033))\[[\d;]{0,8}m|\\++(?P<letter>" + _LETTER + rb")")
 _BEFORE, _AFTER = 200, 400  # bytes around a code in which the rest of the secret is looked for, and up to a blank
 
@@ -43,6 +46,11 @@ class PlainView:
         following = bisect.bisect_right(self._places, (view_start, 1 << 60, 0))
         view_end = self._places[following][0] if following < len(self._places) else len(self.data)
         return end - start > view_end - view_start
+
+
+def may_hide(number: int, text: bytes, at: int) -> bool:
+    """Whether a secret may be at the place of an expression."""
+    return number not in _BESIDE_A_SIGN or _TELLING.search(text, max(0, at - _NAME_BEFORE), at) is not None
 
 
 def make_views(text: bytes, at: Iterable[int]) -> Iterator[PlainView]:

@@ -6,7 +6,7 @@ from functools import partial
 
 from dashboard.ingest.redaction import commands, encoded, key_bodies, plain_view
 from dashboard.ingest.redaction.assignments import WORDS, read_assignment
-from dashboard.ingest.redaction.forms import COOKIE, FORMS
+from dashboard.ingest.redaction.forms import COOKIE, FORMS, URL_GUARD, URL_STARTS
 from dashboard.ingest.redaction.marks import Span
 from dashboard.ingest.redaction.stops import Stops
 
@@ -43,6 +43,10 @@ def _list_readers() -> Iterator[tuple[bytes, Reader]]:
 
 _BY_EXPRESSION = _tries_by_expression()
 _TRIES = tuple(_BY_EXPRESSION.values())
+_URL_GUARD = re.compile(URL_GUARD)
+_URL_NUMBERS = frozenset(
+    number for number, expression in enumerate(_BY_EXPRESSION) if expression in map(re.escape, URL_STARTS)
+)
 READERS: tuple[tuple[bytes, Reader], ...] = tuple(_list_readers())
 _FIRST_READER = len(_TRIES)
 _FIRST_ENCODED = _FIRST_READER + len(key_bodies.EXPRESSIONS) + len(commands.EXPRESSIONS)
@@ -71,19 +75,23 @@ def _find(data: bytes, *, decodes: bool) -> tuple[list[Span], list[int]]:
     stops = _STOPS.find(data)
     if not stops:
         return [], hidden
-    done: dict[int, int] = {}
+    done: dict[int, int] = {}  # by form or other kind of place: up to where it was read
     for at, number in stops:
         if number < _FIRST_READER:
             found += _try_forms(data, at, number, done)
-        elif number >= _FIRST_HIDDEN:
-            hidden.append(at)
-        elif number >= _FIRST_WORD:
-            rank = len(FORMS) + number
-            if at >= done.get(rank, 0):
-                span, done[rank] = read_assignment(data, at)
-                if span:
-                    found.append((rank, span))
-        elif at >= done.get(rank := len(FORMS) + number, 0) and (decodes or number < _FIRST_ENCODED):
+            continue
+        if number >= _FIRST_HIDDEN:
+            if plain_view.may_hide(number - _FIRST_HIDDEN, data, at):
+                hidden.append(at)
+            continue
+        rank = len(FORMS) + number
+        if at < done.get(rank, 0):
+            continue
+        if number >= _FIRST_WORD:
+            span, done[rank] = read_assignment(data, at)
+            if span:
+                found.append((rank, span))
+        elif decodes or number < _FIRST_ENCODED:
             spans, done[rank] = READERS[number - _FIRST_READER][1](data, at)
             found += ((rank, span) for span in spans)
     found.sort()
@@ -91,6 +99,8 @@ def _find(data: bytes, *, decodes: bool) -> tuple[list[Span], list[int]]:
 
 
 def _try_forms(data: bytes, at: int, number: int, done: dict[int, int]) -> Iterator[tuple[int, Span]]:
+    if number in _URL_NUMBERS and not _URL_GUARD.match(data, at):
+        return
     for rank, length, pattern in _TRIES[number]:
         if at + length <= done.get(rank, 0):
             continue
