@@ -9,15 +9,8 @@ from functools import lru_cache
 
 from dashboard.ingest.redaction.forms import ASSIGNED, COOKIE, NEW_LINE, Assigned
 from dashboard.ingest.redaction.marks import MARK_START, Span
-from dashboard.ingest.redaction.values import (
-    LONG,
-    is_masked,
-    is_name_in_code,
-    is_number,
-    is_placeholder,
-    is_strong,
-    is_strong_in_prose,
-)
+from dashboard.ingest.redaction.placeholders import is_description, is_masked, is_placeholder
+from dashboard.ingest.redaction.values import LONG, is_name_in_code, is_number, is_strong, is_strong_in_prose
 
 # Every telling name has one of these in it, in upper or lower case; `tokens` is in every line and never a secret.
 WORDS = (rb"k(?:ey|en[^s]|ie)", rb"cre[td]", rb"pass", rb"pwd", rb"auth", rb"pw[\"'\\\] \t:=]")
@@ -212,4 +205,7 @@ def _is_strong_enough(value: bytes, kind: Assigned, match: "re.Match[bytes]") ->
         return False
     if match["prose"] and (kind.name not in _PROSE_KINDS or not is_strong_in_prose(value)):
         return False
-    return is_strong(value, is_password=kind.name == "password", bits=kind.bits)
+    is_password = kind.name == "password"
+    if not is_password and is_description(value):
+        return False
+    return is_strong(value, is_password=is_password, bits=kind.bits)

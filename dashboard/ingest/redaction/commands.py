@@ -4,7 +4,7 @@ import re
 
 from dashboard.ingest.redaction.assignments import has_session
 from dashboard.ingest.redaction.marks import MARK_START, Span
-from dashboard.ingest.redaction.values import is_placeholder
+from dashboard.ingest.redaction.placeholders import is_placeholder
 
 _QUOTE = rb"(?:\\*[\"'])?+"
 _PASSWORD = rb"(?P<password>[^\s\"'\\`<>|;&)]{3,128}+)"

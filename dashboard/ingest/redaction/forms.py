@@ -249,14 +249,14 @@ FORMS = (
         (b"ATATT", b"ATBB", b"ATCTT"),
         rb"AT(?:ATT3|CTT3|BB)[\w\-=]{20,}+",
     ),
-    Form("telegram-token", "Telegram bot token", (b":AA",), rb":(?P<secret>AA[\w\-]{33})" + _RIGHT),
+    Form("telegram-token", "Telegram bot token", (b":AA",), rb"(?<=[0-9]{6}):(?P<secret>AA[\w\-]{33})" + _RIGHT),
     _glued("databricks-token", "Databricks token", (b"dapi",), rb"dapi[a-f0-9]{32}(?:-\d)?"),
     Form(
         "authorization",
         "Bearer or Basic credentials",
         (b"Bearer ", b"Basic "),
         _LEFT
-        + rb"(?:Bearer|Basic) (?P<secret>(?![A-Z]+_[A-Z\d_]+\b|[Yy]our)"
+        + rb"(?:Bearer|Basic) (?P<secret>(?![A-Z]+_[A-Z\d_]+\b|[Yy]our|base64_)"
         + rb"(?=[A-Za-z+/_\-.]{0,80}[0-9])[\w+/.~\-]{16,}+={0,2})",
     ),
     Form(
@@ -271,7 +271,7 @@ FORMS = (
         "password in a URL (database, git, registry)",
         URL_STARTS,
         _URL + rb"[^\s:@/\"'\\<>`\[]{0,128}+:"
-        rb"(?P<secret>(?![$<{*%\[(]|[^@]{1,40}\$\{|(?:none|your\w*|pass(?:word|wd)?|pw|secret|token|key|[xX.]{3,8}|[A-Z_]+"
+        rb"(?P<secret>(?![$<{*%\[(]|[^@]{1,40}\$\{|(?:none|your\w*|pass(?:word|wd)?|pwd?|secret|token|key|[xX.]{3,8}|[A-Z_]+"
         rb"|[a-z]+(?:[_\-][a-z]+){0,4}[_\-](?:key|password|pass|token|secret))@)"
         rb"(?:[^\s@/\"'\\<>`]|\\+u(?!002[27])[0-9A-Fa-f]{4}){3,256}+)@",
     ),
@@ -337,11 +337,16 @@ ASSIGNED = (
     Assigned(
         "token",
         "token",
-        rb"(?!.*(?:next|next_?forward|next_?backward|page|stop|continuation|starting|start|pagination|cancel(?:lation)?|sync"
-        rb"|public[_\-]?key|client[_\-]?request|lifecycle[_\-]?action)[_\-.]?token)"
+        rb"(?!.*(?:(?<![a-z_\-])client(?=token)|next|next_?forward|next_?backward|page|stop|continuation|starting"
+        rb"|start|pagination|cancel(?:lation)?|sync|public[_\-]?key|client[_\-]?request|lifecycle[_\-]?action)[_\-.]?token)"
         rb".*token(?:[_\-.]?(?:value|prod|dev|live|id|key|secret|\d+))?",
     ),
-    Assigned("secret", "secret", rb".*secret" + _NOT_ABOUT + rb"[\w\-.]*"),
+    Assigned(
+        "secret",
+        "secret",
+        # a word such as secretary, a hash, and the id of an entry in a store are none
+        rb"(?!.*hash).*secret(?!less|ary|ari|ion|[_\-]?\w{2,}[_\-]?id\Z)" + _NOT_ABOUT + rb"[\w\-.]*",
+    ),
     Assigned(
         "api-key",
         "API key, signing or encryption key",
