@@ -100,7 +100,7 @@ def _navigation(path: str, actor: Actor, team: Team | None) -> list[NavigationIt
     entries = [
         ("Overview", reverse("overview"), "g o"),
         ("Sessions", reverse("sessions"), "g s"),
-        ("Breaks", reverse("ledger"), "g b"),
+        ("Cache breaks", reverse("ledger"), "g b"),
         ("Compare", reverse("compare"), "g c"),
     ]
     if team:

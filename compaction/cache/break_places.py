@@ -41,13 +41,13 @@ def describe_place(place: BreakPlace, held_tokens: int) -> str:
     """Return the place in words."""
     match place:
         case BreakPlace.EVERYTHING:
-            return "Everything was lost, tools and system prompt too."
+            return "The whole prompt was lost, including tools and system prompt."
         case BreakPlace.SYSTEM:
-            return f"Part of tools and system prompt was lost, and the conversation: {held_tokens:,} tokens stayed."
+            return f"Part of tools and system prompt was lost, with the conversation; {held_tokens:,} tokens stayed."
         case BreakPlace.CONVERSATION:
-            return "The conversation was lost from its first message; tools and system prompt stayed."
+            return "The conversation was lost from its first message on; tools and system prompt stayed."
         case BreakPlace.LATER:
-            return f"The first {held_tokens:,} tokens stayed; what came after them was lost."
+            return f"The first {held_tokens:,} tokens stayed; everything after them was lost."
 
 
 def name_place(place: BreakPlace, held_tokens: int) -> str:

@@ -85,21 +85,21 @@ BASE_TUNING, BASE_CHECKING = Rate(29, 3453, 18), Rate(54, 4609, 23)
 
 CONDITIONS: Mapping[Condition, ConditionNote] = {
     Condition.CLIENT_RESTARTED: ConditionNote(
-        "the client was left and started again", Rate(3, 3, 3), Rate(5, 5, 5), Cause.CLIENT_RESTARTED
+        "the client was restarted", Rate(3, 3, 3), Rate(5, 5, 5), Cause.CLIENT_RESTARTED
     ),
     Condition.TURN_WITHOUT_THINKING: ConditionNote(
-        "the model did not think in the turn before this prompt, and either that turn had 20 blocks or more or the "
-        "model had not thought in this conversation at all",
+        "the model did not think in the previous turn, and either that turn had at least 20 blocks or the model had "
+        "not thought in this conversation at all",
         Rate(10, 16, 10), Rate(18, 32, 12), Cause.TURN_WITHOUT_THINKING,
     ),
     Condition.COMMAND_STARTED: ConditionNote(
         "a command or skill was started", Rate(7, 16, 7), Rate(9, 10, 6), Cause.COMMAND_STARTED
     ),
     Condition.LONG_TURN: ConditionNote(
-        "a new prompt followed a turn of 20 blocks or more", Rate(6, 69, 6), Rate(9, 108, 8)
+        "a new prompt followed a turn of at least 20 blocks", Rate(6, 69, 6), Rate(9, 108, 8)
     ),
     Condition.TOOLS_SEARCHED: ConditionNote("tools were loaded on demand", Rate(0, 0, 0), Rate(3, 4, 1)),
-    Condition.CALL_FAILED: ConditionNote("a call failed and was tried again", Rate(0, 0, 0), Rate(2, 2, 1)),
+    Condition.CALL_FAILED: ConditionNote("a call failed and was retried", Rate(0, 0, 0), Rate(2, 2, 1)),
     Condition.INTERRUPTED: ConditionNote("the model was interrupted", Rate(0, 8, 0), Rate(0, 15, 0)),
     Condition.PERMISSION_MODE_CHANGED: ConditionNote("the permission mode was changed", Rate(1, 7, 1), Rate(1, 11, 1)),
 }  # fmt: skip

@@ -77,7 +77,7 @@ _SPEAKERS = {
     Grade.CLIENT: "The client",
     Grade.REQUEST: "The two requests",
     Grade.INFERRED: "Time and usage",
-    Grade.UNKNOWN: "Nobody",
+    Grade.UNKNOWN: "No source",
 }
 
 

@@ -167,7 +167,7 @@ def measure_pace(calls: Sequence[CallPoint]) -> Pace | NotEnoughData:
     growths = list(_list_growths(recent))
     if len(growths) < LEAST_GROWTHS:
         missing = _count_opening_left(recent) + LEAST_GROWTHS - len(growths)
-        return NotEnoughData(f"No forecast yet: it needs {missing} more {'call' if missing == 1 else 'calls'}.")
+        return NotEnoughData(f"No forecast yet: {missing} more {'call' if missing == 1 else 'calls'} needed.")
     growth = (sum(growths) + USUAL_CALLS * USUAL_GROWTH_TOKENS) / (len(growths) + USUAL_CALLS)
     return Pace(round(growth), _measure_turns(recent), _measure_seconds(recent))
 
@@ -178,7 +178,7 @@ def forecast_line(
     """Return how far a thread is from a line. `used_tokens`: what its window holds now, with what arrived since the
     last of its calls."""
     if not calls:
-        return NotEnoughData("There is no call yet.")
+        return NotEnoughData("No API calls recorded yet.")
     used = calls[-1].context_tokens if used_tokens is None else used_tokens
     return forecast_remaining(measure_pace(calls), line_tokens - used)
 

@@ -25,10 +25,10 @@ ONE_RESPONSE_MARGIN_TOKENS = 23_000
 EARLY_DRIFT_PERCENT = 5
 LATE_DRIFT_TOKENS = 30_000
 
-TOO_FEW_ROUNDS_REMARK = "With too few rounds the client's attempt fails (too_few_groups) and the line stays crossed."
-SILENT_FAILURE_REMARK = "A failed compaction of the client leaves no line in its transcript."
+TOO_FEW_ROUNDS_REMARK = "With too few rounds, the client's attempt fails (too_few_groups) and nothing is freed."
+SILENT_FAILURE_REMARK = "Failed compactions by the client are not logged in its transcript."
 NOT_SEEN_REMARK = (
-    "Claude Code from 2.1.197 on was not seen to compact a 200k model by itself unless an auto-compact window is set."
+    "Claude Code 2.1.197 and later was not observed to auto-compact a 200k model unless an auto-compact window is set."
 )
 
 
@@ -182,13 +182,13 @@ def find_drift(lines: Lines, observed_tokens: int, *, trigger: str = "auto", is_
         return None
     line = lines.auto.tokens
     if not lines.is_auto_on:
-        sentence = f"Compacted by itself at {observed_tokens:,} tokens although auto-compact is off."
+        sentence = f"Auto-compacted at {observed_tokens:,} tokens although auto-compact is off."
         return Drift(DriftKind.THOUGH_OFF, observed_tokens, line, sentence)
     if observed_tokens * 100 < line * (100 - EARLY_DRIFT_PERCENT):
-        sentence = f"Compacted at {observed_tokens:,} tokens, {line - observed_tokens:,} before the line at {line:,}."
+        sentence = f"Compacted at {observed_tokens:,} tokens, {line - observed_tokens:,} below the threshold {line:,}."
         return Drift(DriftKind.EARLY, observed_tokens, line, sentence)
     if observed_tokens > line + LATE_DRIFT_TOKENS:
-        sentence = f"Compacted at {observed_tokens:,} tokens, {observed_tokens - line:,} after the line at {line:,}."
+        sentence = f"Compacted at {observed_tokens:,} tokens, {observed_tokens - line:,} above the threshold {line:,}."
         return Drift(DriftKind.LATE, observed_tokens, line, sentence)
     return None
 
@@ -259,7 +259,7 @@ def _find_limits_of_line(policy: Policy, in_use: ModelInUse) -> tuple[LineState,
     model_window = find_window(in_use)
     if in_use.responses is not None and in_use.responses <= 1 and model_window is not None:
         tokens = max(0, model_window.tokens - ONE_RESPONSE_MARGIN_TOKENS)
-        remarks.insert(0, f"With one response so far the client compacts only at {tokens:,} tokens.")
+        remarks.insert(0, f"With only one response so far, the client compacts at {tokens:,} tokens.")
     version = read_client_version(in_use.client_version)
     has_client_window = policy.find_origin("window_tokens") is Origin.CLIENT_SETTING
     is_short = model_window is not None and model_window.tokens <= SHORT_WINDOW_TOKENS

@@ -68,7 +68,7 @@ def find_window(in_use: ModelInUse) -> Term | None:
     if tokens is None:
         return None
     if in_use.is_window_inferred and name.has_long_window:
-        words = f"window {tokens:,} inferred: a call held more than the {origin} has for {name.base}"
+        words = f"window {tokens:,} inferred: a call exceeded the window in the {origin} for {name.base}"
         return Term(tokens, Origin.INFERRED, words)
     return Term(tokens, origin, f"window {tokens:,} from the {origin} for {name.key}")
 
@@ -81,7 +81,7 @@ def find_reserve(in_use: ModelInUse, max_output: Term | None = None) -> Term:
         return Term(OLD_RESERVE_TOKENS, Origin.CLIENT_VERSION, words)
     limit = max_output or find_max_output(in_use)
     if limit is None:
-        words = f"reserve {RESERVE_CAP_TOKENS:,}: the client's cap, as the model's max output is not known"
+        words = f"reserve {RESERVE_CAP_TOKENS:,}: the client's cap, because the model's max output is unknown"
         return Term(RESERVE_CAP_TOKENS, Origin.CLIENT_RULE, words)
     tokens = min(limit.tokens, RESERVE_CAP_TOKENS)
     words = f"reserve {tokens:,} from min({limit.words}, {RESERVE_CAP_TOKENS:,})"

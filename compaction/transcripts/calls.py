@@ -88,14 +88,14 @@ def describe_output_estimate(family: str) -> str:
     model = MODELS.get(family)
     checked_calls, ratio = (model and model.checked_output) or (0, 0)
     if checked_calls >= _PROVEN_FROM_CALLS:
-        proof = f"On {checked_calls:,} recorded calls of this model it came to {ratio:.0%} of the truth in sum."
+        proof = f"On {checked_calls:,} recorded calls of this model the estimate was {ratio:.0%} of the actual total."
     elif checked_calls:
-        proof = f"Not proven for this model: it was checked on only {checked_calls:,} calls."
+        proof = f"Not verified for this model: checked on only {checked_calls:,} calls."
     else:
-        proof = "Not proven for this model: it was checked on none of its calls."
+        proof = "Not verified for this model."
     return (
-        f"Estimated from what was written ({CHARACTERS_PER_OUTPUT_TOKEN} characters a token, "
-        f"{TOOL_REQUEST_CHARACTERS} more for each tool request). {proof} A lower bound where thinking is hidden."
+        f"Estimated from the text received ({CHARACTERS_PER_OUTPUT_TOKEN} characters per token, "
+        f"{TOOL_REQUEST_CHARACTERS} more for each tool call). {proof} A lower bound if thinking is hidden."
     )
 
 

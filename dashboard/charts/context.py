@@ -52,8 +52,8 @@ def draw_indicator(chart_id: str, lines: Lines, reading: Reading, *, is_estimate
     named = [*((tick.name, tick.tokens) for tick in bar.ticks), ("window", lines.window.tokens)]
     rows = (("used", f"{mark}{reading.used_tokens:,}"), *((name, f"{tokens:,}") for name, tokens in named))
     layout = {"margin": {"l": 40, "r": 40, "t": 28, "b": 8}}
-    title = f"Context in use against its lines: {mark}{say_tokens(reading.used_tokens)}, {bar.level_words}"
-    return Chart(chart_id, title, build_figure([Series(look)], layout, height=200), ("Line", "Tokens"), rows)
+    title = f"Context and thresholds: {mark}{say_tokens(reading.used_tokens)}, {bar.level_words}"
+    return Chart(chart_id, title, build_figure([Series(look)], layout, height=200), ("Threshold", "Tokens"), rows)
 
 
 def draw_composition(chart_id: str, parts: Sequence[ContextPart]) -> Chart:
@@ -88,7 +88,7 @@ def draw_composition(chart_id: str, parts: Sequence[ContextPart]) -> Chart:
     if any(part.file for part in parts):
         named.insert(2, ("File", lambda part: part.file or ""))
     rows = tuple(tuple(say(part) for _, say in named) for part in sorted(parts, key=lambda part: -part.tokens))
-    return Chart(chart_id, "What the context is made of", figure, tuple(name for name, _ in named), rows)
+    return Chart(chart_id, "Context composition", figure, tuple(name for name, _ in named), rows)
 
 
 class _Node:

@@ -17,7 +17,7 @@ def shade_copies(
     if not areas:
         return figure
     areas[0]["label"] = {
-        "text": "copied from the origin, not counted",
+        "text": "copied from the original session, not counted",
         "textposition": "top left",
         "font": {"color": "var(--ink-2)", "size": 11},
     }

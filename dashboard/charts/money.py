@@ -39,11 +39,11 @@ def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend], *, basis: str = 
     )
     return Chart(
         chart_id,
-        f"Spend and loss per day, {basis}",
+        f"Spend and losses per day, {basis}",
         build_figure(series, layout, height=220),
         ("Day", "Spend", "Lost to cache breaks", "Share"),
         rows,
-        note=f"Not known, as the models have no price: {', '.join(unpriced)}." if unpriced else "",
+        note=f"Unknown, because the models have no price: {', '.join(unpriced)}." if unpriced else "",
         legend=(("write5m", "other spend"), ("loss", "lost to cache breaks")),
     )
 
@@ -100,7 +100,7 @@ def draw_loss_by_group(
     rows = tuple((bar.name, f"{bar.breaks:,}", say_usd(bar.lost_usd), say_usd(bar.avoidable_usd)) for bar in bars)
     title = f"Lost to cache breaks by {by}, {basis}"
     if len(bars) < len(groups):
-        title += f": the {MOST_BARS} dearest of {len(groups):,} {by}s, the others as one bar"
+        title += f": the {MOST_BARS} most expensive of {len(groups):,} {by}s, all others in one bar"
     return Chart(
         chart_id,
         title,

@@ -13,7 +13,7 @@ _HEADROOM = 1.18
 _LEAST_SHARE_OF_LINE = 0.4
 # One row of a label, as a share of the figure's height.
 _ROW_SHARE = 0.055
-_ABOVE = "above this figure:"
+_ABOVE = "above this chart:"
 _LABEL_SIZE, _CHARACTER_PIXELS, _LABEL_GAP_PIXELS = 11, 6.6, 6
 
 

@@ -387,7 +387,7 @@ def _list_marks(timeline: Timeline, axis: TimelineAxis) -> tuple[tuple[str, str]
     where = ", below the call it followed" if axis is TimelineAxis.CALL else ""
     marks = (
         ("compacted", "compaction", bool(timeline.compactions)),
-        ("broken", "cache break, larger with its dollars", bool(timeline.breaks)),
+        ("broken", "cache break, sized by cost", bool(timeline.breaks)),
         ("lane", f"call of a sub-agent{where}", has_agents),
     )
     kinds = tuple((token, name) for name, token, _ in KINDS)
@@ -396,7 +396,7 @@ def _list_marks(timeline: Timeline, axis: TimelineAxis) -> tuple[tuple[str, str]
 
 def _list_lines(lines: Sequence[TimelineLine], top_tokens: int) -> list[tuple[str, str]]:
     """They are named in the figure where it is wide enough, else in the legend: static/css/chart.css."""
-    where = ", above this figure" if is_beyond(lines, top_tokens) else ""
+    where = ", above this chart" if is_beyond(lines, top_tokens) else ""
     return [(f"line {line.style}", f"{say_line(line)}{where}") for line in reversed(lines)]
 
 
@@ -404,6 +404,7 @@ def _say_left_out(calls: Sequence[TimelineCall], shown: Sequence[TimelineCall]) 
     parts = []
     if len(calls) > MOST_TABLE_ROWS:
         parts.append(f"The table has the newest {MOST_TABLE_ROWS:,} of {len(calls):,} calls.")
-    if len(shown) < len(calls):
-        parts.append(f"The figure leaves out {len(calls) - len(shown):,} calls whose time is not known.")
+    left_out = len(calls) - len(shown)
+    if left_out:
+        parts.append(f"The chart leaves out {left_out:,} {'call' if left_out == 1 else 'calls'} with unknown time.")
     return " ".join(parts)

@@ -79,11 +79,11 @@ def take_in_upload(origin: Origin, upload: Upload) -> UploadResult:
         result.add(take_in(origin, Piece(data, upload.name, session_id, agent_id, number)))
         number += data.count(b"\n")
     if not result.line_count:
-        raise NothingReadable("The file holds no lines.")
+        raise NothingReadable("The file is empty.")
     if result.refused:
         return result
     if not result.sessions or result.problem_count == result.line_count:
-        raise NothingReadable("No line of it reads as a line of a Claude Code transcript.")
+        raise NothingReadable("The file is not a Claude Code transcript: no line could be parsed.")
     return result
 
 
@@ -100,8 +100,8 @@ def cut_at_lines(data: bytes) -> Iterator[bytes]:
 
 def _take_in_meta(origin: Origin, upload: Upload, session_id: str | None, agent_id: str | None) -> Taken:
     if session_id is None or agent_id is None:
-        raise NothingReadable("A sub-agent's meta file needs its place: choose the folder instead of the file.")
+        raise NothingReadable("A sub-agent's meta file needs its folder path. Upload the folder instead of the file.")
     try:
         return take_in_agent_meta(origin, session_id, agent_id, read_agent_meta(upload.data))
     except AgentMetaUnreadable as error:
-        raise NothingReadable("The meta file is not JSON.") from error
+        raise NothingReadable("The meta file is not valid JSON.") from error

@@ -22,8 +22,8 @@ _KINDS = {
     Cause.DELETION_ANNOUNCED.value: CompactionKind.MICRO,
 }
 _BEYOND_REQUESTS = {
-    Family.TIME: ", as the entry had run out by then",
-    Family.SERVER: ": the loss does not come from what was sent",
+    Family.TIME: ", because the cache entry had expired",
+    Family.SERVER: "; the loss was not caused by the request",
 }
 
 
@@ -140,7 +140,7 @@ def _draw_bar(loss: CacheBreak) -> PrefixBar:
     scale = max(loss.expected_tokens, loss.read_tokens, high or 0, 1)
     words = f"{loss.read_tokens:,} of {loss.expected_tokens:,} tokens were read from the cache."
     if low is not None and high is not None:
-        words += f" Predicted from the difference: {low:,} to {high:,}."
+        words += f" Predicted from the request diff: {low:,} to {high:,}."
 
     def share(count: int) -> float:
         return round(100 * count / scale, 1)
@@ -158,18 +158,18 @@ def _say_prediction(loss: CacheBreak) -> str:
     told = loss.evidence.get("predicted")
     if not told:
         is_break = loss.kind == LossKind.BREAK
-        return "No prediction: it needs both requests." if is_break else "None needed: the rebuild was announced."
+        return "Not available: both requests are needed." if is_break else "Not needed: the rebuild was expected."
     ends = f"{told['low']:,} to {told['high']:,} tokens" if told["low"] != told["high"] else f"{told['low']:,} tokens"
-    return f"By the difference of the requests {ends} should have survived; {told['observed']:,} did{_say_fit(loss)}."
+    return f"Predicted {ends} to survive; {told['observed']:,} did{_say_fit(loss)}."
 
 
 def _say_fit(loss: CacheBreak) -> str:
     """Requests show neither a pause nor what a server drops: there less than predicted is no contradiction."""
     told = loss.evidence["predicted"]
     if told["agrees"]:
-        return ", which agrees"
+        return " (within tolerance)"
     words = _BEYOND_REQUESTS.get(find_cause_note(loss.cause).family)
-    return words if words is not None and told["observed"] < told["low"] else ", which does not agree"
+    return words if words is not None and told["observed"] < told["low"] else " (outside tolerance)"
 
 
 def _read_unproven(loss: CacheBreak) -> tuple[Unproven, ...]:

@@ -12,7 +12,7 @@ from dashboard.ingest.stored_lines import read_stored_lines
 from dashboard.models import AgentSession
 
 _TELLERS = {HOOKS, STATUS_LINE, TELEMETRY}
-_LIMITS = {"five_hour": "Rate limit of five hours", "seven_day": "Rate limit of seven days"}
+_LIMITS = {"five_hour": "5-hour rate limit", "seven_day": "7-day rate limit"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ def _list_limits(facts: Iterable[LineFact]) -> Iterator[ClientWord]:
 def _list_starts(facts: Iterable[LineFact]) -> Iterator[ClientWord]:
     for fact, told in _find_newest(facts, "SessionStart"):
         if told.context_tokens is not None:
-            yield ClientWord("Context at its last start", f"{told.context_tokens:,} tokens", "hook", fact.at)
+            yield ClientWord("Context at last start", f"{told.context_tokens:,} tokens", "hook", fact.at)
         if told.is_cache_expired is not None:
-            state = "probably gone" if told.is_cache_expired else "probably warm"
-            yield ClientWord("Cache at its last start", state, "hook", fact.at)
+            state = "probably expired" if told.is_cache_expired else "probably warm"
+            yield ClientWord("Cache at last start", state, "hook", fact.at)
 
 
 def _find_newest(facts: Iterable[LineFact], event: str) -> list[tuple[LineFact, ClientTold]]:

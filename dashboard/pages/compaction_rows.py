@@ -114,16 +114,16 @@ class CompactionRow:
 
     @property
     def mid_task_words(self) -> str:
-        return {True: "yes", False: "no", None: "not known"}[self.is_mid_task]
+        return {True: "yes", False: "no", None: "unknown"}[self.is_mid_task]
 
     @property
     def chain_words(self) -> str:
         turns = self.turns_since_previous
         if turns is None:
-            return "the first"
+            return "first compaction"
         if turns == 0:
-            return "in the same turn as the one before"
-        return f"{turns} turn{'' if turns == 1 else 's'} after the one before"
+            return "same turn as the previous one"
+        return f"{turns} turn{'' if turns == 1 else 's'} after the previous one"
 
 
 @dataclass(frozen=True)

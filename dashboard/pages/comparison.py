@@ -119,9 +119,9 @@ _SHARED = (
     Measure("hit_rate", "Hit rate", say_percent, is_less_better=False),
     Measure("break_rate", "Cache breaks per 100 calls", _say_rate, is_less_better=True),
     Measure("breaks", "Cache breaks", _say_count, is_beside=True),
-    Measure("lost_share", "Lost to breaks, share of the spend", say_percent, is_less_better=True),
-    Measure("lost_usd", "Lost to breaks", say_usd, is_beside=True),
-    Measure("avoidable_share", "Avoidable, share of the spend", say_percent, is_less_better=True),
+    Measure("lost_share", "Lost to cache breaks, % of spend", say_percent, is_less_better=True),
+    Measure("lost_usd", "Lost to cache breaks", say_usd, is_beside=True),
+    Measure("avoidable_share", "Avoidable, % of spend", say_percent, is_less_better=True),
     Measure("avoidable_usd", "Avoidable", say_usd, is_beside=True),
     Measure("call_usd", "Spent per call", say_usd, is_less_better=True),
     Measure("spent_usd", "Spent", say_usd, is_beside=True),
@@ -133,7 +133,7 @@ _SHARED = (
 )
 SESSION_MEASURES = (
     Measure("growth_tokens", "Context growth per call", say_tokens, is_less_better=True),
-    Measure("peak_tokens", "Highest context", say_tokens),
+    Measure("peak_tokens", "Peak context", say_tokens),
     *_SHARED,
     Measure("turns", "Turns", _say_count),
 )

@@ -154,11 +154,11 @@ class ContextPage:
         now = self.measured.context_tokens
         beyond = self.inside.estimated_tokens - now
         if beyond == 0:
-            return "exactly the context in use"
+            return "equal to the current context"
         difference = f"{abs(beyond):,} tokens ({abs(beyond) / now:.0%}) {'more' if beyond > 0 else 'less'}"
         is_within_margin = abs(beyond) * MARGIN_DENOMINATOR <= now
-        why = ": parts are counted by characters with a margin of a third, calls measure" if is_within_margin else ""
-        return f"{difference} than the context in use{why}"
+        why = " (parts are estimated, within a third; the context is measured)" if is_within_margin else ""
+        return f"{difference} than the current context{why}"
 
     @property
     def stored_state(self) -> ContentState:

@@ -24,10 +24,10 @@ NOW = "now"
 _NOTICES = {
     LineState.IN_FORCE: "",
     LineState.NOT_SEEN: NOT_SEEN_REMARK,
-    LineState.OFF: "Auto-compact is off. What is left counts down to all that is available.",
+    LineState.OFF: "Auto-compact is off. Remaining space is measured against the usable window.",
 }
-SOON_EXPLAINED = f"Soon: at most {SOON_CALLS} calls or {SOON_TURNS} turns are left to the auto-compact line."
-WINDOW_NOT_KNOWN = "The window of this model is not known, so there are no lines, only the tokens."
+SOON_EXPLAINED = f"Soon: at most {SOON_CALLS} calls or {SOON_TURNS} turns left before the auto-compact threshold."
+WINDOW_NOT_KNOWN = "The window of this model is unknown, so no thresholds are shown."
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class GaugeScale:
 
     @cached_property
     def sentence(self) -> str:
-        return f"Lines: {', '.join(f'{tick.name} at {tick.tokens:,}' for tick in self.ticks)}."
+        return f"Thresholds: {', '.join(f'{tick.name} at {tick.tokens:,}' for tick in self.ticks)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,8 @@ class GaugeBar:
             return ""
         measured = self.used_tokens - self.pending_tokens
         if measured <= 0:
-            return "No call has measured it yet: all of it is estimated."
-        return f"{measured:,} tokens measured, about {self.pending_tokens:,} estimated for what arrived since."
+            return "No call has measured it yet: the whole value is estimated."
+        return f"{measured:,} tokens measured, about {self.pending_tokens:,} estimated for messages since then."
 
     @property
     def used_words(self) -> str:
@@ -164,20 +164,20 @@ class GaugeBar:
     @property
     def window_words(self) -> str:
         """of 200k, or that it is not known."""
-        return "window not known" if self.window_tokens is None else f"of {say_size(self.window_tokens)}"
+        return "unknown window" if self.window_tokens is None else f"of {say_size(self.window_tokens)}"
 
     @property
     def level_words(self) -> str:
         """The level as a badge says it: never the colour alone."""
         if self.is_over_full:
             return "over the window"
-        return "level not known" if self.level is Level.NOT_KNOWN else str(self.level)
+        return "unknown level" if self.level is Level.NOT_KNOWN else str(self.level)
 
     @property
     def limit_words(self) -> str:
         """What the forecast counts down to."""
         is_auto_on = any(Level.AUTO_COMPACT in tick.levels for tick in self.ticks)
-        limit = "the auto-compact line" if is_auto_on else "the end of what is available"
+        limit = "the auto-compact threshold" if is_auto_on else "the usable window"
         return f"past {limit}" if self.forecast_words == NOW else f"to {limit}"
 
     @property
@@ -206,8 +206,8 @@ class GaugeBar:
         if self.notice:
             parts.append(self.notice)
         if self.peak_tokens is not None:
-            beyond = ", more than the window" if self.peak_tokens > self.window_tokens else ""
-            parts.append(f"Highest so far: {self.peak_tokens:,}{beyond}.")
+            beyond = ", over the window" if self.peak_tokens > self.window_tokens else ""
+            parts.append(f"Peak: {self.peak_tokens:,}{beyond}.")
         if self.forecast_words:
             parts.append(f"Forecast: {self.forecast_words}.")
         return " ".join(parts)
@@ -309,7 +309,7 @@ def _say_forecast(forecast: Forecast | NotEnoughData | None, *, is_past: bool) -
     if forecast.minutes is not None and forecast.minutes.likely > 0:
         minutes = forecast.minutes
         growth = (
-            f"{growth} About {minutes.likely:,} minutes of work ({minutes.low:,}-{minutes.high:,}), pauses left out."
+            f"{growth} About {minutes.likely:,} minutes of work ({minutes.low:,}-{minutes.high:,}), excluding pauses."
         )
     return words, growth
 

@@ -70,7 +70,7 @@ class SessionRow:
     @property
     def warm_words(self) -> str:
         if self.warm_seconds is None:
-            return "not known"
+            return "unknown"
         return f"{self.warm_seconds // 60}:{self.warm_seconds % 60:02}" if self.warm_seconds else "cold"
 
     @property

@@ -1,263 +1,260 @@
-"""The glossary: every term the pages use, each in two sentences. {% term "auto-compact line" %} shows them."""
+"""The glossary: every term the pages use, each in two sentences. {% term "auto-compact threshold" %} shows them."""
 
 GLOSSARY: dict[str, tuple[str, str]] = {
-    # the window and its lines
+    # the window and its thresholds
     "window": (
-        "The most tokens a model can hold in one request.",
+        "The maximum number of tokens a model accepts in one request.",
         "It is reported by the client or taken from a table.",
     ),
     "context": (
-        "All that is sent to the model with the next call, in tokens.",
+        "Everything that is sent to the model with the next call, in tokens.",
         "It grows with every turn until a compaction.",
     ),
     "reserve": (
         "Tokens the client keeps free for the summary it writes when it compacts.",
-        "They are at most 20,000, or 32,000 up to Claude Code 2.1.20.",
+        "At most 20,000, or 32,000 up to Claude Code 2.1.20.",
     ),
     "available": (
-        "The window without the reserve.",
-        "The blocking and the auto-compact line are counted down from it.",
+        "The usable window: the window minus the reserve.",
+        "The blocking and auto-compact thresholds are set below it.",
     ),
-    "warning line": (
-        "From here on the context is getting full.",
-        "In the client's own policy it lies 20,000 tokens below the auto-compact line.",
+    "warning threshold": (
+        "Above it, the context is getting full.",
+        "By default it is 20,000 tokens below the auto-compact threshold.",
     ),
-    "error line": (
-        "From here on little is left.",
-        "In the client's own policy it falls together with the warning line.",
+    "error threshold": (
+        "Above it, little space is left.",
+        "By default it equals the warning threshold.",
     ),
-    "auto-compact line": (
-        "Here the client compacts by itself when that is switched on.",
-        "In the client's own policy it lies 13,000 tokens below what is available.",
+    "auto-compact threshold": (
+        "The client compacts automatically here if auto-compact is on.",
+        "By default it is 13,000 tokens below the usable window.",
     ),
-    "blocking line": (
-        "Here the client takes no further prompt until the context is compacted.",
-        "It lies 3,000 tokens below what is available.",
+    "blocking threshold": (
+        "The client accepts no more prompts here until the context is compacted.",
+        "It is 3,000 tokens below the usable window.",
     ),
     "level": (
-        "The highest line that the context has reached.",
-        "Below all of them it is ok.",
+        "The highest threshold the context has reached.",
+        "Below all thresholds the level is ok.",
     ),
     "percent left": (
-        "What is left until the auto-compact line, as a share of it.",
-        "With auto-compact off it counts to what is available.",
+        "Space left before the auto-compact threshold, as a percentage of it.",
+        "If auto-compact is off, it is measured against the usable window.",
     ),
     "forecast": (
-        "How many calls are left until the line, from this session's own growth; turns where enough are known.",
-        "In four of five recorded cases the truth lay in the range in brackets.",
+        "Calls left before the threshold, based on this session's growth; turns too if there is enough data.",
+        "In 4 of 5 recorded cases the actual number was within the range in brackets.",
     ),
     "drift": (
-        "A compaction of the client away from the line in force.",
-        "More than 5% early or 30,000 tokens late counts.",
+        "A compaction by the client away from its threshold.",
+        "Counted if it is more than 5% early or 30,000 tokens late.",
     ),
-    "not seen in force": (
-        "The client's rule has this line, but this version was not seen to act on it.",
-        "It is drawn dashed.",
+    "not observed": (
+        "The client's rule has this threshold, but this version was not observed to act on it.",
+        "It is shown as a dashed line.",
     ),
     # the cache
     "cache read": (
-        "Tokens of the prompt that the cache still had.",
-        "They cost a small part of the input price.",
+        "Prompt tokens read from the cache.",
+        "They cost a fraction of the input price.",
     ),
     "cache write 5m": (
-        "Tokens written to the cache for five minutes.",
-        "They cost more than plain input, usually 1.25 times as much.",
+        "Tokens written to the cache with a lifetime of 5 minutes.",
+        "They cost more than uncached input, usually 1.25 times as much.",
     ),
     "cache write 1h": (
-        "Tokens written to the cache for one hour.",
-        "They cost more than plain input, usually twice as much.",
+        "Tokens written to the cache with a lifetime of 1 hour.",
+        "They cost more than uncached input, usually twice as much.",
     ),
     "uncached": (
-        "Tokens of the prompt that were neither read from the cache nor written to it.",
+        "Prompt tokens neither read from the cache nor written to it.",
         "They cost the input price.",
     ),
     "output": (
-        "Tokens the model wrote in its answer.",
+        "Tokens in the model's response.",
         "They cost the output price.",
     ),
     "hit rate": (
-        "Tokens read from the cache as a share of all tokens of the prompts.",
-        "Of a session all calls count; the curve beside it shows the last ones, call by call.",
+        "Tokens read from the cache as a percentage of all prompt tokens.",
+        "For a session it covers all calls; the sparkline next to it shows the most recent calls.",
     ),
     "cache warm": (
-        "The time until the cache forgets this prompt.",
-        "After it the next call writes everything again.",
+        "The time until the cache entry of this prompt expires.",
+        "After that, the next call writes everything to the cache again.",
     ),
     "TTL": (
-        "How long the cache keeps what was written: five minutes or one hour.",
-        "Every read starts the time again.",
+        "How long the cache keeps an entry: 5 minutes or 1 hour.",
+        "Every read restarts the timer.",
     ),
     "cache break": (
-        "A call that read much less from the cache than the call before had left there.",
-        "The lost part was written again at a higher price.",
+        "A call that read much less from the cache than the previous call had written.",
+        "The lost part was re-written to the cache at a higher price.",
     ),
     "expected rebuild": (
-        "A cache that had to be written anew: first call, compaction, rewind or branch.",
-        "It is not counted as a break.",
+        "A cache that had to be rebuilt: first call, compaction, rewind or branch.",
+        "It does not count as a cache break.",
     ),
     "avoidable": (
-        "What something on offer would have saved: a setting kept, or the 1-hour lifetime for a pause up to an hour.",
-        "Net of what that lifetime would have cost more; a longer pause is never avoidable.",
+        "Cost that an available option would have saved: an unchanged setting, or the 1-hour cache lifetime for a "
+        "pause of up to 1 hour.",
+        "The extra cost of that lifetime is deducted; a longer pause is never avoidable.",
     ),
     "gap": (
-        "The time from the start of the call before to the start of this one.",
-        "One longer than the cache's lifetime empties it.",
+        "The time between the start of the previous call and the start of this one.",
+        "A gap longer than the cache lifetime expires the cache.",
     ),
     "expected read": (
-        "Tokens that the call before had left in the cache.",
+        "Tokens the previous call left in the cache.",
         "A call that reads much less has lost them.",
     ),
-    "written again": (
-        "Tokens that were in the cache, were lost, and had to be written to it anew.",
-        "What that cost more than reading them is what was lost.",
+    "re-written": (
+        "Tokens that were in the cache, were lost, and had to be written to it again.",
+        "The loss is the cost of writing them minus the cost of reading them.",
     ),
-    "ledger": (
-        "All cache breaks of a team in some days, added up by cause, project, developer, model or day.",
-        "A call that several sessions repeat counts once.",
-    ),
-    "period before": (
-        "As many days as are shown, right before them.",
-        "Where today is among them, the last day before ends at this time of day too.",
+    "previous period": (
+        "The same number of days immediately before the selected period.",
+        "If the selected period includes today, the previous period ends at the current time of day.",
     ),
     "evidence": (
-        "Who says why the cache broke: the API, the client, two requests compared, or time and usage.",
-        "The best one is believed, contradictions are shown.",
+        "Where the diagnosis comes from: the API, the client, a comparison of two requests, or timing and usage.",
+        "The strongest source wins; conflicts are shown.",
     ),
     "prefix": (
-        "The beginning of a request that is the same as in the call before.",
-        "The cache holds only as much as is equal from the first byte on.",
+        "The beginning of a request that is identical to the previous call.",
+        "The cache only covers what is identical from the first byte.",
     ),
     # compactions
     "compaction": (
-        "The conversation is replaced by a summary and a few restored files.",
-        "What was freed is before minus after.",
+        "Replaces the conversation with a summary and a few restored attachments.",
+        "Tokens freed are tokens before minus tokens after.",
     ),
     "micro-compaction": (
-        "Old tool results are replaced by one line, without asking a model.",
-        "The conversation itself stays.",
+        "Replaces old tool results with one line each, without calling a model.",
+        "The conversation itself is kept.",
     ),
     "mid-task": (
-        "A compaction in a turn that had not ended.",
-        "What the agent was doing is most likely to suffer then.",
+        "A compaction in the middle of a turn.",
+        "The agent's current work is most likely to suffer.",
     ),
     "chain": (
-        "A compaction of what was compacted before.",
+        "A compaction of an already compacted conversation.",
         "Each one loses a little more of the beginning.",
     ),
     "retained": (
-        "The share of what a continuing agent needs, weighted by importance, that can still be found after a "
-        "compaction.",
-        "It is an estimate, and 100% means that nothing is missing.",
+        "The share of the information a continuing agent needs that can still be found after a compaction, weighted "
+        "by importance.",
+        "It is an estimate; 100% means that nothing was lost.",
     ),
     "weight of a part": (
-        "How much a part counts, of 100, in what a compaction retained.",
-        "It is the same for the client's compactions and for those by Plimsoll.",
+        "How much a part counts, out of 100, in the retained score of a compaction.",
+        "The weights are the same for compactions by the client and by Plimsoll.",
     ),
     "restored": (
-        "Files, todos and plans that came back after a compaction.",
-        "What was cut says so, and where Plimsoll compacted also what was skipped and why.",
+        "Files, todos and plans that are attached again after a compaction.",
+        "Truncated attachments are marked; for compactions by Plimsoll, skipped ones are listed with the reason.",
     ),
     "trigger": (
-        "What started a compaction: auto is the client by itself, manual is a person who asked for it.",
-        "Where the API clears old results it is context editing.",
+        "What started a compaction: auto is the client, manual is a person.",
+        "Context editing means the API cleared old tool results.",
     ),
-    "took": (
-        "From beginning to end, as the client or the proxy measured it.",
-        "Not every client version writes it down.",
+    "duration": (
+        "Time from start to end, as measured by the client or the proxy.",
+        "Not every client version records it.",
     ),
     "summariser": (
-        "Who writes the summary of a compaction: a model, or sentences picked out without one.",
+        "What writes the summary of a compaction: a model, or extraction of sentences without a model.",
         "Only a model costs money.",
     ),
     "session memory": (
-        "Notes on the session that are kept while it goes on, in ten sections.",
-        "A compaction can be made from them without asking a model.",
+        "Notes on a session in ten sections, updated while it runs.",
+        "A compaction can be made from them without calling a model.",
     ),
     # what the context is made of
     "system and tools": (
-        "The system prompt and what describes the tools: they go with every call.",
-        "They are taken from a known request, else from what the first call of all held beyond its messages.",
+        "The system prompt and tool definitions, which are sent with every call.",
+        "Taken from a recorded request, or from what the very first call contained beyond its messages.",
     ),
     "restored, not recorded": (
-        "What the first call after a compaction held beyond the recorded lines and beyond system and tools.",
-        "The client put files and reminders back without writing them down, or tools were added meanwhile.",
+        "What the first call after a compaction contained beyond the recorded lines, system prompt and tools.",
+        "The client restored files and reminders without logging them, or tools were added in between.",
     ),
     "before this transcript": (
-        "What the first call held beyond the recorded lines, of a transcript that begins in the middle.",
-        "It is the conversation before the transcript, and system prompt and tools, which nothing tells apart.",
+        "What the first call contained beyond the recorded lines, if the transcript starts mid-conversation.",
+        "It includes the earlier conversation, the system prompt and the tools, which cannot be separated.",
     ),
     # sessions
     "sub-agent": (
-        "A conversation of its own that the main one started.",
+        "A separate conversation started by the main one.",
         "It has its own context and its own cache.",
     ),
     "call": (
-        "One request to the model and its answer.",
+        "One request to the model and its response.",
         "Each call sends the whole context again.",
     ),
     "thread": (
-        "One conversation: the main one, or that of a sub-agent.",
-        "Calls, cache and compactions are counted in each of them apart.",
+        "One conversation: the main one or that of a sub-agent.",
+        "Calls, cache and compactions are counted per thread.",
     ),
     "part of the context": (
-        "What stands in the window, by who or what put it there: prompts, answers, requests to tools, their results.",
-        "System prompt and tools are one part, as far as a call tells them.",
+        "Content of the window by origin: prompts, responses, tool calls and tool results.",
+        "System prompt and tools are one part, as far as calls report them.",
     ),
     "tool result": (
-        "What a tool gave back: the text of a file, the output of a command.",
-        "Results usually make up most of a context.",
+        "The output of a tool: the text of a file, the output of a command.",
+        "Tool results usually make up most of a context.",
     ),
     "read twice": (
-        "A file that was read again while an earlier reading still stood in the context.",
-        "All readings but the last are for nothing.",
+        "A file that was read again while an earlier read was still in the context.",
+        "All reads but the last are wasted.",
     ),
     "attempt": (
-        "A call that failed is tried again by the client.",
+        "The client retries a failed call.",
         "The number says how often it had been tried.",
     ),
     "context growth": (
-        "By how many tokens the context rises from one call to the next, on average.",
-        "What a compaction takes away is not counted.",
+        "The average increase of the context from one call to the next, in tokens.",
+        "Reductions by a compaction are not included.",
     ),
     "turn": (
-        "A prompt of a person and everything until the answer to it.",
-        "One turn usually holds several calls.",
+        "A user prompt and everything up to the response to it.",
+        "One turn usually has several calls.",
     ),
     "live": (
-        "Something arrived from this session in the last 5 minutes.",
-        "Up to one hour it is idle, then quiet; it has ended when the client says so.",
+        "Data arrived from this session in the last 5 minutes.",
+        "Up to 1 hour it is idle, then quiet; it has ended when the client reports the end.",
     ),
     # numbers
     "measured": (
-        "Reported by the API or the client for this very call.",
-        "Nothing was worked out.",
+        "Reported by the API or the client for this call.",
+        "Nothing is estimated.",
     ),
     "estimated": (
-        "Worked out from the text, with a margin.",
-        "The number carries a tilde.",
+        "Calculated from the text, with a margin of error.",
+        "Estimated numbers are marked with a tilde.",
     ),
     "inferred": (
-        "Concluded from time, usage and order of the calls.",
-        "Another explanation is possible.",
+        "Derived from the timing, usage and order of calls.",
+        "Other explanations are possible.",
     ),
     "next prompt": (
-        "What sending the context once more costs: warm it is read from the cache, cold it is written anew.",
-        "At your own or the list price, without what is said and answered next.",
+        "The cost of sending the context once more: read from the cache if warm, written to it again if cold.",
+        "At your own price or the list price, without the next prompt and response themselves.",
     ),
     "origin": (
-        "Who decided a figure: the team, the client's settings, the client's own table, or the API.",
-        "The one that stands nearest to the session wins.",
+        "What determined a value: the team policy, the client's settings, the client's table, or the API.",
+        "The source closest to the session takes precedence.",
     ),
-    "told by": (
-        "Where a figure came in: transcript, telemetry, proxy, hook or status line.",
-        "Where several tell it, the most exact one is shown.",
+    "source": (
+        "Where a value came from: transcript, telemetry, proxy, hook or status line.",
+        "If several sources report it, the most precise one is shown.",
     ),
     "your prices where set": (
-        "Dollars at the prices your team entered for a model, else at its public API price.",
-        "An admin changes them under Prices in the team's settings.",
+        "US dollars at the prices your team entered for a model, otherwise at its public API price.",
+        "Admins can change them under Prices in the team settings.",
     ),
     "list price": (
-        "Dollars at the public API prices of the model.",
+        "US dollars at the public API price of the model.",
         "Subscribers do not pay per token.",
     ),
 }
@@ -265,10 +262,10 @@ GLOSSARY: dict[str, tuple[str, str]] = {
 
 # The term each group begins with.
 _GROUPS = {
-    "window": "The window and its lines",
-    "cache read": "The cache",
+    "window": "Window and thresholds",
+    "cache read": "Cache",
     "compaction": "Compactions",
-    "system and tools": "What the context is made of",
+    "system and tools": "Parts of the context",
     "sub-agent": "Sessions",
     "measured": "Numbers",
 }

@@ -21,16 +21,16 @@ PAGE_SIZE = 50
 
 # Below either, a loss is minor: counted in every sum and export, but lists fold it behind one line.
 MINOR_TOKENS, MINOR_USD = 2_000, Decimal("0.05")
-MINOR_WORDS = f"under {MINOR_TOKENS:,} tokens written again, or under ${MINOR_USD}"
+MINOR_WORDS = f"under {MINOR_TOKENS:,} tokens re-written, or under ${MINOR_USD}"
 _MINOR = Q(recreated_tokens__lt=MINOR_TOKENS) | Q(lost_usd__lt=MINOR_USD)
 
 # What a grade is called on a badge, and what it means.
 GRADES: Mapping[Grade, tuple[str, str]] = {
-    Grade.API: ("API report", "The API's answer names this reason."),
-    Grade.CLIENT: ("client report", "The client wrote this down."),
-    Grade.REQUEST: ("request diff", "Both requests are known and were compared."),
-    Grade.INFERRED: ("inferred", "Worked out from times, models and tokens; the requests themselves are not known."),
-    Grade.UNKNOWN: ("unknown", "Nothing that was recorded explains it."),
+    Grade.API: ("API report", "The API response names this reason."),
+    Grade.CLIENT: ("client report", "The client logged this reason."),
+    Grade.REQUEST: ("request diff", "Both requests were recorded and compared."),
+    Grade.INFERRED: ("inferred", "Derived from timing, models and token counts; the requests were not recorded."),
+    Grade.UNKNOWN: ("unknown", "Nothing in the recorded data explains it."),
 }
 _UNKNOWN_NOTE = CAUSES[Cause.UNEXPLAINED]
 _HOUR_SECONDS = CacheTtl.ONE_HOUR.seconds
@@ -105,14 +105,14 @@ class LossRow:
             return "" if self.lost_usd is None else _UNKNOWN_NET
         if self.avoidable_usd is None:
             is_late = self.is_break and self.outlook == Outlook.AVOIDABLE and (self.gap_seconds or 0) > _HOUR_SECONDS
-            return "This pause was longer than an hour, which no lifetime on offer bridges." if is_late else ""
+            return "This pause was longer than 1 hour, the longest cache lifetime available." if is_late else ""
         if self.avoidable_usd == 0:
-            return "The 1-hour lifetime would have held, but it would have cost more than it saved."
+            return "A 1-hour cache lifetime would have prevented this, but would have cost more than it saved."
         if self.lost_usd is None or self.avoidable_usd == self.lost_usd:
             return ""
         return (
-            f"The 1-hour lifetime would have held. What this conversation wrote would have cost "
-            f"{say_usd(self.lost_usd - self.avoidable_usd)} more with it, which is taken off the "
+            f"A 1-hour cache lifetime would have prevented this. Its cache writes would have cost "
+            f"{say_usd(self.lost_usd - self.avoidable_usd)} more, which is deducted from the "
             f"{say_usd(self.lost_usd)} lost."
         )
 

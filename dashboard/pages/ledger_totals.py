@@ -27,9 +27,9 @@ _COLUMNS = {
     GroupName.MODEL: "model",
 }
 _UNNAMED = {
-    GroupName.PROJECT: "no project recorded",
-    GroupName.DEVELOPER: "developer not known",
-    GroupName.MODEL: "model not known",
+    GroupName.PROJECT: "no project",
+    GroupName.DEVELOPER: "unknown developer",
+    GroupName.MODEL: "unknown model",
 }
 
 

@@ -16,7 +16,7 @@ from dashboard.pages.content_state import ContentState, find_content_state
 from dashboard.pages.transcript_page import entry_url
 
 WRITER_WORDS = {
-    NotesWriter.EXTRACTIVE: "quoted without a model",
+    NotesWriter.EXTRACTIVE: "extracted without a model",
     NotesWriter.CLAUDE: "written by Claude",
     PERSON: "edited",
 }

@@ -41,10 +41,10 @@ _EVERYWHERE = (
     _Page("sessions", "Sessions", "list search"),
     _Page("ledger", "Cache breaks", "ledger losses causes"),
     _Page("compare", "Compare", "sessions periods"),
-    _Page("connect", "Ways in", "connect snippets send otlp opentelemetry hooks status line proxy push", Act.SEE),
+    _Page("connect", "Connect", "data sources snippets send otlp opentelemetry hooks status line proxy push", Act.SEE),
     _Page("upload", "Upload transcripts", "import files send", Act.INGEST),
     _Page("account", "Your account", "profile user name"),
-    _Page("password", "Change your password", "set sign in"),
+    _Page("password", "Change password", "set sign in"),
     _Page("api_docs", "API documentation", "reference endpoints openapi json rest"),
     _Page("prompt_lint", "Check a prompt", "lint prefix order"),
     _Page("glossary", "Glossary", "terms help words meaning"),
@@ -80,7 +80,7 @@ def _list_pages(actor: Actor) -> Iterator[PalettePlace]:
         if page.act is None or actor.may_anywhere(page.act):
             yield PalettePlace(PAGES, page.name, reverse(page.view), words=page.words)
     if access.may_create_team(actor, local_mode=settings.LOCAL_MODE):
-        yield PalettePlace(PAGES, "Found a team", reverse("new_team"), words="new create")
+        yield PalettePlace(PAGES, "Create team", reverse("new_team"), words="new")
 
 
 def _list_team_pages(actor: Actor) -> Iterator[PalettePlace]:
@@ -103,6 +103,6 @@ def _tell_view(view: SavedView, told: str) -> str:
 
 def _list_actions(actor: Actor) -> Iterator[PalettePlace]:
     if may_make_demo(actor):
-        yield PalettePlace(ACTIONS, "Make the demo", reverse("make_demo"), words="invented sample", is_posted=True)
+        yield PalettePlace(ACTIONS, "Load demo data", reverse("make_demo"), words="sample", is_posted=True)
     if any(team.is_demo for team in access.teams(actor, Act.MANAGE)):
-        yield PalettePlace(ACTIONS, "Remove the demo", reverse("remove_demo"), words="delete sample", is_posted=True)
+        yield PalettePlace(ACTIONS, "Remove demo data", reverse("remove_demo"), words="delete sample", is_posted=True)

@@ -15,12 +15,12 @@ MOST_CHANGES = 40  # with text, of one level; the rest is counted
 _NOUNS = {Level.TOOLS: "tool", Level.SYSTEM: "system block", Level.MESSAGES: "message"}
 _TITLES = {Level.TOOLS: "Tools", Level.SYSTEM: "System prompt", Level.MESSAGES: "Messages"}
 _SETTING_WORDS = {
-    "strategy": "how the cache is shared",
+    "strategy": "cache sharing",
     "auto_mode": "auto mode",
     "overage": "usage credits",
     "cached_micro": "results deleted from the cache",
     "context_editing": "context_management",
-    "extra_body": "further fields",
+    "extra_body": "other fields",
 }
 _STYLES = {How.ADDED: "add", How.REMOVED: "del", How.CHANGED: "change", How.REORDERED: "change"}
 
@@ -161,19 +161,19 @@ def _is_at(change: BlockChange, first: Divergence) -> bool:
 def _say_divergence(diff: PrefixDiff, change: BlockChange | None) -> str:
     if diff.first is None:
         if not diff.are_messages_comparable:
-            return "Tools and system prompt begin the same; the messages of both requests cannot be compared."
-        return "The older request stands unchanged at the beginning of the newer one."
+            return "Tools and system prompt begin the same; the messages of the two requests cannot be compared."
+        return "The previous request is an unchanged prefix of this one."
     place = f"First divergence: {spell_path(diff.first.path)}"
     if diff.first.level is Level.TOOLS:
         place += f" ({_name_tool(diff.first, change)})"
     if diff.first.character is not None:
         place += f", character {diff.first.character:,}"
-    return f"{place}. {diff.first.kept_characters:,} characters before it are the same."
+    return f"{place}. {diff.first.kept_characters:,} characters before it are identical."
 
 
 def _name_tool(first: Divergence, change: BlockChange | None) -> str:
     """Read, or Grep where Read stood."""
-    return first.name if change is None or change.name == first.name else f"{change.name} where {first.name} stood"
+    return first.name if change is None or change.name == first.name else f"{change.name} replaces {first.name}"
 
 
 def _view_level(level: Level, diff: PrefixDiff, pair: RequestPair, first: BlockChange | None) -> LevelView:
@@ -194,8 +194,8 @@ def _note_level(level: Level, diff: PrefixDiff, same: int) -> str:
     if diff.first is None or LEVELS.index(level) < LEVELS.index(diff.first.level):
         return "unchanged"
     if level is diff.first.level:
-        return "parts here"
-    words = "behind the divergence, so it could not be read from the cache"
+        return "first divergence"
+    words = "after the divergence, so it could not be read from the cache"
     return words if same <= 0 else f"{words}, though {_count(same, _NOUNS[level])} did not change"
 
 

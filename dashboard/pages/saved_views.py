@@ -24,7 +24,7 @@ class ViewLink:
     def told(self) -> str:
         """Whose it is, for a tooltip."""
         if not self.team:
-            return "Only you see this view."
+            return "Only you can see this view."
         return f"{'You share' if self.is_own else f'{self.owner} shares'} this view with {self.team}."
 
 

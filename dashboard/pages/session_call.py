@@ -62,9 +62,10 @@ class VerdictKind(StrEnum):
 
 _LABELS = {
     VerdictKind.BREAK: "cache break",
-    VerdictKind.NO_PROMPT: "not judged",
+    VerdictKind.NO_PROMPT: "not checked",
+    VerdictKind.NOT_JUDGED: "not checked",
     VerdictKind.FIRST: "first call",
-    VerdictKind.HELD: "cache held",
+    VerdictKind.HELD: "cache hit",
 }
 
 
@@ -165,16 +166,16 @@ def judge_shown(call: ApiCall, usage: Usage, loss: CacheBreak | None, own_price:
     """The stored verdict, or why there is none."""
     if loss is not None:
         kind = VerdictKind.BREAK if loss.kind == LossKind.BREAK else VerdictKind.REBUILD
-        gone = f"{say_tokens(loss.lost_tokens)} tokens were gone, {say_tokens(loss.recreated_tokens)} written again"
+        gone = f"{say_tokens(loss.lost_tokens)} tokens lost, {say_tokens(loss.recreated_tokens)} re-written to cache"
         words = f"{gone}: {say_usd(loss.lost_usd)} at {'your' if own_price else 'list'} price."
         return CallVerdict(kind, say_cause(loss.cause), words, loss.pk)
     if usage.prompt_tokens == 0:
-        return CallVerdict(VerdictKind.NO_PROMPT, "", "The call reports no prompt, so there is nothing to judge.")
+        return CallVerdict(VerdictKind.NO_PROMPT, "", "The call reported no prompt tokens.")
     if not DEFAULT_POLICY.judges(call.model, call.query_source or None, usage):
-        return CallVerdict(VerdictKind.NOT_JUDGED, "", "Calls of this model or purpose cache in another way.")
+        return CallVerdict(VerdictKind.NOT_JUDGED, "", "Calls of this model or purpose use the cache differently.")
     if call.number == 1:
         return CallVerdict(VerdictKind.FIRST, "", "The first call of a thread fills the cache.")
-    return CallVerdict(VerdictKind.HELD, "", "The call found what the call before it had left in the cache.")
+    return CallVerdict(VerdictKind.HELD, "", "The call read what the previous call had written to the cache.")
 
 
 def say_sources(call: ApiCall) -> str:
@@ -187,7 +188,7 @@ def say_sources(call: ApiCall) -> str:
     if len(by_source) + has_line == 1:
         return _TRANSCRIPT if has_line else next(iter(by_source))
     parts = [f"{join_words(fields)}: {source}" for source, fields in by_source.items()]
-    return "; ".join([*parts, f"the rest: {_TRANSCRIPT}"] if has_line else parts)
+    return "; ".join([*parts, f"everything else: {_TRANSCRIPT}"] if has_line else parts)
 
 
 def _find_compactions(call: ApiCall, calls: CallOrder) -> tuple[tuple[CompactionAt, ...], tuple[CompactionAt, ...]]:

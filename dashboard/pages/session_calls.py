@@ -103,7 +103,7 @@ class CompactionAt:
 
     @property
     def sentence(self) -> str:
-        return self.say("before it")
+        return self.say("before this call")
 
     def say(self, place: str) -> str:
         """Before or after a call."""
@@ -118,7 +118,7 @@ class CompactionAt:
 
     @property
     def sentence_after(self) -> str:
-        return self.say("after it")
+        return self.say("after this call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ def _list_events(calls: CallOrder, call: PlacedCall) -> tuple[str, ...]:
         words = "cache break" if loss.is_break else "expected rebuild"
         events.append(f"{words}: {loss.title.rstrip('.')}, {say_usd(loss.lost_usd)}")
     if call.is_beside:
-        events.append(f"beside the conversation: {call.query_source}")
+        events.append(f"outside the conversation: {call.query_source}")
     if not call.is_counted:
         events.append("copy, not counted")
     return tuple(events)

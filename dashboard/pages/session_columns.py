@@ -7,7 +7,7 @@ from typing import Any
 COLUMN_WORDS = {
     "developer": "Developer",
     "context": "Context",
-    "forecast": "To auto-compact",
+    "forecast": "Until auto-compact",
     "compactions": "Compactions",
     "hits": "Hit rate",
     "breaks": "Breaks",

@@ -49,11 +49,13 @@ ACTIVE_WORDS = {
 SORT_WORDS = {
     SortName.ACTIVE: "last active",
     SortName.RISK: "risk",
-    SortName.LOST: "lost to breaks",
+    SortName.LOST: "lost to cache breaks",
     SortName.SPEND: "spend",
 }
 LEVEL_CHOICES = (ABOVE, SOON, *reversed(LEVELS))
-LEVEL_WORDS = {ABOVE: "above a line", SOON: "soon at auto-compact"} | {level: level for level in LEVELS}
+LEVEL_WORDS = {ABOVE: "over a threshold", SOON: "close to auto-compact"} | {
+    level: "unknown" if level == "not known" else level for level in LEVELS
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class SessionFilters:
         if self.active:
             shown.append(("active", "active", ACTIVE_WORDS[ActiveWithin(self.active)]))
         if self.has_breaks:
-            shown.append(("breaks", "breaks", "one or more"))
+            shown.append(("breaks", "cache breaks", "one or more"))
         fields = self.fields
         return [
             Chip(label, value, urlencode({key: text for key, text in fields.items() if key != name}))

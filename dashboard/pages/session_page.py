@@ -144,10 +144,10 @@ class SessionHeader:
         if version is None or version >= READING_VERSION:
             return ""
         return (
-            f"Lines of this session were read by version {version} of the reader; today's is {READING_VERSION}. "
-            "Transcripts on this machine's disk are read again in the background while Plimsoll follows transcripts, "
-            "or with the next import; pushed ones by an updated plimsoll watch. Without its transcript a session keeps "
-            "these figures."
+            f"This session was parsed by parser version {version}; the current version is {READING_VERSION}. "
+            "Transcripts on this machine are parsed again in the background while Plimsoll follows them, or with the "
+            "next import; pushed transcripts by an updated plimsoll watch. Without its transcript, a session keeps "
+            "these numbers."
         )
 
     @property
@@ -181,7 +181,7 @@ class SessionHeader:
         count = self.session.unpriced_count
         if count == 0:
             return ""
-        return f"Price unknown for {count:,} {'call' if count == 1 else 'calls'}; not in these sums."
+        return f"Price unknown for {count:,} {'call' if count == 1 else 'calls'}; not included in these totals."
 
     @property
     def content_note(self) -> str:
@@ -190,10 +190,10 @@ class SessionHeader:
             if self.session.content_removed_at is not None:
                 return ""  # the page says when
             if came_without_text(self.session):
-                return "It came by a way that brings no text: numbers and structure only."
-            return "No content is stored for this session: numbers and structure only."
+                return "Its data source sends metrics only, no text."
+            return "No content is stored for this session. You can see metrics only."
         if not self.reads_content:
-            return "Content is stored and not granted to you: numbers and structure only."
+            return "You can see metrics only. Ask a team owner for content access."
         return ""
 
 
@@ -352,8 +352,8 @@ def _price_next(row: Sequence[Any], pending_tokens: int, settings: TeamSettings)
 def _forecast(session: AgentSession, recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:
     """From the stored pace, as the list's; from the last calls where none is stored."""
     if recent is None:
-        return NotEnoughData("No forecast yet: no call is known.")
+        return NotEnoughData("No forecast yet: no API calls recorded.")
     if lines is None:
-        return NotEnoughData("Without a window there is no line to reach.")
+        return NotEnoughData("No forecast: the window of this model is unknown.")
     pace = parse_pace(session.forecast) or measure_pace(recent.points)
     return forecast_remaining(pace, lines.limit_tokens - session.context_tokens)

@@ -18,23 +18,24 @@ from dashboard.pages.gauge_bar import WINDOW_NOT_KNOWN
 from dashboard.pages.session_page import LinesInForce
 
 STATE_WORDS = {
-    LineState.IN_FORCE: "In force: the client compacts when its context reaches the auto-compact line.",
-    LineState.NOT_SEEN: "The rule has this line, but this client version was not seen to act on it.",
-    LineState.OFF: "Off: the client does not compact by itself, so the other lines count down from what is available.",
+    LineState.IN_FORCE: "The client compacts when its context reaches the auto-compact threshold.",
+    LineState.NOT_SEEN: "The rule has this threshold, but this client version was not observed to act on it.",
+    LineState.OFF: "Off: the client does not auto-compact. The other thresholds are set below the usable window.",
 }
-# Of another agent than Claude Code nobody knows when it compacts, unless it asks us.
-GUIDE = "as a guide"
+STATE_LABELS = {LineState.IN_FORCE: "on", LineState.NOT_SEEN: "not observed", LineState.OFF: "off"}
+# For agents other than Claude Code the time of a compaction is unknown, unless they ask Plimsoll.
+GUIDE = "guidance only"
 GUIDE_WORDS = (
-    "As a guide: this is not a session of Claude Code, whose rule the lines follow. "
-    "Its agent compacts when it decides to, or when it asks here whether it may go on."
+    "For guidance only: the thresholds follow Claude Code's rule, but this session uses a different agent. "
+    "That agent compacts by its own rules, or when it asks Plimsoll whether to continue."
 )
-OFF_GUIDE_WORDS = "Off in the team's policy, so the other lines count down from what is available."
+OFF_GUIDE_WORDS = "Off in the team policy. The other thresholds are set below the usable window."
 _SWITCHES = (
     ("is_compaction_enabled", "Compaction", "compaction"),
-    ("is_auto_enabled", "Automatic compaction", "auto-compact line"),
+    ("is_auto_enabled", "Automatic compaction", "auto-compact threshold"),
     ("is_micro_enabled", "Micro-compaction", "micro-compaction"),
     ("is_session_memory_enabled", "Session memory", "session memory"),
-    ("is_reactive_enabled", "Compaction after a prompt that was too long", ""),
+    ("is_reactive_enabled", "Compaction after a prompt-too-long error", ""),
 )
 
 
@@ -82,10 +83,10 @@ class SeenLifetime:
     @property
     def sentence(self) -> str:
         if not self.newest:
-            return "No call wrote to the cache: the lifetime is not known."
+            return "Unknown: no call has written to the cache."
         if self.short_count and self.long_count:
-            return f"Both lifetimes were seen; the newest writes are for {self.newest}."
-        return f"All writes are for {self.newest}."
+            return f"Both lifetimes are in use; the newest writes use {self.newest}."
+        return f"All cache writes use {self.newest}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +149,11 @@ def read_settings(actor: Actor, session: AgentSession, in_force: LinesInForce) -
 def _say_state(in_force: LinesInForce) -> tuple[str, str]:
     """Whether the auto-compact line acts, in a word and in a sentence."""
     if in_force.lines is None:
-        return "not known", WINDOW_NOT_KNOWN
+        return "unknown", WINDOW_NOT_KNOWN
     state = in_force.lines.auto_state
     if in_force.in_use.is_claude_code:
-        return str(state), STATE_WORDS[state]
-    return (str(state), OFF_GUIDE_WORDS) if state is LineState.OFF else (GUIDE, GUIDE_WORDS)
+        return STATE_LABELS[state], STATE_WORDS[state]
+    return (STATE_LABELS[state], OFF_GUIDE_WORDS) if state is LineState.OFF else (GUIDE, GUIDE_WORDS)
 
 
 def list_line_settings(lines: Lines) -> Iterator[LineSetting]:
@@ -161,10 +162,10 @@ def list_line_settings(lines: Lines) -> Iterator[LineSetting]:
     yield LineSetting("window", "window", window.tokens, "", str(window.origin), window.words)
     yield _show_term("reserve", lines.reserve)
     yield _show_line(lines.available, "available", "available")
-    yield _show_line(lines.warning, "warning", "warning line", style="warning")
-    yield _show_line(lines.error, "error", "error line", style="error")
-    yield _show_line(lines.auto, "auto-compact", "auto-compact line", style="auto", is_acting=is_auto_on)
-    yield _show_line(lines.blocking, "blocking", "blocking line", style="blocking")
+    yield _show_line(lines.warning, "warning", "warning threshold", style="warning")
+    yield _show_line(lines.error, "error", "error threshold", style="error")
+    yield _show_line(lines.auto, "auto-compact", "auto-compact threshold", style="auto", is_acting=is_auto_on)
+    yield _show_line(lines.blocking, "blocking", "blocking threshold", style="blocking")
 
 
 def _show_term(name: str, term: Term) -> LineSetting:
@@ -182,7 +183,7 @@ def _list_switches(policy: Policy) -> Iterator[Switch]:
         yield Switch(name, value, str(policy.find_origin(setting)), glossary)
     if policy.auto_percent is not None:
         origin = policy.find_origin("auto_percent")
-        yield Switch("Auto-compact line as a share of what is available", f"{policy.auto_percent}%", str(origin))
+        yield Switch("Auto-compact threshold, % of usable window", f"{policy.auto_percent}%", str(origin))
 
 
 def _read_lifetimes(actor: Actor, session: AgentSession) -> Iterator[SeenLifetime]:

@@ -31,7 +31,7 @@ def list_tabs(session: AgentSession, current: str, own: SessionRuns) -> list[Tab
         ("context", "Context", None),
         ("transcript", "Transcript", None),
         ("notes", "Notes", None),
-        ("settings", "Settings in force", None),
+        ("settings", "Effective settings", None),
     ]
     return [Tab(name, label, tab_url(session, name), count, name == current) for name, label, count in named]
 

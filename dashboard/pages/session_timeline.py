@@ -14,7 +14,7 @@ from dashboard.pages.session_calls import CompactionAt, PlacedCall, SessionCalls
 from dashboard.pages.session_page import SessionHeader
 
 CHART_ID = "timeline"
-BESIDE = "beside the conversation"
+BESIDE = "outside the conversation"
 # How far from the middle of a call's place others may stand below it, in calls.
 _REACH = 0.45
 
@@ -117,4 +117,4 @@ def _place_breaks(calls: SessionCalls) -> list[TimelineBreak]:
 
 def _say_left_out(timeline: Timeline, axis: TimelineAxis) -> str:
     timeless = sum(call.at is None for call in timeline.calls) if axis is TimelineAxis.TIME else 0
-    return f"The figure leaves out {timeless:,} calls whose time is not known." if timeless else ""
+    return f"The chart leaves out {timeless:,} calls with unknown time." if timeless else ""

@@ -35,7 +35,7 @@ def list_tiles(team: Team, fleet: Fleet) -> list[Tile]:
             "live",
         ),
         Tile(
-            "Above a line",
+            "Over a threshold",
             f"{numbers.above_count:,}",
             _say_nearest(numbers),
             list_url(above_filters(team)),
@@ -50,7 +50,7 @@ def list_tiles(team: Team, fleet: Fleet) -> list[Tile]:
             basis,
         ),
         Tile(
-            "Lost to breaks today",
+            "Lost to cache breaks today",
             say_usd(numbers.lost_today_usd),
             _say_lost_share(numbers),
             _link_ledger(team, numbers),
@@ -59,7 +59,7 @@ def list_tiles(team: Team, fleet: Fleet) -> list[Tile]:
         Tile(
             "Cache hit rate today",
             "–" if numbers.hit_rate_today is None else say_percent(numbers.hit_rate_today),  # noqa: RUF001
-            "no prompt yet" if numbers.hit_rate_today is None else "of all prompt tokens",
+            "no prompts yet" if numbers.hit_rate_today is None else "of all prompt tokens",
             list_url(today),
             "hit rate",
         ),
@@ -68,7 +68,7 @@ def list_tiles(team: Team, fleet: Fleet) -> list[Tile]:
 
 def _say_nearest(numbers: FleetNumbers) -> str:
     counts = ((numbers.past_auto_count, "past auto-compact"), (numbers.soon_count, "soon"))
-    return ", ".join(f"{count:,} {words}" for count, words in counts if count) or "of the last 24 hours"
+    return ", ".join(f"{count:,} {words}" for count, words in counts if count) or "in the last 24 hours"
 
 
 def list_url(filters: SessionFilters) -> str:
@@ -83,11 +83,11 @@ def _link_ledger(team: Team, numbers: FleetNumbers) -> str:
 
 def _say_price(numbers: FleetNumbers, basis: str) -> str:
     if numbers.spent_today_usd is None:
-        return "no price known"
-    return f"{basis}, some calls have none" if numbers.has_unpriced_today else basis
+        return "no price"
+    return f"{basis}, some calls unpriced" if numbers.has_unpriced_today else basis
 
 
 def _say_lost_share(numbers: FleetNumbers) -> str:
     if numbers.lost_today_usd is None:
-        return "no price known"
-    return "nothing spent yet" if numbers.lost_share is None else f"{say_percent(numbers.lost_share)} of the spend"
+        return "no price"
+    return "no spend yet" if numbers.lost_share is None else f"{say_percent(numbers.lost_share)} of spend"

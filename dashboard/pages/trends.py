@@ -60,8 +60,8 @@ def say_trend(trend: Trend, *, against: str) -> str:
     if trend.before is None or trend.now is None:
         return ""
     if trend.verdict == SAME:
-        return f"as in {against}"
+        return f"same as {against}"
     if not trend.before:
         return f"none in {against}"
-    words = f"{trend.change_words} against {against}"
+    words = f"{trend.change_words} vs. {against}"
     return f"{words}, {trend.verdict}" if trend.verdict else words

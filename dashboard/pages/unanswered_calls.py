@@ -17,12 +17,12 @@ MOST_SHOWN = 50
 _CUT = [ending.value for ending in Ending if ending is not Ending.WHOLE]
 _ERROR = "error: "
 _REASONS = {
-    Ending.CLIENT_LEFT.value: "the caller left",
-    Ending.UPSTREAM_FAILED.value: "the upstream broke off",
-    Ending.SILENT.value: "nothing came for too long",
+    Ending.CLIENT_LEFT.value: "client disconnected",
+    Ending.UPSTREAM_FAILED.value: "upstream closed the connection",
+    Ending.SILENT.value: "response timed out",
     Ending.STOPPED.value: "Plimsoll was stopped",
-    WITHOUT_USAGE: "the answer does not say what it used",
-    WITHOUT_ANSWER: "the answer was empty",
+    WITHOUT_USAGE: "response without token usage",
+    WITHOUT_ANSWER: "empty response",
 }
 _WHAT = {UnansweredKind.UNMEASURED: "not measured"}
 

@@ -67,8 +67,8 @@ def _follow() -> Way:
         words=" ".join((_say_followed(), *_say_secrets())),
         snippet=spell_command("import", "~/.claude", is_local=True),
         sources=("follow", "import", "upload"),
-        shows="context, calls, breaks, compactions and their losses, text",
-        lacks="requests of older clients: some breaks stay unexplained",
+        shows="context, calls, cache breaks, compactions and what they lost, text",
+        lacks="requests of older clients: some cache breaks stay unexplained",
         needs_key=False,
     )
 
@@ -77,29 +77,29 @@ def _say_followed() -> str:
     roots = settings.FOLLOW_ROOTS
     if not roots:
         return (
-            "Following is off here (PLIMSOLL_FOLLOW). One command reads what is there; typed again, it reads what has "
-            "come since."
+            "Following is off on this server (PLIMSOLL_FOLLOW). Run the command to import existing transcripts; run "
+            "it again to import new lines."
         )
-    whose = "the transcripts of Claude Code"
+    whose = "Claude Code transcripts"
     if list(roots) != find_transcript_folders():
-        whose = f"the transcripts below {' and '.join(map(str, roots))}"
-    return f"Nothing to do: while Plimsoll runs here, it follows {whose}. An older history comes in with one command."
+        whose = f"transcripts in {' and '.join(map(str, roots))}"
+    return f"No action needed: while Plimsoll is running, it follows {whose}. Run the command to import older history."
 
 
 def _say_secrets() -> list[str]:
     needed = list_secret_variables()
-    return [f"The terminal needs the {' and the '.join(needed)} of this server first."] if needed else []
+    return [f"First set {' and '.join(needed)} in the terminal to the same value as on this server."] if needed else []
 
 
 def _push(url: str, key: str, program: str, install: str) -> Way:
     return Way(
         name="push",
         title="Push from a laptop",
-        words="Sends transcripts as they grow, secrets taken out before anything leaves. With --metrics-only no word "
-        "of a conversation leaves the machine.",
+        words="Uploads transcripts as they grow. Secrets are redacted before anything leaves the machine. With "
+        "--metrics-only, no conversation text is sent.",
         snippet=f"export PLIMSOLL_KEY={key}\n{program} watch --server {url}",
         sources=("push",),
-        shows="the same as following; text only where the team stores it",
+        shows="the same as following; text only if the team stores content",
         lacks="requests of older clients",
         install=install,
     )
@@ -109,7 +109,7 @@ def _otlp(url: str, key: str) -> Way:
     return Way(
         name="otlp",
         title="OpenTelemetry",
-        words="Variables for Claude Code, or for any agent with GenAI conventions.",
+        words="Environment variables for Claude Code, or for any agent that follows the GenAI semantic conventions.",
         snippet="\n".join(
             (
                 "export CLAUDE_CODE_ENABLE_TELEMETRY=1",
@@ -121,7 +121,7 @@ def _otlp(url: str, key: str) -> Way:
         ),
         sources=("otlp",),
         shows="calls, tokens, the client's own cost, failed compactions",
-        lacks="text, losses of compactions, why a cache broke",
+        lacks="text, what compactions lost, causes of cache breaks",
     )
 
 
@@ -130,12 +130,12 @@ def _hooks(url: str, key: str, install: str, *, is_local: bool) -> Way:
     return Way(
         name="hooks",
         title="Hooks and status line",
-        words="One command shows what it would add to your own settings of Claude Code; with --write it adds it, and "
-        "with --undo it takes it out again.",
+        words="Adds hooks and a status line to your Claude Code settings. Without --write the command only shows the "
+        "changes; --undo removes them.",
         snippet=spell_command(*command, is_local=is_local),
         sources=("hooks", "statusline"),
-        shows="the client's own window and context, ends of sessions, begins of compactions",
-        lacks="single calls: it adds to the other ways",
+        shows="the client's window and context, session ends, compaction starts",
+        lacks="individual calls: combine it with another source",
         install=install,
     )
 
@@ -146,11 +146,11 @@ def _proxy(url: str, key: str, *, is_local: bool) -> Way:
     return Way(
         name="proxy",
         title="Proxy",
-        words="Every call passes byte for byte. Your API key goes along and is never stored.",
+        words="Forwards every call byte for byte. Your API key is passed through and never stored.",
         snippet=f"{base}\nclaude" if is_local else f"{base}\n{header}\nclaude",
         sources=("proxy",),
-        shows="why a cache broke: two requests side by side; failed and partial calls",
-        lacks="what happens between calls on the machine",
+        shows="causes of cache breaks with a request diff; failed and partial calls",
+        lacks="activity on the machine between calls",
         needs_key=not is_local,
     )
 
@@ -159,13 +159,13 @@ def _api(url: str, key: str) -> Way:
     return Way(
         name="api",
         title="JSON API",
-        words="For programs: lines of a transcript, any number, again and again; here the newest transcript of the "
-        "machine. An agent that writes no transcripts tells its calls, messages and compactions to "
-        "/api/v1/ingest/items instead.",
+        words="Upload transcript lines from your own program, in any number and any order. The example sends the "
+        "latest transcript of this machine. Agents without transcripts send calls, messages and compactions to "
+        "/api/v1/ingest/items.",
         snippet=f"curl {url}/api/v1/ingest/transcripts \\\n  -H 'Authorization: Bearer {key}' \\\n"
         "  -H 'Content-Type: application/x-ndjson' \\\n"
         '  --data-binary @"$(ls -t ~/.claude/projects/*/*.jsonl | head -n 1)"',
         sources=("api",),
-        shows="whatever the lines hold; with /api/v1/ingest/items agents of any kind",
-        lacks="what nobody tells it",
+        shows="everything in the uploaded lines; any agent with /api/v1/ingest/items",
+        lacks="anything the sender omits",
     )

@@ -93,7 +93,7 @@ def _time(at: datetime, words: str, zone: tzinfo, more: str = "") -> SafeString:
 def level(name: str, words: str = "") -> SafeString:
     """A level as a badge: the colour and always the word."""
     if name not in LEVEL_WORDS:
-        raise ValueError(f"No such level: {name!r}.")
+        raise ValueError(f"Unknown level: {name!r}.")
     return format_html('<span class="badge lv-{}">{}</span>', name, words or LEVEL_WORDS[name])
 
 
@@ -124,7 +124,7 @@ def term(name: str, words: str = "", url: str = "") -> SafeString:
 def provenance(grade: str) -> SafeString:
     """How a number is known: measured, estimated or inferred."""
     if grade not in PROVENANCE_GRADES:
-        raise ValueError(f"No such provenance: {grade!r}.")
+        raise ValueError(f"Unknown provenance: {grade!r}.")
     return format_html('<span class="provenance">{}</span>', term(grade))
 
 

@@ -77,7 +77,7 @@ def line_sums(rows: Iterable[SessionRow], columns: Sequence[str] = ALL_COLUMNS) 
         return SafeString("")
     scales = {row.scale.sums: row.scale for row in rows if row.scale is not None}
     sums = "".join(_draw_sums(scale) for scale in scales.values())
-    summary = "<summary>How the lines of these gauges are worked out</summary>"
+    summary = "<summary>How these thresholds are calculated</summary>"
     return SafeString(f'<details class="gauge-sums">{summary}{sums}</details>' if sums else "")
 
 
@@ -108,8 +108,8 @@ def _draw_row(row: SessionRow, now: datetime, zone: tzinfo, shown: frozenset[str
         f'<a href="{row.url}" title="{name}">{name}</a><small>{demo}{place}</small></td>'
     )
     cells = (
-        f'<td class="two of-developer">{escape(session.developer) or "not known"}'
-        f'<small title="{model}">{say_model(model) or "model not known"}</small></td>',
+        f'<td class="two of-developer">{escape(session.developer) or "unknown"}'
+        f'<small title="{model}">{say_model(model) or "unknown model"}</small></td>',
         f'<td class="of-context">{gauge(row.bar)}</td>' if "context" in shown else "",
         f'<td class="num two">{_split_range(row.forecast_words)}</td>',
         f'<td class="num two">{session.compaction_count}{_below(session.mid_task_count, "mid-task")}</td>',

@@ -27,7 +27,7 @@ KEY_SCOPES = (Scope.INGEST, Scope.PROXY)
 def connect(request: PageRequest) -> HttpResponse:
     team = find_real_team(request, request.actor)
     if team is None:
-        raise Http404("You belong to no team.")
+        raise Http404("You are not a member of any team.")
     live = note_page_state([team])
     key_text = _make_key(request, team) if request.method == "POST" else ""
     return render(request, "connect/page.html", {"team": team, "live": live, **describe_ways(request, team, key_text)})
@@ -64,8 +64,8 @@ def _make_key(request: PageRequest, team: Team) -> str:
     """Refused with 403 to whom may not send. Written down in the audit log like every key."""
     access.require_team(request.actor, team.slug, Act.KEEP_KEYS)
     if team.is_demo:
-        raise PermissionDenied("The demo takes no keys.")
+        raise PermissionDenied("Keys are disabled in the demo team.")
     owner = signed_in(request)
     given = [scope for scope in access.scopes_to_give(request.actor, team) if scope in KEY_SCOPES]
-    _, text = create_key(team, owner, name="ways in", scopes=given, expires_at=None, by=owner)
+    _, text = create_key(team, owner, name="Connect page", scopes=given, expires_at=None, by=owner)
     return text

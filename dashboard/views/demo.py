@@ -31,7 +31,7 @@ def remove_demo(request: PageRequest) -> HttpResponse:
     access.require_anywhere(request.actor, Act.MANAGE)
     if any(team.is_demo for team in access.teams(request.actor, Act.MANAGE)):
         count = remove(now=timezone.now())
-        messages.success(request, f"The demo is removed: {count} sessions, its teams and its people.")
+        messages.success(request, f"Demo data removed: {count} sessions, its teams and its people.")
     else:
         messages.info(request, "There is no demo.")
     return redirect("overview")

@@ -108,18 +108,18 @@ def _find_team(request: PageRequest) -> Team | None:
 def list_tiles(found: Ledger) -> list[Tile]:
     """What could have been kept comes first."""
     total, before, filters = found.total, found.before, found.filters
-    against = f"the {'day' if found.period.days == 1 else f'{found.period.days} days'} before"
+    against = f"the previous {'day' if found.period.days == 1 else f'{found.period.days} days'}"
 
     def compare(name: str) -> str:
         return say_trend(Trend(getattr(before, name), getattr(total, name), is_less_better=True), against=against)
 
-    share = "" if total.avoidable_share is None else f"{say_percent(total.avoidable_share)} of what was lost"
+    share = "" if total.avoidable_share is None else f"{say_percent(total.avoidable_share)} of lost cost"
     if total.told_gross_usd is not None:
         share += f"; gross {say_usd(total.told_gross_usd)}"
     basis = name_prices(has_own=found.filters.team.has_own_prices)
-    unpriced = f"{total.unpriced:,} without a known price" if total.unpriced else basis
+    unpriced = f"{total.unpriced:,} without a price" if total.unpriced else basis
     seen = "–" if found.known_share is None else say_percent(found.known_share)  # noqa: RUF001
-    known = "no break" if found.known_share is None else "told by the API, the client or the requests"
+    known = "no cache breaks" if found.known_share is None else "reported by the API or client, or seen in requests"
     everything, avoidable = (_link(each) for each in (filters, replace(filters, avoidable=True)))
     return [
         Tile(
@@ -131,20 +131,20 @@ def list_tiles(found: Ledger) -> list[Tile]:
         ),
         Tile("Lost", say_usd(total.told_lost_usd), unpriced, compare("lost_usd"), everything),
         Tile(
-            "Breaks",
+            "Cache breaks",
             f"{total.breaks:,}",
-            f"{total.avoidable_breaks:,} of them avoidable",
+            f"{total.avoidable_breaks:,} avoidable",
             compare("breaks"),
             everything,
         ),
         Tile(
-            "Written again",
+            "Re-written",
             say_tokens(total.recreated_tokens),
-            "tokens that the cache had held",
+            "tokens re-written to cache",
             compare("recreated_tokens"),
             everything,
         ),
-        Tile("Cause seen", seen, known, "", "#evidence"),
+        Tile("Known cause", seen, known, "", "#evidence"),
     ]
 
 

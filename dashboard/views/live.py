@@ -51,7 +51,7 @@ def for_viewers(view: ViewerView[Rest]) -> View[Rest]:
                 viewer = await viewers.find(read_session_key(request))
                 response = await view(request, viewer, *args, **kwargs) if viewer else redirect(settings.LOGIN_URL)
         except (DatabaseError, TimeoutError):
-            response = ask_later("The database cannot be read now.")
+            response = ask_later("The database is temporarily unavailable.")
         response.headers["Cache-Control"] = "no-store"
         return response
 
@@ -63,7 +63,7 @@ def for_viewers(view: ViewerView[Rest]) -> View[Rest]:
 async def live_stream(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Server-sent events: which sessions of the page changed. Beyond the limit a page asks from time to time."""
     if streams.is_full:
-        return ask_later("Too many pages are followed at once.")
+        return ask_later("Too many live pages are open.")
     told = streams.tell(read_session_key(request), viewer, Wanted.read(request.GET.dict()))
     # nginx would keep back what is small.
     return StreamingHttpResponse(told, content_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
@@ -94,7 +94,7 @@ async def live_session(request: HttpRequest, viewer: Viewer, session_id: int) ->
     """The header of a session, its tabs, and how much the open tab would show now."""
     tab = request.GET.get("tab", FIRST_TAB)
     if tab not in TAB_NAMES:
-        raise Http404("No such tab.")
+        raise Http404("Tab not found.")
     return HttpResponse(await sight.find_session(viewer, session_id, tab, read_zone(request)))
 
 

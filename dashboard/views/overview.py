@@ -68,17 +68,17 @@ def first_steps(actor: Actor, team: Team) -> list[Step]:
     steps = [
         Step(
             "Set a password",
-            "Sign in from another browser, or open Plimsoll to your network.",
+            "Needed to sign in from another browser or to share Plimsoll on your network.",
             reverse("password"),
             is_done=user is not None and user.has_usable_password(),
         )
     ]
     if actor.may(Act.KEEP_KEYS, team) and not team.is_demo:
         keys = access.keys(actor, team.slug).filter(revoked_at=None)
-        why = "Programs sign in with a key; it can be revoked at any time."
-        steps.append(Step("Make an API key", why, reverse("keys", args=[team.slug]), is_done=keys.exists()))
+        why = "Lets programs send data. You can revoke it at any time."
+        steps.append(Step("Create an API key", why, reverse("keys", args=[team.slug]), is_done=keys.exists()))
     if actor.may(Act.MANAGE, team):
-        why = "Team mates see numbers; reading what sessions say is granted apart."
+        why = "Teammates see metrics. Access to session content is granted separately."
         others = access.members(actor, team.slug).exclude(user=user)
-        steps.append(Step("Invite a team mate", why, reverse("invitations", args=[team.slug]), is_done=others.exists()))
+        steps.append(Step("Invite a teammate", why, reverse("invitations", args=[team.slug]), is_done=others.exists()))
     return steps

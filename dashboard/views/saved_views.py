@@ -26,7 +26,7 @@ _PAGES = {ListName.SESSIONS: "sessions", ListName.BREAKS: "ledger"}
 def save_view(request: PageRequest, list_name: str) -> HttpResponse:
     """The query is read as its page reads it: nothing is kept that the page would not understand."""
     if list_name not in ListName.values:
-        raise Http404("No such list.")
+        raise Http404("List not found.")
     chosen = ListName(list_name)
     query = _read_query(request, chosen, QueryDict(request.POST.get("query", "")[:4000]).dict())
     slug = request.POST.get("share", "")
@@ -37,7 +37,7 @@ def save_view(request: PageRequest, list_name: str) -> HttpResponse:
         messages.error(request, str(refusal))
     else:
         shared = f" and shared with {team.name}" if team else ""
-        messages.success(request, f"The view {view.name} is saved{shared}.")
+        messages.success(request, f"View {view.name} saved{shared}.")
     return redirect(_address(chosen, query))
 
 
@@ -46,7 +46,7 @@ def remove_view(request: PageRequest, view_id: int) -> HttpResponse:
     view = get_object_or_404(access.saved_views(request.actor), pk=view_id)
     access.require_remove_view(request.actor, view)
     view.delete()
-    messages.success(request, f"The view {view.name} is removed. The list it showed has not changed.")
+    messages.success(request, f"View {view.name} removed. The sessions or cache breaks it listed are unchanged.")
     return redirect(_address(ListName(view.list_name), view.query))
 
 
@@ -74,7 +74,7 @@ def _find_team(request: PageRequest, given: dict[str, str]) -> Team:
         return access.require_team(request.actor, given["team"], Act.SEE)
     team = current_team(request, request.actor)
     if team is None:
-        raise Http404("No team.")
+        raise Http404("Team not found.")
     return team
 
 

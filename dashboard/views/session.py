@@ -46,7 +46,7 @@ def session_tab(request: PageRequest, session_id: int, tab: str) -> HttpResponse
 
 def _show(request: PageRequest, session_id: int, tab: str) -> HttpResponseBase:
     if tab not in TABS:
-        raise Http404("No such tab.")
+        raise Http404("Tab not found.")
     # Part of a page goes into one that remembers this already.
     request.live = None if request.htmx else note_page_state(access.teams(request.actor))
     return TABS[tab](request, access.find_session(request.actor, session_id))

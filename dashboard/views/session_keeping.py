@@ -23,7 +23,7 @@ def download_session(request: PageRequest, session_id: int, form: str) -> HttpRe
     if form == "numbers":
         return download_numbers(session)
     if form != "transcript":
-        raise Http404("No such form.")
+        raise Http404("Download not found.")
     access.require_content(request.actor, session)
     if not session.has_content:
         raise Http404("No content of this session is stored.")
@@ -35,7 +35,7 @@ def delete_session(request: PageRequest, session_id: int) -> HttpResponse:
     session = _find_session(request, session_id)
     access.require_team(request.actor, session.team.slug, Act.MANAGE)
     delete(session, by=signed_in(request), now=timezone.now())
-    messages.success(request, f"The session {session.external_id} is deleted. It can be allowed again under Storage.")
+    messages.success(request, f"Session {session.external_id} deleted. You can allow it again under Storage.")
     return redirect("sessions")
 
 

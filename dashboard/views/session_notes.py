@@ -42,7 +42,7 @@ def edit_notes(request: PageRequest, session_id: int) -> HttpResponse:
         answer = show(request, session, {"refused_sentence": refusal.sentence, "refused_text": text})
         answer.status_code = HTTPStatus.CONFLICT
         return answer
-    messages.success(request, f"Version {made.number} of the notes is saved.")
+    messages.success(request, f"Notes saved as version {made.number}.")
     return redirect(tab_url(session, TAB))
 
 
@@ -54,5 +54,5 @@ def take_notes(request: PageRequest, session_id: int) -> HttpResponse:
     except RunRefused as refusal:
         messages.error(request, refusal.sentence)
     else:
-        messages.success(request, "Notes are being taken. They are here in a moment.")
+        messages.success(request, "Taking notes. They appear here in a few seconds.")
     return redirect(reverse("session_tab", args=[session_id, TAB]))

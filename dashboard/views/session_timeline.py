@@ -60,7 +60,7 @@ def _show_call(request: PageRequest, session: AgentSession) -> HttpResponse:
     calls, threads = read_order(session), read_threads(session)
     details = read_call(request.actor, calls, threads, picked) if picked else None
     if details is None:
-        raise Http404("No such call.")
+        raise Http404("Call not found.")
     reads_content = access.reads_content(request.actor, session)
     context = {"session": session, "details": details, "reads_content": reads_content}
     response = render(request, "session/_call.html", context)

@@ -25,9 +25,9 @@ from dashboard.page_request import PageRequest
 from dashboard.views.team_page import signed_in
 
 MOST_FILES = 500
-TRY_AGAIN = "The database is busy or full. What was taken in so far is kept; send the file again."
-SKIPPED_OTHER = "Skipped: not a transcript. Transcripts end in .jsonl."
-SKIPPED_COMPRESSED = "Skipped: compressed. Unpack it and choose the .jsonl file."
+TRY_AGAIN = "The database is busy or full. Lines imported so far are kept; upload the file again."
+SKIPPED_OTHER = "Skipped: not a transcript (.jsonl file)."
+SKIPPED_COMPRESSED = "Skipped: compressed. Decompress it and upload the .jsonl file."
 _COMPRESSED_ENDINGS = (".gz", ".tgz", ".zip", ".zst", ".bz2", ".xz", ".7z")
 
 
@@ -77,7 +77,7 @@ def upload_part(request: PageRequest) -> HttpResponse:
     origin = make_origin(request)
     file = request.FILES.get("file")
     if file is None:
-        return JsonResponse({"detail": "There is no file in this request."}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return JsonResponse({"detail": "The request contains no file."}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     line = request.POST.get("line", "1")
     name = request.POST.get("name", "file")[:1000]
     found = take_in_file(origin, file.read(), name, line=int(line) if line.isdecimal() else 1)
@@ -120,7 +120,7 @@ def _summarize(results: list[FileResult], *, chosen: int) -> str:
     skipped = sum(each.is_skipped for each in results)
     failed = sum(not each.is_taken_in for each in results) - skipped
     parts = [f"{len(results) - skipped:,} of {chosen:,} file{'' if chosen == 1 else 's'}"]
-    parts += [f"{failed:,} not taken in"] if failed else []
+    parts += [f"{failed:,} not imported"] if failed else []
     parts += [f"{skipped:,} skipped"] if skipped else []
     return ", ".join(parts)
 

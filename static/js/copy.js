@@ -63,7 +63,7 @@
     button.type = "button";
     button.className = "copy";
     button.dataset.copy = "";
-    button.textContent = keyFormOf(block) ? "Copy with a new key" : "Copy";
+    button.textContent = keyFormOf(block) ? "Create key and copy" : "Copy";
     block.append(button);
   }
 
@@ -84,11 +84,11 @@
     asked.disabled = true; // one key for two clicks
     const button = keyFormOf(block) ? await fillKeyIn(block) : asked;
     asked.disabled = false;
-    if (!button) return say(asked, "No key was made");
+    if (!button) return say(asked, "Key not created");
     const source = sourceOf(button);
     const done = await copy(source.value ?? source.textContent.trim());
-    const copied = block && button === asked ? "Copied, without a key" : "Copied";
-    say(button, done ? copied : "Select and copy");
+    const copied = block && button === asked ? "Copied without a key" : "Copied";
+    say(button, done ? copied : "Copy failed. Select the text");
   });
   enhanceWithin(document);
   document.addEventListener("htmx:load", (event) => enhanceWithin(event.target));

@@ -11,10 +11,10 @@
   function map() {
     const keys = places().map((link) => [link.dataset.shortcut, `Go to ${link.textContent.trim()}`]);
     keys.push(...keyed().map((link) => [link.dataset.key, link.dataset.keyWords ?? link.textContent.trim()]));
-    if (search()) keys.push(["/", "Search"], ["Esc", "Leave the search"]);
+    if (search()) keys.push(["/", "Search"], ["Esc", "Leave search"]);
     if (rows().length) keys.push(["j", "Next row"], ["k", "Previous row"], ["Enter", "Open the row"]);
     if (document.getElementById("palette")) keys.push(["Ctrl K", "Find a session, a page or an action"]);
-    keys.push(["t", "Switch between light and dark"], ["?", "Show or close this list"]);
+    keys.push(["t", "Switch between light and dark"], ["?", "Show or hide keyboard shortcuts"]);
     return keys;
   }
 

@@ -108,7 +108,7 @@
     if (lost.hasChildNodes()) return;
     const age = document.createElement("time");
     age.dataset.age = Math.round((Date.now() - answeredAt) / 1000);
-    lost.append("Not connected, last seen ", age);
+    lost.append("Connection to Plimsoll lost ", age, ". Retrying…");
     document.dispatchEvent(new CustomEvent("plimsoll:ages")); // static/js/ages.js says it
   }
 
@@ -215,7 +215,7 @@
     if (!words || more <= 0) return offer.replaceChildren();
     const link = offer.querySelector("a") ?? startOffer(offer);
     link.href = newestUrl();
-    link.textContent = `${words}, show`;
+    link.textContent = `Show ${words}`;
   }
 
   function startOffer(offer) {
@@ -231,7 +231,7 @@
 
   function sayMore(more, noun) {
     if (noun) return `${more.toLocaleString("en")} new ${noun}${more === 1 ? "" : "s"}`;
-    return newestPage() ? "New lines" : "";
+    return newestPage() ? "new lines" : "";
   }
 
   async function showCalls(event) {

@@ -64,7 +64,7 @@
     return [
       ...[...new Set([...document.querySelectorAll("[data-key]"), ...buttons])].map(makeAction),
       ...exported,
-      ...(search ? [{ group: "Actions", words: "Search in this list", key: "/", run: () => lead(search) }] : []),
+      ...(search ? [{ group: "Actions", words: "Search this list", key: "/", run: () => lead(search) }] : []),
       {
         group: "Actions", words: "Switch between light and dark", key: "t", more: "theme mode",
         run: () => document.dispatchEvent(new CustomEvent("plimsoll:flip-theme")),
@@ -137,7 +137,7 @@
       groups.get(item.group).append(makeOption(item, number));
     });
     list.replaceChildren(...groups.values());
-    state.textContent = refusal || (shown.length || !places ? "" : "Nothing found.");
+    state.textContent = refusal || (shown.length || !places ? "" : "No results.");
     mark();
   }
 
@@ -218,7 +218,7 @@
     } catch (error) {
       if (error.name === "AbortError") return;
       sessions = [];
-      refusal = "Sessions cannot be looked up right now.";
+      refusal = "Session search is unavailable.";
     }
     redraw();
   }

@@ -16,7 +16,7 @@
     const button = way?.querySelector("button");
     if (!button) return;
     const isRow = chosen.matches("a");
-    button.textContent = isRow ? "Back to the table" : "Back to the figure";
+    button.textContent = isRow ? "Back to the table" : "Back to the chart";
     button.addEventListener("click", () => {
       show(isRow ? chosen.closest("tr") : chosen, "center");
       if (isRow) chosen.focus({ preventScroll: true });

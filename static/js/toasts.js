@@ -52,9 +52,9 @@
     list.append(toast);
   }
   document.addEventListener("htmx:responseError", (event) => {
-    say(`The server answered with an error (${event.detail.xhr.status}). This page was not changed. Try again.`);
+    say(`The server returned an error (${event.detail.xhr.status}). Nothing changed on this page. Try again.`);
   });
   document.addEventListener("htmx:sendError", () => {
-    say("The server could not be reached. This page was not changed. Try again.");
+    say("Connection to the server failed. Nothing changed on this page. Try again.");
   });
 })();

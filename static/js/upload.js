@@ -9,7 +9,7 @@
   const LONGEST_WAIT_SECONDS = 30;
   const MOST_SKIPPED_ROWS = 100;
   const RESULT = 1; // the column; figures follow it
-  const STOPPED = "Stopped; what was taken in so far is kept";
+  const STOPPED = "Stopped. Lines imported so far are kept";
   const BUSY = new Set([429, 502, 503, 504]);
   const results = document.querySelector("[data-upload-results]");
   const rows = document.querySelector("[data-upload-rows]");
@@ -91,12 +91,12 @@
       const answer = await post(body, signal);
       if (answer && !BUSY.has(answer.status)) {
         const told = await answer.json().catch(() => ({}));
-        if (!answer.ok) throw new Error(told.detail || `The server answered ${answer.status}.`);
+        if (!answer.ok) throw new Error(told.detail || `The server returned an error (${answer.status}).`);
         return told;
       }
       const asked = Number(answer?.headers.get("Retry-After")) || 0;
       const seconds = Math.max(wait, Math.min(asked, LONGEST_WAIT_SECONDS));
-      say(`${answer ? "The server is busy" : "The server cannot be reached"}: trying again in ${seconds} s`);
+      say(`${answer ? "The server is busy" : "Connection to the server lost"}. Retrying in ${seconds} s`);
       await rest(seconds, signal);
       signal.throwIfAborted();
     }
@@ -124,13 +124,13 @@
 
   function describe(totals) {
     const refused = Object.entries(totals.refused)
-      .map(([reason, count]) => `${countOf(count)} not taken in: ${reason}. `).join("");
+      .map(([reason, count]) => `${countOf(count)} not imported: ${reason}. `).join("");
     if (isRefused(totals)) return refused.trim();
     if (totals.problem_count) {
       const [line, reason] = totals.problems[0];
-      return `${refused}Taken in; ${countOf(totals.problem_count)} could not be read (line ${line}: ${reason})`;
+      return `${refused}Imported. ${countOf(totals.problem_count)} could not be parsed (line ${line}: ${reason})`;
     }
-    return refused + (totals.new_lines ? "Taken in" : "Nothing new");
+    return refused + (totals.new_lines ? "Imported" : "Nothing new");
   }
 
   async function sendFile(file, row, signal, progress) {
@@ -152,7 +152,7 @@
         start += part.size;
         progress(part.size);
       }
-      tell(row, totals, file.size ? describe(totals) : "The file holds no lines.", !file.size || isRefused(totals));
+      tell(row, totals, file.size ? describe(totals) : "The file is empty.", !file.size || isRefused(totals));
     } catch (error) {
       tell(row, totals, signal.aborted ? STOPPED : error.message, true);
       return false;
@@ -168,7 +168,7 @@
     results.hidden = false;
     rows.replaceChildren();
     if (!chosen.length) {
-      summary.textContent = "No file was chosen.";
+      summary.textContent = "Choose at least one file.";
       return;
     }
     const button = form.querySelector("button:not([type=button])");
@@ -184,13 +184,13 @@
     let done = 0;
     let failed = 0;
     const show = () => {
-      const trouble = (failed ? `, ${failed} not taken in` : "") + (skipped.length ? `, ${skipped.length} skipped` : "");
+      const trouble = (failed ? `, ${failed} not imported` : "") + (skipped.length ? `, ${skipped.length} skipped` : "");
       const count = `${done} of ${chosen.length} ${chosen.length === 1 ? "file" : "files"}`;
       summary.textContent = `${count}, ${inUnits(sent)} of ${inUnits(total)}${trouble}`;
     };
     show();
     for (const [file, row] of waiting) {
-      if (stopping.signal.aborted) row.cells[RESULT].textContent = "Not sent";
+      if (stopping.signal.aborted) row.cells[RESULT].textContent = "Not uploaded";
       const isTaken = !stopping.signal.aborted
         && await sendFile(file, row, stopping.signal, (bytes) => { sent += bytes; show(); });
       failed += isTaken ? 0 : 1;

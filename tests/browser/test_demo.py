@@ -19,18 +19,18 @@ def test_button_fills_the_overview_and_button_takes_it_away(
     room.forget()
     sign_in(page, owner)
     page.goto("/")
-    page.get_by_role("button", name="Make the demo").click()
-    expect(page.get_by_role("heading", name="The demo is being made")).to_be_visible()
+    page.get_by_role("button", name="Load demo data").click()
+    expect(page.get_by_role("heading", name="Loading demo data")).to_be_visible()
     assert axe(page) == []
     work_once()
     expect(page.get_by_role("heading", name="Sessions by risk")).to_be_visible(timeout=20_000)
     expect(page.get_by_role("link", name="The day close hangs")).to_be_visible()
-    expect(page.get_by_text("Its sessions, people and dollars are invented.")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("Sample data. Sessions, people and costs are fictional.")).to_be_visible(timeout=20_000)
     assert axe(page) == []
     page.set_viewport_size({"width": 360, "height": 740})
     assert page.evaluate("document.documentElement.scrollWidth") == 360
-    page.get_by_role("button", name="Remove the demo").click()
+    page.get_by_role("button", name="Remove demo data").click()
     expect(page.get_by_text("The demo is removed: 3 sessions")).to_be_visible(timeout=20_000)
-    expect(page.get_by_role("button", name="Make the demo")).to_be_visible()
+    expect(page.get_by_role("button", name="Load demo data")).to_be_visible()
     assert not AgentSession.objects.exists()
     assert not Team.objects.filter(is_demo=True).exists()

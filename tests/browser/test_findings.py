@@ -35,7 +35,7 @@ def test_person_reads_why_a_break_happened(page: Page, owner: User, session: Age
     page.get_by_role("link", name="The tools changed.").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("The tools changed.")
     expect(page.get_by_text("MCP server: jira")).to_be_visible()
-    page.get_by_role("link", name="To the first divergence").click()
+    page.get_by_role("link", name="Go to first divergence").click()
     first = page.locator("#first-divergence")
     expect(first).to_be_in_viewport()
     expect(first.locator("ins")).to_contain_text("quickly")

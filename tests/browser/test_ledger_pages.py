@@ -90,7 +90,7 @@ def test_view_is_saved_and_columns_are_chosen(signed_in: Page) -> None:
     signed_in.locator("summary", has_text="Columns").click()
     for name in ("Hit rate", "Cache warm"):
         signed_in.locator(".menu-form").get_by_label(name).uncheck()
-    signed_in.get_by_role("button", name="Show these").click()
+    signed_in.get_by_role("button", name="Apply").click()
     expect(signed_in).to_have_url("/sessions/?project=web")
     expect(signed_in.get_by_role("columnheader", name="Hit rate")).to_have_count(0)
     expect(signed_in.get_by_role("columnheader", name="Spent")).to_have_count(1)

@@ -131,7 +131,7 @@ def test_session_is_followed_while_lines_and_telemetry_arrive(
     )
     sent = page.request.post(f"{live_url}/v1/logs", data=export, headers={"Authorization": f"Bearer {key}"})
     assert sent.ok, sent.text()
-    offer = page.get_by_role("link", name="2 new calls, show")
+    offer = page.get_by_role("link", name="Show 2 new calls")
     expect(offer).to_be_visible()
     assert axe(page) == []
     offer.click()
@@ -151,7 +151,7 @@ def test_new_lines_of_a_transcript_are_shown_where_they_stand(
     for words in ("Is it high water now?", "And at noon?"):
         writer.answer(to=words)
         line = page.locator(".transcript .entry").filter(has_text=words)
-        offer = page.get_by_role("link", name="New lines, show", exact=True)
+        offer = page.get_by_role("link", name="Show new lines", exact=True)
         expect(offer).to_be_visible()
         expect(line).to_have_count(0)
         offer.click()
@@ -177,7 +177,7 @@ def test_rows_change_where_they_stand_and_new_sessions_are_offered(
     expect(row).to_have_class(re.compile("just-changed"))
     assert page.locator("[data-rows] > tr").evaluate_all("rows => rows.map((row) => row.dataset.session)") == names
     Writer(followed, "another").answer()
-    page.get_by_role("link", name="1 new session, show").click()
+    page.get_by_role("link", name="Show 1 new session").click()
     expect(page.locator("[data-rows] > tr")).to_have_count(5)
     expect(page.locator("[data-live-offer] a")).to_have_count(0)
 
@@ -199,7 +199,7 @@ def test_ledger_offers_breaks_that_come(page: Page, alice: User, team: Team) -> 
     other = make_session(team, "other")
     make_breaks(other, 2, at=timezone.now())
     SessionChange.objects.note(team.pk, [other.pk])
-    page.get_by_role("link", name="2 new cache breaks, show").click()
+    page.get_by_role("link", name="Show 2 new cache breaks").click()
     expect(page).to_have_url(re.compile(r"/breaks/\?by=model$"))
     expect(page.locator("#breaks tbody > tr")).to_have_count(3)
     expect(page.locator("[data-live-offer] a")).to_have_count(0)
@@ -213,7 +213,7 @@ def test_overview_counts_by_itself(page: Page, alice: User, team: Team, followed
     expect(live).to_have_text("0")
     Writer(followed, "harbour").answer()
     expect(live).to_have_text("1")
-    expect(page.get_by_role("link", name="1 new session, show")).to_be_visible()
+    expect(page.get_by_role("link", name="Show 1 new session")).to_be_visible()
 
 
 PLACES = """() => [...document.querySelectorAll("main :is(tr, .card, .tile, .chart-area, h2, a.chip)")]
@@ -286,7 +286,7 @@ def test_open_table_stays_open_when_new_calls_are_shown(page: Page, alice: User,
     fold.locator("summary").click()
     fold.evaluate("(each) => { each.isOld = true; }")
     writer.answer()
-    page.get_by_role("link", name="1 new call, show").click()
+    page.get_by_role("link", name="Show 1 new call").click()
     expect(page.locator("[data-live-offer] a")).to_have_count(0)
     assert not fold.evaluate("(each) => each.isOld ?? false")
     expect(fold).to_have_attribute("open", "")
@@ -319,12 +319,12 @@ def test_page_says_that_the_server_is_gone_until_it_is_back(
     page_errors.expect("Failed to load resource")
     page.goto("/sessions/")
     wait_for_stream(page)
-    lost = page.get_by_role("status").filter(has_text="Not connected, last seen")
+    lost = page.get_by_role("status").filter(has_text="Connection to Plimsoll lost")
     expect(lost).to_have_count(0)
     page.route("**/live/*", lambda route: route.abort())
     hide(page, is_hidden=True)
     hide(page, is_hidden=False)  # the stream is opened anew, in vain
-    expect(lost).to_have_text(re.compile(r"Not connected, last seen \d+ (s|min) ago"))
+    expect(lost).to_have_text(re.compile(r"Connection to Plimsoll lost \d+ (s|min) ago\. Retrying…"))
     change(session, "Louder")
     page.unroute("**/live/*")
     expect(page.locator(f'tr[data-session="{session.pk}"]')).to_contain_text("Louder")

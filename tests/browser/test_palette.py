@@ -55,7 +55,7 @@ def test_palette_is_worked_by_keyboard(signed_in: Page, session: AgentSession, a
     expect(signed_in.locator("html")).to_have_attribute("data-theme", "dark")
     press(signed_in, "Meta+k")
     signed_in.keyboard.type("page")
-    expect(signed_in.get_by_text("Nothing found.")).to_be_visible()
+    expect(signed_in.get_by_text("No results.")).to_be_visible()
     for _ in "page":
         press(signed_in, "Backspace")
     signed_in.keyboard.type("tab:")
@@ -63,7 +63,7 @@ def test_palette_is_worked_by_keyboard(signed_in: Page, session: AgentSession, a
     expect(signed_in.get_by_role("option", selected=True)).to_contain_text("Tab: Compactions")
     press(signed_in, "ArrowUp")
     press(signed_in, "ArrowUp")
-    expect(signed_in.get_by_role("option", selected=True)).to_contain_text("Tab: Settings in force")
+    expect(signed_in.get_by_role("option", selected=True)).to_contain_text("Tab: Effective settings")
     press(signed_in, "Enter")
     expect(signed_in).to_have_url(re.compile("/settings/$"))
 
@@ -81,14 +81,14 @@ FOUND = {
     "settings proxy": "Proxy settings",
     "audit": "Audit log",
     "save view": "Save this view",
-    "columns": "Choose the columns",
+    "columns": "Choose columns",
     "sign out": "Sign out",
     "log out": "Sign out",
-    "help": "Show the keys",
-    "keys": "Show the keys",
+    "help": "Show keyboard shortcuts",
+    "keys": "Show keyboard shortcuts",
     "theme": "Theme: dark",
     "dark mode": "Theme: dark",
-    "make demo": "Make the demo",
+    "make demo": "Load demo data",
     "web shop": "Web shop",
     "export csv": "Export the sessions as CSV",
     "glossary": "Glossary",
@@ -122,13 +122,13 @@ def test_palette_does_what_can_be_done(signed_in: Page, session: AgentSession) -
     signed_in.goto("/sessions/")
     choose(signed_in, "save view", "Save this view")
     expect(signed_in.get_by_label("Name")).to_be_focused()
-    choose(signed_in, "columns", "Choose the columns")
+    choose(signed_in, "columns", "Choose columns")
     expect(signed_in.locator(".menu-form").get_by_role("checkbox").first).to_be_focused()
-    choose(signed_in, "search", "Search in this list")
+    choose(signed_in, "search", "Search this list")
     expect(signed_in.get_by_label("Search")).to_be_focused()
     choose(signed_in, "theme dark", "Theme: dark")
     expect(signed_in.locator("html")).to_have_attribute("data-theme", "dark")
-    choose(signed_in, "help", "Show the keys")
+    choose(signed_in, "help", "Show keyboard shortcuts")
     expect(signed_in.get_by_role("heading", name="Keyboard")).to_be_visible()
     press(signed_in, "Escape")
     choose(signed_in, "api keys", "API keys")
@@ -136,12 +136,12 @@ def test_palette_does_what_can_be_done(signed_in: Page, session: AgentSession) -
     choose(signed_in, "make key", "Make the key")
     expect(signed_in.get_by_label("Name")).to_be_focused()  # it is filled in before it is sent
     signed_in.goto(f"/sessions/{session.pk}/settings/")
-    choose(signed_in, "delete", "Delete this session")
-    expect(signed_in.get_by_role("dialog", name="Delete this session")).to_be_visible()
+    choose(signed_in, "delete", "Delete session")
+    expect(signed_in.get_by_role("dialog", name="Delete session")).to_be_visible()
     signed_in.goto("/glossary/")
-    choose(signed_in, "demo", "Make the demo")
+    choose(signed_in, "demo", "Load demo data")
     expect(signed_in.locator(".demo-notice")).to_be_visible()
-    choose(signed_in, "remove demo", "Remove the demo")
+    choose(signed_in, "remove demo", "Remove demo data")
     expect(signed_in.locator(".demo-notice")).to_have_count(0)
     choose(signed_in, "log out", "Sign out")
     expect(signed_in).to_have_url(re.compile("/sign-in/"))
@@ -162,7 +162,7 @@ def test_palette_says_when_sessions_cannot_be_asked_for(signed_in: Page, page_er
     signed_in.route("**/palette/sessions*", lambda route: route.abort())
     signed_in.goto("/")
     signed_in.get_by_role("button", name="Find").click()
-    expect(signed_in.get_by_text("Sessions cannot be looked up right now.")).to_be_visible()
+    expect(signed_in.get_by_text("Session search is unavailable.")).to_be_visible()
     expect(signed_in.get_by_role("option", name="Overview")).to_be_visible()
 
 

@@ -144,7 +144,7 @@ def test_run_is_cancelled_and_tried_again_with_the_same_choices(
     run = start(session, RunChoices(instructions="Keep the basins."))
     sign_in(page, alice)
     page.goto(f"/sessions/{session.pk}/")
-    page.get_by_role("link", name="Compaction waits").click()
+    page.get_by_role("link", name="Compaction queued").click()
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Compaction cancelled")
     expect(page.get_by_text("The session is as it was")).to_be_visible()

@@ -97,7 +97,7 @@ def test_row_far_down_brings_the_details_into_view_and_leads_back(opened: Page) 
     expect(details).to_be_focused()
     # The compaction behind it is a link away.
     expect(details).to_contain_text("Compacted after it: 50k → 20k.")
-    details.get_by_role("link", name="What the compaction did").focus()
+    details.get_by_role("link", name="View compaction").focus()
     details.get_by_role("button", name="Back to the table").click()
     expect(row).to_be_focused()
     expect(row).to_be_in_viewport()
@@ -127,7 +127,7 @@ def test_printed_tables_keep_inside_their_cards(opened: Page, path: str) -> None
     )
     assert widths
     assert [pair for pair in widths if pair[0] > pair[1]] == []
-    expect(opened.get_by_role("heading", name="Details of a call")).to_be_hidden()
+    expect(opened.get_by_role("heading", name="Call details")).to_be_hidden()
 
 
 def test_actions_begin_at_the_edge_of_a_narrow_page(opened: Page) -> None:
@@ -224,7 +224,7 @@ def test_everything_is_read_without_scripts(opened: Page, live_url: str) -> None
     expect(bare.locator("#calls-table")).to_contain_text("Rows 51 to 100 of 104.")
     expect(bare.locator(".chart-area").first).to_be_hidden()
     expect(bare.get_by_text("A script draws this figure").last).to_be_visible()
-    bare.get_by_role("link", name="Settings in force").click()
+    bare.get_by_role("link", name="Effective settings").click()
     expect(bare.get_by_role("row", name=re.compile("auto = available - 13,000 = 167,000"))).to_be_visible()
     context.close()
 

@@ -49,7 +49,7 @@ def signed_in(page: Page, alice: User, sign_in: SignIn) -> Page:
 
 def test_risky_session_is_two_clicks_away(signed_in: Page) -> None:
     signed_in.goto("/")
-    signed_in.get_by_role("link", name=re.compile("Above a line")).click()
+    signed_in.get_by_role("link", name=re.compile("Over a threshold")).click()
     expect(signed_in).to_have_url(re.compile("level=above"))
     expect(signed_in.locator("[data-rows] > tr")).to_have_count(1)
     expect(signed_in.get_by_role("status").filter(has_text="1 session")).to_be_visible()
@@ -86,7 +86,7 @@ def test_filters_swap_the_list_and_the_history_goes_back(signed_in: Page) -> Non
     expect(signed_in.locator("[data-rows] > tr")).to_have_count(1)
     signed_in.get_by_label("Sort").select_option("risk")
     expect(signed_in).to_have_url("/sessions/?project=ledger&sort=risk")
-    signed_in.get_by_role("link", name="Remove the filter project ledger").click()
+    signed_in.get_by_role("link", name="Remove filter project ledger").click()
     expect(signed_in).to_have_url("/sessions/?sort=risk")
     expect(signed_in.get_by_label("Project")).to_have_value("")
     expect(signed_in.locator("[data-rows] > tr")).to_have_count(50)
@@ -153,7 +153,7 @@ def test_sessions_work_without_scripts(signed_in: Page, alice: User, sign_in: Si
     bare.get_by_role("button", name="Apply").click()
     expect(bare.locator("[data-rows] > tr")).to_have_count(1)
     expect(bare.locator("[data-seconds-left]")).to_have_text(re.compile(r"[34]:\d\d"))
-    bare.get_by_role("link", name="Remove the filter contains billing").click()
+    bare.get_by_role("link", name="Remove filter contains billing").click()
     bare.get_by_role("link", name="Next").click()
     expect(bare.locator("[data-rows] > tr")).to_have_count(21)
     context.close()
@@ -191,14 +191,14 @@ def test_table_fits_its_card_with_every_kind_of_gauge(signed_in: Page, team: Tea
         )  # fmt: skip
     signed_in.set_viewport_size({"width": 1280, "height": 800})
     signed_in.goto(path)
-    expect(signed_in.get_by_text("window not known").first).to_be_visible()
+    expect(signed_in.get_by_text("unknown window").first).to_be_visible()
     wrapper = signed_in.locator(".table-wrap", has=signed_in.locator(".session-table"))
     assert wrapper.evaluate("wrap => wrap.scrollWidth - wrap.clientWidth") <= 0
 
 
 def test_sums_behind_the_lines_are_one_stop_for_the_keyboard(signed_in: Page) -> None:
     signed_in.goto("/sessions/")
-    summary = signed_in.get_by_text("How the lines of these gauges are worked out")
+    summary = signed_in.get_by_text("How these thresholds are calculated")
     expect(signed_in.get_by_text("blocking = available - 3,000 = 177,000")).to_be_hidden()
     summary.focus()
     signed_in.keyboard.press("Enter")

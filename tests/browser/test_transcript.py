@@ -62,7 +62,7 @@ def test_transcript_is_paged_and_searched_without_scripts(
     page.get_by_role("link", name="Later").first.click()
     expect(page.get_by_text("Tide 59")).to_be_visible()
     page.get_by_role("link", name="Earlier").first.click()
-    page.get_by_label("Search in what was said").fill("tide 57")
+    page.get_by_label("Search the conversation").fill("tide 57")
     page.get_by_role("button", name="Search").click()
     page.locator(".transcript-found").get_by_role("link", name="Tide 57").click()
     expect(page.locator(".entry.is-wanted mark")).to_have_text("Tide 57")

@@ -23,9 +23,9 @@ def signed_in(page: Page, owner: User, sign_in: SignIn) -> Page:
 
 def test_way_says_that_something_came(signed_in: Page, axe: Axe, live_url: str) -> None:
     signed_in.goto("/")
-    expect(signed_in.get_by_role("heading", name="Nothing has arrived yet")).to_be_visible()
+    expect(signed_in.get_by_role("heading", name="No data yet")).to_be_visible()
     assert axe(signed_in) == []
-    signed_in.get_by_role("button", name="Make a key and fill it in").click()
+    signed_in.get_by_role("button", name="Create key and fill it in").click()
     expect(signed_in.get_by_role("region", name="JSON API")).to_contain_text("plk_")
     api = signed_in.get_by_role("region", name="JSON API").inner_text()
     assert live_url in api
@@ -41,7 +41,7 @@ def test_way_says_that_something_came(signed_in: Page, axe: Axe, live_url: str) 
     )
     assert sent.ok, sent.text()
     expect(tick).to_contain_text("received")
-    expect(signed_in.get_by_role("heading", name="The first session is here: show it")).to_be_visible()
+    expect(signed_in.get_by_role("heading", name="The first session has arrived. View sessions")).to_be_visible()
     expect(signed_in.locator("#way-otlp")).to_have_text("waiting")
     assert key in signed_in.get_by_role("region", name="JSON API").inner_text()
     assert axe(signed_in) == []
@@ -53,12 +53,12 @@ def test_copy_hands_out_no_snippet_without_its_key(signed_in: Page, page_errors:
     signed_in.context.grant_permissions(["clipboard-read", "clipboard-write"])
     signed_in.goto("/")
     push = signed_in.locator("li").filter(has=signed_in.get_by_role("heading", name="Push from a laptop"))
-    copy = push.get_by_role("button", name="Copy with a new key")
+    copy = push.get_by_role("button", name="Create key and copy")
     signed_in.route("**/connect/", lambda route: route.abort())
     page_errors.expect("Failed to load resource")
     page_errors.expect("htmx:")
     copy.click()
-    expect(push.get_by_role("button", name="No key was made")).to_be_visible()
+    expect(push.get_by_role("button", name="Key not created")).to_be_visible()
     assert not ApiKey.objects.exists()
     signed_in.unroute("**/connect/")
     copy.click()
@@ -66,9 +66,9 @@ def test_copy_hands_out_no_snippet_without_its_key(signed_in: Page, page_errors:
     copied = signed_in.evaluate("navigator.clipboard.readText()")
     assert re.match(r"export PLIMSOLL_KEY=plk_[\w-]{20,}\n", copied)
     assert ApiKey.objects.count() == 1
-    expect(signed_in.get_by_text("The key is in every snippet below.")).to_be_visible()
+    expect(signed_in.get_by_text("API key created and filled into every snippet below.")).to_be_visible()
     expect(signed_in.get_by_text("YOUR_KEY")).to_have_count(0)
-    expect(signed_in.get_by_role("button", name="Copy with a new key")).to_have_count(0)
+    expect(signed_in.get_by_role("button", name="Create key and copy")).to_have_count(0)
     signed_in.locator(".code").last.get_by_role("button", name="Copy").click()
     expect(signed_in.locator(".code").last.get_by_role("button", name="Copied", exact=True)).to_be_visible()
     assert ApiKey.objects.count() == 1
@@ -95,11 +95,11 @@ def test_viewer_of_an_empty_team_hears_of_the_first_session(page: Page, owner: U
     Membership.objects.create(team=team, user=vera, role=Role.VIEWER)
     sign_in(page, vera)
     page.goto("/")
-    expect(page.get_by_role("heading", name="Nothing has arrived yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No data yet")).to_be_visible()
     expect(page.locator('html[data-heard="stream"]')).to_have_count(1)
     session = make_session(team, "first", sources=["push"], last_at=timezone.now())
     SessionChange.objects.note(team.pk, [session.pk])
-    page.get_by_role("link", name="show it").click()
+    page.get_by_role("link", name="View sessions").click()
     expect(page.get_by_role("heading", name="Sessions by risk")).to_be_visible()
 
 
@@ -111,6 +111,6 @@ def test_snippets_can_be_read_without_scripts(signed_in: Page, owner: User, sign
     sign_in(bare, owner)
     with override_settings(LOCAL_MODE=False):
         bare.goto("/connect/")
-        bare.get_by_role("button", name="Make a key and fill it in").click()
+        bare.get_by_role("button", name="Create key and fill it in").click()
         expect(bare.get_by_role("region", name="Proxy")).to_contain_text("X-Plimsoll-Key: plk_")
     context.close()

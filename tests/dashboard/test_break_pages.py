@@ -36,7 +36,7 @@ def test_tab_keeps_breaks_and_expected_rebuilds_apart(recorded: AgentSession) ->
     assert "MCP server: jira" in breaks
     assert "request diff" in breaks
     assert "avoidable" in breaks
-    assert "The conversation had just been compacted." in rebuilds
+    assert "The conversation was just compacted." in rebuilds
     assert "The tools changed." not in rebuilds
 
 
@@ -86,7 +86,7 @@ def test_every_state_of_a_break_has_words(team: Team, columns: dict[str, object]
 def test_break_of_unknown_cause_is_not_said_to_be_outside_of_control(team: Team) -> None:
     (loss,) = make_breaks(make_session(team, "session-1"), 1)
     page = read(sign_in("vera"), f"/breaks/{loss.pk}/")
-    assert "not known whether avoidable" in page
+    assert "avoidability unknown" in page
     assert "outside your control" not in page
 
 
@@ -94,10 +94,10 @@ def test_page_tells_cause_numbers_evidence_and_advice(recorded: AgentSession) ->
     loss = CacheBreak.objects.get(session=recorded, kind="break")
     page = read(sign_in("alice"), f"/breaks/{loss.pk}/")
     note = CAUSES[Cause.TOOLS_CHANGED]
-    places = [page.index(words) for words in (note.title, "tokens written again", "request diff", note.advice)]
+    places = [page.index(words) for words in (note.title, "tokens re-written to cache", "request diff", note.advice)]
     assert places == sorted(places)
     assert note.meaning in page
-    assert "By the difference of the requests 0 tokens should have survived; 0 did, which agrees." in page
+    assert "Predicted 0 tokens to survive; 0 did (within tolerance)." in page
     for number in (2, 3):
         call = ApiCall.objects.get(session=recorded, agent_id="", number=number)
         assert f'<a href="/sessions/{recorded.pk}/?call={call.pk}">call {number}</a>, sdk' in page
@@ -140,16 +140,16 @@ def test_team_that_stores_no_content_still_has_the_structure(team: Team) -> None
     loss = CacheBreak.objects.get(session=session, kind="break")
     page = read(sign_in("alice"), f"/breaks/{loss.pk}/")
     assert "mcp__jira__search" in page
-    assert "Names, sizes and places only: the text is not stored." in page
+    assert "Only names, sizes and positions are shown: the text is not stored." in page
     assert "quickly" not in page
 
 
 def test_client_that_records_no_requests_is_named(team: Team) -> None:
     (loss,) = make_breaks(make_session(team, "session-1"), 1)
     page = read(sign_in("vera"), f"/breaks/{loss.pk}/")
-    assert "This client version does not record its requests" in page
-    assert "This call is not in the data any more." in page
-    assert "No prediction: it needs both requests." in page
+    assert "This client version does not log its requests" in page
+    assert "This call has been deleted." in page
+    assert "Not available: both requests are needed." in page
 
 
 def test_contradictions_and_further_causes_are_shown(team: Team) -> None:
@@ -162,17 +162,17 @@ def test_contradictions_and_further_causes_are_shown(team: Team) -> None:
     page = read(sign_in("vera"), f"/breaks/{loss.pk}/")
     assert "opus to haiku" in page
     assert "The API names tools, the requests do not differ in them." in page
-    assert "10,000 to 12,000 tokens should have survived; 30,000 did, which does not agree." in page
+    assert "10,000 to 12,000 tokens to survive; 30,000 did (outside tolerance)." in page
 
 
 @pytest.mark.parametrize(
     ("cause", "observed", "words"),
     [
-        ("ttl_expired_5m", 0, "0 did, as the entry had run out by then."),
-        ("ttl_expired_1h", 99_000, "99,000 did, which does not agree."),
-        ("likely_server_side", 0, "0 did: the loss does not come from what was sent."),
-        ("effort_changed", 0, "0 did, which does not agree."),
-        ("ttl_expired_5m", 50_000, "50,000 did, which agrees."),
+        ("ttl_expired_5m", 0, "0 did, because the cache entry had expired."),
+        ("ttl_expired_1h", 99_000, "99,000 did (outside tolerance)."),
+        ("likely_server_side", 0, "0 did; the loss was not caused by the request."),
+        ("effort_changed", 0, "0 did (outside tolerance)."),
+        ("ttl_expired_5m", 50_000, "50,000 did (within tolerance)."),
     ],
 )
 def test_prediction_is_not_said_to_fail_where_no_request_could_show_the_cause(
@@ -180,7 +180,7 @@ def test_prediction_is_not_said_to_fail_where_no_request_could_show_the_cause(
 ) -> None:
     predicted = {"low": 50_000, "high": 50_000, "observed": observed, "agrees": "which agrees" in words}
     (loss,) = make_breaks(make_session(team, "session-1"), 1, cause=cause, evidence={"predicted": predicted})
-    assert f"50,000 tokens should have survived; {words}" in read(sign_in("vera"), f"/breaks/{loss.pk}/")
+    assert f"50,000 tokens to survive; {words}" in read(sign_in("vera"), f"/breaks/{loss.pk}/")
 
 
 def test_rebuild_leads_to_its_compaction(recorded: AgentSession) -> None:
@@ -284,7 +284,7 @@ def test_unknown_break_shows_what_held_before_it_and_that_this_is_not_proven(tea
     assert f"in {rate.breaks} of {rate.calls} such calls" in page
     assert page.count(">not proven<") == 1
     assert "Seen just before this call. Not proven" in page
-    assert "The conversation was lost from its first message; tools and system prompt stayed." in page
+    assert "The conversation was lost from its first message on; tools and system prompt stayed." in page
     told = ask(sign_in("vera"), f"breaks/{lost.pk}")
     assert told["unproven"] == [
         {"condition": "long_turn", "words": CONDITIONS[Condition.LONG_TURN].words, "breaks": rate.breaks,
@@ -318,11 +318,11 @@ def test_advice_to_use_the_proxy_is_given_once(team: Team, cause: Cause) -> None
     page = read(sign_in("alice"), f"/breaks/{lost.pk}/")
     assert page.count("The proxy sees every request") == 1
     assert CAUSES[cause].advice not in page
-    assert 'See <a href="#next-time">To know next time</a>.' in page
+    assert 'See <a href="#next-time">Diagnose the next break</a>.' in page
     viewer = read(sign_in("vera"), f"/breaks/{lost.pk}/")  # may not send: has no commands to look at
     assert CAUSES[cause].advice in viewer
     assert "The proxy sees every request" not in viewer
-    assert ("To know next time" in viewer) == (grade == "unknown")  # then with what was seen before the call
+    assert ("Diagnose the next break" in viewer) == (grade == "unknown")  # then with what was seen before the call
     assert 'href="#next-time"' not in viewer
 
 

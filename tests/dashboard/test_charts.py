@@ -217,7 +217,7 @@ def test_calls_without_a_time_are_left_out_by_time_and_that_is_said() -> None:
     timeline = Timeline((make_call(1), make_call(2, at=None)))
     by_time = draw_timeline("calls", timeline, axis=TimelineAxis.TIME)
     assert by_time.figure["shared"]["x"][0] == round((STARTED_AT.timestamp() + 60) * 1000)
-    assert by_time.note == "The figure leaves out 1 calls whose time is not known."
+    assert by_time.note == "The chart leaves out 1 call with unknown time."
     assert by_time.rows[1][1] == "unknown"
     assert draw_timeline("calls", timeline).note == ""
 

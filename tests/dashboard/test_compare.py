@@ -213,7 +213,7 @@ def test_second_session_is_chosen_from_the_same_project_or_by_search(team: Team)
     assert f"first={first.pk}&amp;second={second.pk}" in page
     assert "elsewhe" not in page
     assert "elsewhe" in read(client, f"/compare/?first={first.pk}&text=elsewhere")
-    assert "No session matches" in read(client, f"/compare/?first={first.pk}&text=nowhere")
+    assert "No matching sessions" in read(client, f"/compare/?first={first.pk}&text=nowhere")
 
 
 def test_outsider_compares_nothing_of_the_team(team: Team) -> None:

@@ -53,14 +53,14 @@ def test_page_shows_chart_tables_and_measured_beside_estimated(team: Team) -> No
     assert "measured" in page
     assert "estimated" in page
     assert page.split('id="files-title"')[1].split("</section>")[0].count(PATH) == 1
-    assert "tokens for nothing" in page
+    assert "wasted tokens" in page
 
 
 def test_figure_and_its_table_hold_files_for_readers_alone(team: Team) -> None:
     session = record_talk(team, make_user("alice"), write_reading_talk())
     pages = {name: read(sign_in(name), f"/sessions/{session.pk}/context/") for name in ("alice", "vera")}
     tables = {
-        name: page.split("What the context is made of, table")[1].split("</table>")[0] for name, page in pages.items()
+        name: page.split("Context composition, table")[1].split("</table>")[0] for name, page in pages.items()
     }
     assert ">File</th>" in tables["alice"]
     assert ">File</th>" not in tables["vera"]
@@ -102,7 +102,7 @@ def test_without_stored_content_calls_still_tell_the_size(team: Team) -> None:
     session = record_talk(team, make_user("alice"), write_recorded_talk(), stores_content=False)
     page = read(sign_in("alice"), f"/sessions/{session.pk}/context/")
     assert "30.0k tokens" in page
-    assert "What the context is made of is not stored." in page
+    assert "Context composition is not stored." in page
     told = ask(sign_in("alice"), f"sessions/{session.pk}/context")
     assert told["inside"] is None
     assert told["measured"]["read_tokens"] == 10_000
@@ -111,7 +111,7 @@ def test_without_stored_content_calls_still_tell_the_size(team: Team) -> None:
 
 def test_session_without_a_call_says_so(team: Team) -> None:
     session = make_session(team, "session-1", context_tokens=0)
-    assert "No call yet: nothing was measured." in read(sign_in("vera"), f"/sessions/{session.pk}/context/")
+    assert "No API calls recorded yet." in read(sign_in("vera"), f"/sessions/{session.pk}/context/")
 
 
 def test_only_what_stands_behind_the_last_compaction_counts(team: Team) -> None:
@@ -149,7 +149,7 @@ def test_little_is_not_worth_clearing(team: Team) -> None:
     session = record_talk(team, make_user("alice"), write_reading_talk(reads=1))
     told = _preview(session, timedelta(minutes=5))
     assert (told.by_size, told.by_idle_time) == (None, None)
-    assert "Nothing: fewer than 20,000 tokens could go." in read(sign_in("alice"), f"/sessions/{session.pk}/context/")
+    assert "No savings: fewer than 20,000 tokens could be cleared." in read(sign_in("alice"), f"/sessions/{session.pk}/context/")
 
 
 def _preview(session: AgentSession, pause: timedelta) -> MicroPreview:

@@ -97,7 +97,7 @@ def test_hatch_ends_at_what_is_used_and_the_window_has_its_edge() -> None:
     assert '<line class="gauge-over" x1="62.5%" x2="75.0%"' in drawn
     assert '<line class="gauge-edge" x1="62.5%"' in drawn
     assert '<li class="gauge-edge-name">window <b>100.0k</b></li>' in drawn
-    assert "Highest so far: 160,000, more than the window." in over.sentence
+    assert "Peak: 160,000, over the window." in over.sentence
     below = gauge(bar_of(CLIENT, SHORT, 51_000, peak_tokens=250_000), "header")
     assert '<line class="gauge-edge" x1="80.0%"' in below
     assert "gauge-over" not in below
@@ -121,7 +121,7 @@ def test_row_tells_the_sum_and_the_origins_of_its_lines() -> None:
 
 def test_window_that_is_not_known_is_said_and_never_drawn_as_zero() -> None:
     bar = draw_gauge(None, read_level(None, 48_200), peak_tokens=60_000)
-    assert (bar.used_words, bar.window_words, bar.level_words) == ("48.2k", "window not known", "level not known")
+    assert (bar.used_words, bar.window_words, bar.level_words) == ("48.2k", "unknown window", "unknown level")
     assert bar.sentence.startswith("48,200 tokens in use. The window of this model is not known")
     for size in ("row", "card", "header"):
         drawn = gauge(bar, size)
@@ -134,7 +134,7 @@ def test_without_auto_compact_its_line_is_left_out_and_that_is_said() -> None:
     bar = bar_of(AUTO_OFF, SHORT, 100_000)
     assert [tick.label for tick in bar.ticks] == ["warning and error 160.0k", "blocking 177.0k"]
     assert bar.notice.startswith("Auto-compact is off.")
-    assert bar.limit_words == "to the end of what is available"
+    assert bar.limit_words == "to the usable window"
     assert [step.formula for step in bar.ticks[0].steps][1:3] == [
         "available = window - 20,000 = 180,000",
         "warning = available - 20,000 = 160,000",
@@ -176,7 +176,7 @@ TEN_CALLS, FIVE_TURNS, MINUTES = Range(8, 10, 14), Range(3, 5, 9), Range(10, 20,
     ("forecast", "words", "reason"),
     [
         (None, "", ""),
-        (NotEnoughData("There is no call yet."), "", "There is no call yet."),
+        (NotEnoughData("No API calls recorded yet."), "", "No API calls recorded yet."),
         (Forecast(900, 90, TEN_CALLS), "~10 calls (8-14)", "about 90 tokens per call."),
         (Forecast(900, 90, TEN_CALLS, FIVE_TURNS), "~10 calls (8-14), ~5 turns (3-9)", "about 90 tokens per call."),
         (
@@ -207,7 +207,7 @@ def test_text_alternative_says_all_that_is_drawn() -> None:
     bar = draw_gauge(lines, read_level(lines, 150_000), forecast=forecast, peak_tokens=171_000)
     assert bar.sentence == (
         "150,000 of 200,000 tokens in use, 10% left. Level: error. Lines: warning at 127,000, error at 147,000, "
-        "auto-compact at 167,000, blocking at 177,000. Highest so far: 171,000. "
+        "auto-compact at 167,000, blocking at 177,000. Peak: 171,000. "
         "Forecast: ~10 calls (8-14), ~5 turns (3-9)."
     )
     assert f'aria-label="{bar.sentence}"' in gauge(bar)

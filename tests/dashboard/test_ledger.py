@@ -102,7 +102,7 @@ def test_bars_are_the_dearest_groups_and_add_up_to_what_was_lost(team: Team) -> 
     assert other[:3] == [0, 24, 0]
     assert sum(avoidable) + sum(other) == sum(range(1, 26))
     assert sum(int(row[1]) for row in chart.rows) == 25
-    assert "the 12 dearest of 25 projects" in chart.title
+    assert "the 12 most expensive of 25 projects" in chart.title
 
 
 def test_one_group_more_than_bars_has_a_bar_of_its_own(team: Team) -> None:
@@ -128,13 +128,13 @@ def test_days_without_a_break_are_held_against_the_days_before(team: Team) -> No
     session = make_session(team, "s", project="web")
     make_breaks(session, 1, at=timezone.now() - timedelta(days=10), lost_usd=Decimal("3.00"))
     page = read(sign_in("vera"), "/breaks/?by=project&days=7")
-    assert "No cache break in these days" in page
+    assert "No cache breaks in this period" in page
     assert "−100% against the 7 days before, better" in page  # noqa: RUF001
     row = page.partition('<td class="names">web</td>')[2].partition("</tr>")[0]
     assert "$3.00" in row
     assert "−100% better" in row  # noqa: RUF001
     assert "$3.00" in page.partition("<tfoot>")[2]
-    assert "Every break" not in page
+    assert "All cache breaks" not in page
 
 
 def _parse(query: str) -> dict[str, str]:
@@ -253,7 +253,7 @@ def test_page_tells_sums_trend_and_links(team: Team) -> None:
     make_breaks(session, 2, at=now - timedelta(days=40), cause="tools_changed")
     page = read(sign_in("vera"), "/breaks/?by=project")
     assert "−50% against the 30 days before, better" in page  # noqa: RUF001
-    assert "100% of what was lost" in page
+    assert "100% of lost cost" in page
     assert f'href="/breaks/{loss.pk}/"' in page
     assert "project=web+%26+sons" in page
     assert "−50% better" in page  # noqa: RUF001
@@ -264,7 +264,7 @@ def test_page_tells_sums_trend_and_links(team: Team) -> None:
 def test_empty_ledger_says_so(team: Team, query: str) -> None:
     page = read(sign_in("vera"), f"/breaks/{query}")
     assert (
-        "No break matches" if "project" in query or "avoidable" in query else "No cache break in these days"
+        "No matching cache breaks" if "project" in query or "avoidable" in query else "No cache breaks in this period"
     ) in page
 
 
@@ -364,7 +364,7 @@ def test_minor_breaks_are_folded_in_the_list_and_stay_in_every_sum(team: Team) -
     query = "from=2026-11-01&to=2026-11-16"
     page = read(sign_in("vera"), f"/breaks/?{query}")
     assert "2 minor breaks, $1.04" in page
-    assert "under 2,000 tokens written again, or under $0.05" in page
+    assert "under 2,000 tokens re-written, or under $0.05" in page
     assert not any(f'href="/breaks/{each.pk}/"' in page for each in small)
     shown = read(sign_in("vera"), f"/breaks/?{query}&minor=show")
     assert all(f'href="/breaks/{each.pk}/"' in shown for each in small)

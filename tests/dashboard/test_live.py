@@ -396,13 +396,13 @@ def test_sessions_that_came_are_offered(team: Team) -> None:
     drawn_at = int(timezone.now().timestamp()) - 5
     asked = f"/live/offer?newest={elsewhere.pk}&sessions={shown.pk}&drawn_at={drawn_at}"
     client = sign_in("vera")
-    assert "1 other session active, show" in client.get(asked).content.decode()
+    assert "Show 1 other active session" in client.get(asked).content.decode()
     AgentSession.objects.filter(pk=elsewhere.pk).update(last_at=timezone.now() - timedelta(hours=1))
     assert client.get(asked).content.strip() == b""
     make_session(team, "new"), make_session(team, "newer", project="web")
-    assert "2 new sessions, show" in client.get(asked).content.decode()
+    assert "Show 2 new sessions" in client.get(asked).content.decode()
     narrowed = client.get(f"{asked}&project=web").content.decode()
-    assert "1 new session, show" in narrowed
+    assert "Show 1 new session" in narrowed
     assert 'href="/sessions/?project=web"' in narrowed
     make_team("Marina", owner="charlie")
     assert b"session" not in sign_in("charlie").get(asked).content  # for whom there never was any
@@ -413,9 +413,9 @@ def test_many_new_sessions_are_not_counted_to_the_end(team: Team) -> None:
     asked = f"/live/offer?newest={make_session(team, 'shown').pk}&sort=spend"
     client = sign_in("vera")
     make_many_sessions(team, 100)
-    assert ">100 new sessions, show" in client.get(asked).content.decode()
+    assert ">Show 100 new sessions" in client.get(asked).content.decode()
     make_session(team, "one more")
-    assert ">more than 100 new sessions, show" in client.get(asked).content.decode()
+    assert ">Show more than 100 new sessions" in client.get(asked).content.decode()
 
 
 def test_deleted_session_leaves_the_pages_that_show_it(team: Team) -> None:
@@ -442,7 +442,7 @@ def test_ledger_offers_breaks_that_came(team: Team) -> None:
     assert client.get(asked).content.strip() == b""
     make_breaks(make_session(team, "three", project="web"), 3, at=timezone.now())
     told = client.get(asked).content.decode()
-    assert '<a href="/breaks/?project=web">3 new cache breaks, show</a>' in told
+    assert '<a href="/breaks/?project=web">Show 3 new cache breaks</a>' in told
     make_team("Marina", owner="charlie")
     assert sign_in("charlie").get(asked).status_code == 404
 

@@ -94,7 +94,7 @@ def test_everybody_may_leave(client: Client) -> None:
     client.force_login(make_user("vera"), backend=BACKEND)
     assert client.post(f"/teams/harbour/members/{membership('vera').pk}/remove/").headers["Location"] == "/"
     assert client.get("/teams/harbour/").status_code == 404
-    assert "You belong to no team" in client.get("/").content.decode()
+    assert "You are not a member of any team" in client.get("/").content.decode()
 
 
 @pytest.mark.django_db

@@ -44,8 +44,8 @@ def test_overview_offers_only_what_the_person_may_do(client: Client) -> None:
     client.force_login(make_user("vera"), backend=BACKEND)
     page = client.get("/").content.decode()
     assert "Set a password" in page
-    assert "Make an API key" not in page
-    assert "Invite a team mate" not in page
+    assert "Create an API key" not in page
+    assert "Invite a teammate" not in page
     assert 'href="/health/"' not in page
 
 
@@ -131,7 +131,7 @@ def test_work_that_stands_still_is_told_to_probes_and_people(
     )
     Job.objects.create(kind="of a newer version", key="new", created_at=now - timedelta(days=1))
     assert (owner.get("/health/ready").status_code == 503) == stands_still
-    assert ("Background work stands still" in owner.get("/").content.decode()) == stands_still
+    assert ("Background worker is not running" in owner.get("/").content.decode()) == stands_still
 
 
 def test_jobs_page_shows_filters_cancels_and_retries(owner: Client) -> None:

@@ -134,11 +134,11 @@ def test_demo_is_made_and_removed_from_anywhere(people: Team, client: Client) ->
         found = [place for place in _list_places(client, name) if place["is_posted"]]
         return [(place["name"], place["url"]) for place in found]
 
-    assert list_actions("adam") == [("Make the demo", "/demo/")]
+    assert list_actions("adam") == [("Load demo data", "/demo/")]
     assert list_actions("mia") == []
     Membership.objects.create(team=make_team("Show"), user=User.objects.get(username="adam"), role="admin")
     Team.objects.filter(slug="show").update(is_demo=True)
-    assert list_actions("adam") == [("Remove the demo", "/demo/remove/")]
+    assert list_actions("adam") == [("Remove demo data", "/demo/remove/")]
 
 
 def test_places_cost_few_queries_however_many_teams(

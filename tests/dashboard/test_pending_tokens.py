@@ -208,7 +208,7 @@ def test_soon_is_shown_sorted_and_counted(team: Team) -> None:
     assert "1 past auto-compact, 1 soon" in overview
     words = read_words(alice, "/sessions/?level=soon")
     assert "ok soon" in words
-    assert "soon at auto-compact" in words
+    assert "close to auto-compact" in words
     assert alice.get("/api/v1/overview").json()["soon"] == 1
 
 

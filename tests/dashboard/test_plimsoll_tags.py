@@ -61,7 +61,7 @@ def test_level_has_its_colour_and_a_word(name: str) -> None:
 
 
 def test_unknown_level_is_refused() -> None:
-    with pytest.raises(ValueError, match="No such level: 'panic'"):
+    with pytest.raises(ValueError, match="Unknown level: 'panic'"):
         level("panic")
 
 
@@ -90,7 +90,7 @@ def test_term_may_stand_in_other_words() -> None:
 def test_word_that_is_not_in_the_glossary_is_refused() -> None:
     with pytest.raises(ValueError, match="no term 'vibes'"):
         term("vibes")
-    with pytest.raises(ValueError, match="No such provenance: 'hit rate'"):
+    with pytest.raises(ValueError, match="Unknown provenance: 'hit rate'"):
         provenance("hit rate")
 
 

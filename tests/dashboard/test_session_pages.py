@@ -129,7 +129,7 @@ def test_empty_lists_say_why(team: Team) -> None:
     client = enter("alice")
     assert "No sessions yet" in read(client, "/sessions/")
     make_session(team, "one", title="Fix login")
-    assert "No session matches" in read(client, "/sessions/?text=nowhere")
+    assert "No matching sessions" in read(client, "/sessions/?text=nowhere")
     assert "Titles are searched only where" in read(client, "/sessions/?text=nowhere")
     assert "Type three letters" in read(client, "/sessions/?text=no")
 
@@ -179,23 +179,23 @@ def test_overview_counts_and_links(team: Team, settings: Settings) -> None:
     make_session(team, "ancient", last_at=now - timedelta(days=9), level="blocking", level_rank=5, percent_left=0)
     page = read(enter("alice"), "/")
     assert "Sessions by risk" in page
-    for tile in ("Live sessions", "Above a line", "Spend today", "Lost to breaks today", "Cache hit rate today"):
+    for tile in ("Live sessions", "Over a threshold", "Spend today", "Lost to cache breaks today", "Cache hit rate today"):
         assert tile in page
-    assert read_tile(page, "Above a line") == ("3", "of the last 24 hours")
+    assert read_tile(page, "Over a threshold") == ("3", "in the last 24 hours")
     assert '<span class="figure bad">3</span>' in page
     assert "The highest line that the context has reached." in page.split('id="tiles"')[1].split("</ul>")[0]
     assert 'href="/sessions/?team=harbour&amp;level=above&amp;active=day&amp;sort=risk"' in page
     assert page.count("The tools changed") == 3
     for pk in CacheBreak.objects.values_list("pk", flat=True):
         assert f'href="/breaks/{pk}/"' in page
-    assert "ancient" not in page.split("Sessions by risk")[1].split("All of them")[0]
+    assert "ancient" not in page.split("Sessions by risk")[1].split("View all sessions")[0]
 
 
 def test_loss_of_today_leads_to_the_ledger_of_today(team: Team) -> None:
     fill(team, 1)
     client = enter("alice")
     page = read(client, "/")
-    link = page.split(">Lost to breaks today: <")[0].rsplit('href="', 1)[1].split('"')[0].replace("&amp;", "&")
+    link = page.split(">Lost to cache breaks today: <")[0].rsplit('href="', 1)[1].split('"')[0].replace("&amp;", "&")
     named = re.fullmatch(r"/breaks/\?team=harbour&from=([\d-]{10})&to=\1", link)
     assert named
     assert named[1] in read(client, link)
@@ -211,14 +211,14 @@ def test_day_without_any_price_is_not_told_as_free(team: Team) -> None:
     make_hour(strange, input_tokens=900)
     client = enter("alice")
     page = read(client, "/")
-    for label in ("Spend today", "Lost to breaks today"):
-        assert read_tile(page, label) == ("unknown", "no price known")
-    assert re.search(r"Not known, as the models have no price: [\d-]{10}\.", page)
+    for label in ("Spend today", "Lost to cache breaks today"):
+        assert read_tile(page, label) == ("unknown", "no price")
+    assert re.search(r"Unknown, because the models have no price: [\d-]{10}\.", page)
     told = ask(client, "overview")
     assert (told["spent_today_usd"], told["lost_today_usd"], told["has_unpriced_today"]) == (None, None, True)
     assert (told["days"][-1]["spent_usd"], told["days"][0]["spent_usd"]) == (None, "0")
     make_hour(make_session(team, "known", call_count=1), input_tokens=100, spent_usd=2)
-    assert read_tile(read(client, "/"), "Spend today") == ("$2.00", "list price, some calls have none")
+    assert read_tile(read(client, "/"), "Spend today") == ("$2.00", "list price, some calls unpriced")
     strange.delete()
     assert read_tile(read(client, "/"), "Spend today") == ("$2.00", "list price")
 
@@ -255,7 +255,7 @@ def test_overview_shows_the_latest_when_nothing_is_recent(team: Team) -> None:
     page = read(enter("alice"), "/")
     assert "Latest sessions" in page
     assert "Fix login" in page
-    assert "No cache break has been seen, minor ones aside." in page
+    assert "No cache breaks yet, apart from minor ones." in page
 
 
 def test_overview_leaves_minor_breaks_to_the_ledger(team: Team) -> None:
@@ -273,7 +273,7 @@ def test_overview_leaves_minor_breaks_to_the_ledger(team: Team) -> None:
     assert all(f"/breaks/{each.pk}/" in newest for each in (kept, unpriced, least))
     assert not any(f"/breaks/{each.pk}/" in newest for each in minor)
     CacheBreak.objects.exclude(pk__in=[each.pk for each in minor]).delete()
-    assert "No cache break has been seen, minor ones aside." in read(enter("alice"), "/")
+    assert "No cache breaks yet, apart from minor ones." in read(enter("alice"), "/")
 
 
 def test_empty_overview_tells_the_ways_in(team: Team, settings: Settings) -> None:

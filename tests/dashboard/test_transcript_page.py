@@ -68,7 +68,7 @@ def test_words_are_for_the_owner_and_for_those_with_the_grant(session: AgentSess
 def test_team_that_stores_no_words_shows_none(team: Team, alice: User, client: Client) -> None:
     session = record_talk(team, alice, write_recorded_talk(), stores_content=False)
     client.force_login(alice)
-    assert "What was said is not stored." in client.get(_url(session)).text
+    assert "The transcript is not stored." in client.get(_url(session)).text
     answer = client.get(f"/api/v1/sessions/{session.pk}/lines").json()
     assert answer["total"] > 0
     assert not any(entry["parts"] or entry["is_stored"] for entry in answer["entries"])
@@ -164,7 +164,7 @@ def test_words_are_looked_for_and_each_hit_leads_to_its_entry(session: AgentSess
     first = read_transcript_page(session, TranscriptAsked()).entries[0].view.uuid
     link = escape(entry_url(session.pk, first, "LIGHTHOUSE module"))
     assert f'<a href="{link}">Never touch the <mark>lighthouse module</mark>.' in shown
-    assert "No line of this session says that." in client.get(_url(session, "?text=submarine")).text
+    assert "No matching lines in this session." in client.get(_url(session, "?text=submarine")).text
 
 
 def test_search_stays_in_the_address_and_its_words_are_marked(session: AgentSession, client: Client) -> None:
@@ -250,7 +250,7 @@ def test_duplicate_read_leads_to_the_last_reading(team: Team, alice: User, clien
     assert last is not None
     session = record_talk(team, alice, talk)
     client.force_login(alice)
-    link = f'<a href="{entry_url(session.pk, last)}" title="The last reading, in the transcript">/home/ann/tide.py</a>'
+    link = f'<a href="{entry_url(session.pk, last)}" title="View the last read in the transcript">/home/ann/tide.py</a>'
     assert link in client.get(f"/sessions/{session.pk}/context/").text
 
 

@@ -71,7 +71,7 @@ def test_key_is_made_once_asked_shown_once_and_written_down(team: Team) -> None:
 def test_viewer_reads_what_ways_show_and_gets_no_key(team: Team) -> None:
     client = enter("vera")
     page = client.get("/connect/").content.decode()
-    assert "What each way shows" in page
+    assert "Compare data sources" in page
     assert "Make a key" not in page
     assert client.post("/connect/").status_code == 403
     assert not ApiKey.objects.exists()
@@ -135,7 +135,7 @@ def test_command_names_what_a_new_terminal_does_not_know(settings: Settings, mon
 
 def test_card_says_what_is_followed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.FOLLOW_ROOTS = tuple(find_transcript_folders())
-    assert "it follows the transcripts of Claude Code." in list_local_ways()["follow"].words
+    assert "it follows Claude Code transcripts." in list_local_ways()["follow"].words
     settings.FOLLOW_ROOTS = (Path("/srv/talks"),)
     assert "it follows the transcripts below /srv/talks." in list_local_ways()["follow"].words
     settings.FOLLOW_ROOTS = ()

@@ -196,7 +196,7 @@ def test_the_page_of_a_break_names_the_block(proxied: Proxied, team: Team) -> No
     pages = [read(alice, f"/breaks/{loss.pk}/") for loss in losses]
     first_divergence = pages[0].partition('id="first-divergence"')[2].partition("</div>")[0]
     assert "mcp__maps__find_harbour" in first_divergence
-    assert all("Settings that changed: effort" in page for page in pages[1:3])
+    assert all("Changed settings: effort" in page for page in pages[1:3])
     assert all(f"/breaks/{loss.pk}/" in read(alice, f"/sessions/{session.pk}/breaks/?minor=show") for loss in losses)
 
 

@@ -93,10 +93,10 @@ def test_a_compaction_is_no_growth() -> None:
 @pytest.mark.parametrize(
     ("points", "sentence"),
     [
-        ([], "There is no call yet."),
-        (grow(20_000, []), "No forecast yet: it needs 8 more calls."),
-        (grow(20_000, [500] * 5), "No forecast yet: it needs 3 more calls."),
-        (grow(20_000, [500] * 7), "No forecast yet: it needs 1 more call."),
+        ([], "No API calls recorded yet."),
+        (grow(20_000, []), "No forecast yet: 8 more calls needed."),
+        (grow(20_000, [500] * 5), "No forecast yet: 3 more calls needed."),
+        (grow(20_000, [500] * 7), "No forecast yet: 1 more call needed."),
     ],
 )
 def test_too_little_data_gives_no_guess(points: list[CallPoint], sentence: str) -> None:
@@ -116,7 +116,7 @@ def test_as_many_more_calls_as_named_give_a_forecast_and_one_fewer_does_not(step
     found = measure_pace(points)
     if isinstance(found, Pace):
         return
-    words = re.fullmatch(r"No forecast yet: it needs (\d+) more calls?\.", found.sentence)
+    words = re.fullmatch(r"No forecast yet: (\d+) more calls? needed\.", found.sentence)
     assert words is not None
     missing = int(words[1])
     assert ("calls" in found.sentence) == (missing != 1)

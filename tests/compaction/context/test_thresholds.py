@@ -256,7 +256,7 @@ def test_a_line_not_seen_in_force_is_said_to_be_so(
 def test_with_one_response_the_line_that_acts_is_named() -> None:
     lines = draw_lines(Policy(), ModelInUse("claude-opus-5-5", responses=1))
     assert lines is not None
-    assert lines.remarks[0] == "With one response so far the client compacts only at 977,000 tokens."
+    assert lines.remarks[0] == "With only one response so far, the client compacts at 977,000 tokens."
     other = draw_lines(Policy(), ModelInUse("claude-opus-5-5", is_claude_code=False, responses=1))
     assert other is not None
     assert other.remarks == ()
@@ -278,7 +278,7 @@ def test_drift_is_told_in_a_sentence() -> None:
     lines = draw(Policy())
     early = find_drift(lines, 82_572)
     assert early is not None
-    assert early.sentence == "Compacted at 82,572 tokens, 84,428 before the line at 167,000."
+    assert early.sentence == "Compacted at 82,572 tokens, 84,428 below the threshold 167,000."
     assert find_drift(lines, 82_572, trigger="manual") is None
     assert find_drift(lines, 240_000, is_reactive=True) is None
     off = find_drift(draw(Policy.from_environment({"DISABLE_AUTO_COMPACT": "1"})), 167_100)

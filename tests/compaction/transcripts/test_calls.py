@@ -62,16 +62,16 @@ def test_output_without_a_stop_reason_is_at_least_what_was_written(
 @pytest.mark.parametrize(
     ("family", "words"),
     [
-        ("claude-opus-4-5", "On 71 recorded calls of this model it came to 97% of the truth in sum."),
-        ("claude-sonnet-4-5", "Not proven for this model: it was checked on only 4 calls."),
-        ("claude-opus-5-5", "Not proven for this model: it was checked on none of its calls."),
-        ("no model on record", "Not proven for this model: it was checked on none of its calls."),
+        ("claude-opus-4-5", "On 71 recorded calls of this model the estimate was 97% of the actual total."),
+        ("claude-sonnet-4-5", "Not verified for this model: checked on only 4 calls."),
+        ("claude-opus-5-5", "Not verified for this model."),
+        ("no model on record", "Not verified for this model."),
     ],
 )
 def test_an_estimate_says_how_far_it_is_proven(family: str, words: str) -> None:
     sentence = describe_output_estimate(family)
     assert words in sentence
-    assert sentence.endswith("A lower bound where thinking is hidden.")
+    assert sentence.endswith("A lower bound if thinking is hidden.")
 
 
 @pytest.mark.recorded_data

@@ -46,14 +46,14 @@ def page_of(client: Client, session: AgentSession, query: str = "") -> str:
 
 def test_page_shows_sections_versions_and_what_changed(session: AgentSession) -> None:
     client = sign_in("alice")
-    assert "No notes were taken of this session yet." in page_of(client, session)
+    assert "No notes for this session yet." in page_of(client, session)
     note(session)
     columns = {"writer": "person", "edited_by_name": "mia", "last_entry_uuid": "u-2"}
     note(session, 2, TEXT.replace("Basin 2", "Basin 3"), **columns)
     page = page_of(client, session)
     assert f'href="/sessions/{session.pk}/transcript/?entry=u-2#entry-u-2"' in page
     assert "Basin 3 is drawn." in page
-    assert 'Worklog <span class="note">nothing noted' in page
+    assert 'Worklog <span class="note">empty' in page
     assert "edited by mia" in page
     assert "<del>2</del>" in page
     assert "<ins>3</ins>" in page
@@ -68,9 +68,9 @@ def test_words_of_notes_are_kept_from_those_without_the_grant(session: AgentSess
     note(session, 2, TEXT.replace("Basin 2", "Basin 3"))
     vera = sign_in("vera")
     page = page_of(vera, session)
-    assert "What the notes say is content of somebody else's session." in page
+    assert "The text of the notes is content of somebody else's session." in page
     assert "Basin" not in page.split('id="tab-content"')[1]
-    assert "quoted without a model" in page
+    assert "extracted without a model" in page
     assert "notes/take/" not in page
     told = vera.get(f"/api/v1/sessions/{session.pk}/notes").json()
     assert (told["number"], told["text"], len(told["versions"])) == (2, None, 2)
@@ -145,7 +145,7 @@ def test_last_failure_is_told(session: AgentSession) -> None:
     )
     NotesExtraction.objects.create(session=session, job=job)
     page = page_of(sign_in("alice"), session)
-    assert "Notes could not be taken" in page
+    assert "Taking notes failed" in page
     assert "No key is set." in page
 
 

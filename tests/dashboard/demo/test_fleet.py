@@ -110,8 +110,8 @@ def test_sessions_and_teams_of_the_demo_are_marked() -> None:
     for path in ("/sessions/", f"/sessions/{session.pk}/", f"/teams/{team.slug}/"):
         assert badge in client.get(path).content.decode(), path
     overview = client.get("/").content.decode()
-    assert "Remove the demo" in overview
-    assert "Its sessions, people and dollars are invented." in overview
+    assert "Remove demo data" in overview
+    assert "Sample data. Sessions, people and costs are fictional." in overview
 
 
 @pytest.mark.usefixtures("demo")

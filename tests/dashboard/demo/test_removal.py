@@ -105,17 +105,17 @@ def test_button_makes_it_and_button_removes_it(monkeypatch: pytest.MonkeyPatch) 
     clients = {name: Client() for name in ("olga", "anna", "mia")}
     for name, client in clients.items():
         client.force_login(make_user(name), backend="django.contrib.auth.backends.ModelBackend")
-        assert (b"Make the demo" in client.get("/").content) == (name != "mia")
+        assert (b"Load demo data" in client.get("/").content) == (name != "mia")
     olga = clients["olga"]
     assert olga.post("/demo/").status_code == 302
-    assert b"The demo is being made" in olga.get("/").content
+    assert b"Loading demo data" in olga.get("/").content
     assert olga.get("/demo/progress/?waiting=yes").headers.get("HX-Refresh") is None
     perform_due()
     assert olga.get("/demo/progress/?waiting=yes").headers["HX-Refresh"] == "true"
-    assert b"Remove the demo" in olga.get("/").content
+    assert b"Remove demo data" in olga.get("/").content
     # Of a demo that is not theirs nobody is told, and nobody removes it.
     assert b"There is no demo." in clients["anna"].post("/demo/remove/", follow=True).content
     assert Team.objects.filter(is_demo=True).exists()
     assert b"The demo is removed" in olga.post("/demo/remove/", follow=True).content
     assert not Team.objects.filter(is_demo=True).exists()
-    assert b"Make the demo" in olga.get("/").content
+    assert b"Load demo data" in olga.get("/").content

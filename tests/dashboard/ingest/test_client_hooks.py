@@ -172,7 +172,7 @@ def test_page_of_a_session_known_by_its_status_line_does_not_contradict_itself(
     assert "96,000 of 400,000 tokens in use" in page
     assert "No call yet" not in page.split('id="session-figures"')[1].split("</dl>")[0]
     assert "comes from the client's status line" in page
-    assert "$0.10 <small>said by the client, no call is known</small>" in page
+    assert "$0.10 <small>reported by the client, no API calls recorded</small>" in page
     assert 'id="session-indicator"' in page
     context = read(sign_in("mia"), f"/sessions/{session.pk}/context/")
     assert "96.0k tokens, as the client's status line says" in context
@@ -182,7 +182,7 @@ def test_page_of_a_session_known_by_its_status_line_does_not_contradict_itself(
 def test_session_of_which_nothing_is_known_draws_no_gauge(client: Client, headers: dict[str, str]) -> None:
     send(client, HOOKS, headers, hook("SessionStart", model="claude-opus-4-5"))
     page = read(sign_in("mia"), f"/sessions/{AgentSession.objects.get().pk}/")
-    assert "No call yet, and the client has not said how full its context is." in page
+    assert "No API calls yet, and the client has not reported a context size." in page
     assert 'id="session-indicator"' not in page
 
 

@@ -176,10 +176,10 @@ def test_form_takes_many_files_and_tells_of_each(client: Client, team: Team) -> 
     text = page.content.decode()
     assert page.status_code == 200
     assert "1 line could not be read" in text
-    assert "No line of it reads as a line of a Claude Code transcript." in text
+    assert "The file is not a Claude Code transcript: no line could be parsed." in text
     assert "2 of 4 files, 1 not taken in, 2 skipped" in text
-    assert "Skipped: not a transcript. Transcripts end in .jsonl.</td>" in text
-    assert "Skipped: compressed. Unpack it and choose the .jsonl file.</td>" in text
+    assert "Skipped: not a transcript (.jsonl file).</td>" in text
+    assert "Skipped: compressed. Decompress it and upload the .jsonl file.</td>" in text
     assert AgentSession.objects.get().sources == ["upload"]
 
 

@@ -53,8 +53,8 @@ def test_failed_and_partial_calls_are_listed_with_status_reason_and_time(team: T
     ]
     page = read_timeline()
     listed = page.partition('id="unanswered-title"')[2]
-    assert [listed.count(words) for words in ("529", "overloaded_error", "the upstream broke off")] == [1, 1, 1]
-    assert "the caller left" in listed
+    assert [listed.count(words) for words in ("529", "overloaded_error", "upstream closed the connection")] == [1, 1, 1]
+    assert "client disconnected" in listed
     assert f"?call={ApiCall.objects.get(call_id='msg_2').pk}" in listed
 
 

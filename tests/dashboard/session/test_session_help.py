@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 EVERYDAY = {
     "Time", "When", "What happened", "What", "By", "Cause", "Breaks", "State", "Kind", "Model", "Reason", "Status",
     "File", "Reads", "Pieces", "Share", "Tokens", "Tool", "Tool or kind", "Requests and results", "Before, tokens",
-    "Before and after, tokens", "Freed as told, tokens", "Measured at the next call", "For nothing, tokens",
+    "Tokens before and after", "Freed as told, tokens", "Measured at the next call", "Wasted tokens",
     "Lost, tokens", "Term", "Formula", "Version", "Written", "At tokens", "Cost",
 }  # fmt: skip
 

@@ -92,7 +92,7 @@ def test_relatives_are_named_and_linked_where_they_are_here(team: Team, session:
     assert (
         f'forked into <a href="/sessions/{fork.pk}/">s-2</a>' in client.get(f"/sessions/{session.pk}/").content.decode()
     )
-    assert "forked from gone , which is not here" in read_words(client, f"/sessions/{stray.pk}/")
+    assert "forked from gone not in Plimsoll" in read_words(client, f"/sessions/{stray.pk}/")
     assert f"/sessions/{elsewhere.pk}/" not in client.get(f"/sessions/{fork.pk}/").content.decode()
 
 
@@ -151,7 +151,7 @@ def test_call_is_found_by_its_number_in_its_thread(session: AgentSession) -> Non
     assert client.get(f"{url}?number=2").headers["Location"] == f"{url}?call={main[1].pk}#call-details"
     assert client.get(f"{url}?agent=agent-7f&number=2").headers["Location"] == f"{url}?call={agent[1].pk}#call-details"
     for absent in ("number=4", "number=2&agent=other", f"number={'9' * 18}"):
-        assert "This session has no such call." in read_words(client, f"{url}?{absent}")
+        assert "Call not found." in read_words(client, f"{url}?{absent}")
 
 
 def test_findings_and_timeline_name_a_call_alike(session: AgentSession) -> None:
@@ -175,10 +175,10 @@ def test_call_whose_turn_and_length_are_not_known_says_so(session: AgentSession)
     client, url = sign_in("vera"), f"/sessions/{session.pk}/"
     words = read_words(client, f"{url}?call={call.pk}", **htmx("call-details"))
     assert "Turn" in words
-    assert "not known" in words.split("Stopped by")[0].rsplit("Client", 1)[1]
+    assert "not known" in words.split("Stop reason")[0].rsplit("Client", 1)[1]
     assert "~36 ~$" in words
     assert "~$0.01" in words
-    assert "Estimated from what was written (3.4 characters a token" in words
+    assert "Estimated from the text received (3.4 characters a token" in words
     AgentSession.objects.filter(pk=session.pk).update(call_count=2, spent_usd="0.02")
     page = read_words(client, url)
     assert "~$0.02" in page
@@ -236,14 +236,14 @@ def _compacted_last(session: AgentSession) -> None:
 
 
 STATES: dict[str, tuple[Callable[[AgentSession], None], list[str], list[str]]] = {
-    "no calls": (_no_calls, ["No call yet", "No calls yet", "model not known"], ["$0.00 0 breaks, 0 expected 39%"]),
+    "no calls": (_no_calls, ["No call yet", "No calls yet", "unknown model"], ["$0.00 0 breaks, 0 expected 39%"]),
     "sub-agents only": (_sub_agent_only, ["Only sub-agents of this session are here", "Explore 7f"], []),
     "unknown model": (
         _unknown_model,
-        ["window not known", "Price unknown for 5 calls", "Spent list price", "No content is stored"],
+        ["unknown window", "Price unknown for 5 calls", "Spent list price", "No content is stored"],
         ["$0.00", "auto-compact line"],
     ),
-    "price partly unknown": (_partly_priced, ["Price unknown for 1 call; not in these sums.", "$0.04"], []),
+    "price partly unknown": (_partly_priced, ["Price unknown for 1 call; not included in these totals.", "$0.04"], []),
     "over full": (_over_full, ["over the window", "10,000 tokens over the window"], []),
     "fork": (_fork, ["4 calls are copies of calls that another session had first", "copy, not counted"], []),
     "compacted after the last call": (

@@ -83,12 +83,12 @@ def test_unknown_window_has_no_lines_and_says_so(team: Team) -> None:
 
 
 LIFETIMES = {
-    "short": ([(5, 0), (5, 0)], "All writes are for 5 minutes."),
-    "long": ([(0, 5)], "All writes are for 1 hour."),
-    "short then long": ([(5, 0), (0, 5)], "Both lifetimes were seen; the newest writes are for 1 hour."),
-    "long then short": ([(0, 5), (5, 0)], "Both lifetimes were seen; the newest writes are for 5 minutes."),
-    "both at once": ([(5, 5)], "Both lifetimes were seen; the newest writes are for 5 minutes."),
-    "none": ([(0, 0)], "No call wrote to the cache: the lifetime is not known."),
+    "short": ([(5, 0), (5, 0)], "All cache writes use 5 minutes."),
+    "long": ([(0, 5)], "All cache writes use 1 hour."),
+    "short then long": ([(5, 0), (0, 5)], "Both lifetimes are in use; the newest writes use 1 hour."),
+    "long then short": ([(0, 5), (5, 0)], "Both lifetimes are in use; the newest writes use 5 minutes."),
+    "both at once": ([(5, 5)], "Both lifetimes are in use; the newest writes use 5 minutes."),
+    "none": ([(0, 0)], "Unknown: no call has written to the cache."),
 }
 
 
@@ -114,9 +114,9 @@ def test_what_the_client_says_of_itself_is_told_with_its_teller(team: Team) -> N
     take_in_hooks(team, None, json.dumps(started).encode())
     found = read(AgentSession.objects.get(external_id="s-2")).client_words
     assert [(word.name, word.value, word.teller) for word in found] == [
-        ("Rate limit of five hours", "42% used", "status line"),
-        ("Context at its last start", "91,000 tokens", "hook"),
-        ("Cache at its last start", "probably gone", "hook"),
+        ("5-hour rate limit", "42% used", "status line"),
+        ("Context at last start", "91,000 tokens", "hook"),
+        ("Cache at last start", "probably expired", "hook"),
     ]
     assert "As the client says" in read_page(sign_in("vera"), f"/sessions/{AgentSession.objects.get().pk}/settings/")
 
@@ -134,6 +134,6 @@ def test_program_reads_what_the_tab_shows(team: Team, session: AgentSession) -> 
     assert [(switch["name"], switch["value"]) for switch in told["switches"]] == [
         (switch.name, switch.value) for switch in found.switches
     ]
-    assert [seen["sentence"] for seen in told["lifetimes"]] == ["All writes are for 5 minutes."]
+    assert [seen["sentence"] for seen in told["lifetimes"]] == ["All cache writes use 5 minutes."]
     assert (told["policy"]["version"], told["policy"]["note"], told["is_behind"]) == (3, "sooner", True)
     assert told["client_words"] == []

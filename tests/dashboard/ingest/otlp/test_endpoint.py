@@ -193,5 +193,5 @@ def test_calls_beside_the_conversation_are_paid_for_and_drawn_apart(client: Clie
     assert session.write_5m_tokens == 93_500
     client.force_login(User.objects.get(username="mia"))
     page = client.get(f"/sessions/{session.pk}/").content.decode()
-    assert "beside the conversation: generate_session_title" in page
-    assert "beside the conversation, call 2: 2.6k" in page  # its own lane in the figure
+    assert "outside the conversation: generate_session_title" in page
+    assert "outside the conversation, call 2: 2.6k" in page  # its own lane in the figure
