@@ -36,6 +36,7 @@ class PageContext:
     team: Team | None
     teams: list[Team]
     navigation: list[NavigationItem]
+    settings_navigation: list[NavigationItem]  # the menu Settings
     standstill: str  # what is wrong with background work, empty while it goes on
     may_see_health: bool
     may_see_styleguide: bool
@@ -59,7 +60,8 @@ def _describe_page(request: HttpRequest) -> PageContext:
         user=actor.user,
         team=team,
         teams=access.teams(actor),
-        navigation=_navigation(request.path, actor, team) if actor.user else [],
+        navigation=_list_pages(request.path) if actor.user else [],
+        settings_navigation=_list_settings(request.path, actor, team) if actor.user else [],
         standstill=standstill_notice(timezone.now()) if actor.user else "",
         may_see_health=actor.may_anywhere(Act.MANAGE),
         may_see_styleguide=actor.may_anywhere(Act.GOVERN),
@@ -96,18 +98,26 @@ def remember_team(request: HttpRequest, team: Team) -> None:
         request.session[_TEAM_IN_SESSION] = team.slug
 
 
-def _navigation(path: str, actor: Actor, team: Team | None) -> list[NavigationItem]:
-    entries = [
+def _list_pages(path: str) -> list[NavigationItem]:
+    entries = (
         ("Overview", reverse("overview"), "g o"),
         ("Sessions", reverse("sessions"), "g s"),
         ("Cache breaks", reverse("ledger"), "g b"),
+        ("Compactions", reverse("compactions"), "g m"),
         ("Compare", reverse("compare"), "g c"),
-    ]
-    if team:
-        entries.append(("Team", reverse("team", args=[team.slug]), "g t"))
+    )
+    return [_build_item(path, *entry) for entry in entries]
+
+
+def _list_settings(path: str, actor: Actor, team: Team | None) -> list[NavigationItem]:
+    """What is set up or looked after: the team, its data sources, background work, and the words of the pages."""
+    entries = [("Team", reverse("team", args=[team.slug]), "g t")] if team else []
+    entries.append(("Data sources", reverse("connect"), "g d"))
     if actor.may_anywhere(Act.MANAGE):
         entries += [("Jobs", reverse("jobs"), "g j"), ("Health", reverse("health"), "g h")]
-    return [
-        NavigationItem(label, url, shortcut, is_current=path == url if url == "/" else path.startswith(url))
-        for label, url, shortcut in entries
-    ]
+    entries.append(("Glossary", reverse("glossary"), "g g"))
+    return [_build_item(path, *entry) for entry in entries]
+
+
+def _build_item(path: str, label: str, url: str, shortcut: str) -> NavigationItem:
+    return NavigationItem(label, url, shortcut, is_current=path == url if url == "/" else path.startswith(url))

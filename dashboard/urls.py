@@ -11,6 +11,7 @@ from dashboard.views.account import account, password
 from dashboard.views.audit_log import audit_log
 from dashboard.views.automation import automation, dismiss_crossing
 from dashboard.views.breaks import cache_break
+from dashboard.views.compaction_history import compactions
 from dashboard.views.compactions import compaction
 from dashboard.views.compare import compare
 from dashboard.views.connect import connect
@@ -136,6 +137,7 @@ urlpatterns = [
     path("compare/", compare, name="compare"),
     path("breaks/", ledger, name="ledger"),
     path("breaks/<int:break_id>/", cache_break, name="cache_break"),
+    path("compactions/", compactions, name="compactions"),
     path("compactions/<int:compaction_id>/", compaction, name="compaction"),
     path("runs/<int:run_id>/resume/download/", resume_download, name="resume_download"),
     path("runs/<int:run_id>/resume/write/", resume_write, name="resume_write"),

@@ -32,6 +32,23 @@ def say_size(count: int | None) -> str:
     return say_tokens(count).replace(".0k", "k").replace(".00M", "M")
 
 
+def format_size(count: int | None, *, is_estimated: bool = False) -> str:
+    """Return a context's size for a sentence: 167,300 -> 167k, 8,240 -> 8.2k; estimates with a tilde."""
+    if count is None:
+        return UNKNOWN
+    is_rounded = 9_950 <= count < 999_500
+    size = f"{Decimal(count) / 1000:.0f}k" if is_rounded else say_size(count)
+    return f"~{size}" if is_estimated else size
+
+
+def format_size_change(
+    before: int | None, after: int | None, *, is_before_estimated: bool = False, is_after_estimated: bool = False
+) -> str:
+    """Return what a compaction did to a context: 167k → 36k."""
+    sizes = (format_size(before, is_estimated=is_before_estimated), format_size(after, is_estimated=is_after_estimated))
+    return " → ".join(sizes)
+
+
 def say_model(name: str) -> str:
     """claude-opus-4-5-20251101 -> opus-4-5, where the whole name is told beside it."""
     return _RELEASED.sub("", name.removeprefix("claude-"))

@@ -1,6 +1,6 @@
 """Compactions: of a session, of all teams, and one with what it retained, lost and restored."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal
@@ -32,6 +32,13 @@ class CompactionsAsked(Schema):
     since: AwareDatetime | None = Field(
         None, description="Not older than this moment.", examples=["2026-11-01T00:00:00Z"]
     )
+    until: AwareDatetime | None = Field(None, description="Before this moment.")
+    project: str = Field("", max_length=200, description="The project of the session.")
+    developer: str = Field("", max_length=200, description="The developer of the session.")
+    trigger: Name = Field("", description="What started it, such as auto, manual or api (context editing).")
+    retained_from: int | None = Field(None, ge=0, le=100, description="Retained at least this percentage.")
+    retained_below: int | None = Field(None, ge=0, le=100, description="Retained less than this percentage.")
+    is_mid_task: bool | None = Field(None, description="Only those in the middle of a task, or only others.")
     before: str = Field("", description="The `next` of the page before.")
     limit: int = Field(PAGE_SIZE, ge=1, le=MOST_ROWS)
 
@@ -167,7 +174,7 @@ class CompactionDetailOut(CompactionOut):
 def list_all_compactions(request: ApiRequest, asked: Query[CompactionsAsked]) -> dict[str, object]:
     """Newest first, over all your teams."""
     access.require_anywhere(request.auth, Act.SEE)
-    wanted = CompactionFilter(team=asked.team, kind=asked.kind, since=asked.since)
+    wanted = _build_filter(asked)
     found = list_compactions(request.auth, wanted, before=read_before(asked.before), size=asked.limit)
     return _describe_page(found)
 
@@ -178,7 +185,7 @@ def list_all_compactions(request: ApiRequest, asked: Query[CompactionsAsked]) ->
 def list_session_compactions(request: ApiRequest, session_id: int, asked: Query[CompactionsAsked]) -> dict[str, object]:
     """Newest first, full, micro and failed ones alike."""
     session = find_session(request, session_id)
-    wanted = CompactionFilter(team=asked.team, kind=asked.kind, since=asked.since, session_id=session.pk)
+    wanted = replace(_build_filter(asked), session_id=session.pk)
     found = list_compactions(request.auth, wanted, before=read_before(asked.before), size=asked.limit)
     return _describe_page(found)
 
@@ -190,6 +197,11 @@ def read_one_compaction(request: ApiRequest, compaction_id: int, asked: Query[Me
     visible = access.compactions(request.auth).select_related("session", "session__team")
     compaction = get_object_or_404(visible, pk=compaction_id)
     return _describe_compaction(read_compaction(request.auth, compaction, first_message=asked.first_message))
+
+
+def _build_filter(asked: CompactionsAsked) -> CompactionFilter:
+    values = asked.dict(exclude={"before", "limit"})
+    return CompactionFilter(**values | {name: values[name].replace("\x00", "") for name in ("project", "developer")})
 
 
 def _describe_page(page: CompactionPageOfRows) -> dict[str, object]:

@@ -10,12 +10,13 @@ from dashboard.models.user import User
 class ListName(models.TextChoices):
     SESSIONS = "sessions"
     BREAKS = "breaks"
+    COMPACTIONS = "compactions"
 
 
 class SavedView(models.Model):
     owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="saved_views")
     team = models.ForeignKey(Team, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")  # shared with it
-    list_name = models.CharField(max_length=10, choices=ListName.choices)
+    list_name = models.CharField(max_length=20, choices=ListName.choices)
     name = models.CharField(max_length=60)
     query = models.CharField(max_length=2000, blank=True)  # as it stands behind the question mark
     created_at = models.DateTimeField(default=timezone.now)

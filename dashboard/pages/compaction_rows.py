@@ -25,6 +25,13 @@ class CompactionFilter:
     team: str = ""
     kind: str = ""
     since: datetime | None = None
+    until: datetime | None = None  # exclusive
+    project: str = ""
+    developer: str = ""
+    trigger: str = ""
+    retained_from: int | None = None  # percent
+    retained_below: int | None = None  # exclusive
+    is_mid_task: bool | None = None
     session_id: int | None = None
 
 
@@ -252,12 +259,17 @@ def _draw_bar(compaction: ObservedCompaction, scale_tokens: int) -> ShrinkBar | 
 
 
 def _cut(rows: QuerySet[ObservedCompaction], wanted: CompactionFilter) -> QuerySet[ObservedCompaction]:
-    if wanted.team:
-        rows = rows.filter(team__slug=wanted.team)
-    if wanted.kind:
-        rows = rows.filter(kind=wanted.kind)
-    if wanted.since:
-        rows = rows.filter(at__gte=wanted.since)
-    if wanted.session_id is not None:
-        rows = rows.filter(session_id=wanted.session_id)
-    return rows
+    conditions = {
+        "team__slug": wanted.team or None,
+        "kind": wanted.kind or None,
+        "at__gte": wanted.since,
+        "at__lt": wanted.until,
+        "session__project": wanted.project or None,
+        "session__developer": wanted.developer or None,
+        "trigger": wanted.trigger or None,
+        "retained_percent__gte": wanted.retained_from,
+        "retained_percent__lt": wanted.retained_below,
+        "is_mid_task": wanted.is_mid_task,
+        "session_id": wanted.session_id,
+    }
+    return rows.filter(**{name: value for name, value in conditions.items() if value is not None})

@@ -14,7 +14,11 @@ from dashboard.demo.notice import may_make_demo
 from dashboard.models import ListName, SavedView
 
 PAGES, VIEWS, ACTIONS = "Pages", "Saved views", "Actions"
-_LISTS = {ListName.SESSIONS: ("sessions", "sessions"), ListName.BREAKS: ("ledger", "cache breaks")}
+_LISTS = {
+    ListName.SESSIONS: ("sessions", "sessions"),
+    ListName.BREAKS: ("ledger", "cache breaks"),
+    ListName.COMPACTIONS: ("compactions", "compactions"),
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ _EVERYWHERE = (
     _Page("overview", "Overview", "home start tiles"),
     _Page("sessions", "Sessions", "list search"),
     _Page("ledger", "Cache breaks", "ledger losses causes"),
+    _Page("compactions", "Compactions", "history retained lost auto manual micro runs"),
     _Page("compare", "Compare", "sessions periods"),
     _Page("connect", "Connect", "data sources snippets send otlp opentelemetry hooks status line proxy push", Act.SEE),
     _Page("upload", "Upload transcripts", "import files send", Act.INGEST),

@@ -14,12 +14,13 @@ from dashboard.accounts.refusals import Refused
 from dashboard.models import ListName, Team
 from dashboard.page_context import current_team
 from dashboard.page_request import PageRequest
+from dashboard.pages.compaction_filters import CompactionFilters
 from dashboard.pages.ledger_filters import LedgerFilters
 from dashboard.pages.session_columns import ALL_COLUMNS, pick_columns
 from dashboard.pages.session_filters import SessionFilters
 from dashboard.views.team_page import signed_in
 
-_PAGES = {ListName.SESSIONS: "sessions", ListName.BREAKS: "ledger"}
+_PAGES = {ListName.SESSIONS: "sessions", ListName.BREAKS: "ledger", ListName.COMPACTIONS: "compactions"}
 
 
 @require_POST
@@ -66,7 +67,10 @@ def _read_query(request: PageRequest, chosen: ListName, given: dict[str, str]) -
         return SessionFilters.read(given).query
     team = _find_team(request, given)
     zone = timezone.get_current_timezone()
-    return LedgerFilters.read({**given, "team": team.slug}, team, zone=zone, now=timezone.now()).query
+    named, now = {**given, "team": team.slug}, timezone.now()
+    if chosen is ListName.COMPACTIONS:
+        return CompactionFilters.parse(named, team, zone=zone, now=now).query
+    return LedgerFilters.read(named, team, zone=zone, now=now).query
 
 
 def _find_team(request: PageRequest, given: dict[str, str]) -> Team:

@@ -123,6 +123,7 @@ PAGES: dict[str, Row] = {
     "GET download_session": everybody(200, other=404),  # its numbers
     "GET compare": everybody(200),
     "GET cache_break": everybody(200, other=404),
+    "GET compactions": everybody(200),
     "GET compaction": everybody(200, other=404),
     "GET sessions": everybody(200),
     "POST session_columns": everybody(302),

@@ -31,6 +31,7 @@ from dashboard.chart_data import (
     TimelineLine,
 )
 from dashboard.charts import Chart
+from dashboard.charts.compactions import DayCompactions, chart_compactions_per_day
 from dashboard.charts.context import draw_composition, draw_indicator
 from dashboard.charts.money import draw_loss_by_group, draw_spend_per_day
 from dashboard.charts.threshold_marks import (
@@ -94,6 +95,14 @@ CHARTS = (
     draw_loss_by_group("causes", [GroupLoss("Tools changed", 3, Decimal(5), Decimal(4))]),
     draw_composition("parts", [ContextPart("tool results", 900, "Read", "a.py"), ContextPart("prompts", 100)]),
     draw_indicator("gauge", SHORT, read_level(SHORT, 171_400)),
+    chart_compactions_per_day(
+        "compactions",
+        [
+            DayCompactions(date(2026, 3, 1), 5, 4, Decimal("71.5")),
+            DayCompactions(date(2026, 3, 2), 0, 0, None),
+            DayCompactions(date(2026, 3, 3), 1, 0, None),
+        ],
+    ),
 )
 
 
@@ -375,3 +384,10 @@ def test_picked_call_is_marked_where_it_lies() -> None:
     assert by_time["x0"] == CHARTS[1].figure["shared"]["x"][1]
     assert mark_picked(CHARTS[1].figure, make_call(9, at=None), TimelineAxis.TIME) is CHARTS[1].figure
     assert go.Figure(layout=mark_picked({"layout": {}}, TIMELINE.calls[0], TimelineAxis.CALL)["layout"]).layout.shapes
+
+
+def test_days_without_a_measured_compaction_have_no_mean() -> None:
+    chart = next(chart for chart in CHARTS if chart.id == "compactions")
+    assert find_trace(chart, "mean retained")["y"] == [71.5, None, None]
+    assert find_trace(chart, "compactions")["y"] == [5, 0, 1]
+    assert chart.rows == (("2026-03-01", "5", "4", "~72%"), ("2026-03-03", "1", "0", "–"))  # noqa: RUF001

@@ -257,7 +257,7 @@ def test_page_tells_sums_trend_and_links(team: Team) -> None:
     assert f'href="/breaks/{loss.pk}/"' in page
     assert "project=web+%26+sons" in page
     assert "−50% better" in page  # noqa: RUF001
-    assert 'aria-current="page"' in page.split("Breaks</a>")[0].rsplit("<a", 1)[1]
+    assert 'aria-current="page"' in page.split("Cache breaks</a>")[0].rsplit("<a", 1)[1]
 
 
 @pytest.mark.parametrize("query", ["", "?by=day", "?project=nowhere", "?days=7&avoidable=yes"])
