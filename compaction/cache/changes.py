@@ -3,7 +3,7 @@
 Details name tools, servers, positions and sizes; they never hold prompt text.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -57,6 +57,8 @@ class ToolChanges:
     otherwise_changed: tuple[str, ...] = ()
     is_reordered: bool = False
     first_index: int | None = None
+    added_servers: tuple[str, ...] = ()  # MCP servers that had no tool before
+    removed_servers: tuple[str, ...] = ()  # MCP servers that have no tool any more
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -104,6 +106,7 @@ def compare_tool_lists(previous: Sequence[ToolPrint], current: Sequence[ToolPrin
     description = tuple(new.name for old, new in changed if old.description_digest != new.description_digest)
     order_before = [name for name in before if name in after]
     places = [index for index, tool in enumerate(previous) if not tool.is_deferred]
+    servers_before, servers_after = _list_servers(before), _list_servers(after)
     first = _find_first_difference(
         [previous[index].digest for index in places], [tool.digest for tool in current if not tool.is_deferred]
     )
@@ -115,7 +118,14 @@ def compare_tool_lists(previous: Sequence[ToolPrint], current: Sequence[ToolPrin
         otherwise_changed=tuple(new.name for _, new in changed if new.name not in schema + description),
         is_reordered=order_before != [new.name for _, new in shared],
         first_index=None if first is None else (*places, len(previous))[first],
+        added_servers=tuple(server for server in servers_after if server not in servers_before),
+        removed_servers=tuple(server for server in servers_before if server not in servers_after),
     )
+
+
+def _list_servers(names: Iterable[str]) -> dict[str, None]:
+    """Return the MCP servers that these tools belong to, in order."""
+    return dict.fromkeys(server for name in names if (server := find_server(name)) is not None)
 
 
 def _find_first_difference(previous: Sequence[str], current: Sequence[str]) -> int | None:
@@ -180,10 +190,15 @@ def describe_tools(tools: ToolChanges) -> str:
             parts.append(f"{title}: {list_names(names)}")
     if tools.is_reordered:
         parts.append("others reordered")
-    names = (*tools.added, *tools.removed, *tools.changed)
-    servers = tuple(dict.fromkeys(server for name in names if (server := find_server(name)) is not None))
-    if servers:
-        parts.append(f"MCP {'server' if len(servers) == 1 else 'servers'}: {list_names(servers)}")
+    changed = {*tools.added_servers, *tools.removed_servers}
+    servers = _list_servers((*tools.added, *tools.removed, *tools.changed))
+    for title, names in (
+        (" added", tools.added_servers),
+        (" removed", tools.removed_servers),
+        ("", tuple(server for server in servers if server not in changed)),
+    ):
+        if names:
+            parts.append(f"MCP {'server' if len(names) == 1 else 'servers'}{title}: {list_names(names)}")
     return "; ".join(parts)
 
 

@@ -1,11 +1,15 @@
 """One cache break or expected rebuild with everything that explains it: numbers, evidence, both calls, the diff."""
 
 from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
 
-from django.db.models import Q
+from django.db.models import Count, Q, Sum
+from django.utils import timezone
 
 from compaction.cache.causes import Cause, CauseNote, Family, Grade, Outlook
 from compaction.cache.conditions import CONDITIONS, Condition
+from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import AgentSession, ApiCall, CacheBreak, CompactionKind, LossKind
 from dashboard.pages.calls_around import find_compaction_before
@@ -21,6 +25,7 @@ _KINDS = {
     Cause.MICRO_COMPACTED.value: CompactionKind.MICRO,
     Cause.DELETION_ANNOUNCED.value: CompactionKind.MICRO,
 }
+_WEEK, _JUST_AFTER = timedelta(days=7), timedelta(microseconds=1)
 _BEYOND_REQUESTS = {
     Family.TIME: ", because the cache entry had expired",
     Family.SERVER: "; the loss was not caused by the request",
@@ -59,6 +64,16 @@ class Unproven:
 
 
 @dataclass(frozen=True)
+class WeekTotal:
+    """Breaks of one cause in a team over seven days; dollars are of those with a known price."""
+
+    breaks: int
+    lost_usd: Decimal
+    avoidable_usd: Decimal  # net
+    is_recent: bool  # the last seven days; else those up to the break
+
+
+@dataclass(frozen=True)
 class BreakPage:
     """All of one loss."""
 
@@ -67,6 +82,7 @@ class BreakPage:
     note: CauseNote
     bar: PrefixBar
     predicted: str
+    week: "WeekTotal | None"  # of the same cause; None for expected rebuilds
     further: tuple[Further, ...]
     unproven: tuple[Unproven, ...]
     conflicts: tuple[str, ...]
@@ -107,6 +123,7 @@ def read_break(actor: Actor, loss: CacheBreak) -> BreakPage:
         note=find_cause_note(loss.cause),
         bar=_draw_bar(loss),
         predicted=_say_prediction(loss),
+        week=sum_week(actor, loss) if loss.kind == LossKind.BREAK else None,
         further=_read_further(loss),
         unproven=_read_unproven(loss),
         conflicts=tuple(str(sentence) for sentence in loss.evidence.get("conflicts", ())),
@@ -117,6 +134,20 @@ def read_break(actor: Actor, loss: CacheBreak) -> BreakPage:
         content_state=state,
         compaction_id=_find_compaction(loss),
     )
+
+
+def sum_week(actor: Actor, loss: CacheBreak) -> WeekTotal:
+    """Return what breaks of this cause cost the team in a week. One query."""
+    now = timezone.now()
+    is_recent = loss.at > now - _WEEK
+    until = now if is_recent else loss.at + _JUST_AFTER
+    sums = (
+        access.breaks(actor)
+        .filter(team=loss.team_id, kind=LossKind.BREAK, is_counted=True, cause=loss.cause)
+        .filter(at__gte=until - _WEEK, at__lt=until)
+        .aggregate(breaks=Count("id"), lost=Sum("lost_usd"), net=Sum("avoidable_usd"))
+    )
+    return WeekTotal(sums["breaks"], sums["lost"] or Decimal(0), sums["net"] or Decimal(0), is_recent)
 
 
 def _find_compaction(loss: CacheBreak) -> int | None:
@@ -166,10 +197,12 @@ def _say_prediction(loss: CacheBreak) -> str:
 def _say_fit(loss: CacheBreak) -> str:
     """Requests show neither a pause nor what a server drops: there less than predicted is no contradiction."""
     told = loss.evidence["predicted"]
+    # Rows of an earlier projection do not hold the tolerance.
+    tolerance = f" of {told['tolerance']:,} tokens" if "tolerance" in told else ""
     if told["agrees"]:
-        return " (within tolerance)"
+        return f" (within the tolerance{tolerance})"
     words = _BEYOND_REQUESTS.get(find_cause_note(loss.cause).family)
-    return words if words is not None and told["observed"] < told["low"] else " (outside tolerance)"
+    return words if words is not None and told["observed"] < told["low"] else f" (outside the tolerance{tolerance})"
 
 
 def _read_unproven(loss: CacheBreak) -> tuple[Unproven, ...]:

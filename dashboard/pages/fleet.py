@@ -12,12 +12,12 @@ from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
-from compaction.cache.causes import CAUSES
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.chart_data import DaySpend
 from dashboard.ingest.hour_sums import read_sums
 from dashboard.models import LEVELS, AgentSession, CompactionKind, LossKind, RunState, Team
+from dashboard.pages.break_titles import title_break
 from dashboard.pages.gauges import SessionRow, list_sessions, name_session
 from dashboard.pages.ledger import LossFilter, find_losses
 from dashboard.pages.live_state import match_live
@@ -28,7 +28,6 @@ RISKY_ROWS = 8
 NEWEST_ROWS = 4
 _WARNING, _AUTO = LEVELS.index("warning"), LEVELS.index("auto-compact")
 _NOTHING_USD = Decimal(0)
-_TITLES = {str(cause): note.title.rstrip(".") for cause, note in CAUSES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +183,7 @@ def _list_breaks(actor: Actor, team: Team) -> tuple[NewBreak, ...]:
         NewBreak(
             pk=row.pk,
             url=reverse("cache_break", args=[row.pk]),
-            title=_TITLES.get(row.cause, row.cause),
+            title=title_break(row.cause, row.detail, row.gap_seconds),
             session_name=name_session(actor, row.session, team),
             lost_tokens=row.lost_tokens,
             lost_usd=row.lost_usd,

@@ -13,6 +13,7 @@ from compaction.llm.cache_ttl import CacheTtl
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import AgentSession, CacheBreak, LossKind
+from dashboard.pages.break_titles import title_break
 from dashboard.pages.keyset import Place, take_page
 from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.words import say_usd
@@ -241,7 +242,7 @@ def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
         call_number=loss.call_number,
         model=loss.model,
         cause=loss.cause,
-        title=note.title,
+        title=title_break(loss.cause, loss.detail, loss.gap_seconds),
         detail=loss.detail,
         grade=grade.value,
         grade_words=words,

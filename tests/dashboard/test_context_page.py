@@ -59,9 +59,7 @@ def test_page_shows_chart_tables_and_measured_beside_estimated(team: Team) -> No
 def test_figure_and_its_table_hold_files_for_readers_alone(team: Team) -> None:
     session = record_talk(team, make_user("alice"), write_reading_talk())
     pages = {name: read(sign_in(name), f"/sessions/{session.pk}/context/") for name in ("alice", "vera")}
-    tables = {
-        name: page.split("Context composition, table")[1].split("</table>")[0] for name, page in pages.items()
-    }
+    tables = {name: page.split("Context composition, table")[1].split("</table>")[0] for name, page in pages.items()}
     assert ">File</th>" in tables["alice"]
     assert ">File</th>" not in tables["vera"]
     assert f'<td class="num">Read</td><td class="num">{PATH}</td>' in tables["alice"]
@@ -149,7 +147,9 @@ def test_little_is_not_worth_clearing(team: Team) -> None:
     session = record_talk(team, make_user("alice"), write_reading_talk(reads=1))
     told = _preview(session, timedelta(minutes=5))
     assert (told.by_size, told.by_idle_time) == (None, None)
-    assert "No savings: fewer than 20,000 tokens could be cleared." in read(sign_in("alice"), f"/sessions/{session.pk}/context/")
+    assert "No savings: fewer than 20,000 tokens could be cleared." in read(
+        sign_in("alice"), f"/sessions/{session.pk}/context/"
+    )
 
 
 def _preview(session: AgentSession, pause: timedelta) -> MicroPreview:

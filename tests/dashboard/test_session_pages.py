@@ -179,7 +179,13 @@ def test_overview_counts_and_links(team: Team, settings: Settings) -> None:
     make_session(team, "ancient", last_at=now - timedelta(days=9), level="blocking", level_rank=5, percent_left=0)
     page = read(enter("alice"), "/")
     assert "Sessions by risk" in page
-    for tile in ("Live sessions", "Over a threshold", "Spend today", "Lost to cache breaks today", "Cache hit rate today"):
+    for tile in (
+        "Live sessions",
+        "Over a threshold",
+        "Spend today",
+        "Lost to cache breaks today",
+        "Cache hit rate today",
+    ):
         assert tile in page
     assert read_tile(page, "Over a threshold") == ("3", "in the last 24 hours")
     assert '<span class="figure bad">3</span>' in page

@@ -41,7 +41,7 @@ from dashboard.session_forecasts import serialize_forecast
 from dashboard.session_levels import work_out_level
 
 # Raised when stored observations give other rows than before: all stored sessions are worked out again.
-PROJECTION_VERSION = 3
+PROJECTION_VERSION = 4
 RECENT_CALLS = 24  # as many as a sparkline can show
 _AGENT, _PROMPT, _TITLE = LineKind.AGENT, LineKind.PROMPT, LineKind.TITLE
 # Lines of the conversation itself: nearly all.

@@ -76,6 +76,7 @@ def _spell_evidence(explanation: Explanation | None, broken_at: BrokenAt | None)
             "low": prediction.low_tokens,
             "high": prediction.high_tokens,
             "observed": prediction.observed_tokens,
+            "tolerance": prediction.tolerance_tokens,
             "agrees": prediction.agrees,
         }
     return told

@@ -34,7 +34,7 @@ _WITH_SYSTEM = [*body()["messages"], {"role": "system", "content": "mind the tim
 
 CASES: list[tuple[Cause, Fingerprint, Fingerprint, str]] = [
     (Cause.MODEL_CHANGED, prints(), prints(model="claude-sonnet-5-5"), "claude-opus-5-5 -> claude-sonnet-5-5"),
-    (Cause.TOOLS_CHANGED, prints(), prints(tools=[*body()["tools"], tool("mcp__web__get")]), "MCP server: web"),
+    (Cause.TOOLS_CHANGED, prints(), prints(tools=[*body()["tools"], tool("mcp__web__get")]), "MCP server added: web"),
     (Cause.TOOLS_CHANGED, prints(), prints(tools=body()["tools"][:2]), "+0/-1 tools"),
     (
         Cause.TOOLS_CHANGED, prints(), prints(tools=[tool("Bash", "runs it"), *body()["tools"][1:]]),
