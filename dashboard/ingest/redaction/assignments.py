@@ -67,6 +67,7 @@ _ENDS_A_STRING = (b":", b",", b")", b"]", b"}", b"+", b".")
 _COOKIE_HEADER = re.compile(COOKIE.pattern)
 _COOKIE = re.compile(rb"(?:\A|;)[ \t]*([\w.\-]{1,64})=([^;\s]*)")
 _COOKIE_SETTINGS = frozenset({b"path", b"expires", b"domain", b"max-age", b"samesite", b"version", b"comment"})
+_VARIABLE_STARTS = (b"$", b"<", b"{")
 _SESSION_NAME = re.compile(rb"(?i)sess|sid\b|auth|token|csrf|xsrf|jwt|login|secret|ticket|remember|_id\b")
 _DIGIT = re.compile(rb"[0-9]")
 _MOST_COOKIES = 40
@@ -97,7 +98,7 @@ def has_session(cookies: bytes) -> bool:
         name, value = cookie[1].lower(), cookie[2][:LONG]
         if number > _MOST_COOKIES:
             return True
-        if name in _COOKIE_SETTINGS:
+        if name in _COOKIE_SETTINGS or value.startswith(_VARIABLE_STARTS):
             continue
         if len(value) >= 6 and _SESSION_NAME.search(name) and not is_masked(value):
             return True

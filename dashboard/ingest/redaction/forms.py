@@ -271,7 +271,7 @@ FORMS = (
         "password in a URL (database, git, registry)",
         URL_STARTS,
         _URL + rb"[^\s:@/\"'\\<>`\[]{0,128}+:"
-        rb"(?P<secret>(?![$<{*%\[(]|[^@]{1,40}\$\{|(?:none|your\w*|pass(?:word|wd)?|pwd?|secret|token|key|[xX.]{3,8}|[A-Z_]+"
+        rb"(?P<secret>(?![$<{*%\[(]|[^@]{1,40}\$\{|(?:none|your\w*|pass(?:word|wd)?|pwd?|secret|token|key|[xX.*_\-]{3,8}|[A-Z_]+"
         rb"|[a-z]+(?:[_\-][a-z]+){0,4}[_\-](?:key|password|pass|token|secret))@)"
         rb"(?:[^\s@/\"'\\<>`]|\\+u(?!002[27])[0-9A-Fa-f]{4}){3,256}+)@",
     ),
@@ -337,7 +337,7 @@ ASSIGNED = (
     Assigned(
         "token",
         "token",
-        rb"(?!.*(?:(?<![a-z_\-])client(?=token)|next|next_?forward|next_?backward|page|stop|continuation|starting"
+        rb"(?!.*(?:(?<![a-z_\-])client(?=token)|next|next_?forward|next_?backward|page|version|stop|continuation|starting"
         rb"|start|pagination|cancel(?:lation)?|sync|public[_\-]?key|client[_\-]?request|lifecycle[_\-]?action)[_\-.]?token)"
         rb".*token(?:[_\-.]?(?:value|prod|dev|live|id|key|secret|\d+))?",
     ),

@@ -45,7 +45,10 @@ _ANY_CASE = (
     rb"-{1,2}[a-z][a-z\d\-]*+=?\Z",  # an option
     rb"\+[a-z_$][\w$]*+[.;(){}\[\]]",
     rb"[a-z_]+\+[a-z_]+\Z",
-    rb"[a-z_]++\.[a-z_.]++\Z",
+    rb"[a-z_\-]++\.[a-z_.\-]++\Z",
+    rb"\.[a-z_]\w*\(",  # a method of the string before it: .format(
+    rb"[a-z_][\w.]*+\([\w\"'., ]*\)\Z",  # a call
+    rb"[a-z_$][\w$]*+\.[a-z_$][\w$]*+[+\-*/][a-z_$][\w$]*+\.[a-z_$][\w$.]*+\Z",  # e.screenX-f.screenX
     rb"[a-z.]+\.(?:\$\d|\d+\?)",
     rb"[a-z]+=none\Z",
     rb"[a-z_$][\w$]*+\.[\w$.]++=(?!=)",  # minified: t.ERR_A=t.ERR_B=...

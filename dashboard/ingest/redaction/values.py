@@ -14,7 +14,7 @@ _JOINED = re.compile(rb"\.|::?|->|_|\$|\d(?=[A-Z][a-z])")  # two words, or a ver
 _CAMEL = re.compile(rb"[a-z][A-Z]")
 _TELLING = re.compile(rb"(?i)pass|token|secret|key|auth|cred|config|option|pwd")
 _ENDS_TELLING = re.compile(rb"[A-Za-z_]\w*_(?i:pw|pwd|pass|passw\w*|secret|token|key)\Z")
-_CODE_AFTER = frozenset(b",)([{<")
+_CODE_AFTER = b",)([{<"
 _NAMED_FORMATS = re.compile(
     rb"(?i)(?:base|sha|utf|md|oauth|argon|pbkdf|x|iso|ipv|v|rc|aes|des|ntlmv|python|py|http|tls|k)[-_]?\d{1,5}[a-z]{0,3}(?:-[a-z]+)*\Z"
 )
@@ -33,20 +33,19 @@ def is_name_in_code(value: bytes, after: bytes, sep: bytes, *, is_spaced: bool) 
 
     `after` is the text behind it, and `is_spaced` whether a blank is before the separator, as before `=` in most code.
     """
-    sample = value[: 2 * LONG]
-    share = 0.6
-    if after[:1] and (after[0] in _CODE_AFTER or (after[0] in b";}|" and (sep == b":" or is_spaced))):
+    sample = value[: 2 * LONG].rstrip(b".:")
+    next_sign = after[:1]
+    joined, share = _JOINED.search(sample), 0.6
+    if next_sign and (next_sign in _CODE_AFTER or (next_sign in b";}|" and (sep == b":" or is_spaced))):
         if _ENDS_TELLING.match(sample):
             return True
-        joined = _JOINED.search(sample)
-        if not joined and _CAMEL.search(sample):
+        if not joined:
             joined, share = _CAMEL.search(sample), 0.8
-    elif sep == b"=" and is_spaced and b"." in sample:
-        joined = _JOINED.search(sample)
-    elif (sep != b"=" or is_spaced or after[:1] == b";" or b"." in sample) and _TELLING.search(sample):
-        joined = _JOINED.search(sample.rstrip(b":"))
     else:
-        return False
+        is_attribute = is_spaced and b"." in sample
+        is_shell = sep == b"=" and not is_spaced and next_sign != b";" and b"." not in sample
+        if is_shell or not (_TELLING.search(sample) or (is_attribute and sep == b"=")):
+            return False
     return joined is not None and _IDENTIFIER.match(sample) is not None and _has_words(sample, share)
 
 
