@@ -66,7 +66,7 @@ def test_causes_are_added_up_the_dearest_first(team: Team) -> None:
     [
         ({"lost_usd": None}, "price unknown"),
         ({"gap_seconds": None}, "unknown"),
-        ({"ttl": ""}, "not known"),
+        ({"ttl": ""}, "unknown"),
         ({"is_counted": False}, "copy"),
         ({"is_avoidable": True, "cause": "tools_changed"}, "avoidable"),
         ({"grade": "api"}, "API report"),
@@ -132,7 +132,7 @@ def test_structure_is_for_everybody_and_text_for_those_who_may_read_it(recorded:
         ]
         assert (diff["changes"][0]["lines"] is not None) == sees_text
         assert diff["first"]["path"] == "tools[0]"
-    assert "An owner of the team can grant you" in read(sign_in("vera"), f"/breaks/{loss.pk}/")
+    assert "A team owner can grant you" in read(sign_in("vera"), f"/breaks/{loss.pk}/")
 
 
 def test_team_that_stores_no_content_still_has_the_structure(team: Team) -> None:
@@ -283,7 +283,7 @@ def test_unknown_break_shows_what_held_before_it_and_that_this_is_not_proven(tea
     rate = CONDITIONS[Condition.LONG_TURN].rate
     assert f"in {rate.breaks} of {rate.calls} such calls" in page
     assert page.count(">not proven<") == 1
-    assert "Seen just before this call. Not proven" in page
+    assert "Observed just before this call. Not proven" in page
     assert "The conversation was lost from its first message on; tools and system prompt stayed." in page
     told = ask(sign_in("vera"), f"breaks/{lost.pk}")
     assert told["unproven"] == [
@@ -316,7 +316,7 @@ def test_advice_to_use_the_proxy_is_given_once(team: Team, cause: Cause) -> None
     grade = min(CAUSES[cause].grades)
     (lost,) = make_breaks(make_session(team, "session-1"), 1, cause=cause, grade=grade)
     page = read(sign_in("alice"), f"/breaks/{lost.pk}/")
-    assert page.count("The proxy sees every request") == 1
+    assert page.count("it records every request") == 1
     assert CAUSES[cause].advice not in page
     assert 'See <a href="#next-time">Diagnose the next break</a>.' in page
     viewer = read(sign_in("vera"), f"/breaks/{lost.pk}/")  # may not send: has no commands to look at

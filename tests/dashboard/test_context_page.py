@@ -59,9 +59,7 @@ def test_page_shows_chart_tables_and_measured_beside_estimated(team: Team) -> No
 def test_figure_and_its_table_hold_files_for_readers_alone(team: Team) -> None:
     session = record_talk(team, make_user("alice"), write_reading_talk())
     pages = {name: read(sign_in(name), f"/sessions/{session.pk}/context/") for name in ("alice", "vera")}
-    tables = {
-        name: page.split("Context composition, table")[1].split("</table>")[0] for name, page in pages.items()
-    }
+    tables = {name: page.split("Context composition, table")[1].split("</table>")[0] for name, page in pages.items()}
     assert ">File</th>" in tables["alice"]
     assert ">File</th>" not in tables["vera"]
     assert f'<td class="num">Read</td><td class="num">{PATH}</td>' in tables["alice"]
@@ -102,7 +100,7 @@ def test_without_stored_content_calls_still_tell_the_size(team: Team) -> None:
     session = record_talk(team, make_user("alice"), write_recorded_talk(), stores_content=False)
     page = read(sign_in("alice"), f"/sessions/{session.pk}/context/")
     assert "30.0k tokens" in page
-    assert "Context composition is not stored." in page
+    assert "The composition of the context is not stored." in page
     told = ask(sign_in("alice"), f"sessions/{session.pk}/context")
     assert told["inside"] is None
     assert told["measured"]["read_tokens"] == 10_000
@@ -149,7 +147,9 @@ def test_little_is_not_worth_clearing(team: Team) -> None:
     session = record_talk(team, make_user("alice"), write_reading_talk(reads=1))
     told = _preview(session, timedelta(minutes=5))
     assert (told.by_size, told.by_idle_time) == (None, None)
-    assert "No savings: fewer than 20,000 tokens could be cleared." in read(sign_in("alice"), f"/sessions/{session.pk}/context/")
+    assert "No savings: fewer than 20,000 tokens could be cleared." in read(
+        sign_in("alice"), f"/sessions/{session.pk}/context/"
+    )
 
 
 def _preview(session: AgentSession, pause: timedelta) -> MicroPreview:
@@ -179,4 +179,4 @@ def test_what_a_compaction_put_back_unrecorded_has_a_part_of_its_own(team: Team)
     assert 25_900 < parts["system and tools"] <= 26_003
     assert 13_000 < parts["restored, not recorded"] < 14_100
     page = read(sign_in("alice"), f"/sessions/{session.pk}/context/")
-    assert "without writing them down" in page
+    assert "without logging them" in page

@@ -129,7 +129,7 @@ def test_days_without_a_break_are_held_against_the_days_before(team: Team) -> No
     make_breaks(session, 1, at=timezone.now() - timedelta(days=10), lost_usd=Decimal("3.00"))
     page = read(sign_in("vera"), "/breaks/?by=project&days=7")
     assert "No cache breaks in this period" in page
-    assert "−100% against the 7 days before, better" in page  # noqa: RUF001
+    assert "−100% vs. the previous 7 days, better" in page  # noqa: RUF001
     row = page.partition('<td class="names">web</td>')[2].partition("</tr>")[0]
     assert "$3.00" in row
     assert "−100% better" in row  # noqa: RUF001
@@ -252,7 +252,7 @@ def test_page_tells_sums_trend_and_links(team: Team) -> None:
     (loss,) = make_breaks(session, 1, at=now - timedelta(days=1), cause="tools_changed", is_avoidable=True)
     make_breaks(session, 2, at=now - timedelta(days=40), cause="tools_changed")
     page = read(sign_in("vera"), "/breaks/?by=project")
-    assert "−50% against the 30 days before, better" in page  # noqa: RUF001
+    assert "−50% vs. the previous 30 days, better" in page  # noqa: RUF001
     assert "100% of lost cost" in page
     assert f'href="/breaks/{loss.pk}/"' in page
     assert "project=web+%26+sons" in page
