@@ -77,17 +77,17 @@ def test_tab_draws_what_was_freed_and_lists_micro_compactions_apart(team: Team) 
     [
         ({"is_mid_task": True}, ">yes<"),
         ({"is_mid_task": False}, ">no<"),
-        ({"is_mid_task": None}, ">not known<"),
+        ({"is_mid_task": None}, ">unknown<"),
         ({"restored": None}, "not recorded"),
         ({"restored": []}, '<td class="num">0</td>'),
         ({"duration_seconds": None}, "not recorded"),
         ({"duration_seconds": 56.04}, "56.0 s"),
-        ({"line_tokens": None}, "not known"),
+        ({"line_tokens": None}, "unknown"),
         ({"after_tokens": None, "saved_tokens": None}, "167.0k → unknown, unknown freed"),
         ({"before_tokens": None, "saved_tokens": None}, "unknown → 51.0k"),
         ({"after_tokens": 170_000, "saved_tokens": 0}, "167.0k → 170.0k, nothing freed"),
         ({"at": None}, "unknown time"),
-        ({"trigger": ""}, "not known"),
+        ({"trigger": ""}, "unknown"),
         ({"chain_number": 3, "turns_since_previous": 0}, "same turn as the previous one"),
         ({"chain_number": 3, "turns_since_previous": 1}, "1 turn after the previous one"),
         ({"retained_percent": Decimal("84.4"), "audited_at": START}, "~84%"),
@@ -175,7 +175,7 @@ def test_content_is_withheld_and_numbers_are_not(recorded: AgentSession) -> None
         assert any(message["words"] or message["entry_uuid"] for message in told["messages"]) == reads
         assert (told["retained_percent"], told["audit"]["lost_count"]) == ("33.3", 1)
         assert [message["tools"] for message in told["messages"]].count(["Read"]) == 4
-    assert "An owner of the team can grant you" in read(sign_in("vera"), f"/compactions/{compaction.pk}/")
+    assert "A team owner can grant you" in read(sign_in("vera"), f"/compactions/{compaction.pk}/")
 
 
 def test_team_that_stores_no_content_has_numbers_and_says_why(team: Team) -> None:

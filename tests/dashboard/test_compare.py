@@ -166,7 +166,7 @@ def test_days_without_calls_leave_a_gap_and_there_is_no_day_zero() -> None:
 
 def test_nothing_is_not_held_against_nothing(team: Team) -> None:
     page = read(sign_in("alice"), "/compare/")
-    assert "No call on either side" in page
+    assert "No calls in either period" in page
     assert "the same" not in page
 
 
@@ -250,12 +250,12 @@ def test_number_of_queries_does_not_grow(team: Team) -> None:
 @pytest.mark.parametrize(
     ("before", "now", "words"),
     [
-        (Decimal(2), Decimal(1), "−50% against the days before, better"),  # noqa: RUF001
-        (Decimal(1), Decimal(2), "+100% against the days before, worse"),
-        (1, 1, "as in the days before"),
+        (Decimal(2), Decimal(1), "−50% vs. the days before, better"),  # noqa: RUF001
+        (Decimal(1), Decimal(2), "+100% vs. the days before, worse"),
+        (1, 1, "same as the days before"),
         (0, 3, "none in the days before"),
         (None, 3, ""),
-        (1000, 1001, "+<1% against the days before, worse"),
+        (1000, 1001, "+<1% vs. the days before, worse"),
     ],
 )
 def test_trend_is_told_in_words(before: Any, now: Any, words: str) -> None:

@@ -100,7 +100,7 @@ def test_without_stored_content_calls_still_tell_the_size(team: Team) -> None:
     session = record_talk(team, make_user("alice"), write_recorded_talk(), stores_content=False)
     page = read(sign_in("alice"), f"/sessions/{session.pk}/context/")
     assert "30.0k tokens" in page
-    assert "Context composition is not stored." in page
+    assert "The composition of the context is not stored." in page
     told = ask(sign_in("alice"), f"sessions/{session.pk}/context")
     assert told["inside"] is None
     assert told["measured"]["read_tokens"] == 10_000
@@ -179,4 +179,4 @@ def test_what_a_compaction_put_back_unrecorded_has_a_part_of_its_own(team: Team)
     assert 25_900 < parts["system and tools"] <= 26_003
     assert 13_000 < parts["restored, not recorded"] < 14_100
     page = read(sign_in("alice"), f"/sessions/{session.pk}/context/")
-    assert "without writing them down" in page
+    assert "without logging them" in page

@@ -122,7 +122,7 @@ def test_row_tells_the_sum_and_the_origins_of_its_lines() -> None:
 def test_window_that_is_not_known_is_said_and_never_drawn_as_zero() -> None:
     bar = draw_gauge(None, read_level(None, 48_200), peak_tokens=60_000)
     assert (bar.used_words, bar.window_words, bar.level_words) == ("48.2k", "unknown window", "unknown level")
-    assert bar.sentence.startswith("48,200 tokens in use. The window of this model is not known")
+    assert bar.sentence.startswith("48,200 tokens in use. The window of this model is unknown")
     for size in ("row", "card", "header"):
         drawn = gauge(bar, size)
         assert 'class="gauge-none"' in drawn
@@ -182,9 +182,9 @@ TEN_CALLS, FIVE_TURNS, MINUTES = Range(8, 10, 14), Range(3, 5, 9), Range(10, 20,
         (
             Forecast(900, 90, TEN_CALLS, FIVE_TURNS, MINUTES),
             "~10 calls (8-14), ~5 turns (3-9)",
-            "20 minutes of work (10-35), pauses",
+            "20 minutes of work (10-35), excluding pauses",
         ),
-        (Forecast(900, 90, TEN_CALLS, None, MINUTES), "~10 calls (8-14)", "20 minutes of work (10-35), pauses"),
+        (Forecast(900, 90, TEN_CALLS, None, MINUTES), "~10 calls (8-14)", "20 minutes of work (10-35), excluding pauses"),
         (
             Forecast(900, 90, TEN_CALLS, Range(0, 0, 1)),
             "~10 calls (8-14), less than a turn",
@@ -206,7 +206,7 @@ def test_text_alternative_says_all_that_is_drawn() -> None:
     forecast = Forecast(900, 90, TEN_CALLS, FIVE_TURNS)
     bar = draw_gauge(lines, read_level(lines, 150_000), forecast=forecast, peak_tokens=171_000)
     assert bar.sentence == (
-        "150,000 of 200,000 tokens in use, 10% left. Level: error. Lines: warning at 127,000, error at 147,000, "
+        "150,000 of 200,000 tokens in use, 10% left. Level: error. Thresholds: warning at 127,000, error at 147,000, "
         "auto-compact at 167,000, blocking at 177,000. Peak: 171,000. "
         "Forecast: ~10 calls (8-14), ~5 turns (3-9)."
     )

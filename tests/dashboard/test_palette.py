@@ -155,4 +155,4 @@ def test_every_term_is_on_the_glossary_page(team: Team, client: Client) -> None:
     client.force_login(User.objects.get(username="vera"))
     shown = client.get("/glossary/").text
     assert shown.count("<dt id=") == len(GLOSSARY)
-    assert 'id="term-auto-compact-line"' in shown
+    assert 'id="term-auto-compact-threshold"' in shown

@@ -222,4 +222,4 @@ def test_soon_is_worked_out_from_the_growth_of_the_calls(team: Team) -> None:
     session = take(team, talk)
     assert session.level != "auto-compact"
     assert session.is_soon
-    assert "at most 5 calls or 2 turns are left" in read(sign_in("alice"), f"/sessions/{session.pk}/")
+    assert "at most 5 calls or 2 turns left" in read(sign_in("alice"), f"/sessions/{session.pk}/")

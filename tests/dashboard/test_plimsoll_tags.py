@@ -95,7 +95,7 @@ def test_word_that_is_not_in_the_glossary_is_refused() -> None:
 
 
 def test_provenance_and_list_price_are_quiet_terms() -> None:
-    assert "Nothing was worked out." in provenance("measured")
+    assert "Nothing is estimated." in provenance("measured")
     assert "Subscribers do not pay per token." in list_price(Context())
 
 

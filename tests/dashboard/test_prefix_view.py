@@ -37,13 +37,13 @@ def test_reordered_tools_have_their_old_and_new_places() -> None:
 
 def test_sentence_and_mark_name_the_same_tool() -> None:
     found = view_tools([READ, EDIT, BASH, GREP], [GREP, BASH, EDIT, READ])
-    assert found.sentence.startswith("First divergence: tools[0] (Grep where Read stood)")
+    assert found.sentence.startswith("First divergence: tools[0] (Grep replaces Read)")
     assert list_first(found) == ["Grep"]
 
 
 def test_tool_put_before_others_is_named_with_the_one_that_stood_there() -> None:
     found = view_tools([READ, EDIT], [READ, BASH, EDIT])
-    assert found.sentence.startswith("First divergence: tools[1] (Bash where Edit stood)")
+    assert found.sentence.startswith("First divergence: tools[1] (Bash replaces Edit)")
     assert list_first(found) == ["Bash"]
     assert [each.place_words for each in found.tools] == ["→ [1]"]
 

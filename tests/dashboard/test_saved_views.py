@@ -38,7 +38,7 @@ def test_view_leads_back_to_its_filters(team: Team) -> None:
     where = save(mia, "  Web   by risk ", "project=web&sort=risk&after=1.2&colour=red")
     assert where == "/sessions/?project=web&sort=risk"
     page = read(mia, where)
-    assert "The view Web by risk is saved." in page
+    assert "View Web by risk saved." in page
     assert 'href="/sessions/?project=web&amp;sort=risk" aria-current="true">Web by risk</a>' in page
     assert list_chips(mia, "/breaks/") == []
 

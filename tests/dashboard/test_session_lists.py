@@ -197,7 +197,7 @@ def test_chips_take_their_own_filter_away() -> None:
         "contains": "project=a%26b&level=above&breaks=yes&sort=risk",
         "project": "text=login&level=above&breaks=yes&sort=risk",
         "level": "text=login&project=a%26b&breaks=yes&sort=risk",
-        "breaks": "text=login&project=a%26b&level=above&sort=risk",
+        "cache breaks": "text=login&project=a%26b&level=above&sort=risk",
     }
 
 
@@ -214,7 +214,7 @@ def test_row_says_what_is_not_known(team: Team, alice: Actor) -> None:
     make_session(team, "bare-session", model="somebody-elses", call_count=2, unpriced_count=2, context_tokens=5)
     (row,) = list_sessions(alice, SessionFilters(), now=now).rows
     assert (row.name, row.spent_usd, row.lost_usd) == ("bare-ses", None, None)
-    assert (row.bar.window_tokens, row.forecast_words, row.warm_words, row.hit_rate) == (None, "", "not known", None)
+    assert (row.bar.window_tokens, row.forecast_words, row.warm_words, row.hit_rate) == (None, "", "unknown", None)
 
 
 def test_row_says_how_soon_and_how_warm(team: Team, alice: Actor) -> None:
@@ -225,7 +225,7 @@ def test_row_says_how_soon_and_how_warm(team: Team, alice: Actor) -> None:
     make_session(team, "c", context_tokens=180_000, forecast=told)
     rows = {row.name: row for row in list_sessions(alice, SessionFilters(), now=now).rows}
     assert [rows[name].forecast_words for name in "abc"] == ["~30 calls (20-40)", "~30 calls (20-40)", "now"]
-    assert [rows[name].warm_words for name in "abc"] == ["3:12", "cold", "not known"]
+    assert [rows[name].warm_words for name in "abc"] == ["3:12", "cold", "unknown"]
 
 
 def test_row_says_now_only_at_the_line(team: Team, alice: Actor) -> None:

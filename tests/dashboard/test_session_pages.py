@@ -130,7 +130,7 @@ def test_empty_lists_say_why(team: Team) -> None:
     assert "No sessions yet" in read(client, "/sessions/")
     make_session(team, "one", title="Fix login")
     assert "No matching sessions" in read(client, "/sessions/?text=nowhere")
-    assert "Titles are searched only where" in read(client, "/sessions/?text=nowhere")
+    assert "Titles are only searched in sessions" in read(client, "/sessions/?text=nowhere")
     assert "Type three letters" in read(client, "/sessions/?text=no")
 
 
@@ -189,7 +189,7 @@ def test_overview_counts_and_links(team: Team, settings: Settings) -> None:
         assert tile in page
     assert read_tile(page, "Over a threshold") == ("3", "in the last 24 hours")
     assert '<span class="figure bad">3</span>' in page
-    assert "The highest line that the context has reached." in page.split('id="tiles"')[1].split("</ul>")[0]
+    assert "The highest threshold the context has reached." in page.split('id="tiles"')[1].split("</ul>")[0]
     assert 'href="/sessions/?team=harbour&amp;level=above&amp;active=day&amp;sort=risk"' in page
     assert page.count("The tools changed") == 3
     for pk in CacheBreak.objects.values_list("pk", flat=True):

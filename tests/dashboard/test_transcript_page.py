@@ -62,7 +62,7 @@ def test_words_are_for_the_owner_and_for_those_with_the_grant(session: AgentSess
         "charlie": (404, False, 404),
     }
     client.force_login(User.objects.get(username="vera"))
-    assert "An owner of the team can grant you to read it." in client.get(_url(session, "?text=light")).text
+    assert "A team owner can grant you content access." in client.get(_url(session, "?text=light")).text
 
 
 def test_team_that_stores_no_words_shows_none(team: Team, alice: User, client: Client) -> None:
@@ -137,7 +137,7 @@ def test_line_that_is_not_there_leads_to_the_beginning(session: AgentSession, cl
     client.force_login(User.objects.get(username="alice"))
     shown = client.get(_url(session, query)).text
     assert "Never touch the lighthouse module." in shown
-    assert ("not among the stored ones" in shown) == query.startswith(("?entry", "?call"))
+    assert ("The linked line was not found." in shown) == query.startswith(("?entry", "?call"))
 
 
 def test_call_is_found_by_its_message(session: AgentSession) -> None:
@@ -173,7 +173,7 @@ def test_search_stays_in_the_address_and_its_words_are_marked(session: AgentSess
     reached = client.get(entry_url(session.pk, first, "lighthouse module")).text
     assert 'value="lighthouse module"' in reached
     assert "Never touch the <mark>lighthouse module</mark>." in reached.split('class="transcript"')[1]
-    assert "This is 1 of " in reached
+    assert "Match 1 of " in reached
     assert "text=lighthouse%20module#entry-" in reached.split("Next match")[0]
     pages = client.get(_url(session, "?text=chart&after=nothing")).text
     assert all("text=chart" in link for link in re.findall(r'href="([^"]+)" rel="(?:next|prev)"', pages))
@@ -221,7 +221,7 @@ def test_long_text_is_cut_and_says_so(team: Team, alice: User, client: Client) -
     talk.ask("tide " * LONGEST_TEXT)
     session = record_talk(team, alice, talk)
     client.force_login(alice)
-    assert "all of it is 100,000 characters" in client.get(_url(session)).text
+    assert "The full text has 100,000 characters" in client.get(_url(session)).text
     (entry,) = client.get(f"/api/v1/sessions/{session.pk}/lines").json()["entries"]
     assert (len(entry["parts"][0]["said"]["text"]), entry["parts"][0]["said"]["length"]) == (LONGEST_TEXT, 100_000)
 

@@ -137,27 +137,27 @@ def test_card_says_what_is_followed(settings: Settings, monkeypatch: pytest.Monk
     settings.FOLLOW_ROOTS = tuple(find_transcript_folders())
     assert "it follows Claude Code transcripts." in list_local_ways()["follow"].words
     settings.FOLLOW_ROOTS = (Path("/srv/talks"),)
-    assert "it follows the transcripts below /srv/talks." in list_local_ways()["follow"].words
+    assert "it follows transcripts in /srv/talks." in list_local_ways()["follow"].words
     settings.FOLLOW_ROOTS = ()
     words = list_local_ways()["follow"].words
-    assert words.startswith("Following is off here")
-    assert "Nothing to do" not in words
+    assert words.startswith("Following is off on this server")
+    assert "No action needed" not in words
     monkeypatch.setenv("DATABASE_URL", "postgresql://ann:s3cret@db/plimsoll")
-    assert "needs the DATABASE_URL of this server" in list_local_ways()["follow"].words
+    assert "First set DATABASE_URL in the terminal" in list_local_ways()["follow"].words
     assert not any("s3cret" in way.words + way.snippet for way in list_local_ways().values())
 
 
 def test_upload_page_promises_new_lines_only_where_they_come(team: Team, settings: Settings) -> None:
     settings.FOLLOW_ROOTS = ()
-    assert "come in by themselves" not in enter("mia").get("/upload/").content.decode()
+    assert "are imported automatically" not in enter("mia").get("/upload/").content.decode()
     settings.FOLLOW_ROOTS = (Path("/srv/talks"),)
-    assert "come in by themselves" in enter("mia").get("/upload/").content.decode()
+    assert "are imported automatically" in enter("mia").get("/upload/").content.decode()
 
 
 def test_server_tells_how_the_program_gets_on_a_laptop(team: Team) -> None:
     page = enter("mia").get("/connect/").content.decode()
     assert page.count(INSTALL) == 2
-    assert "in a checkout of Plimsoll on that machine" in page
+    assert "from a clone of Plimsoll on that machine" in page
 
 
 def test_json_api_names_the_way_for_agents_without_transcripts(team: Team) -> None:

@@ -68,7 +68,7 @@ def test_words_of_notes_are_kept_from_those_without_the_grant(session: AgentSess
     note(session, 2, TEXT.replace("Basin 2", "Basin 3"))
     vera = sign_in("vera")
     page = page_of(vera, session)
-    assert "The text of the notes is content of somebody else's session." in page
+    assert "The text of the notes is hidden because this is another person's session." in page
     assert "Basin" not in page.split('id="tab-content"')[1]
     assert "extracted without a model" in page
     assert "notes/take/" not in page

@@ -116,6 +116,6 @@ def test_button_makes_it_and_button_removes_it(monkeypatch: pytest.MonkeyPatch) 
     # Of a demo that is not theirs nobody is told, and nobody removes it.
     assert b"There is no demo." in clients["anna"].post("/demo/remove/", follow=True).content
     assert Team.objects.filter(is_demo=True).exists()
-    assert b"The demo is removed" in olga.post("/demo/remove/", follow=True).content
+    assert b"Demo data removed" in olga.post("/demo/remove/", follow=True).content
     assert not Team.objects.filter(is_demo=True).exists()
     assert b"Load demo data" in olga.get("/").content

@@ -171,7 +171,7 @@ def test_page_of_a_session_known_by_its_status_line_does_not_contradict_itself(
     page = read(sign_in("mia"), f"/sessions/{session.pk}/")
     assert "96,000 of 400,000 tokens in use" in page
     assert "No call yet" not in page.split('id="session-figures"')[1].split("</dl>")[0]
-    assert "comes from the client's status line" in page
+    assert "is taken from the client's status line" in page
     assert "$0.10 <small>reported by the client, no API calls recorded</small>" in page
     assert 'id="session-indicator"' in page
     context = read(sign_in("mia"), f"/sessions/{session.pk}/context/")

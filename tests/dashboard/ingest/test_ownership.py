@@ -245,7 +245,7 @@ def test_upload_page_says_that_a_file_was_refused(team: Team) -> None:
 
     page = mallory.post(reverse("upload"), {"team": team.slug, "file": [make_file()]}).content.decode()
     assert "lines not imported: session belongs to another account." in page
-    assert "1 of 1 file, 1 not taken in" in page
+    assert "1 of 1 file, 1 not imported" in page
     part = mallory.post(
         reverse("upload_part"), {"team": team.slug, "name": f"{victim.session_id}.jsonl", "file": make_file()}
     )

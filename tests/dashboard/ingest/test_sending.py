@@ -142,7 +142,7 @@ def test_part_that_cannot_be_kept_says_when_to_send_it_again(
     part = {"file": SimpleUploadedFile("part", make_conversation().data), "name": "x.jsonl", "team": team.slug}
     answer = client.post("/upload/part/", part)
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
-    assert answer.json()["detail"].endswith("send the file again.")
+    assert answer.json()["detail"].endswith("upload the file again.")
 
 
 def _no_room(*_: object) -> None:
@@ -175,7 +175,7 @@ def test_form_takes_many_files_and_tells_of_each(client: Client, team: Team) -> 
     page = client.post("/upload/", {"file": files, "team": team.slug})
     text = page.content.decode()
     assert page.status_code == 200
-    assert "1 line could not be read" in text
+    assert "1 line could not be parsed" in text
     assert "The file is not a Claude Code transcript: no line could be parsed." in text
     assert "2 of 4 files, 1 not taken in, 2 skipped" in text
     assert "Skipped: not a transcript (.jsonl file).</td>" in text
@@ -220,7 +220,7 @@ def test_files_over_the_number_of_one_upload_are_left_out(client: Client, team: 
     client.force_login(User.objects.get(username="mia"))
     page = client.post("/upload/", {"file": _choose_files(503), "team": team.slug})
     assert (page.status_code, page.context["left_out"]) == (200, 3)
-    assert "3 more files were left out" in page.content.decode()
+    assert "3 more files were not uploaded" in page.content.decode()
 
 
 def test_far_too_many_files_are_refused_with_a_reason(client: Client, team: Team) -> None:

@@ -156,7 +156,7 @@ def test_long_window_that_no_call_names_is_said_to_be_inferred(team: Team) -> No
     assert window is not None
     assert (str(window.origin), window.words) == (
         "inferred",
-        "window 1,000,000 inferred: a call held more than the client's table has for claude-opus-4-5",
+        "window 1,000,000 inferred: a call exceeded the window in the client's table for claude-opus-4-5",
     )
 
 

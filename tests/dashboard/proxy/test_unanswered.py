@@ -120,7 +120,11 @@ def test_an_answer_without_figures_is_told_as_what_it_is(team: Team) -> None:
         ("req_c", "failed", 200, "empty answer"),
     ]
     listed = read_timeline().partition('id="unanswered-title"')[2]
-    assert [listed.count(words) for words in ("not measured", "does not say what it used", "was empty")] == [2, 2, 1]
+    assert [listed.count(words) for words in ("not measured", "response without token usage", "empty response")] == [
+        2,
+        2,
+        1,
+    ]
     assert ">whole<" not in listed
 
 
@@ -135,7 +139,7 @@ def test_counting_is_recorded_as_its_own_kind_and_counts_as_no_call(team: Team) 
     rows = UnansweredCall.objects.all()
     assert {(row.kind, row.counted_tokens, row.status) for row in rows} == {("count", 1234, 200)}
     assert (rows.count(), AgentSession.objects.get().call_count) == (3, 1)
-    assert "asked 3 times how many tokens" in read_timeline()
+    assert "also made 3 <code>count_tokens</code> requests" in read_timeline()
 
 
 def test_a_page_without_such_calls_does_not_speak_of_them(team: Team) -> None:
@@ -162,8 +166,8 @@ def test_what_the_api_says_and_what_was_added_is_kept_and_shown(team: Team) -> N
     details = read(ann, f"/sessions/{session.pk}/?call={call.pk}")
     for words in (
         "<code>tools_changed</code>",
-        "7.0k tokens of older",
-        "cache-diagnosis, clear-tool-uses, as the team",
+        "7.0k tokens of old",
+        "cache-diagnosis, clear-tool-uses (team setting)",
     ):
         assert words in details
     loss = CacheBreak.objects.get()

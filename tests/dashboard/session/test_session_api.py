@@ -116,7 +116,7 @@ def test_session_tells_what_the_next_prompt_costs(session: AgentSession) -> None
     assert Decimal(cost["warm_usd"]) < Decimal(cost["cold_usd"])
     page = client.get(f"/sessions/{session.pk}/").content.decode()
     assert "Next prompt" in page
-    assert "when cold" in page or "while warm" in page
+    assert "if cold" in page or "if warm" in page
 
 
 def test_list_has_the_lines_of_each_session_and_plain_dollars(team: Team, session: AgentSession) -> None:

@@ -95,7 +95,7 @@ def test_rows_tell_what_happened(session: AgentSession) -> None:
     assert events[1] == "copy, not counted"
     assert events[3].startswith("cache break: ")
     assert events[3].endswith(", $0.06")
-    assert events[5].startswith("compacted before it: 167k → 51k; expected rebuild: ")
+    assert events[5].startswith("compacted before this call: 167k → 51k; expected rebuild: ")
     assert events[5].endswith(", unknown")
     assert events[2] == events[4] == ""
 
@@ -160,11 +160,11 @@ def test_neighbours_are_of_the_same_thread_and_only_the_last_call_foretells(sess
 VERDICTS: dict[str, tuple[dict[str, Any], int, str, str]] = {
     "broke": ({}, 3, "break", "cache break"),
     "had to": ({}, 3, "expected", "expected rebuild"),
-    "held": ({}, 3, "", "cache held"),
+    "held": ({}, 3, "", "cache hit"),
     "first": ({}, 1, "", "first call"),
-    "haiku": ({"model": "claude-haiku-4-5"}, 3, "", "not judged"),
-    "side call": ({"query_source": "compact"}, 3, "", "not judged"),
-    "empty": ({"read_tokens": 0, "write_5m_tokens": 0, "input_tokens": 0}, 3, "", "not judged"),
+    "haiku": ({"model": "claude-haiku-4-5"}, 3, "", "not checked"),
+    "side call": ({"query_source": "compact"}, 3, "", "not checked"),
+    "empty": ({"read_tokens": 0, "write_5m_tokens": 0, "input_tokens": 0}, 3, "", "not checked"),
 }
 
 
@@ -186,7 +186,7 @@ SOURCES: dict[str, tuple[dict[str, str], str]] = {
     "own agent": ({"usage": "api", "model": "api"}, "the JSON API"),
     "both": (
         {"usage": "otlp", "duration_seconds": "otlp"},
-        "duration and tokens: telemetry (OTLP); the rest: the transcript",
+        "duration and tokens: telemetry (OTLP); everything else: the transcript",
     ),
     "two reports": (
         {"usage": "proxy", "model": "proxy", "request_id": "otlp"},

@@ -13,10 +13,10 @@ from tests.visitors import read, sign_in
 pytestmark = pytest.mark.django_db
 # Words that a reader of a table needs no glossary for.
 EVERYDAY = {
-    "Time", "When", "What happened", "What", "By", "Cause", "Breaks", "State", "Kind", "Model", "Reason", "Status",
-    "File", "Reads", "Pieces", "Share", "Tokens", "Tool", "Tool or kind", "Requests and results", "Before, tokens",
-    "Tokens before and after", "Freed as told, tokens", "Measured at the next call", "Wasted tokens",
-    "Lost, tokens", "Term", "Formula", "Version", "Written", "At tokens", "Cost",
+    "Time", "When", "Events", "Outcome", "By", "Cause", "Breaks", "State", "Kind", "Model", "Reason", "Status",
+    "File", "Reads", "Blocks", "Share", "Tokens", "Tool", "Tool or kind", "Tool calls and results", "Tokens before",
+    "Tokens before and after", "Before and after, tokens", "Tokens freed (reported)", "Tokens freed (measured)",
+    "Wasted tokens", "Lost tokens", "Name", "Formula", "Version", "Source", "Context tokens", "Cost",
 }  # fmt: skip
 
 
@@ -48,6 +48,6 @@ def test_headers_of_the_calls_table_are_explained(session: AgentSession) -> None
 
 
 def test_notes_say_what_session_memory_is(session: AgentSession) -> None:
-    assert "A compaction can be made from them without asking a model." in read(
+    assert "A compaction can be made from them without calling a model." in read(
         sign_in("alice"), f"/sessions/{session.pk}/notes/"
     )

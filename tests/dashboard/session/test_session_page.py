@@ -58,7 +58,7 @@ def test_title_is_for_those_who_may_read_the_content(session: AgentSession) -> N
         words = read_words(sign_in(reader), f"/sessions/{session.pk}/")
         assert TITLE not in words
         assert "s-1" in words
-        assert "Content is stored and not granted to you" in words
+        assert "You can see metrics only. Ask a team owner for content access." in words
     Membership.objects.filter(user__username="vera").update(content_grant=True)
     assert TITLE in read_words(sign_in("vera"), f"/sessions/{session.pk}/")
 
@@ -92,7 +92,7 @@ def test_relatives_are_named_and_linked_where_they_are_here(team: Team, session:
     assert (
         f'forked into <a href="/sessions/{fork.pk}/">s-2</a>' in client.get(f"/sessions/{session.pk}/").content.decode()
     )
-    assert "forked from gone not in Plimsoll" in read_words(client, f"/sessions/{stray.pk}/")
+    assert "forked from gone (not in Plimsoll)" in read_words(client, f"/sessions/{stray.pk}/")
     assert f"/sessions/{elsewhere.pk}/" not in client.get(f"/sessions/{fork.pk}/").content.decode()
 
 
@@ -175,7 +175,7 @@ def test_call_whose_turn_and_length_are_not_known_says_so(session: AgentSession)
     client, url = sign_in("vera"), f"/sessions/{session.pk}/"
     words = read_words(client, f"{url}?call={call.pk}", **htmx("call-details"))
     assert "Turn" in words
-    assert "not known" in words.split("Stop reason")[0].rsplit("Client", 1)[1]
+    assert "unknown" in words.split("Stop reason")[0].rsplit("Client", 1)[1]
     assert "~36 ~$" in words
     assert "~$0.01" in words
     assert "Estimated from the text received (3.4 characters a token" in words
@@ -236,16 +236,20 @@ def _compacted_last(session: AgentSession) -> None:
 
 
 STATES: dict[str, tuple[Callable[[AgentSession], None], list[str], list[str]]] = {
-    "no calls": (_no_calls, ["No call yet", "No calls yet", "unknown model"], ["$0.00 0 breaks, 0 expected 39%"]),
-    "sub-agents only": (_sub_agent_only, ["Only sub-agents of this session are here", "Explore 7f"], []),
+    "no calls": (
+        _no_calls,
+        ["No API calls yet", "No calls yet", "unknown model"],
+        ["$0.00 0 breaks, 0 expected rebuilds 39%"],
+    ),
+    "sub-agents only": (_sub_agent_only, ["This session has only sub-agents", "Explore 7f"], []),
     "unknown model": (
         _unknown_model,
         ["unknown window", "Price unknown for 5 calls", "Spent list price", "No content is stored"],
-        ["$0.00", "auto-compact line"],
+        ["$0.00", "auto-compact threshold"],
     ),
     "price partly unknown": (_partly_priced, ["Price unknown for 1 call; not included in these totals.", "$0.04"], []),
     "over full": (_over_full, ["over the window", "10,000 tokens over the window"], []),
-    "fork": (_fork, ["4 calls are copies of calls that another session had first", "copy, not counted"], []),
+    "fork": (_fork, ["4 calls were first recorded in another session", "copy, not counted"], []),
     "compacted after the last call": (
         _compacted_last,
         ["About 9,000 of 200,000 tokens in use", "~9.0k of 200k estimated"],

@@ -78,8 +78,8 @@ def test_values_for_one_model_hold_for_it(team: Team, session: AgentSession) -> 
 def test_unknown_window_has_no_lines_and_says_so(team: Team) -> None:
     found = read(make_session(team, "s-2", model="some-model"))
     assert found.lines == ()
-    assert found.state == "not known"
-    assert "not known" in found.state_words
+    assert found.state == "unknown"
+    assert "unknown" in found.state_words
 
 
 LIFETIMES = {
@@ -118,7 +118,9 @@ def test_what_the_client_says_of_itself_is_told_with_its_teller(team: Team) -> N
         ("Context at last start", "91,000 tokens", "hook"),
         ("Cache at last start", "probably expired", "hook"),
     ]
-    assert "As the client says" in read_page(sign_in("vera"), f"/sessions/{AgentSession.objects.get().pk}/settings/")
+    assert "Reported by the client" in read_page(
+        sign_in("vera"), f"/sessions/{AgentSession.objects.get().pk}/settings/"
+    )
 
 
 def test_program_reads_what_the_tab_shows(team: Team, session: AgentSession) -> None:
