@@ -56,7 +56,7 @@ class Sight:
         while True:
             key = self._key(("header", tab), viewer, session_pk, zone)
             if key is None:
-                raise Http404("No such session.")
+                raise Http404("Session not found.")
             draw = partial(self._draw_session, viewer, session_pk, tab, zone, expected=self._belongings[session_pk])
             try:
                 return await self.parts.find(key, draw)

@@ -44,7 +44,7 @@ def draw_gauges() -> list[tuple[str, GaugeBar]]:
         ("Half full", _draw_sample(CLIENT, SHORT, 96_200, growth_tokens=1_800)),
         ("Early warning", _draw_sample(EARLY, SHORT, 131_000, peak_tokens=171_400, growth_tokens=2_100)),
         ("Warning and error fall together", _draw_sample(CLIENT, SHORT, 158_600, growth_tokens=3_400)),
-        ("Past the auto-compact line", _draw_sample(CLIENT, SHORT, 171_400, growth_tokens=3_400)),
+        ("Past the auto-compact threshold", _draw_sample(CLIENT, SHORT, 171_400, growth_tokens=3_400)),
         ("Full", _draw_sample(CLIENT, SHORT, 200_000)),
         ("Over the window", _draw_sample(CLIENT, SHORT, 231_000)),
         ("Line not seen in force", _draw_sample(CLIENT, not_seen, 120_000, growth_tokens=900)),
