@@ -168,16 +168,16 @@ def teams(actor: Actor, act: Act = Act.SEE) -> list[Team]:
 def require_team(actor: Actor, slug: str, act: Act) -> Team:
     standing = actor.standings.get(slug)
     if standing is None:
-        raise Http404("No such team.")
+        raise Http404("Team not found.")
     if not standing.may(act):
-        raise PermissionDenied(f"This needs the right to {act}.")
+        raise PermissionDenied(f"You need permission to {act}.")
     return standing.team
 
 
 def require_anywhere(actor: Actor, act: Act) -> None:
     """For pages about the whole installation: enough standing in any team opens them."""
     if not actor.may_anywhere(act):
-        raise PermissionDenied(f"This needs the right to {act}.")
+        raise PermissionDenied(f"You need permission to {act}.")
 
 
 def is_owner(actor: Actor) -> bool:
@@ -187,7 +187,7 @@ def is_owner(actor: Actor) -> bool:
 
 def require_owner(actor: Actor) -> None:
     if not is_owner(actor):
-        raise PermissionDenied(f"This needs the right to {Act.GOVERN}.")
+        raise PermissionDenied(f"You need permission to {Act.GOVERN}.")
 
 
 def may_create_team(actor: Actor, *, local_mode: bool) -> bool:
@@ -266,7 +266,7 @@ def can_control_job(actor: Actor, job: Job) -> bool:
 
 def require_job_control(actor: Actor, job: Job) -> None:
     if not can_control_job(actor, job):
-        raise PermissionDenied("Jobs of the whole installation are cancelled and retried by owners.")
+        raise PermissionDenied("Only owners can cancel and retry jobs of the whole installation.")
 
 
 def drops(actor: Actor) -> QuerySet[Drop]:
@@ -299,7 +299,7 @@ def find_session(actor: Actor, pk: int) -> AgentSession:
         if found and found[0].team_id == team.pk:
             found[0].team = team
             return found[0]
-    raise Http404("No such session.")
+    raise Http404("Session not found.")
 
 
 def session_hours(actor: Actor) -> QuerySet[SessionHour]:
@@ -347,14 +347,14 @@ def may_run(actor: Actor, session: AgentSession) -> bool:
 
 def require_run(actor: Actor, session: AgentSession) -> None:
     if not may_run(actor, session):
-        raise PermissionDenied(f"This needs the right to {Act.RUN_TEAM}.")
+        raise PermissionDenied(f"You need permission to {Act.RUN_TEAM}.")
 
 
 def require_telling(actor: Actor, session: AgentSession) -> None:
     """Messages that come with a run are added to sessions of one's own alone, whatever else one may run."""
     require_run(actor, session)
     if actor.user is None or session.owner_id != actor.user.pk:
-        raise PermissionDenied("A session of this name belongs to another account. Choose another name.")
+        raise PermissionDenied("A session with this name belongs to another account. Choose another name.")
 
 
 def resumed_files(actor: Actor, act: Act = Act.SEE) -> QuerySet[ResumedFile]:
@@ -366,14 +366,14 @@ def require_resumed(actor: Actor, resumed: ResumedFile) -> None:
     if resumed.origin is not None:
         require_run(actor, resumed.origin)
     elif not actor.may(Act.RUN_TEAM, resumed.team):
-        raise PermissionDenied(f"This needs the right to {Act.RUN_TEAM}.")
+        raise PermissionDenied(f"You need permission to {Act.RUN_TEAM}.")
 
 
 def require_personal_sender(actor: Actor) -> None:
     """Transcripts can be compacted and resumed, so they are taken from people and their own keys only."""
     if actor.sender is None:
         raise PermissionDenied(
-            "A collector key sends OTLP, hooks, status lines and proxied calls. Send transcripts with a personal key."
+            "Collector keys can send OTLP, hooks, status lines and proxied calls. Send transcripts with a personal key."
         )
 
 
@@ -384,7 +384,7 @@ def owns_session(actor: Actor, session: AgentSession) -> bool:
 
 def require_content(actor: Actor, session: AgentSession) -> None:
     if not reads_content(actor, session):
-        raise PermissionDenied("This needs the right to read the content of this session.")
+        raise PermissionDenied("You need permission to read the content of this session.")
 
 
 def reads_content(actor: Actor, session: AgentSession) -> bool:
@@ -436,7 +436,7 @@ def may_remove_view(actor: Actor, view: SavedView) -> bool:
 
 def require_remove_view(actor: Actor, view: SavedView) -> None:
     if not may_remove_view(actor, view):
-        raise PermissionDenied(f"This needs the right to {Act.MANAGE}.")
+        raise PermissionDenied(f"You need permission to {Act.MANAGE}.")
 
 
 # --- who may own a session -------------------------------------------------------------------------------------------

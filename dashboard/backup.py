@@ -29,7 +29,7 @@ def write_backup(file: Path, *, replace: bool = False) -> int:
     """Its size in bytes. The file appears whole or not at all, for its owner alone (0600)."""
     file = file.expanduser().absolute()
     if file.is_dir() or (file.exists() and not replace):
-        raise BackupFailed(f"{file} exists already. Choose another name, or replace it with --force.")
+        raise BackupFailed(f"{file} already exists. Choose another name, or overwrite it with --force.")
     with _scratch_file(file.parent) as fresh:
         if _is_sqlite():
             _copy_sqlite(_sqlite_path(), fresh)
@@ -45,12 +45,12 @@ def restore_backup(file: Path) -> Path | None:
     """Where the database that was replaced is kept, None when there was none."""
     file = file.expanduser().absolute()
     if not file.is_file():
-        raise BackupFailed(f"There is no file {file}.")
+        raise BackupFailed(f"File {file} not found.")
     if not _is_sqlite():
         arguments, _ = _postgresql_command("pg_restore")
         where = " ".join(arguments[1:-1])
         raise BackupFailed(
-            "PostgreSQL restores with its own tool, while Plimsoll is stopped: "
+            "Stop Plimsoll and restore PostgreSQL with its own tool: "
             f"pg_restore --clean --if-exists --single-transaction {where} -d {arguments[-1]} {file}"
         )
     database = _sqlite_path()
@@ -89,7 +89,7 @@ def _scratch_file(folder: Path) -> Iterator[Path]:
 def _copy_sqlite(source: Path, target: Path) -> None:
     """One read transaction: writers go on meanwhile, and the copy is one moment of the database."""
     if not source.is_file():
-        raise BackupFailed(f"There is no database at {source} yet.")
+        raise BackupFailed(f"No database at {source} yet.")
     target.touch(mode=0o600)
     try:
         with closing(sqlite3.connect(source, timeout=20)) as live, closing(sqlite3.connect(target)) as copy:
@@ -106,7 +106,7 @@ def _require_plimsoll(copy: Path, named: Path) -> None:
     with closing(sqlite3.connect(copy)) as database:
         tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not {"django_migrations", "dashboard_team"} <= tables:
-        raise BackupFailed(f"{named} is a database, but not one of Plimsoll.")
+        raise BackupFailed(f"{named} is a database, but not a Plimsoll database.")
 
 
 def _mark_restoration(copy: Path) -> None:
@@ -150,7 +150,7 @@ def _dump_postgresql(target: Path) -> None:
     arguments, environment = _postgresql_command("pg_dump")
     program = shutil.which(arguments[0])
     if program is None:
-        raise BackupFailed("pg_dump is not installed here. It comes with PostgreSQL's client package.")
+        raise BackupFailed("pg_dump is not installed. It is part of PostgreSQL's client package.")
     target.touch(mode=0o600)
     for command in (
         [program, *arguments[1:-1], "--no-password", "--format=custom", f"--file={target}", arguments[-1]],

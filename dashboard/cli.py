@@ -12,41 +12,41 @@ from dashboard.version import VERSION
 
 COMMANDS = {
     "up": "start Plimsoll and keep it running",
-    "import": "read transcripts of coding agents: files, folders, a .claude home",
-    "demo": "fill in invented sessions to look at, or take them out again (--remove)",
-    "compact": "compact a stored session, or say what that would do",
-    "signinlink": "print a link that signs in once",
-    "createowner": "make an account with a password and a team",
+    "import": "import transcripts of coding agents: files, folders or a .claude home",
+    "demo": "load demo sessions, or remove them with --remove",
+    "compact": "compact a stored session, or preview the result with --preview",
+    "signinlink": "print a one-time sign-in link",
+    "createowner": "create an account with a password and a team",
     "resetpassword": "set an account's password",
-    "createkey": "make an API key for a program",
-    "backup": "write the database to a file, also while running",
-    "restore": "put such a file back",
-    "web": "run one web server process alone",
-    "worker": "run one worker process alone",
-    "sweeper": "run one sweeper process alone",
-    "follow": "read transcripts as they grow, alone",
-    "recorder": "write down what passes through the proxy, alone",
+    "createkey": "create an API key",
+    "backup": "back up the database to a file, also while Plimsoll runs",
+    "restore": "restore the database from a backup file",
+    "web": "run only a web server process",
+    "worker": "run only a worker process",
+    "sweeper": "run only a sweeper process",
+    "follow": "run only the follower, which imports transcripts as they grow",
+    "recorder": "run only the recorder of proxied calls",
     "migrate": "prepare the database for this version",
-    "check": "look for mistakes in the configuration (--deploy: stricter)",
-    "connect": "let Claude Code on this machine send its hooks, status line and telemetry here",
-    "hook": "forward what Claude Code hands to a hook",
-    "statusline": "draw a gauge from what Claude Code hands to a status line",
-    "watch": "send this machine's transcripts to a Plimsoll server, as they grow",
+    "check": "check the configuration (--deploy: stricter)",
+    "connect": "configure Claude Code to send hooks, status line and telemetry to Plimsoll",
+    "hook": "forward a Claude Code hook event (reads stdin)",
+    "statusline": "print a context gauge for the Claude Code status line (reads stdin)",
+    "watch": "send this machine's transcripts to a Plimsoll server as they grow",
     "version": "print the version",
 }
 
 USAGE = """\
 usage: plimsoll COMMAND [OPTIONS]
 
-How full every coding agent's context window is, why its prompt cache broke, and what that cost.
+Shows how full each coding agent's context window is, why its prompt cache broke, and what that cost.
 
 commands:
 {commands}
 
-`plimsoll COMMAND --help` tells more. What people set most:
+Run `plimsoll COMMAND --help` for details. Common environment variables:
   PLIMSOLL_PORT        port to listen on (8000)
-  PLIMSOLL_DATA        folder of the database and the secret key
-  PLIMSOLL_PUBLIC_URL  address people open, such as https://plimsoll.example
+  PLIMSOLL_DATA        folder for the database and the secret key
+  PLIMSOLL_PUBLIC_URL  public URL, such as https://plimsoll.example
   DATABASE_URL         postgresql://user:password@host:port/database instead of SQLite
 """
 
@@ -64,7 +64,7 @@ def main() -> NoReturn:
         sys.exit(0)
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
-        fail(f"there is no command {name!r}." + (f" Did you mean {near[0]}?" if near else " See: plimsoll --help"), 2)
+        fail(f"unknown command {name!r}." + (f" Did you mean {near[0]}?" if near else " See: plimsoll --help"), 2)
     if name in console.PROGRAMS:
         console.main()
     run(name, arguments[1:])

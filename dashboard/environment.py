@@ -118,7 +118,7 @@ def read_folder(name: str, default: Path) -> Path:
     except OSError as error:
         raise BadSetting(f"{name}={str(folder)!r}: cannot be used as a folder ({error.strerror}).") from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise BadSetting(f"{name}={str(folder)!r}: this user may not write there.")
+        raise BadSetting(f"{name}={str(folder)!r}: this user has no write permission.")
     return folder
 
 

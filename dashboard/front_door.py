@@ -191,7 +191,7 @@ class BodyGate:
                     return await self._receive()
             except TimeoutError:
                 if self.is_slow:
-                    await self.exchange.refuse(408, "The request body arrives too slowly, or not at all.")
+                    await self.exchange.refuse(408, "The request body arrived too slowly or not at all.")
                     return {"type": "http.disconnect"}
             self.is_slow = True
             if not self.door.slow_bodies.take(self.exchange.clients, self.exchange.slow_body_place):

@@ -28,7 +28,7 @@ from dashboard.sqlite_damage import is_damage, was_damage_found
 LOW_DISK_BYTES = 500 * 1024 * 1024
 LONGEST_WAIT_SECONDS = 30  # of a due job and of the sweeper: beyond it work stands still (R18)
 NOTICE_KEPT_SECONDS = 2
-DAMAGE = "is damaged, a backup has to be restored"
+DAMAGE = "damaged; restore a backup"
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def read_health(now: datetime) -> Health:
     try:
         checks = _check_stored(now)
     except DatabaseError as error:
-        words = DAMAGE if is_damage(error) else "does not answer"
+        words = DAMAGE if is_damage(error) else "not responding"
         checks = [Check("database", is_ok=False, finding=f"{words} ({type(error).__name__})")]
     return Health([*checks, _check_disk()])
 
@@ -149,14 +149,14 @@ def _check_database() -> Check:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
         cursor.fetchone()
-    return Check("database", is_ok=True, finding=f"answers in {(time.perf_counter() - started) * 1000:.2f} ms")
+    return Check("database", is_ok=True, finding=f"responds in {(time.perf_counter() - started) * 1000:.2f} ms")
 
 
 def _check_migrations() -> Check:
     executor = MigrationExecutor(connection)
     pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if pending:
-        return Check("schema", is_ok=False, finding=f"{len(pending)} migrations wait; run plimsoll migrate")
+        return Check("schema", is_ok=False, finding=f"{len(pending)} pending migrations; run plimsoll migrate")
     return Check("schema", is_ok=True, finding="up to date")
 
 
@@ -174,14 +174,14 @@ def _check_queue(now: datetime) -> Check:
     )
     since = [at for at in (waits["delayed"], waits["at_once"]) if at]
     if not since:
-        return Check("jobs", is_ok=True, finding="nothing waits")
+        return Check("jobs", is_ok=True, finding="queue is empty")
     age_seconds = max(0, int((now - min(since)).total_seconds()))
     told = f"{waits['number']:,} waiting, the oldest for {age_seconds:,} s"
     return Check("jobs", is_ok=age_seconds < LONGEST_WAIT_SECONDS, finding=told)
 
 
 def _check_sweeper(now: datetime) -> Check:
-    return _check_beat("sweeper", now, never="has not made a round yet", last="last round")
+    return _check_beat("sweeper", now, never="has not run yet", last="last run")
 
 
 def _check_recorder(now: datetime) -> Check:
@@ -189,17 +189,22 @@ def _check_recorder(now: datetime) -> Check:
     try:
         require_private_socket(find_socket_path(settings.DATA))
     except NotPrivate as error:
-        return Check("recorder", is_ok=False, finding=f"not used, calls pass unrecorded: {error}", is_vital=False)
+        return Check(
+            "recorder",
+            is_ok=False,
+            finding=f"not in use; calls are forwarded but not recorded: {error}",
+            is_vital=False,
+        )
     except OSError:
         pass  # no socket: whether that is a fault, the heartbeat says
     if find_own_beat("recorder", now) is None:
-        return Check("recorder", is_ok=True, finding="does not run: calls would pass through the proxy unseen")
-    found = _check_beat("recorder", now, never="", last="last looked")
+        return Check("recorder", is_ok=True, finding="not running: proxied calls are forwarded but not recorded")
+    found = _check_beat("recorder", now, never="", last="last run")
     return replace(found, is_vital=False)
 
 
 def _check_follower(now: datetime) -> Check:
-    return _check_beat("follower", now, never="has not looked at the transcripts yet", last="last looked")
+    return _check_beat("follower", now, never="has not run yet", last="last run")
 
 
 def _check_beat(process: str, now: datetime, *, never: str, last: str) -> Check:
@@ -221,8 +226,8 @@ def _check_patterns() -> list[Check]:
         return []
     finding = (
         f"{pattern_count:,} {'pattern' if pattern_count == 1 else 'patterns'} of {team_count:,}"
-        f" {'team' if team_count == 1 else 'teams'} cannot be used, so no content is stored there: see the page"
-        " Redaction of the team"
+        f" {'team' if team_count == 1 else 'teams'} cannot be used, so no content is stored there; see the"
+        " team's Redaction page"
     )
     return [Check("redaction patterns", is_ok=False, finding=finding, is_vital=False)]
 

@@ -62,7 +62,7 @@ class PlainHttpProtocol(HttpToolsProtocol):
             self.send_400_response(sentence)
             return
         if self._unparsed_bytes > MOST_HEAD_BYTES:
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The head of the request is too large.")
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The request headers are too large.")
         elif self._deadline is None and (self.cycle is None or self.cycle.response_complete):
             self._set_deadline(HEAD_SECONDS)  # these bytes ended the keep-alive timer, but began no whole request
 
@@ -80,7 +80,7 @@ class PlainHttpProtocol(HttpToolsProtocol):
         the parser takes what follows for the body then. A new parser: one that was told to close reads nothing more."""
         method = self.parser.get_method()
         if method == b"CONNECT":
-            raise httptools.HttpParserError("What follows is for somebody else: this is no tunnel.")
+            raise httptools.HttpParserError("CONNECT tunnels are not supported.")
         head = [method, b" ", self.url, b" HTTP/", self.parser.get_http_version().encode(), b"\r\n"]
         for name, value in self.scope["headers"]:
             if name != b"upgrade":
@@ -136,7 +136,7 @@ class PlainHttpProtocol(HttpToolsProtocol):
             # The start of the next request stands behind one that is still being answered.
             self._set_deadline(HEAD_SECONDS)
         elif self._is_in_head:
-            self._refuse(HTTPStatus.REQUEST_TIMEOUT, "The head of the request did not arrive in time.")
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT, "The request headers did not arrive in time.")
         else:
             self.transport.close()
 

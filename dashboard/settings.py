@@ -242,31 +242,31 @@ JOB_ATTEMPTS = 5  # lost workers and raised errors count; a job's own, orderly f
 JOB_BACKOFF_LIMIT_SECONDS = 60
 # kind: (dotted path of the work, words for people). Paths, so that a web process never imports what a worker runs.
 JOB_KINDS = {
-    "forget_expired": ("dashboard.housekeeping.forget_expired", "Forget expired links and invitations"),
-    "forget_old_jobs": ("dashboard.housekeeping.forget_old_jobs", "Forget jobs that ended long ago"),
+    "forget_expired": ("dashboard.housekeeping.forget_expired", "Delete expired links and invitations"),
+    "forget_old_jobs": ("dashboard.housekeeping.forget_old_jobs", "Delete old jobs"),
     "forget_missing_transcripts": (
         "dashboard.housekeeping.forget_missing_transcripts",
-        "Note which resumed transcripts are gone",
+        "Check resumed transcripts for deleted files",
     ),
     "tend_database": ("dashboard.housekeeping.tend_database", "Checkpoint and optimise the database"),
-    "keep_backup": ("dashboard.housekeeping.keep_backup", "Back up the database into the data folder"),
-    "add_up_hours": ("dashboard.housekeeping.add_up_hours", "Add up what the hours of a team cost"),
+    "keep_backup": ("dashboard.housekeeping.keep_backup", "Back up the database to the data folder"),
+    "add_up_hours": ("dashboard.housekeeping.add_up_hours", "Update hourly team totals"),
     "audit_compactions": ("dashboard.ingest.audit.audit_compactions", "Audit compactions"),
     "audit_again": ("dashboard.runs.stored_audits.audit_again", "Audit compactions again after an upgrade"),
     "project_sessions": (
         "dashboard.ingest.reprojection.project_sessions",
         "Update stored sessions after an upgrade",
     ),
-    "relevel_sessions": ("dashboard.policies.relevel.relevel_sessions", "Level sessions anew after a change of policy"),
-    "apply_retention": ("dashboard.retention.rounds.apply_retention", "Forget what is older than teams keep it"),
-    "finish_deletion": ("dashboard.retention.deletion.finish_deletion", "Make sure that a deleted session is gone"),
+    "relevel_sessions": ("dashboard.policies.relevel.relevel_sessions", "Recalculate levels"),
+    "apply_retention": ("dashboard.retention.rounds.apply_retention", "Apply retention"),
+    "finish_deletion": ("dashboard.retention.deletion.finish_deletion", "Finish deleting a session"),
     "compact": ("dashboard.runs.perform.perform_run", "Compact a session"),
-    "answer_crossing": ("dashboard.automation.answer.answer_crossing", "Answer a crossed auto-compact line"),
+    "answer_crossing": ("dashboard.automation.answer.answer_crossing", "Respond to a crossed auto-compact threshold"),
     "take_notes": ("dashboard.automation.note_taking.take_notes", "Take notes of a session"),
-    "make_demo": ("dashboard.demo.making.make_demo", "Make the demo"),
-    "go_on_with_demo": ("dashboard.demo.going_on.go_on_with_demo", "Let live sessions of the demo go on"),
-    "deliver_notice": ("dashboard.hooks.delivery.deliver_notice", "Tell a webhook"),
-    "end_stranded_runs": ("dashboard.runs.endings.end_stranded_runs", "End compactions whose job is gone"),
+    "make_demo": ("dashboard.demo.making.make_demo", "Load demo data"),
+    "go_on_with_demo": ("dashboard.demo.going_on.go_on_with_demo", "Advance demo sessions"),
+    "deliver_notice": ("dashboard.hooks.delivery.deliver_notice", "Deliver webhook"),
+    "end_stranded_runs": ("dashboard.runs.endings.end_stranded_runs", "End compactions without a job"),
 }
 PAID_SUMMARIZER = "dashboard.runs.claude.open_claude"  # -> compaction.ports.Summarizer
 RECURRING_JOBS = {

@@ -68,7 +68,7 @@ def renew_demo(say: Say) -> None:
     owner = ensure_local_owner()
     remove_demo(now=timezone.now())
     order_demo(owner, now=timezone.now())
-    say("  demo     its sessions come in while you look; to remove it:")
+    say("  demo     sample sessions are loading. Remove with:")
     say(f"           {spell_command('demo', '--remove', is_local=settings.LOCAL_MODE)}")
 
 
@@ -78,10 +78,10 @@ def welcome(say: Say) -> None:
     if settings.LOCAL_MODE:
         link = create_link(ensure_local_owner(), now=timezone.now(), valid_for=LINK_VALID_FOR)
         say(f"  sign in  {link}")
-        say("           works once, within the hour; for a new one:")
+        say("           works once, within one hour. Create a new one with:")
         say(f"           {spell_command('signinlink', is_local=True, with_address=True)}")
     elif not User.objects.exists():
-        say("  sign in  There is no account yet. Make one: plimsoll createowner NAME")
+        say("  sign in  No account yet. Create one with: plimsoll createowner NAME")
     say(f"  data     {settings.DATA}")
     say("  stop     Ctrl-C")
 

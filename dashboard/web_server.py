@@ -63,9 +63,9 @@ def _explain(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
         other = _free_port_after(host, port)
         hint = f"Stop it, or choose another port: PLIMSOLL_PORT={other} plimsoll up" if other else "Stop it first."
-        return f"Port {port} on {host} is taken by another program. {hint}"
+        return f"Port {port} on {host} is in use by another program. {hint}"
     if error.errno == errno.EACCES:
-        return f"PLIMSOLL_PORT={port}: this user may not listen on that port. Ports from 1024 on are free to use."
+        return f"PLIMSOLL_PORT={port}: this user is not allowed to listen on that port. Use a port from 1024 on."
     return f"PLIMSOLL_HOST={host}: this machine cannot listen there ({error.strerror})."
 
 

@@ -58,16 +58,16 @@ def find_least_tokens(model: str | None) -> int | None:
 
 def _lint_markers(request: PromptRequest) -> Iterator[LintFinding]:
     if not request.markers:
-        yield LintFinding(Rule.NO_MARKERS, (), "The request carries no cache marker, so nothing of it is cached.")
+        yield LintFinding(Rule.NO_MARKERS, (), "The request has no cache markers, so nothing is cached.")
     for marker in request.markers[MOST_MARKERS:]:
-        sentence = f"The API takes {MOST_MARKERS} markers; this request has {len(request.markers)} and is refused."
+        sentence = f"The API accepts {MOST_MARKERS} cache markers and rejects this request with {len(request.markers)}."
         yield LintFinding(Rule.TOO_MANY_MARKERS, _cite(request, marker.path), sentence)
     short: Marker | None = None
     for marker in request.markers:
         if marker.ttl == CacheTtl.FIVE_MINUTES:
             short = short or marker
         elif short is not None:
-            sentence = "A 1-hour marker stands behind a 5-minute one; the API wants the longer lifetime first."
+            sentence = "A 1-hour marker follows a 5-minute marker; the API requires the longer lifetime first."
             yield LintFinding(Rule.SHORT_BEFORE_LONG, _cite(request, marker.path), sentence)
 
 
@@ -78,7 +78,9 @@ def _lint_lengths(request: PromptRequest) -> Iterator[LintFinding]:
     for marker in request.markers:
         tokens = _count_tokens_before(request, marker, least)
         if tokens < least:
-            sentence = f"About {tokens:,} tokens end here; {request.model} caches nothing shorter than {least:,}."
+            sentence = (
+                f"About {tokens:,} tokens end here; {request.model} does not cache prefixes shorter than {least:,}."
+            )
             yield LintFinding(Rule.BELOW_MINIMUM, _cite(request, marker.path), sentence)
 
 
@@ -104,15 +106,15 @@ def _lint_marked_blocks(request: PromptRequest) -> Iterator[LintFinding]:
 def _find_problem(request: PromptRequest, marker: Marker) -> str | None:
     if marker.level is Level.TOOLS:
         is_deferred = 0 <= marker.index < len(request.tools) and request.tools[marker.index].is_deferred
-        return "A deferred tool stands outside the prefix and cannot close it." if is_deferred else None
+        return "A deferred tool is not part of the prefix and cannot end it." if is_deferred else None
     if marker.path[4:]:
-        return "A part inside a tool result cannot carry a marker; put it on the tool result itself."
+        return "Content inside a tool result cannot have a cache marker; put it on the tool result itself."
     block = _find_block(request, marker)
     if block is None or can_be_marked(block):
         return None
     if block.get("type") == "text":
-        return "An empty text block cannot carry a marker."
-    return "Thinking cannot carry a marker; put it on the block before."
+        return "An empty text block cannot have a cache marker."
+    return "A thinking block cannot have a cache marker; put it on the previous block."
 
 
 def _find_block(request: PromptRequest, marker: Marker) -> Fields | None:
@@ -136,8 +138,8 @@ def _lint_text(request: PromptRequest) -> Iterator[LintFinding]:
             if not isinstance(index, int) or (LEVELS.index(level), index) > last:
                 continue
             for found in find_volatile_text(piece.spell() or ""):
-                sentence = f"{found.kind.value.capitalize()} at character {found.start} changes by itself; "
-                sentence += "everything behind it is written again each time it does."
+                sentence = f"{found.kind.value.capitalize()} at character {found.start} changes between requests; "
+                sentence += "everything after it is re-written to cache each time."
                 yield LintFinding(Rule.VOLATILE_TEXT, _cite(request, piece.path), sentence)
 
 
@@ -149,7 +151,7 @@ def _lint_tool_order(request: PromptRequest, earlier: Sequence[PromptRequest]) -
         if before != after:
             first = next(name for name, old in zip(after, before, strict=True) if name != old)
             index = [tool.name for tool in request.tools].index(first)
-            sentence = f"{first} stood elsewhere in an earlier request; sort the tools by name."
+            sentence = f"{first} was in a different position in an earlier request; sort tools by name."
             yield LintFinding(Rule.UNSTABLE_TOOLS, (Level.TOOLS.value, index), sentence)
             return
 

@@ -133,11 +133,11 @@ class Policy:
         given = dict(values)
         preset, models = given.pop("preset", None) or Preset.CLIENT.value, given.pop("models", None) or {}
         if preset not in tuple(Preset):
-            raise BadPolicy("preset", f'There is no preset "{preset}". Choose "client" or "early".')
+            raise BadPolicy("preset", f'Unknown preset "{preset}". Choose "client" or "early".')
         policy = _apply_values(cls.from_preset(Preset(str(preset))), _read_team_values(given), Origin.TEAM)
         _check_lines(policy)
         if not isinstance(models, Mapping):
-            raise BadPolicy("models", "Values for single models must be given by the model's name.")
+            raise BadPolicy("models", "Per-model values must be keyed by the model's name.")
         by_model = [_read_model_values(policy, str(model), own) for model, own in models.items()]
         return replace(policy, by_model=tuple(sorted(by_model, key=lambda pair: pair[0])))
 
@@ -160,7 +160,7 @@ def _read_team_values(values: Mapping[str, object]) -> dict[str, object]:
     read: dict[str, object] = {}
     for setting, value in values.items():
         if setting not in _TEAM_SETTINGS:
-            raise BadPolicy(setting, f'There is no setting "{setting}".')
+            raise BadPolicy(setting, f'Unknown setting "{setting}".')
         if value not in (None, ""):
             read[setting] = read_team_value(setting, value)
     return read
@@ -195,24 +195,26 @@ def _check_lines(policy: Policy, model: str | None = None) -> None:
     warning, error = policy.warning_margin_tokens, policy.error_margin_tokens
     auto, blocking = policy.auto_margin_tokens, policy.blocking_margin_tokens
     if error > warning:
-        sentence = f"its distance of {error:,} tokens is more than the warning line's {warning:,}."
-        raise BadPolicy("error_margin_tokens", f"The error line{about} would be below the warning line: {sentence}")
-    if auto < blocking:
-        sentence = f"its distance of {auto:,} tokens is less than the blocking line's {blocking:,}."
+        sentence = f"its margin of {error:,} tokens is larger than the warning margin of {warning:,}."
         raise BadPolicy(
-            "auto_margin_tokens", f"The auto-compact line{about} would be above the blocking line: {sentence}"
+            "error_margin_tokens", f"The error threshold{about} would be below the warning threshold: {sentence}"
+        )
+    if auto < blocking:
+        sentence = f"its margin of {auto:,} tokens is smaller than the blocking margin of {blocking:,}."
+        raise BadPolicy(
+            "auto_margin_tokens", f"The auto-compact threshold{about} would be above the blocking threshold: {sentence}"
         )
     if not policy.compacts_by_itself and error < blocking:
-        sentence = f"its distance of {error:,} tokens is less than the blocking line's {blocking:,}."
+        sentence = f"its margin of {error:,} tokens is smaller than the blocking margin of {blocking:,}."
         raise BadPolicy(
             "error_margin_tokens",
-            f"With auto-compact off the error line{about} would be above the blocking line: {sentence}",
+            f"With auto-compact off, the error threshold{about} would be above the blocking threshold: {sentence}",
         )
     lowest = _find_lowest_line(policy, model)
     if lowest < 0:
-        sentence = "Lower the distances, or raise the window or the percentage."
+        sentence = "Lower the margins, or raise the window or the percentage."
         raise BadPolicy(
-            _find_culprit(policy, model), f"The lowest line{about} would be at {lowest:,} tokens. {sentence}"
+            _find_culprit(policy, model), f"The lowest threshold{about} would be at {lowest:,} tokens. {sentence}"
         )
 
 

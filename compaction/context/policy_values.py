@@ -20,11 +20,11 @@ _FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 _LEADING_NUMBER = re.compile(r"^\s*[+]?(\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
 
 _TITLES = {
-    "auto_margin_tokens": "The distance of the auto-compact line",
-    "warning_margin_tokens": "The distance of the warning line",
-    "error_margin_tokens": "The distance of the error line",
-    "blocking_margin_tokens": "The distance of the blocking line",
-    "auto_percent": "The percentage of the auto-compact line",
+    "auto_margin_tokens": "The auto-compact margin",
+    "warning_margin_tokens": "The warning margin",
+    "error_margin_tokens": "The error margin",
+    "blocking_margin_tokens": "The blocking margin",
+    "auto_percent": "The auto-compact percentage",
     "window_tokens": "The window",
     "max_output_tokens": "The max output",
     "reserve_tokens": "The reserve",

@@ -34,7 +34,7 @@ def invite(team: Team, role: Role, *, note: str, by: User, now: datetime) -> tup
 @transaction.atomic
 def revoke(invitation: Invitation, *, by: User, now: datetime) -> None:
     if not Invitation.objects.still_open(now).filter(pk=invitation.pk).update(revoked_at=now):
-        raise Refused("This invitation was already used, revoked or has expired.")
+        raise Refused("This invitation was already used, was revoked or has expired.")
     audit.note(invitation.team, AuditAction.INVITATION_REVOKED, by=by, subject=invitation.label)
 
 
@@ -47,7 +47,7 @@ def revoke_without_maker(invitation: Invitation, *, now: datetime) -> None:
                 AuditAction.INVITATION_REVOKED,
                 by=audit.BY_ITSELF,
                 subject=invitation.label,
-                reason="its maker may not give this role any more",
+                reason="its creator can no longer grant this role",
             )
 
 
@@ -67,7 +67,7 @@ def accept(invitation: Invitation, user: User, *, now: datetime) -> Membership:
     The maker's right is read after it: a removal that goes on at the same time waits for the row, or has revoked it.
     """
     if not Invitation.objects.still_open(now).filter(pk=invitation.pk).update(accepted_at=now, accepted_by=user):
-        raise Refused("This invitation was already used, revoked or has expired. Ask for a new one.")
+        raise Refused("This invitation was already used, was revoked or has expired. Ask for a new one.")
     if not access.can_be_accepted(invitation):
-        raise Refused("The person who made this invitation can no longer give this role. Ask an owner for a new one.")
+        raise Refused("The creator of this invitation can no longer grant this role. Ask an owner for a new one.")
     return members.add_member(invitation.team, user, Role(invitation.role), by=user)

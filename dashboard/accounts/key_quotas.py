@@ -26,7 +26,7 @@ class QuotaExceeded(Exception):
     """Nothing of the request was looked at; the message is for whoever reads the program's log."""
 
     def __init__(self, what: str, wait_seconds: int) -> None:
-        super().__init__(f"This key sends more {what} than it may. Try again in {wait_seconds} s.")
+        super().__init__(f"Rate limit of this key exceeded: too many {what}. Try again in {wait_seconds} s.")
         self.wait_seconds = wait_seconds
 
 

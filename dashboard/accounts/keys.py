@@ -11,9 +11,9 @@ from dashboard.accounts.refusals import Refused
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import ApiKey, AuditAction, Scope, Team, User
 
-NO_KEY = "No key was sent. Send one in the header Authorization: Bearer plk_…"
+NO_KEY = "No API key provided. Send it in the header Authorization: Bearer plk_…"
 CHALLENGE = 'Bearer realm="Plimsoll"'  # the header WWW-Authenticate, which HTTP requires with every 401
-SHARED_SCOPES = "A collector key is shared, so it can only have the scopes ingest and proxy."
+SHARED_SCOPES = "Collector keys are shared, so they can only have the scopes ingest and proxy."
 PREFIX_LENGTH = len(tokens.KEY) + 10
 # `last_used_at` is for people, who read minutes; a write for every request would be the busiest row of the database.
 LAST_USED_EVERY = timedelta(minutes=1)
@@ -39,11 +39,13 @@ def create_key(  # noqa: PLR0913 (every column that is decided when a key is mad
 ) -> tuple[ApiKey, str]:
     """The key's row, and the key itself: the only time it can be shown. Raises Refused."""
     if team.is_demo:
-        raise Refused("The demo takes no keys: what came with them would be removed with it.")
+        raise Refused(
+            "Keys are disabled in the demo team, because removing the demo would delete everything sent with them."
+        )
     if not scopes:
-        raise Refused("A key needs at least one scope.")
+        raise Refused("Select at least one scope.")
     if Scope.CONTENT in scopes and Scope.READ not in scopes:
-        raise Refused("The content scope needs the read scope as well.")
+        raise Refused("The content scope also requires the read scope.")
     if is_collector and not set(scopes) <= {Scope.INGEST, Scope.PROXY}:
         raise Refused(SHARED_SCOPES)
     text = tokens.make_token(tokens.KEY)
@@ -86,7 +88,7 @@ def limit_key(key: ApiKey, *, requests_per_minute: int | None, mib_per_minute: i
     before = {name: getattr(key, name) for name in limits}
     if limits != before:
         ApiKey.objects.filter(pk=key.pk).update(**limits)
-        told = {name: "default" if value is None else value or "any number" for name, value in limits.items()}
+        told = {name: "default" if value is None else value or "unlimited" for name, value in limits.items()}
         audit.note(key.team, AuditAction.KEY_LIMITED, by=by, subject=key, **told)
 
 
@@ -98,12 +100,12 @@ def find_key(text: str, *, now: datetime) -> ApiKey:
     """
     key = _read_key(text[:PREFIX_LENGTH]) if tokens.is_well_formed(text, tokens.KEY) else None
     if key is None or not tokens.matches(text, key.digest):
-        raise KeyRefused("This key is not known. Check that it was copied completely.")
+        raise KeyRefused("Unknown API key. Check that it was copied completely.")
     if key.revoked_at is not None:
-        raise KeyRefused("This key was revoked. Create a new one on the team's page API keys.")
+        raise KeyRefused("This API key was revoked. Create a new one on the team's API keys page.")
     if key.expires_at is not None and key.expires_at <= now:
         raise KeyRefused(
-            f"This key expired on {key.expires_at:%Y-%m-%d}. Create a new one on the team's page API keys."
+            f"This API key expired on {key.expires_at:%Y-%m-%d}. Create a new one on the team's API keys page."
         )
     return key
 

@@ -17,7 +17,7 @@ def ensure_local_owner() -> User:
     existing = Membership.objects.filter(team__is_local=True, role=Role.OWNER, user__is_active=True)
     if membership := existing.select_related("user").order_by("id").first():
         return membership.user
-    team, _ = Team.objects.get_or_create(is_local=True, defaults={"name": "This machine", "slug": "local"})
+    team, _ = Team.objects.get_or_create(is_local=True, defaults={"name": "My machine", "slug": "local"})
     owner = User.objects.find_by_name(_local_name()) or User.objects.create_user(_local_name())
     Membership.objects.update_or_create(team=team, user=owner, defaults={"role": Role.OWNER})
     audit.note(team, AuditAction.TEAM_CREATED, by=owner, subject=team)

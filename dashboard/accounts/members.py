@@ -12,7 +12,7 @@ from dashboard.models import ApiKey, AuditAction, Invitation, Membership, Role, 
 def add_member(team: Team, user: User, role: Role, *, by: User | None) -> Membership:
     membership, is_new = Membership.objects.get_or_create(team=team, user=user, defaults={"role": role})
     if not is_new:
-        raise Refused(f"{user} already belongs to {team}.")
+        raise Refused(f"{user} is already a member of {team}.")
     audit.note(team, AuditAction.MEMBER_JOINED, by=by, subject=user, role=role)
     return membership
 
@@ -26,7 +26,7 @@ def change_role(membership: Membership, role: Role, *, by: User) -> None:
         _require_another_owner(locked)
     audit.note(locked.team, AuditAction.ROLE_CHANGED, by=by, subject=locked.user, before=locked.role, after=role)
     if role.rank < Role(locked.role).rank:
-        _revoke_invitations(locked, by=by, reason="its maker has a lower role now")
+        _revoke_invitations(locked, by=by, reason="its creator now has a lower role")
     locked.role = role
     locked.save(update_fields=["role"])
 
@@ -50,7 +50,7 @@ def remove_member(membership: Membership, *, by: User) -> None:
         _require_another_owner(locked)
     keys = ApiKey.objects.filter(team=locked.team, owner=locked.user, revoked_at=None)
     revoked = keys.update(revoked_at=timezone.now())
-    _revoke_invitations(locked, by=by, reason="its maker left the team")
+    _revoke_invitations(locked, by=by, reason="its creator left the team")
     audit.note(locked.team, AuditAction.MEMBER_REMOVED, by=by, subject=locked.user, keys_revoked=revoked)
     locked.delete()
 
@@ -75,7 +75,7 @@ def _locked(membership: Membership) -> Membership:
     for row in rows:
         if row.pk == membership.pk:
             return row
-    raise Refused("This person no longer belongs to the team.")
+    raise Refused("This person is no longer a member of the team.")
 
 
 def _require_another_owner(membership: Membership) -> None:
@@ -83,4 +83,4 @@ def _require_another_owner(membership: Membership) -> None:
         pk=membership.pk
     )
     if not others.exists():
-        raise Refused("A team needs an owner. Make somebody else owner first.")
+        raise Refused("A team needs an owner. Make someone else owner first.")

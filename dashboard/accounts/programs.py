@@ -15,7 +15,7 @@ def find_program(key_text: str, *, size_bytes: int, now: datetime) -> Actor:
     key = keys.find_key(key_text.strip(), now=now)
     actor = access.program(key)
     if not actor.standings:
-        raise KeyRefused("The owner of this key does not belong to its team any more, or their account is closed.")
+        raise KeyRefused("The owner of this API key left the team, or their account is closed.")
     keys.note_use(key, now=now)
     QUOTAS.take(key, size_bytes, now=now)
     return actor

@@ -14,13 +14,13 @@ def save_view(owner: User, list_name: ListName, name: str, query: str, *, team: 
     """A name that the person has used for this list before gets the new filters."""
     name = " ".join(name.split())
     if not name or not name.isprintable() or len(name) > (LONGEST_NAME or 0):
-        raise Refused(f"Give the view a name of at most {LONGEST_NAME} letters.")
+        raise Refused(f"Enter a name of at most {LONGEST_NAME} characters.")
     if len(query) > (LONGEST_QUERY or 0):
-        raise Refused("These filters are too long to be kept.")
+        raise Refused("These filters are too long to save.")
     own = SavedView.objects.filter(owner=owner, list_name=list_name)
     with transaction.atomic():
         if own.exclude(name=name).count() >= MOST_VIEWS:
-            raise Refused(f"You have {MOST_VIEWS} views of this list. Remove one first.")
+            raise Refused(f"You have {MOST_VIEWS} saved views of this list. Remove one first.")
         view, _ = SavedView.objects.update_or_create(
             owner=owner, list_name=list_name, name=name, defaults={"query": query, "team": team}
         )

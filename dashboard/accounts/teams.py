@@ -37,4 +37,4 @@ def _free_slug(name: str) -> str:
     for number in range(2, 10_000):
         if (slug := f"{wanted}-{number}") not in taken:
             return slug
-    raise Refused(f"There are too many teams called {name}.")
+    raise Refused(f"Too many teams are named {name}.")

@@ -34,8 +34,8 @@ class CompactionOff(RunError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The conversation does not fit any more, and the team's thresholds let nothing be compacted by itself: "
-            "ask for a full compaction."
+            "The conversation no longer fits, and the team's thresholds do not allow automatic compaction. "
+            "Request a full compaction."
         )
 
 
@@ -146,7 +146,7 @@ class _Work:
             tokens = sum(result.tokens for result in results)
             raise NothingToCompact(
                 f"There are {len(results):,} tool results that could be cleared, {tokens:,} tokens in all; the last "
-                f"{settings.kept_results}, and {settings.target_tokens:,} tokens, stay, so nothing would be saved."
+                f"{settings.kept_results}, and {settings.target_tokens:,} tokens, are kept, so nothing would be saved."
             )
         return self._tell_cleared(outcome.entries, MicroSteps((outcome,)), "cleared")
 

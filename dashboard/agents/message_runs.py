@@ -32,10 +32,10 @@ SOURCE = "api"
 # Twice the largest window, some 6 MB: to quote from more keeps a web thread longer than the rest of the request does.
 AT_ONCE_TOKENS = 2_000_000
 NO_CONTENT = (
-    "A run keeps the messages until they are deleted, and this team stores no content. "
-    "Ask without a model, or have an admin let the team store content."
+    "A run stores the messages until they are deleted, and this team stores no content. "
+    "Compact without a model, or ask an admin to store content."
 )
-DELETED = "A session of this name was deleted here and stays away: choose another name."
+DELETED = "A session with this name was deleted and is not imported again. Choose another name."
 
 
 def is_left_to_run(actor: Actor, team: Team, talk: Conversation) -> bool:
@@ -63,7 +63,7 @@ def start_message_run(
     data = write_lines(name, talk.question.messages, model=talk.question.model, now=now)
     taken = take_in(Origin(team, actor.user, SOURCE), Piece(data, "messages", session_id=name))
     if taken.refused_sessions:  # created by a colleague since it was looked up
-        raise PermissionDenied("A session of this name belongs to another account. Choose another name.")
+        raise PermissionDenied("A session with this name belongs to another account. Choose another name.")
     if not taken.sessions:
         raise RunRefused("session_deleted", DELETED)
     stored = AgentSession.objects.select_related("team").get(pk=taken.sessions[0].session_pk)

@@ -54,12 +54,12 @@ def read_pasted(text: str) -> Fields:
     try:
         value = load_json(text.encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
-        raise BadPrompt("This is not JSON. Paste the body of a request to /v1/messages.") from error
+        raise BadPrompt("Invalid JSON. Paste the body of a request to /v1/messages.") from error
     for name in ("body", "request", "params"):
         if isinstance(value, Mapping) and "messages" not in value and isinstance(value.get(name), Mapping):
             value = value[name]
     if not isinstance(value, Mapping) or not isinstance(value.get("messages"), list):
-        raise BadPrompt("This JSON holds no request: an object with a list of messages is looked for.")
+        raise BadPrompt("No request found in this JSON: expected an object with a list of messages.")
     return value
 
 

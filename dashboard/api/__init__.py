@@ -57,8 +57,8 @@ from dashboard.sqlite_damage import DAMAGED, is_damage
 api = NinjaAPI(
     title="Plimsoll",
     version="1",
-    description="Programs send `Authorization: Bearer plk_…`; a browser uses its session and a CSRF token. "
-    "A read with a query parameter that is not listed is refused with 422.",
+    description="Authenticate with `Authorization: Bearer plk_…`; browsers use their session and a CSRF token. "
+    "GET requests with an unlisted query parameter are rejected with 422.",
     urls_namespace="api",
     parser=BodyParser(),
     renderer=PlainRenderer(),
@@ -130,7 +130,7 @@ def _refuse_unauthenticated(request: HttpRequest, sentence: str) -> HttpResponse
 
 @api.exception_handler(PermissionDenied)
 def refuse_low_role(request: HttpRequest, error: PermissionDenied) -> HttpResponse:
-    return api.create_response(request, {"detail": str(error) or "You may not do this."}, status=403)
+    return api.create_response(request, {"detail": str(error) or "You don't have permission."}, status=403)
 
 
 @api.exception_handler(Refused)
@@ -169,7 +169,7 @@ def refuse_over_quota(request: HttpRequest, error: QuotaExceeded) -> HttpRespons
 @api.exception_handler(OperationalError)
 @api.exception_handler(InterfaceError)
 def refuse_for_now(request: HttpRequest, error: Exception) -> HttpResponse:
-    detail = DAMAGED if is_damage(error) else "The database cannot be reached right now."
+    detail = DAMAGED if is_damage(error) else "The database is unreachable."
     response = api.create_response(request, {"detail": detail}, status=503)
     response["Retry-After"] = str(settings.RETRY_AFTER_SECONDS)
     return response

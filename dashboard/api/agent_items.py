@@ -19,8 +19,8 @@ from dashboard.policies.in_force import find_policy
 router = Router(tags=["ingest"])
 
 BODY_BYTES = 32 * MIB
-GONE = "The session was deleted here, and stays away."
-NOT_YOURS = "The session belongs to another account. Choose another id for yours."
+GONE = "The session was deleted and is not imported again."
+NOT_YOURS = "The session belongs to another account. Choose another id."
 _USAGE = {"input_tokens": 12, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 4100, "output_tokens": 350}
 _REQUEST = {
     "system": [{"type": "text", "text": "You sort mail.", "cache_control": {"type": "ephemeral"}}],
@@ -80,7 +80,7 @@ class ItemResult(Schema):
 
 
 class ItemsTaken(Schema):
-    """Items that are ok are committed. Sending them again changes nothing."""
+    """Items that are ok are committed. Sending them again is safe; duplicates are ignored."""
 
     ok: int
     refused: int
@@ -89,6 +89,7 @@ class ItemsTaken(Schema):
 
 @router.post(
     "/ingest/items",
+    summary="Send session items",
     response={
         200: ItemsTaken,
         400: Problem,
@@ -102,8 +103,8 @@ class ItemsTaken(Schema):
     openapi_extra=_BODY,
 )
 def send_items(request: ApiRequest, place: Query[PushPlace]) -> ItemsTaken | Status[dict[str, str]]:
-    """Sessions, prompts, calls, messages and compactions of any agent, in any order. Each item is taken or refused by
-    itself; ids are your own, so that what is sent again is known."""
+    """Sessions, prompts, calls, messages and compactions of any agent, in any order. Each item is accepted or rejected
+    on its own. Ids are chosen by you and identify items that are sent again."""
     try:
         access.require_personal_sender(request.auth)
         origin = Origin(find_team(request, place.team, Act.INGEST), request.auth.sender, SOURCE)

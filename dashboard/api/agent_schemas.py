@@ -20,26 +20,28 @@ Message = dict[str, Any]
 
 
 class AgentIn(Input):
-    """An agent's conversation. Sizes come from `usage`; what is in `messages` behind that answer is estimated."""
+    """An agent's conversation. Sizes come from `usage`; messages after that response are estimated."""
 
-    team: Line | None = Field(None, description="Slug of the team whose lines count; needed when you are in several.")
+    team: Line | None = Field(
+        None, description="Slug of the team whose thresholds apply; required if you are in several teams."
+    )
     usage: dict[str, Any] | None = Field(
         None,
-        description="`usage` of the last answer, as the Messages API gives it.",
+        description="`usage` of the last response, as returned by the Messages API.",
         examples=[{"input_tokens": 12, "cache_read_input_tokens": 161_000, "output_tokens": 900}],
     )
     messages: list[Message] = Field(default_factory=list, max_length=MOST_MESSAGES)
-    system: str | list[Any] | None = Field(None, description="Counts towards the size where there is no usage.")
+    system: str | list[Any] | None = Field(None, description="Counts towards the size if `usage` is missing.")
     tools: list[Any] | None = Field(None, description="As `system`.")
     policy: dict[str, Any] = Field(
         default_factory=dict,
-        description="Values over the team's own, named as in the team's policy.",
+        description="Values that override the team's, named as in the team's policy.",
         examples=[{"auto_margin_tokens": 30_000}],
     )
-    window_tokens: Tokens | None = Field(None, description="Where the model's window is not the table's.")
+    window_tokens: Tokens | None = Field(None, description="Set if the model's window differs from the built-in table.")
     max_output_tokens: Tokens | None = None
     clearable_tools: list[Line] | None = Field(
-        None, description="Tools whose old results may be cleared. Left out: all of them.", max_length=1000
+        None, description="Tools whose old results may be cleared. Default: all tools.", max_length=1000
     )
 
     def to_question(self, model: str, *, used_tokens: int | None = None) -> Question:
@@ -56,7 +58,7 @@ class AgentIn(Input):
         )
 
     def count_prefix(self) -> int:
-        """The estimate of system prompt and tools, margin included."""
+        """Estimated size of system prompt and tools, margin included."""
         parts = [self.system if isinstance(self.system, str) else encode_json(self.system)] if self.system else []
         parts += [encode_json(tool) for tool in self.tools or ()]
         return add_margin(sum(map(count_text_tokens, parts)))

@@ -5,10 +5,10 @@ from decimal import Decimal
 from ninja import Field, Schema
 
 RETAINED = (
-    "The share of what a continuing agent needs, weighted by importance, that can still be found after the "
+    "Share of what a continuing agent needs, weighted by importance, that is retained after the "
     "compaction: an estimate in percent. 100: nothing is missing. Null: there was nothing to judge, or no audit."
 )
-LOST_COUNT = "How many in all; `lost` holds at most 200 of them."
+LOST_COUNT = "Total number; `lost` contains at most 200 of them."
 
 
 class RetainedPartOut(Schema):
@@ -17,21 +17,21 @@ class RetainedPartOut(Schema):
         "earlier versions have parts of other names.",
         examples=["requirements"],
     )
-    weight: int = Field(description="How much the part counts, of 100; parts with nothing to find are left out.")
-    found: int = Field(description="How many of its items can still be found.")
-    present: int = Field(description="How many of its items were there before.")
-    retained_percent: Decimal = Field(description="The share of its items that can still be found, by their weight.")
+    weight: int = Field(description="Weight of the part, out of 100; parts without items are left out.")
+    found: int = Field(description="Number of its items retained.")
+    present: int = Field(description="Number of its items before the compaction.")
+    retained_percent: Decimal = Field(description="Share of its items retained, by weight.")
 
 
 class LostOut(Schema):
     part: str
     text: str
     entry: str = Field(description="The entry of the transcript that it comes from; empty where it has none.")
-    weight: float | None = Field(description="How much it counts within the audit; null in audits of version 1.")
+    weight: float | None = Field(description="Weight within the audit; null in audits of version 1.")
 
 
 class AuditOut(Schema):
-    version: int = Field(description="The version of the rules. Percentages of different versions do not compare.")
+    version: int = Field(description="Version of the rules. Percentages of different versions are not comparable.")
     parts: list[RetainedPartOut]
     lost_count: int = Field(description=LOST_COUNT)
-    lost: list[LostOut] = Field(description="The most important first; empty where content is not granted.")
+    lost: list[LostOut] = Field(description="Most important first; empty without content access.")

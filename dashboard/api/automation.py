@@ -23,7 +23,7 @@ REFUSALS = {403: Problem, 404: Problem}
 
 class AutomationOut(Schema):
     mode: AutomaticMode
-    summarizer: SummarizerName = Field(description="Who writes the summary of an automatic run.")
+    summarizer: SummarizerName = Field(description="Summariser for automatic runs.")
     notes_writer: NotesWriter
     notes_template: str
     changed_at: datetime | None
@@ -31,18 +31,18 @@ class AutomationOut(Schema):
 
 
 class AutomationIn(Input):
-    """What is left out stays as it is."""
+    """Omitted fields are unchanged."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"mode": "run"}]})
 
     mode: AutomaticMode | None = None
     summarizer: SummarizerName | None = None
     notes_writer: NotesWriter | None = None
-    notes_template: str | None = Field(None, max_length=LONGEST_TEMPLATE, description="Empty: the standard sections.")
+    notes_template: str | None = Field(None, max_length=LONGEST_TEMPLATE, description="Empty: the default sections.")
 
 
 class SuggestionsAsked(Schema):
-    team: Line | None = Field(None, description="Slug of the team; needed when you are in several.")
+    team: Line | None = Field(None, description="Slug of the team; required if you are in several teams.")
 
 
 class SuggestionOut(Schema):
@@ -62,22 +62,24 @@ class SuggestionsOut(Schema):
     items: list[SuggestionOut]
 
 
-@router.get("/teams/{slug}/automation", response={200: AutomationOut, **REFUSALS})
+@router.get("/teams/{slug}/automation", summary="Get automatic mode", response={200: AutomationOut, **REFUSALS})
 def read_automation(request: ApiRequest, slug: str) -> object:
     return find_wish(access.require_team(request.auth, slug, Act.TUNE))
 
 
-@router.patch("/teams/{slug}/automation", response={200: AutomationOut, **REFUSALS, 422: Problem})
+@router.patch(
+    "/teams/{slug}/automation", summary="Update automatic mode", response={200: AutomationOut, **REFUSALS, 422: Problem}
+)
 def change_automation(request: ApiRequest, slug: str, body: AutomationIn) -> object:
-    """Holds for lines that are crossed from then on."""
+    """Applies the next time a threshold is crossed."""
     team: Team = access.require_team(request.auth, slug, Act.TUNE)
     change_wish(team, WishChange(**body.model_dump()), by=acting_user(request))
     return find_wish(team)
 
 
-@router.get("/suggestions", response={200: SuggestionsOut, **REFUSALS, 422: Problem})
+@router.get("/suggestions", summary="List suggestions", response={200: SuggestionsOut, **REFUSALS, 422: Problem})
 def list_team_suggestions(request: ApiRequest, asked: Query[SuggestionsAsked]) -> dict[str, object]:
-    """Sessions above their auto-compact line that nothing was done about, or whose run failed, newest first."""
+    """Sessions over their auto-compact threshold without a compaction, or whose run failed, newest first."""
     team = find_team(request, asked.team, Act.SEE)
     found = list_suggestions(request.auth, team, now=timezone.now())
     names = ("at", "used_tokens", "line_tokens", "answer", "session_id")
@@ -90,12 +92,16 @@ def list_team_suggestions(request: ApiRequest, asked: Query[SuggestionsAsked]) -
     }
 
 
-@router.post("/suggestions/{int:crossing_id}/dismiss", response={204: None, **REFUSALS, 409: Problem})
+@router.post(
+    "/suggestions/{int:crossing_id}/dismiss",
+    summary="Dismiss suggestion",
+    response={204: None, **REFUSALS, 409: Problem},
+)
 def dismiss_suggestion(request: ApiRequest, crossing_id: int) -> Status[dict[str, str] | None]:
-    """Not told any more until the line is crossed anew."""
+    """Hides the suggestion until the threshold is crossed again."""
     act = Act.SEE if request.auth.key is None else Act.RUN_OWN  # a key stands or falls by its scope, whatever it names
     access.require_anywhere(request.auth, act)
     crossing = get_object_or_404(access.crossings(request.auth, act).select_related("session__team"), pk=crossing_id)
     if not dismiss(request.auth, crossing, now=timezone.now()):
-        return Status(409, {"detail": "This suggestion was dismissed already."})
+        return Status(409, {"detail": "This suggestion was already dismissed."})
     return Status(204, None)

@@ -24,7 +24,7 @@ class BodyParser(Parser):
         encoding = request.headers.get("Content-Encoding", "")
         data = unpack_body(request.body, encoding, limit_bytes=find_body_limit(request.path))
         if holds_too_much(data, most_values=MOST_VALUES):
-            raise BodyRefused(413, f"The body holds more than {MOST_VALUES:,} values, or a number without end.")
+            raise BodyRefused(413, f"The body has more than {MOST_VALUES:,} values, or an infinite number.")
         return cast(dict[str, Any], load_json(data))
 
 

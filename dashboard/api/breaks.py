@@ -22,43 +22,41 @@ router = Router(tags=["cache breaks"])
 
 
 class BreaksAsked(Schema):
-    """Filters; what is left out filters nothing."""
+    """Filters; omitted filters match everything."""
 
     team: Name = Field("", description="The team's slug.", examples=["harbour"])
-    kind: Literal["", "break", "expected"] = Field("", description="Breaks or expected rebuilds; both when left out.")
+    kind: Literal["", "break", "expected"] = Field("", description="Cache breaks or expected rebuilds; default: both.")
     cause: Name = Field("", description="A cause's code.", examples=["tools_changed"])
     evidence: Literal["", "api", "client", "request", "inferred", "unknown"] = Field(
-        "", description="Who says why the cache broke."
+        "", description="Source of the diagnosis."
     )
     project: str = Field("", max_length=200)
     developer: str = Field("", max_length=200)
     model: str = Field("", max_length=200)
-    avoidable: bool | None = Field(None, description="Only those that could have been avoided, or only the others.")
-    counted: bool | None = Field(None, description="True leaves out copies of calls that other sessions count.")
+    avoidable: bool | None = Field(None, description="Only avoidable ones, or only the others.")
+    counted: bool | None = Field(None, description="True excludes copies of calls that are counted in other sessions.")
     minor: bool | None = Field(None, description=f"Only minor ones ({MINOR_WORDS}), or only the others.")
-    since: AwareDatetime | None = Field(
-        None, description="Not older than this moment.", examples=["2026-11-01T00:00:00Z"]
-    )
-    until: AwareDatetime | None = Field(None, description="Older than this moment.")
-    before: str = Field("", description="The `next` of the page before.")
+    since: AwareDatetime | None = Field(None, description="At or after this time.", examples=["2026-11-01T00:00:00Z"])
+    until: AwareDatetime | None = Field(None, description="Before this time.")
+    before: str = Field("", description="`next` of the previous page.")
     limit: int = Field(PAGE_SIZE, ge=1, le=MOST_ROWS)
 
 
 class BreakOut(Schema):
     id: int
     session_id: int
-    session: str = Field(alias="session_name", description="Its title where you may read it, else its id.")
+    session: str = Field(alias="session_name", description="Its title if you have content access, otherwise its id.")
     project: str
     developer: str
     thread: str
     kind: str
     at: datetime
-    call_number: int = Field(description="Place of the call in its thread, from 1, as on every page.")
+    call_number: int = Field(description="Position of the call in its thread, from 1.")
     model: str
     cause: str
     title: str
     detail: str
-    evidence: str = Field(alias="grade", description="Who says so: api, client, request, inferred or unknown.")
+    evidence: str = Field(alias="grade", description="Source of the cause: api, client, request, inferred or unknown.")
     is_avoidable: bool
     gap_seconds: float | None
     ttl: str
@@ -67,23 +65,23 @@ class BreakOut(Schema):
     lost_tokens: int
     recreated_tokens: int
     lost_usd: Decimal | None = Field(
-        description="At your prices, else list price; null where the model's price is not known."
+        description="At your prices, otherwise list price; null if the model's price is unknown."
     )
     avoidable_usd: Decimal | None = Field(
-        description="Net of what avoiding would have cost more; null where nothing on offer would have held the cache, "
-        "or a price is not known."
+        description="Net of the extra cost of avoiding it; null if no option would have kept the cache, or a price is "
+        "unknown."
     )
-    is_counted: bool = Field(description="False for a copy of a call that is counted in another session.")
-    is_minor: bool = Field(description=f"Whether lists fold it: {MINOR_WORDS}.")
+    is_counted: bool = Field(description="False for a copy of a call counted in another session.")
+    is_minor: bool = Field(description=f"Whether lists collapse it: {MINOR_WORDS}.")
     place: Literal["", "everything", "system", "conversation", "later"] = Field(
         description="Where the prompt broke: everything was lost; part of tools and system prompt stayed; the "
-        "conversation was lost from its first message; or part of it stayed. Empty where it was not looked at."
+        "conversation was lost from its first message; or part of it stayed. Empty if it was not analysed."
     )
 
 
 class BreaksOut(Schema):
     items: list[BreakOut]
-    next: str | None = Field(description="For `before`, to go on; null on the last page.")
+    next: str | None = Field(description="Pass as `before` for the next page; null on the last page.")
 
 
 class DiffLineOut(Schema):
@@ -101,9 +99,9 @@ class BlockChangeOut(Schema):
     parts: list[str]
     before_characters: int
     after_characters: int
-    old_place: int | None = Field(description="Among the tools, system blocks or messages of the older request.")
+    old_place: int | None = Field(description="Index among the tools, system blocks or messages of the older request.")
     new_place: int | None
-    lines: list[DiffLineOut] | None = Field(description="Text that changed; null where it is not stored or granted.")
+    lines: list[DiffLineOut] | None = Field(description="Changed text; null if not stored or without content access.")
 
 
 class ToolChangeOut(Schema):
@@ -143,7 +141,7 @@ class FurtherOut(Schema):
 class UnprovenOut(Schema):
     condition: str
     words: str
-    breaks: int = Field(description="Of such calls in real sessions, how many lost their cache.")
+    breaks: int = Field(description="Share of such calls in real sessions that lost their cache.")
     calls: int
 
 
@@ -165,7 +163,7 @@ class CallSideOut(Schema):
 class BreakDetailOut(BreakOut):
     meaning: str
     advice: str
-    where: str = Field(description="The place in words.")
+    where: str = Field(description="The position as text.")
     predicted: str
     unproven: list[UnprovenOut] = Field(
         description="What was seen just before a call without a known cause, too weak or too rarely seen for a cause."
@@ -174,29 +172,35 @@ class BreakDetailOut(BreakOut):
     conflicts: list[str]
     call_before: CallSideOut | None
     call_after: CallSideOut | None
-    diff: DiffOut | None = Field(description="Null where the client did not record both requests.")
+    diff: DiffOut | None = Field(description="Null if the client did not record both requests.")
     compaction_id: int | None
 
 
-@router.get("/breaks", response={200: BreaksOut, 403: Problem, 422: Problem})
+@router.get("/breaks", summary="List cache breaks", response={200: BreaksOut, 403: Problem, 422: Problem})
 def list_breaks(request: ApiRequest, asked: Query[BreaksAsked]) -> dict[str, object]:
-    """Newest first, over all your teams."""
+    """Newest first, across all your teams."""
     access.require_anywhere(request.auth, Act.SEE)
     wanted = _read_filter(asked)
     return _describe_page(list_losses(request.auth, wanted, before=read_before(asked.before), size=asked.limit))
 
 
-@router.get("/sessions/{int:session_id}/breaks", response={200: BreaksOut, 403: Problem, 404: Problem, 422: Problem})
+@router.get(
+    "/sessions/{int:session_id}/breaks",
+    summary="List cache breaks of a session",
+    response={200: BreaksOut, 403: Problem, 404: Problem, 422: Problem},
+)
 def list_session_breaks(request: ApiRequest, session_id: int, asked: Query[BreaksAsked]) -> dict[str, object]:
-    """Newest first, breaks and expected rebuilds alike."""
+    """Newest first, both cache breaks and expected rebuilds."""
     session = find_session(request, session_id)
     wanted = replace(_read_filter(asked), session_id=session.pk)
     return _describe_page(list_losses(request.auth, wanted, before=read_before(asked.before), size=asked.limit))
 
 
-@router.get("/breaks/{int:break_id}", response={200: BreakDetailOut, 403: Problem, 404: Problem})
+@router.get(
+    "/breaks/{int:break_id}", summary="Get cache break", response={200: BreakDetailOut, 403: Problem, 404: Problem}
+)
 def read_one_break(request: ApiRequest, break_id: int) -> dict[str, object]:
-    """The cause, both calls, and the difference of their requests: structure always, text where you may read it."""
+    """The cause, both calls, and the difference of their requests: structure always, text with content access."""
     access.require_anywhere(request.auth, Act.SEE)
     visible = access.breaks(request.auth).select_related("session", "session__team")
     return _describe_break(read_break(request.auth, get_object_or_404(visible, pk=break_id)))

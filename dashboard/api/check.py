@@ -1,4 +1,4 @@
-"""May this agent go on: which line, how much is left, what to do."""
+"""Context level of an agent: threshold reached, tokens left, action to take."""
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
@@ -25,8 +25,8 @@ BESIDE_SESSION = frozenset({"session", "team", "policy", "window_tokens", "max_o
 
 
 class CheckIn(AgentIn):
-    """A session that is known here (`session`), or what an agent tells of itself: `model`, and one of `usage`,
-    `messages` and `used_tokens`. `policy` and `window_tokens` go with both."""
+    """A stored session (`session`), or an agent's own data: `model` and one of `usage`, `messages` and `used_tokens`.
+    `policy` and `window_tokens` work with both."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -40,9 +40,9 @@ class CheckIn(AgentIn):
         }
     )
 
-    session: Line | None = Field(None, description="The session's own id, or its number here.")
+    session: Line | None = Field(None, description="The session's id, or its number in Plimsoll.")
     model: Model | None = Field(None, examples=["claude-sonnet-5-5"])
-    used_tokens: Tokens | None = Field(None, description="The size of the context, where you know it yourself.")
+    used_tokens: Tokens | None = Field(None, description="The size of the context, if you know it.")
 
 
 class FlagsOut(Schema):
@@ -57,7 +57,7 @@ class CheckLinesOut(Schema):
     available: int
     warning: int
     error: int
-    auto: int = Field(description="Acts only while automatic compaction is on.")
+    auto: int = Field(description="Applies only while automatic compaction is on.")
     blocking: int
     is_auto_on: bool
 
@@ -67,20 +67,24 @@ class CheckOut(Schema):
 
     model: str
     used_tokens: int
-    used_origin: str = Field(description="measured: from usage alone; estimated: some of it counted by characters.")
+    used_origin: str = Field(description="measured: from `usage` only; estimated: partly counted by characters.")
     level: str
-    percent_left: int | None = Field(description="Null where the window of the model is not known.")
+    percent_left: int | None = Field(description="Null if the model's window is unknown.")
     flags: FlagsOut
     lines: CheckLinesOut | None
     action: Action
-    offered: Action | None = Field(description="The way out of a block.")
+    offered: Action | None = Field(description="How to resolve a block.")
     sentence: str
     policy_version: int
 
 
-@router.post("/check", response={200: CheckOut, 403: Problem, 404: Problem, 422: Problem, **BODY_PROBLEMS})
+@router.post(
+    "/check",
+    summary="Check context level",
+    response={200: CheckOut, 403: Problem, 404: Problem, 422: Problem, **BODY_PROBLEMS},
+)
 def check_agent(request: ApiRequest, body: CheckIn) -> HttpResponse:
-    """To be asked between calls: it reads a few rows and stores nothing. A body may have 32 MiB, plain or gzip."""
+    """Call this between model calls: it reads a few rows and stores nothing. Body: at most 32 MiB, plain or gzip."""
     now = timezone.now()
     if body.session:
         session = find_session(request.auth, body.session, team=body.team)
@@ -116,7 +120,7 @@ def describe_check(check: Check) -> dict[str, object]:
 def _read_own_lines(body: CheckIn) -> OwnLines:
     unused = sorted(body.model_fields_set - BESIDE_SESSION)
     if unused:
-        raise BadQuestion(f"With `session` its stored figures count, so leave out `{'`, `'.join(unused)}`.")
+        raise BadQuestion(f"With `session`, its stored values are used. Remove `{'`, `'.join(unused)}`.")
     return OwnLines(policy=body.policy, window_tokens=body.window_tokens, max_output_tokens=body.max_output_tokens)
 
 
@@ -129,7 +133,9 @@ def find_session(actor: Actor, named: str, *, team: str | None = None) -> AgentS
         sessions = sessions.filter(team__slug=team)
     found = list(sessions.filter(external_id=named)[:2])
     if len(found) > 1:
-        raise BadQuestion("session: several of your teams have one with this id, so name `team`, or give its number.")
+        raise BadQuestion(
+            "session: several of your teams have a session with this id. Specify `team`, or use its number."
+        )
     if found:
         return found[0]
     return get_object_or_404(sessions.filter(pk=int(named)) if named.isdecimal() else sessions.none())

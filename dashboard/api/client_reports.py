@@ -28,28 +28,38 @@ def _describe(what: str) -> dict[str, object]:
     return {
         "requestBody": {
             "required": True,
-            "description": f"{what} One JSON object, a list of them, or one a line; at most 4 MiB, plain or gzip.",
+            "description": f"{what} One JSON object, a list of objects, or one per line; at most 4 MiB, plain or gzip.",
             "content": {"application/json": {"schema": {"type": "object"}}},
         }
     }
 
 
 class ReportPlace(Schema):
-    """Whose session it is; what is left out the key tells."""
+    """Owner of the session; defaults come from the key."""
 
     team: Name | None = None
 
 
-@router.post("/ingest/hooks", response=_ANSWERS, openapi_extra=_describe("What Claude Code hands to a hook."))
+@router.post(
+    "/ingest/hooks",
+    summary="Send hook events",
+    response=_ANSWERS,
+    openapi_extra=_describe("Claude Code hook input."),
+)
 def send_hooks(request: ApiRequest, place: Query[ReportPlace]) -> Status[None] | Status[dict[str, str]]:
-    """Hooks as the client makes them, from `plimsoll hook` or as an HTTP hook. The answer is empty: a client would take
-    words in it for orders."""
+    """Hook events from `plimsoll hook` or an HTTP hook. The response is empty, because a client would interpret its
+    content as instructions."""
     return _take_in(request, place, take_in_hooks)
 
 
-@router.post("/ingest/status", response=_ANSWERS, openapi_extra=_describe("What Claude Code hands to a status line."))
+@router.post(
+    "/ingest/status",
+    summary="Send status lines",
+    response=_ANSWERS,
+    openapi_extra=_describe("Claude Code status line input."),
+)
 def send_status(request: ApiRequest, place: Query[ReportPlace]) -> Status[None] | Status[dict[str, str]]:
-    """Status lines: the window as the client reports it, why it missed the cache, when the cache ends, rate limits."""
+    """Status lines: the window reported by the client, cache miss reasons, cache expiry, rate limits."""
     return _take_in(request, place, take_in_statuses)
 
 
@@ -64,7 +74,7 @@ def _take_in(
     except TooMany as refusal:
         return Status(413, {"detail": str(refusal)})
     if not taken.line_count or taken.problem_count == taken.line_count:
-        return Status(422, {"detail": "Not one JSON object could be read."})
+        return Status(422, {"detail": "The body has no valid JSON object."})
     count_spool_drops(team, request.auth.sender, _read_dropped(request))
     return Status(204, None)
 

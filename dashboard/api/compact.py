@@ -29,7 +29,7 @@ router = Router(tags=["agents"])
 
 
 class CompactIn(AgentIn):
-    """The conversation as it would be sent next. `auto` does what is due, which may be nothing."""
+    """The conversation as it would be sent next. `auto` does what is due, possibly nothing."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -51,15 +51,14 @@ class CompactIn(AgentIn):
     instructions: str = Field("", max_length=LONGEST_INSTRUCTIONS)
     summarizer: SummarizerName = Field(
         SummarizerName.EXTRACTIVE,
-        description="extractive: quoted without a model, at once unless it is very long. claude: a model writes it, as "
-        "a run to be asked for. "
-        "native: the API compacts by itself, as a run; its block stands first in the run's messages.",
+        description="extractive: quoted without a model, immediately unless very long. claude: written by a model, as "
+        "a run to poll. native: compacted by the API, as a run; its block is the first of the run's messages.",
     )
-    summarizer_model: Line = Field("", description="Empty: the team's choice, then the agent's own.")
+    summarizer_model: Line = Field("", description="Default: the team's choice, then the agent's own.")
     session: Line = Field(
         "",
-        description="Your name for the conversation, under which a run keeps it, redacted as all that is stored; "
-        "empty: a new one.",
+        description="Your name for the conversation. A run stores the conversation under this name, redacted. "
+        "Empty: a new name.",
     )
     callback_url: str = Field(
         "",
@@ -69,10 +68,14 @@ class CompactIn(AgentIn):
         examples=["https://agent.example/compacted"],
     )
     callback_secret: str = Field(
-        "", max_length=200, description="Signs the callback. Empty: one is made, and is in the answer."
+        "", max_length=200, description="Signs the callback. Empty: a secret is created and returned."
     )
-    is_too_long: bool = Field(False, description="The API refused the last call: `auto` then asks no line.")
-    is_autonomous: bool = Field(True, description="No person watches: the summary tells the agent to go on by itself.")
+    is_too_long: bool = Field(
+        False, description="The API rejected the last call as too long: `auto` then ignores thresholds."
+    )
+    is_autonomous: bool = Field(
+        True, description="Runs unattended: the summary tells the agent to continue on its own."
+    )
 
     def to_choices(self) -> RunChoices:
         """For a run."""
@@ -94,20 +97,20 @@ class CompactIn(AgentIn):
 
 
 class CompactStarted(Schema):
-    """A worker makes the summary: ask for the run until its state is done, then for its messages."""
+    """A worker writes the summary: poll the run until its state is done, then get its messages."""
 
     run: int
     state: RunState
     url: str = Field(examples=["/api/v1/runs/12"])
     messages_url: str = Field(examples=["/api/v1/runs/12/messages"])
-    callback_secret: str = Field(description="What signs the callback, shown once; empty where none is sent.")
+    callback_secret: str = Field(description="Secret that signs the callback, shown once; empty without a callback.")
 
 
 class LostFromMessageOut(Schema):
     part: str
     text: str
-    message: int | None = Field(description="The place of its message among those that were sent, from 0.")
-    weight: float = Field(description="How much it counts within the audit.")
+    message: int | None = Field(description="Index of its message in the request, from 0.")
+    weight: float = Field(description="Weight within the audit.")
 
 
 class PutBackOut(Schema):
@@ -120,30 +123,31 @@ class PutBackOut(Schema):
 
 class CompactOutcomeOut(Schema):
     summary: str
-    kept: list[int] = Field(description="Messages that stay as they were, by their place in what was sent.")
+    kept: list[int] = Field(description="Unchanged messages, by their index in the request.")
     summarised: list[int]
     dropped: list[int]
     restored: list[PutBackOut]
     retained_percent: Decimal | None = Field(description=RETAINED)
     parts: list[RetainedPartOut]
-    lost: list[LostFromMessageOut] = Field(description="What cannot be found any more, the most important first.")
+    lost: list[LostFromMessageOut] = Field(description="Lost items, most important first.")
     is_above_line: bool
 
 
 class CompactOut(Schema):
-    """`messages` is what to go on with, whether or not anything was done."""
+    """Continue with `messages`, whether or not anything was changed."""
 
-    decision: str = Field(description="What was done: cleared, compacted in full, below the line, …")
+    decision: str = Field(description="What was done: cleared, compacted in full, below the threshold, …")
     messages: list[Message]
     before_tokens: int
     after_tokens: int
-    line_tokens: int | None = Field(description="The auto-compact line; null where the window is not known.")
+    line_tokens: int | None = Field(description="The auto-compact threshold; null if the window is unknown.")
     cleared_tool_ids: list[str]
     outcome: CompactOutcomeOut | None = Field(description="Null when no summary was written.")
 
 
 @router.post(
     "/compact",
+    summary="Compact messages",
     response={
         200: CompactOut,
         202: CompactStarted,

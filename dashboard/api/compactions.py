@@ -23,55 +23,53 @@ router = Router(tags=["compactions"])
 
 
 class CompactionsAsked(Schema):
-    """Filters; what is left out filters nothing."""
+    """Filters; omitted filters match everything."""
 
     team: Name = Field("", description="The team's slug.", examples=["harbour"])
     kind: Literal["", "full", "micro", "failed"] = Field(
-        "", description="Full, micro-compactions, or those that failed; all when left out."
+        "", description="Full, micro or failed compactions; default: all."
     )
-    since: AwareDatetime | None = Field(
-        None, description="Not older than this moment.", examples=["2026-11-01T00:00:00Z"]
-    )
-    until: AwareDatetime | None = Field(None, description="Before this moment.")
+    since: AwareDatetime | None = Field(None, description="At or after this time.", examples=["2026-11-01T00:00:00Z"])
+    until: AwareDatetime | None = Field(None, description="Before this time.")
     project: str = Field("", max_length=200, description="The project of the session.")
     developer: str = Field("", max_length=200, description="The developer of the session.")
-    trigger: Name = Field("", description="What started it, such as auto, manual or api (context editing).")
+    trigger: Name = Field("", description="What started it: auto, manual or api (context editing), for example.")
     retained_from: int | None = Field(None, ge=0, le=100, description="Retained at least this percentage.")
     retained_below: int | None = Field(None, ge=0, le=100, description="Retained less than this percentage.")
     is_mid_task: bool | None = Field(None, description="Only those in the middle of a task, or only others.")
-    before: str = Field("", description="The `next` of the page before.")
+    before: str = Field("", description="`next` of the previous page.")
     limit: int = Field(PAGE_SIZE, ge=1, le=MOST_ROWS)
 
 
 class MessagesAsked(Schema):
-    first_message: int = Field(1, ge=1, le=10**9, description="The number of the first message to list.")
+    first_message: int = Field(1, ge=1, le=10**9, description="Number of the first message to list.")
 
 
 class CompactionOut(Schema):
     id: int
     session_id: int
-    session: str = Field(alias="session_name", description="Its title where you may read it, else its id.")
+    session: str = Field(alias="session_name", description="Its title if you have content access, otherwise its id.")
     thread: str
     kind: str
     at: datetime | None
     trigger: str
-    failure: str = Field(description="Why it failed; empty for one that did not.")
+    failure: str = Field(description="Why it failed; otherwise empty.")
     before_tokens: int | None
     after_tokens: int | None
-    after_origin: str = Field(description="Told by the client, or the prompt of the next call.")
+    after_origin: str = Field(description="Reported by the client, or the prompt of the next call.")
     saved_tokens: int | None
     summary_tokens: int | None
     duration_seconds: float | None
     call_number: int = Field(
-        description="Place of the last call before it in its thread, from 1; 0 where there is none."
+        description="Position of the last call before it in its thread, from 1; 0 if there is none."
     )
     turns_since_previous: int | None
     chain_number: int
-    is_mid_task: bool | None = Field(description="Null where the lines do not tell.")
-    line_tokens: int | None = Field(description="The auto-compact line in force.")
+    is_mid_task: bool | None = Field(description="Null if not in the transcript.")
+    line_tokens: int | None = Field(description="The effective auto-compact threshold.")
     drift: str
     drift_sentence: str
-    restored_count: int | None = Field(description="Null where this client version does not write it down.")
+    restored_count: int | None = Field(description="Null if this client version does not record it.")
     cleared_count: int
     kept_count: int
     retained_percent: Decimal | None = Field(description=RETAINED)
@@ -80,7 +78,7 @@ class CompactionOut(Schema):
 
 class CompactionsOut(Schema):
     items: list[CompactionOut]
-    next: str | None = Field(description="For `before`, to go on; null on the last page.")
+    next: str | None = Field(description="Pass as `before` for the next page; null on the last page.")
 
 
 class SectionOut(Schema):
@@ -96,14 +94,12 @@ class SummaryOut(Schema):
 
 class RestoredOut(Schema):
     kind: str
-    name: str = Field(description="Empty where content is not stored or not granted; so is the text.")
+    name: str = Field(description="Empty if content is not stored or without content access; likewise the text.")
     tokens: int
     age_seconds: int | None
-    extent: str | None = Field(
-        description="Of a file: whole, cut or only named. Null for what is no file, and where nothing tells."
-    )
+    extent: str | None = Field(description="For files: whole, cut or only named. Null for other items and if unknown.")
     text: str
-    is_cut: bool = Field(description="Whether `text` is only the beginning of what came back.")
+    is_cut: bool = Field(description="Whether `text` is only the beginning of what was restored.")
 
 
 class LeftFileOut(Schema):
@@ -125,7 +121,7 @@ class MessageOut(Schema):
     tools: list[str]
     tokens: int
     fate: str
-    words: str = Field(description="How it begins; empty where content is not granted.")
+    words: str = Field(description="First characters; empty without content access.")
 
 
 class CallBesideOut(Schema):
@@ -142,8 +138,8 @@ class FailedOut(Schema):
     kept: str
     meaning: str
     advice: str
-    in_a_row: int = Field(description="Failed attempts since the last compaction that worked, this one included.")
-    solved_by: int | None = Field(description="The full compaction that came after it.")
+    in_a_row: int = Field(description="Failed attempts since the last successful compaction, including this one.")
+    solved_by: int | None = Field(description="The next full compaction.")
 
 
 class CompactionDetailOut(CompactionOut):
@@ -154,25 +150,25 @@ class CompactionDetailOut(CompactionOut):
     summary: SummaryOut | None
     restored: list[RestoredOut] | None
     left_files: list[LeftFileOut] = Field(
-        description="Files known before it of which nothing came back, the newest first, fifty at most; empty where "
-        "content is not stored or not granted. The client does not record what it skipped or why."
+        description="Files known before it that were not restored, newest first, at most 50; empty if content is not "
+        "stored or without content access. The client does not record what it skipped or why."
     )
-    left_count: int = Field(description="How many these are in all.")
-    gap_count: int = Field(description="Places in the conversation before it where lines are missing.")
+    left_count: int = Field(description="Total number of these files.")
+    gap_count: int = Field(description="Positions in the conversation before it where lines are missing.")
     fates: list[FateOut] | None
     messages: list[MessageOut] | None = Field(description="Fifty, from the number asked for.")
-    next_message: int | None = Field(description="For `first_message`, to go on.")
-    audit: AuditOut | None = Field(description="Null where nothing was compared.")
+    next_message: int | None = Field(description="Pass as `first_message` for the next page.")
+    audit: AuditOut | None = Field(description="Null if nothing was compared.")
     previous_id: int | None
     next_id: int | None
     before: CallBesideOut | None = Field(description="The last call of the conversation before it.")
-    after: CallBesideOut | None = Field(description="The first one after it; null before there is any.")
-    failed: FailedOut | None = Field(description="What a failure means and what to do; null for one that worked.")
+    after: CallBesideOut | None = Field(description="The first call after it; null if there is none yet.")
+    failed: FailedOut | None = Field(description="What a failure means and what to do; null if it succeeded.")
 
 
-@router.get("/compactions", response={200: CompactionsOut, 403: Problem, 422: Problem})
+@router.get("/compactions", summary="List compactions", response={200: CompactionsOut, 403: Problem, 422: Problem})
 def list_all_compactions(request: ApiRequest, asked: Query[CompactionsAsked]) -> dict[str, object]:
-    """Newest first, over all your teams."""
+    """Newest first, across all your teams."""
     access.require_anywhere(request.auth, Act.SEE)
     wanted = _build_filter(asked)
     found = list_compactions(request.auth, wanted, before=read_before(asked.before), size=asked.limit)
@@ -180,19 +176,25 @@ def list_all_compactions(request: ApiRequest, asked: Query[CompactionsAsked]) ->
 
 
 @router.get(
-    "/sessions/{int:session_id}/compactions", response={200: CompactionsOut, 403: Problem, 404: Problem, 422: Problem}
+    "/sessions/{int:session_id}/compactions",
+    summary="List compactions of a session",
+    response={200: CompactionsOut, 403: Problem, 404: Problem, 422: Problem},
 )
 def list_session_compactions(request: ApiRequest, session_id: int, asked: Query[CompactionsAsked]) -> dict[str, object]:
-    """Newest first, full, micro and failed ones alike."""
+    """Newest first: full, micro and failed compactions."""
     session = find_session(request, session_id)
     wanted = replace(_build_filter(asked), session_id=session.pk)
     found = list_compactions(request.auth, wanted, before=read_before(asked.before), size=asked.limit)
     return _describe_page(found)
 
 
-@router.get("/compactions/{int:compaction_id}", response={200: CompactionDetailOut, 403: Problem, 404: Problem})
+@router.get(
+    "/compactions/{int:compaction_id}",
+    summary="Get compaction",
+    response={200: CompactionDetailOut, 403: Problem, 404: Problem},
+)
 def read_one_compaction(request: ApiRequest, compaction_id: int, asked: Query[MessagesAsked]) -> dict[str, object]:
-    """What became of every message, what came back, what was lost; text where you may read it."""
+    """What happened to each message, what was restored and what was lost; text with content access."""
     access.require_anywhere(request.auth, Act.SEE)
     visible = access.compactions(request.auth).select_related("session", "session__team")
     compaction = get_object_or_404(visible, pk=compaction_id)

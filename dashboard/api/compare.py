@@ -20,28 +20,28 @@ router = Router(tags=["compare"])
 
 
 class PeriodsCompared(Schema):
-    """The last seven days and the seven before them, unless days are named."""
+    """Defaults to the last seven days and the seven days before."""
 
-    team: str = Field("", max_length=200, description="The slug of one of your teams; needed when you have several.")
+    team: str = Field("", max_length=200, description="Slug of one of your teams; required if you have several.")
     project: str = Field("", max_length=200)
     developer: str = Field("", max_length=200)
     from_day: Day | None = Field(
         None, alias="from", description="First day of the second period, which is compared with the first."
     )
     to_day: Day | None = Field(None, alias="to", description="Last day of the second period, included.")
-    other_from: Day | None = Field(None, description="First day of the first period; default: the days right before.")
+    other_from: Day | None = Field(None, description="First day of the first period; default: the period just before.")
     other_to: Day | None = Field(None, description="Last day of the first period, included.")
-    first_day: Day | None = Field(None, description="Another name of `from`.")
-    last_day: Day | None = Field(None, description="Another name of `to`.")
-    other_first_day: Day | None = Field(None, description="Another name of `other_from`.")
-    other_last_day: Day | None = Field(None, description="Another name of `other_to`.")
+    first_day: Day | None = Field(None, description="Alias of `from`.")
+    last_day: Day | None = Field(None, description="Alias of `to`.")
+    other_first_day: Day | None = Field(None, description="Alias of `other_from`.")
+    other_last_day: Day | None = Field(None, description="Alias of `other_to`.")
     zone: str = Field("UTC", max_length=60, description="Days begin at midnight of this time zone.")
 
 
 class SideOut(Schema):
     name: str
     detail: str
-    curves: dict[str, list[tuple[int, float]]] = Field(description="Figures by the number of a call or a day.")
+    curves: dict[str, list[tuple[int, float]]] = Field(description="Values by call number or day.")
 
 
 class ComparedOut(Schema):
@@ -50,32 +50,38 @@ class ComparedOut(Schema):
     first: Decimal | float | int | None
     second: Decimal | float | int | None
     difference: Decimal | float | int | None
-    change: float | None = Field(description="As a share of the first; null where that is nothing or unknown.")
-    verdict: str = Field(description="better, worse, the same, or empty where neither way is better.")
+    change: float | None = Field(description="As a share of the first; null if that is zero or unknown.")
+    verdict: str = Field(description="better, worse, the same, or empty if neither direction is better.")
 
 
 class ComparisonOut(Schema):
     first: SideOut
     second: SideOut
-    figures: list[ComparedOut] = Field(description="Dollars are at your prices, else list prices.")
+    figures: list[ComparedOut] = Field(description="Dollars are at your prices, otherwise list prices.")
 
 
 @router.get(
-    "/sessions/{int:session_id}/compare/{int:second_id}", response={200: ComparisonOut, 403: Problem, 404: Problem}
+    "/sessions/{int:session_id}/compare/{int:second_id}",
+    summary="Compare two sessions",
+    response={200: ComparisonOut, 403: Problem, 404: Problem},
 )
 def compare_two_sessions(request: ApiRequest, session_id: int, second_id: int) -> dict[str, object]:
-    """The second session held against the first: context growth, hit rate, breaks, compactions and dollars."""
+    """Compares the second session with the first: context growth, hit rate, cache breaks, compactions and dollars."""
     first, second = find_session(request, session_id), find_session(request, second_id)
     return _describe(compare_sessions(request.auth, first, second))
 
 
-@router.get("/compare/periods", response={200: ComparisonOut, 403: Problem, 404: Problem, 422: Problem})
+@router.get(
+    "/compare/periods",
+    summary="Compare two periods",
+    response={200: ComparisonOut, 403: Problem, 404: Problem, 422: Problem},
+)
 def compare_two_periods(request: ApiRequest, asked: Query[PeriodsCompared]) -> dict[str, object]:
-    """The same of two periods of a team, a project or a developer, with curves by day."""
+    """Compares two periods of a team, a project or a developer, with daily values."""
     access.require_anywhere(request.auth, Act.SEE)
     zone = find_zone(asked.zone)
     if zone is None:
-        raise HttpError(422, "zone: expected the name of a time zone, such as Europe/Berlin.")
+        raise HttpError(422, "zone: expected a time zone name, such as Europe/Berlin.")
     named = {
         "from": asked.from_day or asked.first_day,
         "to": asked.to_day or asked.last_day,

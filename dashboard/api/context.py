@@ -58,7 +58,7 @@ class MicroOut(Schema):
 
 
 class InsideOut(Schema):
-    """Estimated from stored content. Paths are empty and files are left out where content is not granted."""
+    """Estimated from stored content. Paths and files are left out without content access."""
 
     parts: list[PartOfContextOut]
     files: list[PartOfContextOut]
@@ -68,9 +68,9 @@ class InsideOut(Schema):
     wasted_tokens: int
     is_prefix_known: bool
     micro: MicroOut
-    gap_count: int = Field(description="Places in what the model sees where lines are missing.")
+    gap_count: int = Field(description="Positions in the model's context where lines are missing.")
     found_tokens: int | None = Field(
-        description="What the stored lines add up to, where that differs by more than a quarter from what was measured."
+        description="Sum of the stored lines, if it differs by more than 25% from the measured size."
     )
 
 
@@ -80,13 +80,17 @@ class ContextOut(Schema):
         description="shown, not granted, not stored, no text (it came by a way that brings none) or removed (by the "
         "team's retention)."
     )
-    measured: MeasuredOut | None = Field(description="Of the last call; null before the first one.")
-    inside: InsideOut | None = Field(description="Null where no content is stored.")
+    measured: MeasuredOut | None = Field(description="Of the last call; null before the first call.")
+    inside: InsideOut | None = Field(description="Null if no content is stored.")
 
 
-@router.get("/sessions/{int:session_id}/context", response={200: ContextOut, 403: Problem, 404: Problem})
+@router.get(
+    "/sessions/{int:session_id}/context",
+    summary="Get context composition",
+    response={200: ContextOut, 403: Problem, 404: Problem},
+)
 def read_session_context(request: ApiRequest, session_id: int) -> dict[str, Any]:
-    """By category, tool and file; files read twice, the largest results, and what micro-compaction would free."""
+    """By category, tool and file; files read twice, the largest results, and the savings of a micro-compaction."""
     found: ContextPage = read_context(request.auth, find_session(request, session_id), now=timezone.now())
     return {
         "thread": found.thread,

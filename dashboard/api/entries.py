@@ -18,9 +18,9 @@ router = Router(tags=["sessions"])
 
 class EntriesAsked(Schema):
     text: Annotated[str, Field(max_length=200)] = Field(
-        "", description="Words to look for; case is ignored. Empty: everything that was said, from the beginning."
+        "", description="Search text; case-insensitive. Empty: everything, from the beginning."
     )
-    first: int = Field(1, ge=1, le=10**9, description="The number of the first match to list: the `next` of a page.")
+    first: int = Field(1, ge=1, le=10**9, description="Number of the first match to list: `next` of a page.")
     limit: int = Field(50, ge=1, le=200)
 
 
@@ -36,19 +36,23 @@ class EntriesFound(Schema):
     """In the order of the conversation."""
 
     entries: list[EntryFound]
-    total: int = Field(description="How many lines say it in all.", examples=[123])
-    next: int | None = Field(description="For `first`, to go on; null at the end.", examples=[51])
+    total: int = Field(description="Total number of matching lines.", examples=[123])
+    next: int | None = Field(description="Pass as `first` for the next page; null at the end.", examples=[51])
     has_more: bool
 
 
-@router.get("/sessions/{int:session_id}/entries", response={200: EntriesFound, 403: Problem, 404: Problem})
+@router.get(
+    "/sessions/{int:session_id}/entries",
+    summary="Search session content",
+    response={200: EntriesFound, 403: Problem, 404: Problem},
+)
 def search_session_entries(request: ApiRequest, session_id: int, asked: Query[EntriesAsked]) -> dict[str, object]:
-    """Messages, tool requests and results that hold the words. Empty where the team stores no content."""
+    """Messages, tool calls and results that contain the text. Empty if the team stores no content."""
     if request.auth.key is not None:
         access.require_anywhere(request.auth, Act.READ_OWN_CONTENT)  # whatever the session: the key's scope decides
     session = get_object_or_404(access.sessions(request.auth).select_related("team"), pk=session_id)
     if not access.reads_content(request.auth, session):
-        raise PermissionDenied("This needs the right to read the content of this session.")
+        raise PermissionDenied("You need permission to read the content of this session.")
     found = find_entries(session, asked.text, limit=asked.limit, first=asked.first)
     return {
         "entries": found.entries,

@@ -21,7 +21,7 @@ Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 _LINES = {
     "requestBody": {
         "required": True,
-        "description": "Lines of a transcript, one JSON object each; at most 64 MiB and 100,000 lines, plain or gzip.",
+        "description": "Transcript lines, one JSON object each; at most 64 MiB and 100,000 lines, plain or gzip.",
         "content": {"application/x-ndjson": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
@@ -29,13 +29,13 @@ _TYPES = ("application/x-ndjson", "application/jsonl", "application/json", "appl
 
 
 class TranscriptPlace(Schema):
-    """Where the lines belong; what is left out the lines themselves must tell."""
+    """Where the lines belong; omitted values must be in the lines themselves."""
 
-    team: Name | None = Field(None, description="Slug of the team; needed when you may send to several.")
-    session: Name | None = Field(None, description="The session's id, as its file is named.")
-    agent: Name | None = Field(None, description="The sub-agent's id, for lines of a sub-agent's file.")
-    name: Name = Field("lines", description="What reports call it: a file name. It may tell session and sub-agent.")
-    line: int = Field(1, ge=1, le=2**53, description="The number of the first line in its file, for reports.")
+    team: Name | None = Field(None, description="Slug of the team; required if you can send to several.")
+    session: Name | None = Field(None, description="Session id, as in its file name.")
+    agent: Name | None = Field(None, description="Sub-agent id, for lines of a sub-agent's file.")
+    name: Name = Field("lines", description="File name shown in reports. Session and sub-agent can be derived from it.")
+    line: int = Field(1, ge=1, le=2**53, description="Line number of the first line in its file, shown in reports.")
 
 
 class SessionTaken(Schema):
@@ -67,19 +67,20 @@ class LineProblemOut(Schema):
 
 
 class TranscriptTaken(Schema):
-    """Everything named here is committed. Sending the same lines again changes nothing."""
+    """Everything counted here is committed. Sending the same lines again is safe; duplicates are ignored."""
 
     lines: int
     new_lines: int
     redactions: int
     problem_count: int
-    problems: list[LineProblemOut] = Field(description="The first hundred lines that could not be read.")
-    drops: dict[str, int] = Field(description="Lines that were not kept, by reason.")
+    problems: list[LineProblemOut] = Field(description="The first 100 lines that could not be parsed.")
+    drops: dict[str, int] = Field(description="Dropped lines, by reason.")
     sessions: list[SessionTaken]
 
 
 @router.post(
     "/ingest/transcripts",
+    summary="Send transcript lines",
     response={
         200: TranscriptTaken,
         400: Problem,
@@ -93,7 +94,7 @@ class TranscriptTaken(Schema):
     openapi_extra=_LINES,
 )
 def send_transcript(request: ApiRequest, place: Query[TranscriptPlace]) -> Status[Mapping[str, object]]:
-    """Lines of a Claude Code transcript, in any order and in any pieces that end at line ends."""
+    """Lines of a Claude Code transcript, in any order and split at any line end."""
     try:
         access.require_personal_sender(request.auth)
         origin = Origin(find_team(request, place.team, Act.INGEST), request.auth.sender, "api")

@@ -18,20 +18,28 @@ from dashboard.models import ApiKey
 router = Router(tags=["keys"])
 
 
-@router.get("/teams/{slug}/keys", response={200: list[KeyOut], 403: Problem, 404: Problem}, openapi_extra=PERSON_ONLY)
+@router.get(
+    "/teams/{slug}/keys",
+    summary="List API keys",
+    response={200: list[KeyOut], 403: Problem, 404: Problem},
+    openapi_extra=PERSON_ONLY,
+)
 def list_keys(request: ApiRequest, slug: str) -> QuerySet[ApiKey]:
     """Admins see the team's keys, members their own."""
     return access.keys(request.auth, slug)
 
 
 @router.post(
-    "/teams/{slug}/keys", response={201: NewKeyOut, 403: Problem, 404: Problem, 409: Problem}, openapi_extra=PERSON_ONLY
+    "/teams/{slug}/keys",
+    summary="Create API key",
+    response={201: NewKeyOut, 403: Problem, 404: Problem, 409: Problem},
+    openapi_extra=PERSON_ONLY,
 )
 def create_key(request: ApiRequest, slug: str, body: KeyIn) -> Status[dict[str, object]]:
-    """The answer holds the key itself, for the only time."""
+    """The response contains the key, which is shown only once."""
     team = access.require_team(request.auth, slug, Act.KEEP_KEYS)
     if not set(body.scopes) <= set(access.scopes_to_give(request.auth, team)):
-        raise PermissionDenied("A key cannot be given what you may not do yourself.")
+        raise PermissionDenied("A key cannot have permissions that you do not have.")
     if body.is_collector:
         access.require_team(request.auth, slug, Act.MANAGE)
     user = acting_user(request)
@@ -50,11 +58,12 @@ def create_key(request: ApiRequest, slug: str, body: KeyIn) -> Status[dict[str, 
 
 @router.put(
     "/teams/{slug}/keys/{int:key_id}/limits",
+    summary="Update API key limits",
     response={200: KeyOut, 403: Problem, 404: Problem},
     openapi_extra=PERSON_ONLY,
 )
 def limit_key(request: ApiRequest, slug: str, key_id: int, body: KeyLimits) -> ApiKey:
-    """What the key may send; over it, its requests are answered with 429 and Retry-After."""
+    """Rate limits of the key. Requests over the limit get HTTP 429 with Retry-After."""
     access.require_team(request.auth, slug, Act.MANAGE)
     key = get_object_or_404(access.keys(request.auth, slug), pk=key_id)
     keys.limit_key(key, **body.model_dump(), by=acting_user(request))
@@ -63,10 +72,13 @@ def limit_key(request: ApiRequest, slug: str, key_id: int, body: KeyLimits) -> A
 
 
 @router.delete(
-    "/teams/{slug}/keys/{int:key_id}", response={204: None, 403: Problem, 404: Problem}, openapi_extra=PERSON_ONLY
+    "/teams/{slug}/keys/{int:key_id}",
+    summary="Revoke API key",
+    response={204: None, 403: Problem, 404: Problem},
+    openapi_extra=PERSON_ONLY,
 )
 def revoke_key(request: ApiRequest, slug: str, key_id: int) -> Status[None]:
-    """From the next request on the key opens nothing. Revoking it again changes nothing."""
+    """The key is rejected from its next request on. Revoking it again has no effect."""
     key = get_object_or_404(access.keys(request.auth, slug), pk=key_id)
     keys.revoke_key(key, by=acting_user(request), now=timezone.now())
     return Status(204, None)

@@ -23,22 +23,22 @@ router = Router(tags=["cache breaks"])
 
 
 class LedgerAsked(Schema):
-    """The filters of the page, by the same names; what is left out filters nothing."""
+    """Filters, named as on the page; omitted filters match everything."""
 
-    team: str = Field("", max_length=200, description="The slug of one of your teams; needed when you have several.")
-    days: Literal["7", "30", "90"] = Field("30", description="How many, today the last.")
-    from_day: Day | None = Field(None, alias="from", description="First day, with `to` instead of `days`.")
-    to_day: Day | None = Field(None, alias="to", description="Last day, included; today when left out.")
-    first_day: Day | None = Field(None, description="Another name of `from`.")
-    last_day: Day | None = Field(None, description="Another name of `to`.")
+    team: str = Field("", max_length=200, description="Slug of one of your teams; required if you have several.")
+    days: Literal["7", "30", "90"] = Field("30", description="Number of days, ending today.")
+    from_day: Day | None = Field(None, alias="from", description="First day; with `to`, instead of `days`.")
+    to_day: Day | None = Field(None, alias="to", description="Last day, included; default: today.")
+    first_day: Day | None = Field(None, description="Alias of `from`.")
+    last_day: Day | None = Field(None, description="Alias of `to`.")
     zone: str = Field("UTC", max_length=60, description="Days begin at midnight of this time zone.")
-    by: GroupName = Field(GroupName.CAUSE, description="What to add up by.")
+    by: GroupName = Field(GroupName.CAUSE, description="Grouping.")
     cause: str = Field("", max_length=60, examples=["tools_changed"])
     evidence: Literal["", "api", "client", "request", "inferred", "unknown"] = ""
     project: str = Field("", max_length=200)
     developer: str = Field("", max_length=200)
     model: str = Field("", max_length=200)
-    avoidable: bool = Field(default=False, description="Only breaks that could have been avoided.")
+    avoidable: bool = Field(default=False, description="Only avoidable cache breaks.")
 
 
 class LossSumOut(Schema):
@@ -46,10 +46,12 @@ class LossSumOut(Schema):
     avoidable_breaks: int
     lost_tokens: int
     recreated_tokens: int
-    lost_usd: Decimal = Field(description="At your prices, else list price, without the breaks that `unpriced` counts.")
-    avoidable_usd: Decimal = Field(description="Net of what avoiding would have cost more.")
-    avoidable_gross_usd: Decimal = Field(description="What the avoidable breaks lost.")
-    unpriced: int = Field(description="Breaks of models without a known price.")
+    lost_usd: Decimal = Field(
+        description="At your prices, otherwise list price, without the breaks counted in `unpriced`."
+    )
+    avoidable_usd: Decimal = Field(description="Net of the extra cost of avoiding them.")
+    avoidable_gross_usd: Decimal = Field(description="Lost to avoidable breaks.")
+    unpriced: int = Field(description="Breaks on models without a known price.")
 
 
 class EvidenceOut(Schema):
@@ -62,7 +64,7 @@ class LossGroupOut(Schema):
     key: str
     name: str
     total: LossSumOut
-    before: LossSumOut | None = Field(description="The same in the period before; null for a day.")
+    before: LossSumOut | None = Field(description="Value of the previous period; null for a day.")
     evidence: list[EvidenceOut]
 
 
@@ -79,23 +81,29 @@ class LedgerOut(Schema):
     until: datetime
     by: GroupName
     total: LossSumOut
-    before: LossSumOut = Field(description="As many days right before; where today is among these, as much of them.")
+    before: LossSumOut = Field(
+        description="The same number of days just before; if today is included, up to the same time of day."
+    )
     evidence: list[EvidenceOut]
     days: list[LossDayOut]
     groups: list[LossGroupOut] = Field(
-        description="Most avoidable dollars first, last those that only the period before had; days newest first."
+        description="Most avoidable dollars first, then groups only in the previous period; days newest first."
     )
 
 
-@router.get("/breaks/ledger", response={200: LedgerOut, 403: Problem, 404: Problem, 422: Problem})
+@router.get(
+    "/breaks/ledger",
+    summary="Get cache break totals",
+    response={200: LedgerOut, 403: Problem, 404: Problem, 422: Problem},
+)
 def read_break_ledger(request: ApiRequest, asked: Query[LedgerAsked]) -> dict[str, object]:
-    """What the ledger page adds up. Copies of calls that another session counts are left out."""
+    """Totals of the Cache breaks page. Copies of calls counted in another session are left out."""
     access.require_anywhere(request.auth, Act.SEE)
     if asked.cause and asked.cause not in CAUSES:
-        raise HttpError(422, "cause: no such cause.")
+        raise HttpError(422, "cause: unknown cause.")
     zone = find_zone(asked.zone)
     if zone is None:
-        raise HttpError(422, "zone: expected the name of a time zone, such as Europe/Berlin.")
+        raise HttpError(422, "zone: expected a time zone name, such as Europe/Berlin.")
     first, last = asked.from_day or asked.first_day, asked.to_day or asked.last_day
     query = {
         "team": asked.team,

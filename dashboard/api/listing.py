@@ -32,5 +32,5 @@ def read_before(text: str) -> Place | None:
         return None
     place = read_place(text)
     if place is None:
-        raise HttpError(422, "`before` is not the `next` of a page.")
+        raise HttpError(422, "`before` is not a valid `next` value of a page.")
     return place

@@ -14,9 +14,9 @@ def team_out(standing: Standing) -> TeamOut:
     return TeamOut(slug=standing.team.slug, name=standing.team.name, role=standing.role, rights=rights)
 
 
-@router.get("/me", response=MeOut)
+@router.get("/me", summary="Get current identity", response=MeOut)
 def read_me(request: ApiRequest) -> MeOut:
-    """The person or key behind this request, its teams, and its rights in each."""
+    """The user or API key behind this request, with its teams and rights."""
     actor = request.auth
     teams = [team_out(standing) for standing in actor.standings.values()]
     return MeOut(name=acting_user(request).username, key=actor.key.prefix if actor.key else None, teams=teams)

@@ -30,7 +30,7 @@ class PinnedIn(Input):
 
 
 class EditStateIn(Input):
-    """As the last plan gave it."""
+    """`state` of the last plan."""
 
     order: Names = Field(default_factory=list)
     deleted: Names = Field(default_factory=list)
@@ -40,7 +40,7 @@ class EditStateIn(Input):
 
 
 class MicroPlanIn(Input):
-    """A conversation as it would be sent next, or a session that is stored here."""
+    """A conversation as it would be sent next, or a stored session."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -68,20 +68,22 @@ class MicroPlanIn(Input):
         }
     )
 
-    session: Line | None = Field(None, description="The session's own id, or its number here.")
+    session: Line | None = Field(None, description="The session's id, or its number in Plimsoll.")
     messages: list[Message] = Field(default_factory=list, max_length=MOST_MESSAGES)
-    tools: Names = Field(default_factory=list, description="Names of the request's tools. Left out: those used.")
+    tools: Names = Field(default_factory=list, description="Names of the request's tools. Default: the tools used.")
     clearable_tools: Names | None = Field(
-        None, description="Tools whose old results may be deleted from the cache. Left out: the client's own list."
+        None, description="Tools whose old results may be deleted from the cache. Default: the client's list."
     )
-    trigger_results: int = Field(12, ge=1, le=MOST_RESULTS, description="From so many active results on.")
+    trigger_results: int = Field(12, ge=1, le=MOST_RESULTS, description="Minimum number of active results.")
     kept_results: int = Field(3, ge=0, le=MOST_RESULTS)
-    idle_seconds: float | None = Field(None, ge=0, description="Since the last call; thinking goes cold after an hour.")
-    trigger_tokens: Tokens = Field(180_000, description="From so many input tokens on the API clears.")
-    target_tokens: Tokens = Field(40_000, description="What its clearing leaves of tool results.")
+    idle_seconds: float | None = Field(
+        None, ge=0, description="Time since the last call; thinking is dropped from the cache after an hour."
+    )
+    trigger_tokens: Tokens = Field(180_000, description="Input tokens from which the API clears.")
+    target_tokens: Tokens = Field(40_000, description="Number of tool results the API keeps.")
     state: EditStateIn = Field(default_factory=EditStateIn)
-    cache_read_tokens: Tokens | None = Field(None, description="`cache_read_input_tokens` of the answer since then.")
-    cache_deleted_tokens: Tokens | None = Field(None, description="`cache_deleted_input_tokens` of that answer.")
+    cache_read_tokens: Tokens | None = Field(None, description="`cache_read_input_tokens` of the response since then.")
+    cache_deleted_tokens: Tokens | None = Field(None, description="`cache_deleted_input_tokens` of that response.")
 
     def to_wish(self) -> MicroWish:
         tools = CLEARABLE_TOOLS if self.clearable_tools is None else frozenset(self.clearable_tools)
@@ -110,28 +112,28 @@ class EditStateOut(Schema):
 
 
 class CacheEditsOut(Schema):
-    """Deletions from the cached prefix. The messages themselves stay as they are, so the cache stays warm."""
+    """Deletions from the cached prefix. The messages are unchanged, so the cache stays warm."""
 
     result_count: int = Field(description="Results seen so far.")
-    deletions: list[str] = Field(description="New with this plan; empty while there are too few results.")
-    expected_tokens: int = Field(description="What they take, by estimate. The next answer tells the truth.")
-    is_drop_expected: bool = Field(description="The next cached read will be lower: no cache break.")
+    deletions: list[str] = Field(description="New in this plan; empty if there are too few results.")
+    expected_tokens: int = Field(description="Their estimated size. The next response reports the actual size.")
+    is_drop_expected: bool = Field(description="The next cache read will be lower; this is not a cache break.")
     edits_block: dict[str, Any] | None = Field(
-        description="The block of the new deletions, to stand behind the tool results of the last user message."
+        description="Block with the new deletions; add it after the tool results of the last user message."
     )
     messages: list[Message] | None = Field(
-        description="With `cache_reference` on results and `cache_edits` blocks in place; null for a stored session."
+        description="Messages with `cache_reference` on results and `cache_edits` blocks; null for a stored session."
     )
-    state: EditStateOut = Field(description="Send it back with the next plan.")
+    state: EditStateOut = Field(description="Send it with the next plan request.")
 
 
 class ContextEditingOut(Schema):
-    beta: str = Field(description="For the header `anthropic-beta`.")
-    context_management: dict[str, Any] | None = Field(description="For the request; null where nothing applies.")
+    beta: str = Field(description="Values for the header `anthropic-beta`.")
+    context_management: dict[str, Any] | None = Field(description="For the request; null if nothing applies.")
 
 
 class MicroPlanOut(Schema):
-    """Two ways to the same end: take one of them."""
+    """Two alternatives: use one of them."""
 
     cache_edits: CacheEditsOut
     context_editing: ContextEditingOut
@@ -139,14 +141,15 @@ class MicroPlanOut(Schema):
 
 @router.post(
     "/prompt/micro-plan",
+    summary="Plan micro-compaction",
     response={200: MicroPlanOut, 403: Problem, 404: Problem, 409: Problem, 422: Problem, **BODY_PROBLEMS},
 )
 def plan_one_micro(request: ApiRequest, body: MicroPlanIn) -> dict[str, object]:
-    """Which old tool results to clear before the next call. Nothing is stored, and nothing is changed here."""
+    """Which old tool results to clear before the next call. Nothing is stored or changed."""
     if body.session:
         session = find_session(request.auth, body.session)
         if not session.has_content:
-            raise Refused("No content of this session is stored, so its tool results are not known. Send `messages`.")
+            raise Refused("No content of this session is stored, so its tool results are unknown. Send `messages`.")
         return describe_plan(plan_for_session(session, body.to_wish()))
     require_some_right(request.auth)
     if not body.messages:

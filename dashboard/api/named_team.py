@@ -16,4 +16,4 @@ def find_team(request: ApiRequest, slug: str | None, *acts: Act) -> Team:
     if len(teams) == 1:
         return next(iter(teams.values()))
     access.require_anywhere(actor, acts[-1])
-    raise BadQuestion("team: there are several you may mean, so name one.")
+    raise BadQuestion("team: required, because you are in several teams.")

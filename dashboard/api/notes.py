@@ -27,42 +27,46 @@ class NoteVersionOut(Schema):
     edited_by: str
     written_at: datetime
     cost_usd: Decimal
-    context_tokens: int = Field(description="Of the conversation when they were taken.")
+    context_tokens: int = Field(description="Size of the conversation when they were taken.")
 
 
 class NotesOut(Schema):
-    """`number` is 0, and there is no text, while none were taken. Send it as `base_number` when you edit them."""
+    """`number` is 0 and there is no text before notes are taken. Send it as `base_number` when you edit them."""
 
     number: int
-    text: str | None = Field(description="Null where you may not read the words of the session.")
-    last_entry_uuid: str = Field(description="The last entry that the notes cover.")
-    is_under_way: bool = Field(description="Newer ones are being taken.")
-    refusal: str = Field(description="Why the last try came to nothing; empty where it did not.")
+    text: str | None = Field(description="Null without content access.")
+    last_entry_uuid: str = Field(description="Last entry covered by the notes.")
+    is_under_way: bool = Field(description="Newer notes are being taken.")
+    refusal: str = Field(description="Why the last attempt failed; otherwise empty.")
     versions: list[NoteVersionOut] = Field(description="Newest first.")
 
 
 class NotesIn(Schema):
     text: str = Field(max_length=200_000)
-    base_number: int | None = Field(None, ge=1, description="The version you edited: a newer one is not overwritten.")
+    base_number: int | None = Field(None, ge=1, description="The version you edited. A newer one is not overwritten.")
 
 
-@router.get("/sessions/{int:session_id}/notes", response={200: NotesOut, 403: Problem, 404: Problem, 422: Problem})
+@router.get(
+    "/sessions/{int:session_id}/notes",
+    summary="Get session notes",
+    response={200: NotesOut, 403: Problem, 404: Problem, 422: Problem},
+)
 def read_session_notes(request: ApiRequest, session_id: int, number: int | None = None) -> dict[str, object]:
-    """The newest version, or the one asked for."""
+    """The newest version, or the one requested."""
     return _describe(read_notes_page(request.auth, find_session(request, session_id), number=number))
 
 
-@router.put("/sessions/{int:session_id}/notes", response={200: NotesOut, **MAY_RUN})
+@router.put("/sessions/{int:session_id}/notes", summary="Update session notes", response={200: NotesOut, **MAY_RUN})
 def edit_session_notes(request: ApiRequest, session_id: int, body: NotesIn) -> dict[str, object]:
-    """A new version in your words; earlier ones stay. It covers what the one before it does."""
+    """Saves a new version with your text; earlier versions are kept. It covers the same entries as the previous one."""
     session = _find_own(request, session_id)
     edit_notes(request.auth, session, body.text, base_number=body.base_number, now=timezone.now())
     return _describe(read_notes_page(request.auth, session))
 
 
-@router.post("/sessions/{int:session_id}/notes", response={202: NotesOut, **MAY_RUN})
+@router.post("/sessions/{int:session_id}/notes", summary="Take session notes", response={202: NotesOut, **MAY_RUN})
 def take_session_notes(request: ApiRequest, session_id: int) -> Status[dict[str, object]]:
-    """Notes now, whether they are due or not. A worker takes them within seconds."""
+    """Takes notes now, whether due or not. A worker starts within seconds."""
     session = _find_own(request, session_id)
     ask_for_notes(request.auth, session, now=timezone.now())
     return Status(202, _describe(read_notes_page(request.auth, session)))

@@ -33,17 +33,17 @@ EXAMPLE: dict[str, Any] = {
 
 
 class ThresholdValues(Input):
-    """Null, or left out: as the client has it. Margins are distances down from the limit of the line, in tokens."""
+    """Null or omitted: the client's value. Margins are tokens below the limit of the threshold."""
 
     warning_margin_tokens: int | None = None
     error_margin_tokens: int | None = None
     auto_margin_tokens: int | None = None
     blocking_margin_tokens: int | None = None
-    auto_percent: float | None = Field(None, description="From 1 to 100, of what is available.")
+    auto_percent: float | None = Field(None, description="1 to 100, % of the usable window.")
     window_tokens: int | None = None
     max_output_tokens: int | None = None
-    reserve_tokens: int | None = Field(None, description="What the client keeps back for the summary.")
-    is_auto_enabled: bool | None = Field(None, description="False where the clients have auto-compact switched off.")
+    reserve_tokens: int | None = Field(None, description="Tokens the client reserves for the summary.")
+    is_auto_enabled: bool | None = Field(None, description="False if the clients have auto-compact disabled.")
 
 
 class Thresholds(ThresholdValues):
@@ -51,7 +51,7 @@ class Thresholds(ThresholdValues):
 
     preset: Preset = Preset.CLIENT
     models: dict[str, ThresholdValues] = Field(
-        default_factory=dict, description="Values for single models, by the name the client reports."
+        default_factory=dict, description="Per-model values, by the name the client reports."
     )
 
     def values(self) -> dict[str, object]:
@@ -61,26 +61,28 @@ class Thresholds(ThresholdValues):
 class PolicyLineOut(Schema):
     name: str
     tokens: int | None = Field(description="Null while auto-compact is off.")
-    before: int | None = Field(description="Where the line is with the policy in force.")
+    before: int | None = Field(description="Threshold under the current policy.")
     formula: str
 
 
 class WindowOut(Schema):
     model: str = Field(description="Empty: any model with this window.")
-    window_tokens: int | None = Field(description="Null when the model's window is not known: then there are no lines.")
+    window_tokens: int | None = Field(
+        description="Null if the model's window is unknown; then there are no thresholds."
+    )
     lines: list[PolicyLineOut] = Field(alias="moved")
 
 
 class PolicyOut(Schema):
-    version: int = Field(description="0 while nothing was changed.")
+    version: int = Field(description="0 before the first change.")
     thresholds: Thresholds
-    changed_by: str = Field(description="Empty while nothing was changed.")
+    changed_by: str = Field(description="Empty before the first change.")
     changed_at: datetime | None
     windows: list[WindowOut]
 
 
 class PolicyIn(Input):
-    base_version: int = Field(ge=0, description="The version you looked at. A newer one is not overwritten (409).")
+    base_version: int = Field(ge=0, description="The version you read. A newer one is not overwritten (409).")
     thresholds: Thresholds
     note: str = Field("", max_length=LONGEST_NOTE, examples=["warn us earlier"])
 
@@ -91,15 +93,15 @@ class DraftIn(Input):
 
 class LineEffectOut(Schema):
     line: str
-    before: int = Field(description="Sessions that reached the line with the policy in force.")
+    before: int = Field(description="Sessions that reached the threshold under the current policy.")
     after: int
 
 
 class EffectOut(Schema):
-    """Of the sessions of the last 30 days, by the most each one held."""
+    """Sessions of the last 30 days, by their peak size."""
 
     session_count: int
-    not_counted: int = Field(description="The window of their model is not known.")
+    not_counted: int = Field(description="Their model's window is unknown.")
     lines: list[LineEffectOut]
     sentence: str
 
@@ -125,16 +127,16 @@ class PolicyChangeOut(Schema):
 
 class PolicyChangesOut(Schema):
     items: list[PolicyChangeOut]
-    next: int | None = Field(description="For `before`, to go on; null on the last page.")
+    next: int | None = Field(description="Pass as `before` for the next page; null on the last page.")
 
 
 class StorageOut(Schema):
     version: int
     stores_content: bool
     own_patterns: dict[str, str]
-    disabled_rules: list[str] = Field(description="Names of redaction rules that are switched off.")
-    content_days: int | None = Field(description="Null: content is kept without end.")
-    metrics_days: int | None = Field(description="Null: sessions are kept without end.")
+    disabled_rules: list[str] = Field(description="Names of redaction rules that are turned off.")
+    content_days: int | None = Field(description="Null: content is kept indefinitely.")
+    metrics_days: int | None = Field(description="Null: sessions are kept indefinitely.")
 
     @staticmethod
     def resolve_disabled_rules(settings: TeamSettings) -> list[str]:
@@ -142,20 +144,20 @@ class StorageOut(Schema):
 
 
 class StorageIn(Input):
-    base_version: int = Field(ge=0, description="The version you looked at. A newer one is not overwritten (409).")
+    base_version: int = Field(ge=0, description="The version you read. A newer one is not overwritten (409).")
     stores_content: bool
     own_patterns: dict[str, str] = Field(
-        description="Names to regular expressions (RE2 syntax) whose repeats end.", examples=[{"badge": "B-[0-9]{6}"}]
+        description="Map of names to regular expressions (RE2 syntax) with bounded repeats.",
+        examples=[{"badge": "B-[0-9]{6}"}],
     )
     disabled_rules: list[str] | None = Field(
         None,
         max_length=MOST_DISABLED,
-        description="Names of redaction rules that are switched off: what they find is stored as it is. Left out: as "
-        "before.",
+        description="Names of redaction rules to turn off: their matches are stored unredacted. Omitted: unchanged.",
         examples=[["discord-token"]],
     )
-    content_days: int | None = Field(None, ge=1, le=MOST_DAYS, description="Left out: without end.", examples=[30])
-    metrics_days: int | None = Field(None, ge=1, le=MOST_DAYS, description="Left out: without end.", examples=[400])
+    content_days: int | None = Field(None, ge=1, le=MOST_DAYS, description="Omitted: no limit.", examples=[30])
+    metrics_days: int | None = Field(None, ge=1, le=MOST_DAYS, description="Omitted: no limit.", examples=[400])
     note: str = Field("", max_length=LONGEST_NOTE, examples=["badges are in our logs"])
 
 
@@ -163,24 +165,26 @@ REFUSALS = {403: Problem, 404: Problem}
 CHANGE_REFUSALS = {**REFUSALS, 409: Problem, 422: Problem}
 
 
-@router.get("/teams/{slug}/policy", response={200: PolicyOut, **REFUSALS})
+@router.get("/teams/{slug}/policy", summary="Get thresholds", response={200: PolicyOut, **REFUSALS})
 def read_policy(request: ApiRequest, slug: str) -> dict[str, object]:
-    """The thresholds in force, and the lines they draw in windows of 200k and 1M."""
+    """Current thresholds, and their values in windows of 200k and 1M tokens."""
     return _policy_out(find_policy(access.require_team(request.auth, slug, Act.SEE)))
 
 
-@router.put("/teams/{slug}/policy", response={200: PolicyOut, **CHANGE_REFUSALS})
+@router.put("/teams/{slug}/policy", summary="Update thresholds", response={200: PolicyOut, **CHANGE_REFUSALS})
 def change_thresholds(request: ApiRequest, slug: str, body: PolicyIn) -> dict[str, object]:
-    """All thresholds at once: what is left out follows the client again. Stored sessions are levelled anew."""
+    """Replaces all thresholds; omitted values use the client's. Levels of stored sessions are recalculated."""
     team = access.require_team(request.auth, slug, Act.TUNE)
     wanted = replace(find_policy(team), thresholds=body.thresholds.values())
     who = acting_user(request)
     return _policy_out(change_policy(team, wanted, by=who, base_version=body.base_version, note=body.note))
 
 
-@router.post("/teams/{slug}/policy/preview", response={200: PreviewOut, **REFUSALS, 422: Problem})
+@router.post(
+    "/teams/{slug}/policy/preview", summary="Preview thresholds", response={200: PreviewOut, **REFUSALS, 422: Problem}
+)
 def preview_thresholds(request: ApiRequest, slug: str, body: DraftIn) -> dict[str, object]:
-    """Where the lines would be, and what that would have meant. Nothing is saved."""
+    """Shows the thresholds a draft would give and their effect on recent sessions. Nothing is saved."""
     team = access.require_team(request.auth, slug, Act.TUNE)
     current, draft = find_policy(team).lines_policy, Policy.from_team_values(clean_thresholds(body.thresholds.values()))
     return {
@@ -189,9 +193,11 @@ def preview_thresholds(request: ApiRequest, slug: str, body: DraftIn) -> dict[st
     }
 
 
-@router.get("/teams/{slug}/policy/history", response={200: PolicyChangesOut, **REFUSALS})
+@router.get(
+    "/teams/{slug}/policy/history", summary="List threshold changes", response={200: PolicyChangesOut, **REFUSALS}
+)
 def list_policy_changes(request: ApiRequest, slug: str, before: int | None = None) -> dict[str, object]:
-    """Changes of thresholds, newest first, 50 at a time; `before` goes on below a version."""
+    """Changes of thresholds, newest first, 50 per page; `before` continues below a version."""
     team = access.require_team(request.auth, slug, Act.SEE)
     rows = access.policies(request.auth, slug)
     changes, following = list_changes(team, rows, Area.LINES, before=before, size=HISTORY_SIZE)
@@ -202,28 +208,42 @@ def list_policy_changes(request: ApiRequest, slug: str, before: int | None = Non
     return {"items": told, "next": following}
 
 
-@router.post("/teams/{slug}/policy/{int:version}/undo", response={200: PolicyOut, **CHANGE_REFUSALS})
+@router.post(
+    "/teams/{slug}/policy/{int:version}/undo",
+    summary="Undo threshold change",
+    response={200: PolicyOut, **CHANGE_REFUSALS},
+)
 def undo_policy_change(request: ApiRequest, slug: str, version: int) -> dict[str, object]:
-    """Puts back what this version changed, as a new version. What was changed again since then stays (409 where that
-    is all of it). A version that also changed what is stored needs a signed-in admin."""
+    """Restores the values this version changed, as a new version. Values changed again later are kept (409 if that is
+    all of them). A version that also changed storage settings requires a signed-in admin."""
     team = access.require_team(request.auth, slug, Act.TUNE)
     change = find_change(team, version)
     if change is None:
-        raise Http404("No such change.")
+        raise Http404("Change not found.")
     access.require_team(request.auth, slug, change.undoing_act)
     return _policy_out(undo_change(team, version, by=acting_user(request)))
 
 
-@router.get("/teams/{slug}/storage", response={200: StorageOut, **REFUSALS}, openapi_extra=PERSON_ONLY)
+@router.get(
+    "/teams/{slug}/storage",
+    summary="Get storage settings",
+    response={200: StorageOut, **REFUSALS},
+    openapi_extra=PERSON_ONLY,
+)
 def read_storage(request: ApiRequest, slug: str) -> TeamSettings:
-    """Whether content is stored, the team's own patterns of secrets, and rules that are switched off."""
+    """Whether content is stored, the team's own redaction patterns, and rules that are turned off."""
     return find_policy(access.require_team(request.auth, slug, Act.MANAGE))
 
 
-@router.put("/teams/{slug}/storage", response={200: StorageOut, **CHANGE_REFUSALS}, openapi_extra=PERSON_ONLY)
+@router.put(
+    "/teams/{slug}/storage",
+    summary="Update storage settings",
+    response={200: StorageOut, **CHANGE_REFUSALS},
+    openapi_extra=PERSON_ONLY,
+)
 def change_storage(request: ApiRequest, slug: str, body: StorageIn) -> TeamSettings:
-    """All of it at once. Content holds for what arrives from then on; days, an hour later, for all. After a change of
-    patterns or rules, followed files are read again at once and imported files with the next import."""
+    """Replaces all storage settings. The content setting applies to new data; days apply to all data after one hour.
+    After a change of patterns or rules, followed files are re-read at once and imported files with the next import."""
     team = access.require_team(request.auth, slug, Act.MANAGE)
     current = find_policy(team)
     wanted = replace(

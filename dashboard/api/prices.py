@@ -18,8 +18,8 @@ router = Router(tags=["policy"])
 
 
 class RatesInOut(Input):
-    """Dollars per million tokens. An empty cache rate is the same multiple of input as on the list price of the model,
-    else 1.25 times (5-minute writes), 2 times (1-hour writes) and 0.1 times (reads)."""
+    """Dollars per million tokens. An empty cache rate uses the same multiple of input as the model's list price,
+    otherwise 1.25 times (5-minute writes), 2 times (1-hour writes) and 0.1 times (reads)."""
 
     input: Decimal
     output: Decimal
@@ -29,33 +29,34 @@ class RatesInOut(Input):
 
 
 class PricesOut(Schema):
-    version: int = Field(description="Of the policy; 0 while nothing was changed.")
-    own_prices: dict[str, RatesInOut] = Field(description="As entered, by base names of models.")
-    rates: dict[str, RatesInOut] = Field(description="What calls cost, without empty rates.")
+    version: int = Field(description="Policy version; 0 before the first change.")
+    own_prices: dict[str, RatesInOut] = Field(description="As entered, by base model name.")
+    rates: dict[str, RatesInOut] = Field(description="Effective rates, with empty rates filled in.")
 
 
 class PricesIn(Input):
-    base_version: int = Field(ge=0, description="The version you looked at. A newer one is not overwritten (409).")
-    own_prices: dict[str, RatesInOut] = Field(description="All of them; what is left out is forgotten.")
+    base_version: int = Field(ge=0, description="The version you read. A newer one is not overwritten (409).")
+    own_prices: dict[str, RatesInOut] = Field(description="All prices; omitted prices are deleted.")
     note: str = Field("", max_length=LONGEST_NOTE, examples=["agreed for 2027"])
 
 
 REFUSALS = {403: Problem, 404: Problem}
 
 
-@router.get("/teams/{slug}/prices", response={200: PricesOut, **REFUSALS})
+@router.get("/teams/{slug}/prices", summary="Get prices", response={200: PricesOut, **REFUSALS})
 def read_prices(request: ApiRequest, slug: str) -> dict[str, object]:
-    """The team's own prices. They take precedence over list prices, for stored calls too."""
+    """The team's own prices. They take precedence over list prices, including for stored calls."""
     return _describe(find_policy(access.require_team(request.auth, slug, Act.SEE)))
 
 
 @router.put(
     "/teams/{slug}/prices",
+    summary="Update prices",
     response={200: PricesOut, **REFUSALS, 409: Problem, 422: Problem},
     openapi_extra=PERSON_ONLY,
 )
 def change_prices(request: ApiRequest, slug: str, body: PricesIn) -> dict[str, object]:
-    """All prices at once. Stored calls and breaks are priced again in the background."""
+    """Replaces all prices. Stored calls and cache breaks are recalculated in the background."""
     team = access.require_team(request.auth, slug, Act.MANAGE)
     wanted = replace(find_policy(team), own_prices=spell_entered(body.own_prices))
     who = acting_user(request)

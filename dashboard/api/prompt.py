@@ -40,14 +40,16 @@ class LintIn(Input):
     earlier: list[dict[str, Any]] = Field(
         default_factory=list,
         max_length=MOST_EARLIER,
-        description="Requests of the conversation before it, oldest first: they show whether tools keep their order.",
+        description="Earlier requests of the conversation, oldest first. They show whether tools keep their order.",
     )
-    betas: list[Line] = Field(default_factory=list, max_length=100, description="Of the header `anthropic-beta`.")
+    betas: list[Line] = Field(
+        default_factory=list, max_length=100, description="Values of the header `anthropic-beta`."
+    )
 
 
 class LintFindingOut(Schema):
     rule: str
-    path: str = Field(description="The block it is about, as system[2] or messages[14].content[0]; may be empty.")
+    path: str = Field(description="The affected block, such as system[2] or messages[14].content[0]; may be empty.")
     sentence: str
 
 
@@ -58,7 +60,7 @@ class LintOut(Schema):
     system_count: int
     message_count: int
     marker_count: int
-    least_tokens: int | None = Field(description="The shortest prefix this model caches; null where it is not known.")
+    least_tokens: int | None = Field(description="The shortest prefix this model caches; null if unknown.")
 
 
 class NamedText(Input):
@@ -67,7 +69,7 @@ class NamedText(Input):
 
 
 class ReminderIn(Input):
-    """Instruction files share 40,000 tokens; the one that passes them is cut with a mark."""
+    """Instruction files share 40,000 tokens; the file that exceeds them is truncated with a mark."""
 
     instruction_files: list[NamedText] = Field(default_factory=list, max_length=MOST_TEXTS)
     sections: list[NamedText] = Field(
@@ -78,11 +80,11 @@ class ReminderIn(Input):
 
 
 class ReminderOut(Schema):
-    message: Message | None = Field(description="To stand before the first message; null when there is nothing to say.")
+    message: Message | None = Field(description="Insert before the first message; null if there is no content.")
 
 
 class LayoutIn(Input):
-    """What never changes comes first in `system`; what changes from session to session is the last of its texts."""
+    """Stable content comes first in `system`; content that varies per session is its last text."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -109,24 +111,32 @@ class LayoutOut(Schema):
     messages: list[Message]
 
 
-@router.post("/prompt/lint", response={200: LintOut, 403: Problem, 422: Problem, **BODY_PROBLEMS})
+@router.post(
+    "/prompt/lint", summary="Check prompt", response={200: LintOut, 403: Problem, 422: Problem, **BODY_PROBLEMS}
+)
 def lint_one_prompt(request: ApiRequest, body: LintIn) -> dict[str, object]:
-    """What keeps this request from being cached well, each finding with the block it is about."""
+    """Finds problems that keep this request from being cached, each with the affected block."""
     require_some_right(request.auth)
     return describe_lint(lint_prompt(body.request, body.earlier, betas=body.betas))
 
 
-@router.post("/prompt/reminder", response={200: ReminderOut, 403: Problem, 422: Problem, **BODY_PROBLEMS})
+@router.post(
+    "/prompt/reminder",
+    summary="Create context reminder",
+    response={200: ReminderOut, 403: Problem, 422: Problem, **BODY_PROBLEMS},
+)
 def write_one_reminder(request: ApiRequest, body: ReminderIn) -> dict[str, object]:
-    """Instruction files and titled context as one message in front: it stays the same, so the cache holds behind it."""
+    """Instruction files and titled context as one stable first message, so that the cache survives."""
     require_some_right(request.auth)
     files = [(each.name, each.text) for each in body.instruction_files]
     return {"message": write_reminder(files, [(each.name, each.text) for each in body.sections])}
 
 
-@router.post("/prompt/layout", response={200: LayoutOut, 403: Problem, 422: Problem, **BODY_PROBLEMS})
+@router.post(
+    "/prompt/layout", summary="Lay out prompt", response={200: LayoutOut, 403: Problem, 422: Problem, **BODY_PROBLEMS}
+)
 def lay_out_prompt(request: ApiRequest, body: LayoutIn) -> dict[str, Any]:
-    """The parts of a request with cache markers in the right places."""
+    """The parts of a request with cache markers in the right positions."""
     require_some_right(request.auth)
     return lay_out(system=body.system, tools=body.tools, messages=body.messages, ttl=body.ttl, layout=body.layout)
 

@@ -28,7 +28,7 @@ STORE = (
 _BATCH = {
     "requestBody": {
         "required": True,
-        "description": "A batch of `plimsoll watch`; at most 64 MiB unpacked, plain or gzip.",
+        "description": "A batch of `plimsoll watch`; at most 64 MiB decompressed, plain or gzip.",
         "content": {
             MSGPACK: {"schema": {"type": "string", "format": "binary"}},
             JSON: {"schema": {"type": "object", "examples": [{"format": FORMAT, "sessions": []}]}},
@@ -38,42 +38,48 @@ _BATCH = {
 
 
 class PushPlace(Schema):
-    """Which team gets the lines."""
+    """Target team."""
 
-    team: Name | None = Field(None, description="Slug of the team; needed when you may send to several.")
+    team: Name | None = Field(None, description="Slug of the team; required if you can send to several.")
 
 
 class PushRules(Schema):
-    """How lines are made ready before they leave a machine."""
+    """How lines are prepared before they leave a machine."""
 
     format: int = FORMAT
     team: str
-    developer: str = Field(description="Whose sessions they become: the key's person.")
+    developer: str = Field(description="Owner of the sessions: the key's owner.")
     store: str = Field(description=STORE)
-    version: int = Field(description="Of the team's policy. When an answer tells another, ask again.")
-    keeps_content: bool = Field(description="Whether the team stores content. If not, none need leave the machine.")
-    content_since: datetime | None = Field(description="Older words are not kept, and need not leave either.")
-    digest_key: str = Field(description="Base64. The team's own, so that its fingerprints can be compared.")
-    own_patterns: dict[str, str] = Field(description="The team's own patterns of what is taken out, by name.")
-    disabled_rules: list[str] = Field(description="Names of rules that the team has switched off.")
+    version: int = Field(
+        description="Version of the team's policy. If a response has another version, request the rules again."
+    )
+    keeps_content: bool = Field(description="Whether the team stores content. If not, no content needs to be sent.")
+    content_since: datetime | None = Field(description="Older content is not stored and need not be sent.")
+    digest_key: str = Field(description="Base64. One key per team, so that its fingerprints can be compared.")
+    own_patterns: dict[str, str] = Field(description="The team's own redaction patterns, by name.")
+    disabled_rules: list[str] = Field(description="Names of rules that the team has turned off.")
     redaction_version: int = Field(
-        description="Of the policy that last changed patterns or rules. When it rises, everything is sent again."
+        description="Policy version that last changed patterns or rules. If it increases, everything is sent again."
     )
 
 
 class PushTaken(Schema):
-    """Everything in the batch is committed or counted as refused. Sending it again changes nothing."""
+    """Everything in the batch is committed or counted as refused. Sending it again is safe; duplicates are ignored."""
 
     lines: int
     new_lines: int
     version: int
-    store: str = Field(description="When it is another than the rules told, ask again.")
-    refused_lines: int = Field(description="Lines that were dropped because their session belongs to another account.")
+    store: str = Field(description="If it differs from the rules' version, request the rules again.")
+    refused_lines: int = Field(description="Lines dropped because their session belongs to another account.")
 
 
-@router.get("/ingest/lines", response={200: PushRules, 403: Problem, 404: Problem, 422: Problem, 503: Problem})
+@router.get(
+    "/ingest/lines",
+    summary="Get push rules",
+    response={200: PushRules, 403: Problem, 404: Problem, 422: Problem, 503: Problem},
+)
 def read_push_rules(request: ApiRequest, place: Query[PushPlace]) -> PushRules | Status[dict[str, str]]:
-    """The team's rules about what is kept, for `plimsoll watch`."""
+    """The team's storage and redaction rules, for `plimsoll watch`."""
     access.require_personal_sender(request.auth)
     team = find_team(request, place.team, Act.INGEST)
     policy = find_policy(team)
@@ -99,6 +105,7 @@ def _name_store(team: Team) -> str:
 
 @router.post(
     "/ingest/lines",
+    summary="Send prepared batch",
     response={
         200: PushTaken,
         400: Problem,
@@ -112,7 +119,7 @@ def _name_store(team: Team) -> str:
     openapi_extra=_BATCH,
 )
 def send_lines(request: ApiRequest, place: Query[PushPlace]) -> PushTaken | Status[dict[str, str]]:
-    """A batch of `plimsoll watch`: facts of transcript lines and, where the team stores it, redacted content."""
+    """A batch of `plimsoll watch`: metrics of transcript lines and, if the team stores it, redacted content."""
     try:
         access.require_personal_sender(request.auth)
         origin = Origin(find_team(request, place.team, Act.INGEST), request.auth.sender, SOURCE)

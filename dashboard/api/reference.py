@@ -78,7 +78,7 @@ class Reference:
             anchor=operation["operationId"],
             method=method,
             path=path,
-            title=operation["summary"].capitalize(),
+            title=operation["summary"],
             words=operation.get("description", ""),
             parameters=list(self._parameters(operation)),
             body=self._fields(self._resolve(body)) if body else [],
@@ -95,7 +95,7 @@ class Reference:
 
     def _answer(self, status: str | int, answer: Schema) -> Answer:
         schema = answer.get("content", {}).get("application/json", {}).get("schema")
-        return Answer(str(status), answer["description"], self.type_of(schema) if schema else "nothing")
+        return Answer(str(status), answer["description"], self.type_of(schema) if schema else "no body")
 
     def _fields(self, schema: Schema) -> list[Field]:
         required = schema.get("required", ())

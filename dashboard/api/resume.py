@@ -20,31 +20,35 @@ router = Router(tags=["runs"])
 
 
 class RevisionAsked(Schema):
-    revision: int | None = Field(None, ge=1, le=10**9, description="Of the summary; the newest when left out.")
+    revision: int | None = Field(None, ge=1, le=10**9, description="Revision of the summary; default: the newest.")
 
 
 class RevisionChosen(Input):
-    revision: int | None = Field(None, ge=1, le=10**9, description="Of the summary; the newest when left out.")
+    revision: int | None = Field(None, ge=1, le=10**9, description="Revision of the summary; default: the newest.")
 
 
 class MessagesOut(Schema):
-    """The compacted conversation, as the Messages API takes it."""
+    """The compacted conversation in Messages API format."""
 
     messages: list[dict[str, Any]]
 
 
 class WrittenOut(Schema):
     id: int
-    session: str = Field(description="The new session's id, and the file's name.")
+    session: str = Field(description="Id of the new session, and the file name.")
     path: str
     size_bytes: int
-    command: str = Field(description="Resumes it in the client.")
+    command: str = Field(description="Command that resumes it in the client.")
 
 
-@router.get("/runs/{int:run_id}/transcript", response={200: None, 403: Problem, 404: Problem, 409: Problem})
+@router.get(
+    "/runs/{int:run_id}/transcript",
+    summary="Download run transcript",
+    response={200: None, 403: Problem, 404: Problem, 409: Problem},
+)
 def read_run_transcript(request: ApiRequest, run_id: int, asked: Query[RevisionAsked]) -> HttpResponse:
-    """A transcript that `claude --resume` takes, as JSON lines; its name is in Content-Disposition. Every time the same
-    session id for the same revision."""
+    """A transcript for `claude --resume`, as JSON lines; its name is in Content-Disposition. The session id is the same
+    for the same revision."""
     run = _find_readable(request, run_id)
     is_own = access.owns_session(request.auth, run.session)
     made = download_resumed(run, asked.revision, by=request.auth.user, now=timezone.now(), with_secrets=is_own)
@@ -52,16 +56,24 @@ def read_run_transcript(request: ApiRequest, run_id: int, asked: Query[RevisionA
     return HttpResponse(made.data, content_type="application/x-ndjson", headers=headers)
 
 
-@router.get("/runs/{int:run_id}/messages", response={200: MessagesOut, 403: Problem, 404: Problem, 409: Problem})
+@router.get(
+    "/runs/{int:run_id}/messages",
+    summary="Get run messages",
+    response={200: MessagesOut, 403: Problem, 404: Problem, 409: Problem},
+)
 def read_run_messages(request: ApiRequest, run_id: int, asked: Query[RevisionAsked]) -> dict[str, object]:
-    """For other agents: roles alternate, a user begins, every tool request is followed by its result."""
+    """For other agents: roles alternate, starting with the user, and each tool call is followed by its result."""
     return {"messages": read_messages(_find_readable(request, run_id), asked.revision)}
 
 
-@router.post("/runs/{int:run_id}/resume", response={201: WrittenOut, 403: Problem, 404: Problem, 409: Problem})
+@router.post(
+    "/runs/{int:run_id}/resume",
+    summary="Save run as new session",
+    response={201: WrittenOut, 403: Problem, 404: Problem, 409: Problem},
+)
 def write_run_transcript(request: ApiRequest, run_id: int, chosen: RevisionChosen) -> Status[dict[str, object]]:
-    """A new transcript beside the original, where Plimsoll runs on the machine of the session. The original stays as it
-    is."""
+    """Saves a new transcript next to the original, if Plimsoll runs on the machine of the session. The original is
+    unchanged."""
     run = _find_run(request, run_id, Act.RUN_OWN)
     access.require_run(request.auth, run.session)
     row = write_beside(run, chosen.revision, by=request.auth.user, now=timezone.now())
@@ -70,10 +82,13 @@ def write_run_transcript(request: ApiRequest, run_id: int, chosen: RevisionChose
     return Status(201, told | {"command": command})
 
 
-@router.delete("/resumed/{int:resumed_id}", response={204: None, 403: Problem, 404: Problem, 409: Problem})
+@router.delete(
+    "/resumed/{int:resumed_id}",
+    summary="Remove saved session",
+    response={204: None, 403: Problem, 404: Problem, 409: Problem},
+)
 def undo_run_transcript(request: ApiRequest, resumed_id: int) -> Status[None]:
-    """Removes what was written beside the original, and the session that was read from it, if nothing was added to
-    either since."""
+    """Removes the saved transcript and the session imported from it, if nothing was added to either since."""
     act = _find_act(request, Act.RUN_OWN)
     visible = access.resumed_files(request.auth, act).select_related("team", "origin", "origin__team")
     row = get_object_or_404(visible, pk=resumed_id)

@@ -27,20 +27,20 @@ CHOICES: dict[str, Any] = {
 
 
 class RunIn(Input):
-    """What is left out: a full compaction of the main conversation, without a model."""
+    """Defaults: a full compaction of the main conversation, without a model."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [CHOICES]})
 
     kind: RunKind = RunKind.FULL
     summarizer: SummarizerName = SummarizerName.EXTRACTIVE
     agent_id: Line = Field("", description="Empty: the main conversation.")
-    pivot_uuid: Line = Field("", description="An entry of the conversation; for `from` and `up_to`.")
+    pivot_uuid: Line = Field("", description="Entry of the conversation; for `from` and `up_to`.")
     instructions: str = Field("", max_length=LONGEST_INSTRUCTIONS)
-    model: Line = Field("", description="Empty: the team's choice, then the session's own.")
+    model: Line = Field("", description="Default: the team's choice, then the session's own.")
     accept_difference: bool = Field(
         False,
         description="Confirms that the stored lines add up to much less or more than the measured context. Without it "
-        "such a run is refused (409, `context_differs`).",
+        "such a run is rejected (409, `context_differs`).",
     )
 
     def to_choices(self) -> RunChoices:
@@ -50,7 +50,7 @@ class RunIn(Input):
 class RunRevisionIn(Input):
     text: str = Field(min_length=1, max_length=LONGEST_SUMMARY, examples=["1. Primary Request and Intent: …"])
     base_number: int | None = Field(
-        None, ge=1, description="The revision you looked at. A newer one is not overwritten (409)."
+        None, ge=1, description="The revision you read. A newer one is not overwritten (409)."
     )
 
 
@@ -61,7 +61,7 @@ class RunNoticeOut(Schema):
 
 
 class RunRefusal(Schema):
-    """Why a run cannot be started or changed as asked, with the figures behind it."""
+    """Why a run cannot be started or changed, with the values behind it."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -82,21 +82,23 @@ class RunRefusal(Schema):
 
 class RunCostOut(Schema):
     model: str
-    hit_usd: Decimal | None = Field(description="Null where there is no cache to hit, or no price is known.")
+    hit_usd: Decimal | None = Field(description="Null if there is no cache to read, or no price is known.")
     miss_usd: Decimal | None
-    most_usd: Decimal | None = Field(description="Held back for the first request; every further one holds its own.")
+    most_usd: Decimal | None = Field(
+        description="Reserved for the first request; each further request reserves its own."
+    )
     source: str
 
 
 class RunPreviewOut(Schema):
     kind: RunKind
     summarizer: SummarizerName
-    model: str = Field(description="The model that would be asked; empty without one.")
+    model: str = Field(description="The model that would be used; empty without a model.")
     path: str = Field(
-        description="fork: on the session's prompt cache; plain: a request of its own; empty without one."
+        description="fork: reuses the session's prompt cache; plain: a separate request; empty without a model."
     )
     fork_refusal: str
-    messages_sent: int = Field(description="To the model; 0 without one.")
+    messages_sent: int = Field(description="Sent to the model; 0 without a model.")
     sent_tokens: int
     kept_tokens: int
     summarised_count: int
@@ -106,15 +108,15 @@ class RunPreviewOut(Schema):
     cleared_tokens: int
     before_tokens: int
     before_origin: str
-    line_tokens: int | None = Field(description="The auto-compact line in force.")
-    gap_count: int = Field(description="Places in what the model sees where lines are missing.")
+    line_tokens: int | None = Field(description="The effective auto-compact threshold.")
+    gap_count: int = Field(description="Positions in the model's context where lines are missing.")
     found_tokens: int | None = Field(
-        description="What the stored lines add up to, where that differs by more than a quarter from what was measured."
+        description="Sum of the stored lines, if it differs by more than 25% from the measured size."
     )
-    expected_after_tokens: list[int] | None = Field(description="From and to; equal where it is known.")
-    costs: list[RunCostOut] = Field(description="By model, the one that would be asked first.")
-    prompt: str | None = Field(description="Null where content is not granted.")
-    refusals: list[RunNoticeOut] = Field(description="What is in the way; a start with these choices is refused.")
+    expected_after_tokens: list[int] | None = Field(description="Lower and upper bound; equal if known.")
+    costs: list[RunCostOut] = Field(description="By model, in the order in which they would be used.")
+    prompt: str | None = Field(description="Null without content access.")
+    refusals: list[RunNoticeOut] = Field(description="Problems that prevent a run with these options.")
     warnings: list[RunNoticeOut]
 
 
@@ -140,22 +142,20 @@ class RunAttemptOut(Schema):
 class RunRevisionOut(Schema):
     number: int
     created_at: datetime
-    edited_by: str = Field(description="Empty: as the summariser wrote it.")
+    edited_by: str = Field(description="Empty: as written by the summariser.")
     summary_tokens: int
     after_tokens: int
     missing_sections: list[str]
     retained_percent: Decimal | None = Field(description=RETAINED)
     parts: list[RetainedPartOut]
     lost_count: int = Field(description=LOST_COUNT)
-    lost: list[LostOut] | None = Field(
-        description="The most important first; null where content is not granted, as is the text."
-    )
+    lost: list[LostOut] | None = Field(description="Most important first; null without content access, like the text.")
     text: str | None
 
 
 class RunRestoredOut(Schema):
     kind: str
-    name: str = Field(description="Empty where content is not granted.")
+    name: str = Field(description="Empty without content access.")
     tokens: int
     state: str
     reason: str
@@ -179,7 +179,7 @@ class RunOut(Schema):
     state: RunState
     stage: str
     stage_at: datetime
-    written_tokens: int = Field(description="Of the summary so far, while it is being written.")
+    written_tokens: int = Field(description="Tokens of the summary so far, while it is being written.")
     source: str
     started_by: str
     created_at: datetime
@@ -190,10 +190,9 @@ class RunOut(Schema):
     after_tokens: int | None
     after_origin: str
     line_tokens: int | None
-    gap_count: int = Field(description="Places in what the model saw where lines were missing.")
+    gap_count: int = Field(description="Positions in the model's context where lines were missing.")
     found_tokens: int | None = Field(
-        description="What the stored lines added up to, where that differed by more than a quarter from what was "
-        "measured."
+        description="Sum of the stored lines, if it differed by more than 25% from the measured size."
     )
     accepts_difference: bool = Field(description="Whether that difference was confirmed.")
     kept_count: int
@@ -209,13 +208,13 @@ class RunOut(Schema):
 class RunDetailOut(RunOut):
     content: str = Field(description="shown, not granted, not stored or removed (by the team's retention).")
     pivot_uuid: str
-    instructions: str | None = Field(description="Null where content is not granted.")
+    instructions: str | None = Field(description="Null without content access.")
     fork_refusal: str
     attempts: list[RunAttemptOut]
-    revisions: list[RunRevisionOut] = Field(description="Oldest first; none for a micro-compaction.")
+    revisions: list[RunRevisionOut] = Field(description="Oldest first; empty for a micro-compaction.")
     restored: list[RunRestoredOut]
 
 
 class RunsOut(Schema):
     items: list[RunOut]
-    next: str | None = Field(description="For `before`, to go on; null on the last page.")
+    next: str | None = Field(description="Pass as `before` for the next page; null on the last page.")

@@ -44,28 +44,32 @@ _SAME = (
 
 
 class RunsAsked(Schema):
-    before: int | None = Field(None, ge=1, description="The `next` of the page before.")
+    before: int | None = Field(None, ge=1, description="`next` of the previous page.")
     limit: int = Field(PAGE_SIZE, ge=1, le=MOST_ROWS)
 
 
-@router.post("/sessions/{int:session_id}/runs/preview", response={200: RunPreviewOut, **MAY_RUN})
+@router.post("/sessions/{int:session_id}/runs/preview", summary="Preview run", response={200: RunPreviewOut, **MAY_RUN})
 def preview_session_run(request: ApiRequest, session_id: int, body: RunIn) -> dict[str, object]:
-    """What a run would send, what it may cost, how small the context would get. Nothing is started or paid."""
+    """What a run would send and cost, and the resulting context size. Nothing is started or billed."""
     session = _find_session(request, session_id, is_act=True)
     access.require_run(request.auth, session)
     preview = preview_run(session, body.to_choices(), now=timezone.now())
     return _describe_preview(preview, reads_content=access.reads_content(request.auth, session))
 
 
-@router.post("/sessions/{int:session_id}/runs", response={201: RunDetailOut, **MAY_RUN})
+@router.post("/sessions/{int:session_id}/runs", summary="Start run", response={201: RunDetailOut, **MAY_RUN})
 def start_session_run(request: ApiRequest, session_id: int, body: RunIn) -> Status[dict[str, object]]:
-    """A worker takes it within a second; ask for the run until its state is done, failed or cancelled."""
+    """A worker starts it within a second; poll the run until its state is done, failed or cancelled."""
     session = _find_session(request, session_id, is_act=True)
     run = start_run(request.auth, session, body.to_choices(), source="api", now=timezone.now())
     return Status(201, _describe_run(request.auth, run))
 
 
-@router.get("/sessions/{int:session_id}/runs", response={200: RunsOut, 403: Problem, 404: Problem, 422: Problem})
+@router.get(
+    "/sessions/{int:session_id}/runs",
+    summary="List runs of a session",
+    response={200: RunsOut, 403: Problem, 404: Problem, 422: Problem},
+)
 def list_session_runs(request: ApiRequest, session_id: int, asked: Query[RunsAsked]) -> dict[str, object]:
     """Newest first."""
     session = _find_session(request, session_id)
@@ -80,24 +84,24 @@ def list_session_runs(request: ApiRequest, session_id: int, asked: Query[RunsAsk
     return {"items": [_describe_row(run) for run in shown], "next": following}
 
 
-@router.get("/runs/{int:run_id}", response={200: RunDetailOut, 403: Problem, 404: Problem})
+@router.get("/runs/{int:run_id}", summary="Get run", response={200: RunDetailOut, 403: Problem, 404: Problem})
 def read_run(request: ApiRequest, run_id: int) -> dict[str, object]:
-    """Where it stands, what it paid for, what came of it; text where you may read it."""
+    """State, costs and result; text with content access."""
     return _describe_run(request.auth, _find_run(request, run_id))
 
 
-@router.post("/runs/{int:run_id}/cancel", response={200: RunDetailOut, **MAY_RUN})
+@router.post("/runs/{int:run_id}/cancel", summary="Cancel run", response={200: RunDetailOut, **MAY_RUN})
 def cancel_one_run(request: ApiRequest, run_id: int) -> dict[str, object]:
-    """A waiting run ends at once, a running one within seconds."""
+    """A queued run ends immediately, a running one within seconds."""
     run = _find_run(request, run_id, is_act=True)
     if not cancel_run(request.auth, run, now=timezone.now()):
-        raise RunRefused("run_ended", "This run has ended already.")
+        raise RunRefused("run_ended", "This run has already ended.")
     return _describe_run(request.auth, _find_run(request, run_id))
 
 
-@router.post("/runs/{int:run_id}/revisions", response={201: RunRevisionOut, **MAY_RUN})
+@router.post("/runs/{int:run_id}/revisions", summary="Edit run summary", response={201: RunRevisionOut, **MAY_RUN})
 def revise_run_summary(request: ApiRequest, run_id: int, body: RunRevisionIn) -> Status[dict[str, object]]:
-    """The summary in other words, kept beside the earlier ones; what it loses is worked out anew."""
+    """Saves a new version of the summary; earlier versions are kept. What it loses is recalculated."""
     run = _find_run(request, run_id, is_act=True)
     access.require_run(request.auth, run.session)
     revision = revise_summary(run, body.text, by=acting_user(request), now=timezone.now(), base_number=body.base_number)

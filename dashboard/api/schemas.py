@@ -25,7 +25,7 @@ class Input(BaseModel):
 
 
 class Problem(Schema):
-    """Every refusal has this shape."""
+    """Body of every error response."""
 
     detail: str
 
@@ -39,7 +39,7 @@ class TeamOut(Schema):
 
 class MeOut(Schema):
     name: str
-    key: str | None = Field(None, description="The prefix of the key that was used, none for a browser.")
+    key: str | None = Field(None, description="Prefix of the API key used; null for a browser.")
     teams: list[TeamOut]
 
 
@@ -56,7 +56,7 @@ class MemberOut(Schema):
 
 
 class MemberChange(Input):
-    """What is left out stays as it is."""
+    """Omitted fields are unchanged."""
 
     role: Role | None = None
     content_grant: bool | None = None
@@ -68,31 +68,31 @@ class KeyOut(Schema):
     prefix: str
     owner: str = Field(alias="owner.username")
     scopes: list[Scope]
-    is_collector: bool = Field(description="One key for many people: its sessions have no owner until assigned.")
+    is_collector: bool = Field(description="Shared key: its sessions have no owner until assigned.")
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
-    requests_per_minute: int | None = Field(description="Null: the installation's limit; 0: any number.")
-    mib_per_minute: int | None = Field(description="Null: the installation's limit; 0: any number.")
+    requests_per_minute: int | None = Field(description="Null: the default limit; 0: unlimited.")
+    mib_per_minute: int | None = Field(description="Null: the default limit; 0: unlimited.")
 
 
 class KeyLimits(Input):
-    """Null, or left out: the installation's limit; 0: any number."""
+    """Null or omitted: the default limit; 0: unlimited."""
 
     requests_per_minute: int | None = Field(None, ge=0, le=10**7)
     mib_per_minute: int | None = Field(None, ge=0, le=10**6)
 
 
 class NewKeyOut(Schema):
-    key: str = Field(description="The key itself. It is not stored and cannot be shown again.")
+    key: str = Field(description="The API key. It is not stored and cannot be shown again.")
     details: KeyOut
 
 
 class KeyIn(Input):
     name: Name
     scopes: list[Scope] = Field(min_length=1, max_length=len(Scope))
-    expires_days: int | None = Field(90, ge=1, le=3650, description="Null for a key that does not expire.")
+    expires_days: int | None = Field(90, ge=1, le=3650, description="Null: the key does not expire.")
     is_collector: bool = Field(
-        False, description="One key for many people, for admins to create: its sessions have no owner until assigned."
+        False, description="Shared key, created by admins: its sessions have no owner until assigned."
     )

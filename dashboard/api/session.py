@@ -36,30 +36,35 @@ _SAME = (
 )  # fmt: skip
 
 
-@router.get("/sessions/{int:session_id}", response={200: SessionDetailOut, 404: Problem})
+@router.get("/sessions/{int:session_id}", summary="Get session", response={200: SessionDetailOut, 404: Problem})
 def read_session(request: ApiRequest, session_id: int) -> dict[str, object]:
-    """Where it stands among its lines, with the formula and the origin of each; what it cost; what it counts."""
+    """Its context level and thresholds, with formula and origin; its costs and counts."""
     session = _find_session(request, session_id)
     header = read_header(request.auth, session, now=timezone.now())
     return describe_session(header, look_at_runs(request.auth, session))
 
 
-@router.get("/sessions/{int:session_id}/calls", response={200: CallsOut, 404: Problem})
+@router.get(
+    "/sessions/{int:session_id}/calls", summary="List calls of a session", response={200: CallsOut, 404: Problem}
+)
 def read_session_calls(request: ApiRequest, session_id: int, asked: Query[CallsAsked]) -> dict[str, object]:
-    """Thread by thread, the main conversation first, oldest call first; each with its price by kind and the verdict on
-    its cache."""
+    """By thread, main conversation first, oldest call first; each call with its cost by kind and its cache result."""
     session = _find_session(request, session_id)
     found = list_calls(request.auth, session, agent=asked.agent, after=asked.after, limit=asked.limit)
     if found is None:
-        raise Http404("No such call to go on after.")
+        raise Http404("Call not found in this session.")
     calls, following = found
     told = tell_calls(request.auth, session, calls)
     return {"calls": [_describe_call(each) for each in told], "next": following}
 
 
-@router.get("/sessions/{int:session_id}/transcript", response={200: None, 403: Problem, 404: Problem, 409: Problem})
+@router.get(
+    "/sessions/{int:session_id}/transcript",
+    summary="Download transcript",
+    response={200: None, 403: Problem, 404: Problem, 409: Problem},
+)
 def download_session_transcript(request: ApiRequest, session_id: int) -> StreamingHttpResponse:
-    """Byte for byte as it is stored, in the order in which the lines came. 409 where no content is stored."""
+    """Exactly as stored, in order of arrival. 409 if no content is stored."""
     session = _find_session(request, session_id, Act.READ_OWN_CONTENT)
     access.require_content(request.auth, session)
     if not session.has_content:
@@ -67,17 +72,24 @@ def download_session_transcript(request: ApiRequest, session_id: int) -> Streami
     return download_transcript(session)
 
 
-@router.get("/sessions/{int:session_id}/numbers", response={200: None, 403: Problem, 404: Problem})
+@router.get(
+    "/sessions/{int:session_id}/numbers",
+    summary="Download session metrics",
+    response={200: None, 403: Problem, 404: Problem},
+)
 def download_session_numbers(request: ApiRequest, session_id: int) -> StreamingHttpResponse:
-    """Everything that is stored of it but words."""
+    """All stored metrics, without content."""
     return download_numbers(_find_session(request, session_id))
 
 
 @router.delete(
-    "/sessions/{int:session_id}", response={204: None, 403: Problem, 404: Problem}, openapi_extra=PERSON_ONLY
+    "/sessions/{int:session_id}",
+    summary="Delete session",
+    response={204: None, 403: Problem, 404: Problem},
+    openapi_extra=PERSON_ONLY,
 )
 def delete_session(request: ApiRequest, session_id: int) -> Status[None]:
-    """With everything that was worked out from it. It stays away until an admin allows it again."""
+    """Deletes the session and everything derived from it. It is not imported again until an admin allows it."""
     session = _find_session(request, session_id, Act.MANAGE)
     access.require_team(request.auth, session.team.slug, Act.MANAGE)
     delete(session, by=acting_user(request), now=timezone.now())

@@ -22,24 +22,24 @@ class SwitchOut(Schema):
 
 
 class PolicyVersionOut(Schema):
-    version: int = Field(description="0 while the team decided nothing of its own.")
+    version: int = Field(description="0 if the team has no settings of its own.")
     changed_by: str
     changed_at: datetime | None
     note: str
 
 
 class LifetimeOut(Schema):
-    """What the calls of a thread wrote to the cache."""
+    """Cache writes of a thread's calls."""
 
     thread: str
-    short_count: int = Field(description="Calls that wrote for five minutes.")
-    long_count: int = Field(description="Calls that wrote for an hour.")
-    newest: str = Field(description="Which of both the newest writes had; empty while nothing was written.")
+    short_count: int = Field(description="Calls with 5-minute writes.")
+    long_count: int = Field(description="Calls with 1-hour writes.")
+    newest: str = Field(description="Lifetime of the newest writes; empty before the first write.")
     sentence: str
 
 
 class ClientWordOut(Schema):
-    """What the client said of itself."""
+    """What the client reported about itself."""
 
     name: str
     value: str
@@ -49,23 +49,27 @@ class ClientWordOut(Schema):
 
 
 class SettingsOut(Schema):
-    lines: list[LineOut] = Field(description="From the window down; empty when the window is not known.")
+    lines: list[LineOut] = Field(description="From the window down; empty if the window is unknown.")
     is_claude_code: bool
     auto_state: str = Field(alias="state", description="`as a guide` for agents other than Claude Code.")
     sentence: str = Field(alias="state_words")
     remarks: list[str]
     notes: list[str]
     switches: list[SwitchOut]
-    expected_ttl: str = Field(alias="chosen_ttl", description="As the policy has it; empty when it has none.")
+    expected_ttl: str = Field(alias="chosen_ttl", description="As set in the policy; otherwise empty.")
     lifetimes: list[LifetimeOut]
     client_words: list[ClientWordOut]
     policy: PolicyVersionOut
-    is_behind: bool = Field(description="Lists still show the level of an older version of the policy.")
+    is_behind: bool = Field(description="Lists still show the level for an older policy version.")
 
 
-@router.get("/sessions/{int:session_id}/settings", response={200: SettingsOut, 403: Problem, 404: Problem})
+@router.get(
+    "/sessions/{int:session_id}/settings",
+    summary="Get effective settings",
+    response={200: SettingsOut, 403: Problem, 404: Problem},
+)
 def read_session_settings(request: ApiRequest, session_id: int) -> dict[str, object]:
-    """Every term of its lines with value and origin, what is switched on, and the lifetime of its cache as seen."""
+    """Every term of its thresholds with value and origin, which features are on, and the observed cache lifetime."""
     session = find_session(request, session_id)
     in_force = read_settings(request.auth, session, read_lines(session, find_shown_thread(read_threads(session))))
     lifetimes = [asdict(seen) | {"sentence": seen.sentence} for seen in in_force.lifetimes]

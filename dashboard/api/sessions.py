@@ -37,18 +37,18 @@ class SessionQuery(Schema):
     text: str = Field(
         "",
         max_length=200,
-        description="Words in project, developer, branch or id, and in titles you may read; one of three letters.",
+        description="Search in project, developer, branch, id and readable titles; at least one word of three letters.",
     )
-    team: str = Field("", max_length=200, description="The slug of one of your teams.")
+    team: str = Field("", max_length=200, description="Slug of one of your teams.")
     project: str = Field("", max_length=200)
     model: str = Field("", max_length=200)
     developer: str = Field("", max_length=200)
-    level: LevelName | None = Field(None, description="`above`: any line reached. `soon`: nearly at auto-compact.")
-    active: ActiveWithin | None = Field(None, description="Since when; today begins at midnight UTC.")
+    level: LevelName | None = Field(None, description="`above`: any threshold reached. `soon`: close to auto-compact.")
+    active: ActiveWithin | None = Field(None, description="Start of the period; today begins at midnight UTC.")
     breaks: bool = Field(default=False, description="Only sessions with a cache break.")
-    sort: SortName = Field(SortName.ACTIVE, description="Always the most first.")
-    after: str = Field("", max_length=100, description="`after` of the page before this one.")
-    before: str = Field("", max_length=100, description="`before` of the page after this one.")
+    sort: SortName = Field(SortName.ACTIVE, description="Always descending.")
+    after: str = Field("", max_length=100, description="`after` of the previous page.")
+    before: str = Field("", max_length=100, description="`before` of the next page.")
     limit: int = Field(gauges.PAGE_SIZE, ge=1, le=MOST_ROWS)
 
 
@@ -56,7 +56,7 @@ class SessionOut(Schema):
     id: int
     external_id: str
     team: str
-    title: str | None = Field(description="Null where you may not read the content, or none is stored.")
+    title: str | None = Field(description="Null without content access or stored content.")
     project: str
     branch: str
     developer: str
@@ -65,28 +65,28 @@ class SessionOut(Schema):
     state: LiveState
     started_at: datetime | None
     last_at: datetime
-    warm_until: datetime | None = Field(description="When the prompt cache is forgotten, where it is known.")
-    context_tokens: int = Field(description="Measured by the last call, and what arrived since.")
+    warm_until: datetime | None = Field(description="When the prompt cache expires, if known.")
+    context_tokens: int = Field(description="Measured by the last call, plus what arrived since.")
     pending_tokens: int = Field(description="The estimated part of `context_tokens`: what arrived since.")
-    window_tokens: int | None = Field(description="Null where the window is not known.")
+    window_tokens: int | None = Field(description="Null if the window is unknown.")
     level: str
-    is_soon: bool = Field(description="At most 5 calls or 2 turns from the auto-compact line.")
+    is_soon: bool = Field(description="At most 5 calls or 2 turns from the auto-compact threshold.")
     percent_left: int | None
     lines: dict[str, int] = Field(
-        description="The lines that act, in tokens; empty where the window is not known.",
+        description="Active thresholds in tokens; empty if the window is unknown.",
         examples=[{"warning": 147_000, "error": 147_000, "auto-compact": 167_000, "blocking": 177_000}],
     )
     forecast: dict[str, object] | None = Field(
-        description="To the auto-compact line: calls, turns and minutes as [low, likely, high]. Turns are null where "
-        "too few whole ones are known."
+        description="Until the auto-compact threshold: calls, turns and minutes as [low, likely, high]. Turns are null "
+        "if too few complete turns are known."
     )
-    hit_rate: float | None = Field(description="Of all calls of the session; null before the first prompt.")
-    recent_hits: list[int] = Field(description="Hit rate of each of the last calls in percent, oldest first.")
+    hit_rate: float | None = Field(description="Across all calls of the session; null before the first prompt.")
+    recent_hits: list[int] = Field(description="Hit rate of the last calls in percent, oldest first.")
     spent_usd: Decimal | None = Field(
-        description="At your prices, else list price; null where no call has a known price."
+        description="At your prices, otherwise list price; null if no call has a known price."
     )
-    client_cost_usd: Decimal | None = Field(description="The client's own total, where it tells one.")
-    lost_usd: Decimal | None = Field(description="Lost to cache breaks, at your prices, else list price.")
+    client_cost_usd: Decimal | None = Field(description="The client's own total, if reported.")
+    lost_usd: Decimal | None = Field(description="Lost to cache breaks, at your prices, otherwise list price.")
     calls: int
     breaks: int
     compactions: int = Field(description="Full compactions by the client.")
@@ -96,39 +96,43 @@ class SessionOut(Schema):
 class SessionsOut(Schema):
     sessions: list[SessionOut]
     after: str | None = Field(description="Pass it as `after` for the next page; null at the end.")
-    before: str | None = Field(description="Pass it as `before` for the page before; null at the beginning.")
+    before: str | None = Field(description="Pass it as `before` for the previous page; null at the beginning.")
 
 
 class DayOut(Schema):
     day: date
-    spent_usd: Decimal | None = Field(description="Null where nothing that was called has a known price.")
+    spent_usd: Decimal | None = Field(description="Null if no call has a known price.")
     lost_usd: Decimal | None
 
 
 class OverviewQuery(Schema):
-    team: str = Field("", max_length=200, description="A slug; needed when you belong to several teams.")
-    zone: str = Field("UTC", max_length=64, description="Where a day begins, such as Europe/Berlin.")
+    team: str = Field("", max_length=200, description="Slug of the team; required if you are in several teams.")
+    zone: str = Field("UTC", max_length=64, description="Time zone in which days begin, such as Europe/Berlin.")
 
 
 class OverviewOut(Schema):
     team: str
-    live: int = Field(description="Sessions from which something arrived in the last 5 minutes, and not their end.")
+    live: int = Field(description="Sessions with data in the last 5 minutes that have not ended.")
     active_today: int
-    above_a_line: int = Field(description="Of the last 24 hours, with the warning line or a higher one reached.")
+    above_a_line: int = Field(description="Sessions of the last 24 hours at or over the warning threshold.")
     past_auto_compact: int
-    soon: int = Field(description="Of the last 24 hours, at most 5 calls or 2 turns from the auto-compact line.")
+    soon: int = Field(
+        description="Sessions of the last 24 hours, at most 5 calls or 2 turns from the auto-compact threshold."
+    )
     spent_today_usd: Decimal | None = Field(
-        description="At your prices, else list price; null where no model of today has a known one."
+        description="At your prices, otherwise list price; null if no model used today has a known price."
     )
     lost_today_usd: Decimal | None
-    has_unpriced_today: bool = Field(description="Some sessions of today have calls without a price, not in the sums.")
+    has_unpriced_today: bool = Field(
+        description="Some sessions of today have calls without a price, which are not in the sums."
+    )
     hit_rate_today: float | None = Field(description="Share of prompt tokens read from the cache; null without any.")
     days: list[DayOut] = Field(description="14 days, oldest first; the last one is today.")
 
 
-@router.get("/sessions", response={200: SessionsOut, 403: Problem, 404: Problem, 422: Problem})
+@router.get("/sessions", summary="List sessions", response={200: SessionsOut, 403: Problem, 404: Problem, 422: Problem})
 def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> HttpResponse:
-    """Sessions of your teams. Pages go by place: as quick at any depth, and steady while sessions change."""
+    """Sessions of your teams. Pages use cursors: fast at any depth and stable while sessions change."""
     access.require_anywhere(request.auth, Act.SEE)
     _refuse_unknown(request, SessionQuery)
     filters = SessionFilters(
@@ -148,18 +152,18 @@ def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> HttpRespon
     return answer_json({"sessions": rows, "after": found.after or None, "before": found.before or None})
 
 
-@router.get("/overview", response={200: OverviewOut, 403: Problem, 404: Problem, 422: Problem})
+@router.get("/overview", summary="Get overview", response={200: OverviewOut, 403: Problem, 404: Problem, 422: Problem})
 def read_overview(
     request: ApiRequest,
     query: Query[OverviewQuery],
 ) -> OverviewOut:
-    """What is live, what is above a line, what today cost."""
+    """Live sessions, sessions over a threshold, and today's cost."""
     access.require_anywhere(request.auth, Act.SEE)
     _refuse_unknown(request, OverviewQuery)
     chosen = find_team(request, query.team, Act.SEE)
     zone = find_zone(query.zone)
     if zone is None:
-        raise HttpError(422, "zone: expected the name of a time zone, such as Europe/Berlin.")
+        raise HttpError(422, "zone: expected a time zone name, such as Europe/Berlin.")
     numbers = count_fleet(request.auth, chosen, now=timezone.now(), zone=zone)
     return OverviewOut(
         team=chosen.slug,
@@ -180,7 +184,7 @@ def _refuse_unknown(request: ApiRequest, query: type[Schema]) -> None:
     """A misspelt filter would otherwise show everything, silently."""
     unknown = sorted(request.GET.keys() - query.model_fields.keys())
     if unknown:
-        raise HttpError(422, f"Not a parameter: {unknown[0][:50]}.")
+        raise HttpError(422, f"Unknown parameter: {unknown[0][:50]}.")
 
 
 def _read_cursor(query: SessionQuery) -> Cursor | None:
@@ -190,7 +194,7 @@ def _read_cursor(query: SessionQuery) -> Cursor | None:
     try:
         return Cursor.read(text, query.sort, forwards=forwards)
     except BadPlace as error:
-        raise HttpError(422, "after, before: not a place in a list with this sort.") from error
+        raise HttpError(422, "after, before: not a cursor of a list with this sort.") from error
 
 
 @lru_cache(maxsize=512)

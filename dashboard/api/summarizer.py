@@ -25,18 +25,18 @@ REFUSALS = {403: Problem, 404: Problem}
 class SpendOut(Schema):
     day: date = Field(description="A UTC day.")
     spent_usd: Decimal
-    reserved_usd: Decimal = Field(description="Held back for runs under way.")
+    reserved_usd: Decimal = Field(description="Reserved for runs in progress.")
 
 
 class SummarizerOut(Schema):
     has_key: bool
     key_origin: KeyOrigin
-    key_hint: str = Field(description="The last characters, to tell keys apart.")
-    key_problem: str = Field(description="Why a stored key cannot be used; empty when it can.")
-    model: str = Field(description="Empty: the session's own.")
-    small_model: str = Field(description="Asked first while its window holds the conversation. Empty: none is.")
+    key_hint: str = Field(description="Last characters, to identify the key.")
+    key_problem: str = Field(description="Why a stored key cannot be used; otherwise empty.")
+    model: str = Field(description="Empty: the session's own model.")
+    small_model: str = Field(description="Used first if the conversation fits its window. Empty: not used.")
     allows_fork: bool
-    native_form: NativeForm = Field(description="Whether the API may compact by itself, and by which of its two betas.")
+    native_form: NativeForm = Field(description="Whether API compaction is allowed, and with which of its two betas.")
     daily_cap_usd: Decimal
     own_prices: dict[str, RatesInOut] = Field(description="As entered; see `/teams/{slug}/prices`.")
     today: SpendOut
@@ -45,30 +45,36 @@ class SummarizerOut(Schema):
 
 
 class SummarizerIn(Input):
-    """What is left out stays as it is."""
+    """Omitted fields are unchanged."""
 
-    key: str | None = Field(None, description="Sets or replaces the API key. An empty text removes the team's key.")
-    model: str | None = Field(None, description="Empty: the session's own.", examples=["claude-opus-5-5"])
-    small_model: str | None = Field(None, description="Empty: the newest small one. `none`: never one.")
+    key: str | None = Field(None, description="Sets or replaces the API key. An empty string removes the team's key.")
+    model: str | None = Field(None, description="Empty: the session's own model.", examples=["claude-opus-5-5"])
+    small_model: str | None = Field(None, description="Empty: the newest small model. `none`: do not use one.")
     allows_fork: bool | None = None
     native_form: NativeForm | None = Field(None, description="Two betas of the API; `off` by default.")
     daily_cap_usd: Decimal | None = Field(None, description="Per UTC day; 0 allows no paid runs.", examples=["5"])
-    own_prices: dict[str, RatesInOut] | None = Field(None, description="All of them; what is left out is forgotten.")
+    own_prices: dict[str, RatesInOut] | None = Field(None, description="All prices; omitted prices are deleted.")
 
 
-@router.get("/teams/{slug}/summarizer", response={200: SummarizerOut, **REFUSALS}, openapi_extra=PERSON_ONLY)
+@router.get(
+    "/teams/{slug}/summarizer",
+    summary="Get summariser settings",
+    response={200: SummarizerOut, **REFUSALS},
+    openapi_extra=PERSON_ONLY,
+)
 def read_summarizer(request: ApiRequest, slug: str) -> dict[str, object]:
-    """What summaries are written with, and what today took of the cap."""
+    """Models and limits for summaries, and today's use of the cap."""
     return _describe(access.require_team(request.auth, slug, Act.MANAGE))
 
 
 @router.patch(
     "/teams/{slug}/summarizer",
+    summary="Update summariser settings",
     response={200: SummarizerOut, **REFUSALS, 409: Problem, 422: Problem},
     openapi_extra=PERSON_ONLY,
 )
 def change_summarizer(request: ApiRequest, slug: str, body: SummarizerIn) -> dict[str, object]:
-    """Holds for compactions that start from then on."""
+    """Applies to new compactions."""
     team, who = access.require_team(request.auth, slug, Act.MANAGE), acting_user(request)
     change = SettingsChange(
         model=body.model,

@@ -19,15 +19,15 @@ LineName = Annotated[str, Field(max_length=200)]
 
 class TranscriptWanted(Schema):
     agent: LineName = Field("", description="The sub-agent; empty: the main conversation.")
-    entry: LineName = Field("", description="The page that holds this line, whatever its conversation.")
-    call: LineName = Field("", description="The page where the answer of this call begins.")
-    after: LineName = Field("", description="The `next` of a page.")
-    before: LineName = Field("", description="The `previous` of a page.")
-    limit: int = Field(PAGE_SIZE, ge=1, le=200, description="Lines; results that follow come along with their call.")
+    entry: LineName = Field("", description="The page that contains this line, in any conversation.")
+    call: LineName = Field("", description="The page where the response of this call begins.")
+    after: LineName = Field("", description="`next` of a page.")
+    before: LineName = Field("", description="`previous` of a page.")
+    limit: int = Field(PAGE_SIZE, ge=1, le=200, description="Number of lines; results are returned with their call.")
 
 
 class SaidOut(Schema):
-    """A long text is cut; `length` is all of it, in characters."""
+    """Long text is truncated; `length` is its full length in characters."""
 
     text: str
     length: int
@@ -63,7 +63,7 @@ class TranscriptLineOut(Schema):
     tokens: int = Field(description="Estimated.")
     parts: list[LinePartOut]
     is_stored: bool
-    compaction_id: int | None = Field(description="Of a boundary: the compaction it stands for.")
+    compaction_id: int | None = Field(description="For a boundary: its compaction.")
 
 
 class ConversationOut(Schema):
@@ -83,10 +83,13 @@ class TranscriptOut(Schema):
     next: str | None
 
 
-@router.get("/sessions/{int:session_id}/lines", response={200: TranscriptOut, 403: Problem, 404: Problem})
+@router.get(
+    "/sessions/{int:session_id}/lines",
+    summary="Get transcript",
+    response={200: TranscriptOut, 403: Problem, 404: Problem},
+)
 def read_session_transcript(request: ApiRequest, session_id: int, wanted: Query[TranscriptWanted]) -> dict[str, Any]:
-    """What was said, in the order of the conversation. Results stand inside the calls they answer. Without stored
-    content lines have no parts."""
+    """The conversation in order. Results are nested in their calls. Without stored content, lines have no parts."""
     if request.auth.key is not None:
         access.require_anywhere(request.auth, Act.READ_OWN_CONTENT)  # whatever the session: the key's scope decides
     session = get_object_or_404(access.sessions(request.auth).select_related("team"), pk=session_id)

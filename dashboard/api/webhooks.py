@@ -25,7 +25,9 @@ class WebhookIn(Input):
     name: str = Field(min_length=1, max_length=80, examples=["review bot"])
     url: str = Field(max_length=LONGEST_URL, examples=["https://hooks.example/plimsoll"])
     events: list[HookEvent] = Field(min_length=1, examples=[["PreCompact", "RunFinished"]])
-    sends_words: bool = Field(False, description="Instructions and summaries too; needs the right to read them.")
+    sends_words: bool = Field(
+        False, description="Include instructions and summaries; requires permission to read them."
+    )
 
 
 class WebhookSwitch(Input):
@@ -41,15 +43,15 @@ class WebhookOut(Schema):
     is_active: bool
     created_by: str = Field(alias="created_by_name")
     created_at: datetime
-    last_at: datetime | None = Field(description="When something was sent there last.")
+    last_at: datetime | None = Field(description="Time of the last delivery attempt.")
     last_event: str
-    last_status: int | None = Field(description="Null: there was no answer.")
-    last_error: str = Field(description="Why it was not taken; empty when it was.")
-    failure_count: int = Field(description="How often in a row it was not.")
+    last_status: int | None = Field(description="Null: no response.")
+    last_error: str = Field(description="Why the last delivery failed; otherwise empty.")
+    failure_count: int = Field(description="Failed deliveries in a row.")
 
 
 class NewWebhookOut(Schema):
-    secret: str = Field(description="What signs everything sent there. It cannot be shown again.")
+    secret: str = Field(description="Secret that signs every request to the webhook. It cannot be shown again.")
     details: WebhookOut
 
 
@@ -59,16 +61,24 @@ class TriedOut(Schema):
     problem: str
 
 
-@router.get("/teams/{slug}/webhooks", response={200: list[WebhookOut], **REFUSALS}, openapi_extra=PERSON_ONLY)
+@router.get(
+    "/teams/{slug}/webhooks",
+    summary="List webhooks",
+    response={200: list[WebhookOut], **REFUSALS},
+    openapi_extra=PERSON_ONLY,
+)
 def list_webhooks(request: ApiRequest, slug: str) -> QuerySet[Webhook]:
     return access.webhooks(request.auth, slug)
 
 
 @router.post(
-    "/teams/{slug}/webhooks", response={201: NewWebhookOut, 409: Problem, **REFUSALS}, openapi_extra=PERSON_ONLY
+    "/teams/{slug}/webhooks",
+    summary="Add webhook",
+    response={201: NewWebhookOut, 409: Problem, **REFUSALS},
+    openapi_extra=PERSON_ONLY,
 )
 def add_webhook(request: ApiRequest, slug: str, body: WebhookIn) -> Status[dict[str, object]]:
-    """The answer holds the secret, for the only time."""
+    """The response contains the secret, which is shown only once."""
     team = access.require_team(request.auth, slug, Act.MANAGE)
     wish = WebhookWish(**body.model_dump())
     webhook, secret = webhooks.add_webhook(request.auth, team, wish, by=acting_user(request))
@@ -76,10 +86,13 @@ def add_webhook(request: ApiRequest, slug: str, body: WebhookIn) -> Status[dict[
 
 
 @router.patch(
-    "/teams/{slug}/webhooks/{int:webhook_id}", response={200: WebhookOut, **REFUSALS}, openapi_extra=PERSON_ONLY
+    "/teams/{slug}/webhooks/{int:webhook_id}",
+    summary="Turn webhook on or off",
+    response={200: WebhookOut, **REFUSALS},
+    openapi_extra=PERSON_ONLY,
 )
 def switch_webhook(request: ApiRequest, slug: str, webhook_id: int, body: WebhookSwitch) -> Webhook:
-    """Off: it is neither asked nor told."""
+    """While off, the webhook receives no events."""
     webhook = get_object_or_404(access.webhooks(request.auth, slug), pk=webhook_id)
     webhooks.switch_webhook(webhook, is_active=body.is_active, by=acting_user(request))
     webhook.refresh_from_db()
@@ -87,10 +100,13 @@ def switch_webhook(request: ApiRequest, slug: str, webhook_id: int, body: Webhoo
 
 
 @router.post(
-    "/teams/{slug}/webhooks/{int:webhook_id}/test", response={200: TriedOut, **REFUSALS}, openapi_extra=PERSON_ONLY
+    "/teams/{slug}/webhooks/{int:webhook_id}/test",
+    summary="Send test event",
+    response={200: TriedOut, **REFUSALS},
+    openapi_extra=PERSON_ONLY,
 )
 def try_webhook(request: ApiRequest, slug: str, webhook_id: int) -> dict[str, object]:
-    """Sends an event named Test, once, and tells what came of it."""
+    """Sends a Test event once and returns the result."""
     webhook = get_object_or_404(access.webhooks(request.auth, slug), pk=webhook_id)
     try:
         reply = send_test(webhook)
@@ -99,7 +115,12 @@ def try_webhook(request: ApiRequest, slug: str, webhook_id: int) -> dict[str, ob
     return {"is_taken": True, "status": reply.status, "problem": ""}
 
 
-@router.delete("/teams/{slug}/webhooks/{int:webhook_id}", response={204: None, **REFUSALS}, openapi_extra=PERSON_ONLY)
+@router.delete(
+    "/teams/{slug}/webhooks/{int:webhook_id}",
+    summary="Remove webhook",
+    response={204: None, **REFUSALS},
+    openapi_extra=PERSON_ONLY,
+)
 def remove_webhook(request: ApiRequest, slug: str, webhook_id: int) -> Status[None]:
     webhook = get_object_or_404(access.webhooks(request.auth, slug), pk=webhook_id)
     webhooks.remove_webhook(webhook, by=acting_user(request))

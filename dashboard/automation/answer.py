@@ -25,8 +25,8 @@ from dashboard.runs.preview import preview_run
 from dashboard.runs.session_notes import LOOK_AGAIN_SECONDS, find_notes_wait
 from dashboard.runs.start import start_automatic_run
 
-SWITCHED_OFF = "Automatic mode was switched off before a run was started."
-OVER = "Before a run was started the context fell below the line, or the session fell silent."
+SWITCHED_OFF = "Automatic mode was turned off before a run started."
+OVER = "Before a run started, the context fell below the threshold or the session went inactive."
 
 
 def answer_crossing(job: JobRun) -> None:

@@ -73,14 +73,14 @@ class Suggestion:
     @property
     def sentence(self) -> str:
         crossing = self.crossing
-        crossed = f"The auto-compact line at {crossing.line_tokens:,} tokens was crossed"
+        crossed = f"Auto-compact threshold of {crossing.line_tokens:,} tokens crossed"
         if crossing.run is not None:
             return f"{crossed}, and the automatic run failed: {crossing.run.failure_sentence}"
         if crossing.refusal:
             return f"{crossed}, but no automatic run was started: {crossing.refusal}"
         if crossing.answer == AutomaticMode.RUN:
-            return f"{crossed}: an automatic run is about to start."
-        return f"{crossed}: a compaction now keeps the client from doing one in the middle of its work."
+            return f"{crossed}. An automatic run is about to start."
+        return f"{crossed}. Compact now to avoid an automatic compaction in the middle of a task."
 
 
 def list_suggestions(actor: Actor, team: Team, *, now: datetime) -> list[Suggestion]:

@@ -42,7 +42,7 @@ def edit_notes(
     access.require_content(actor, session)
     newest = find_note(session)
     if newest is None:
-        raise RunRefused("no_notes", "There are no notes of this session yet. Take some first, then edit them.")
+        raise RunRefused("no_notes", "This session has no notes yet. Take notes first, then edit them.")
     if base_number is not None and base_number != newest.number:
         raise _tell_of_newer(newest)
     cleaned, redactions = redact_text(session.team, text)
@@ -71,9 +71,9 @@ def ask_for_notes(actor: Actor, session: AgentSession, *, now: datetime) -> Job:
     access.require_run(actor, session)
     newest, basis = find_note(session), read_basis(session)
     if newest is not None and newest.last_entry_uuid == basis.last_entry_uuid:
-        raise RunRefused("nothing_new", f"Nothing was said since version {newest.number} of the notes.")
+        raise RunRefused("nothing_new", f"Nothing new since version {newest.number} of the notes.")
     if find_open_job(session) is not None:
-        raise RunRefused("extraction_under_way", "Notes of this session are being taken already.")
+        raise RunRefused("extraction_under_way", "Notes of this session are already being taken.")
     with transaction.atomic():
         return post_job(
             JOB_KIND,
@@ -97,12 +97,12 @@ def find_open_job(session: AgentSession) -> Job | None:
 def _check_text(text: str, newest: SessionNote) -> str:
     text = text.replace("\r\n", "\n").strip()
     if not text:
-        raise RunRefused("empty_notes", "Notes without a word would lose everything. Nothing was saved.")
+        raise RunRefused("empty_notes", "Notes cannot be empty. Nothing was saved.")
     tokens = count_text_tokens(text)
     if tokens > ALL_NOTES_TOKENS:
-        raise RunRefused("notes_too_long", f"The notes have {tokens:,} tokens; {ALL_NOTES_TOKENS:,} are allowed.")
+        raise RunRefused("notes_too_long", f"The notes have {tokens:,} tokens; the limit is {ALL_NOTES_TOKENS:,}.")
     if text == newest.text:
-        raise RunRefused("no_change", f"Version {newest.number} reads exactly like this. Nothing was saved.")
+        raise RunRefused("no_change", f"Version {newest.number} is identical. Nothing was saved.")
     return text
 
 
@@ -110,6 +110,6 @@ def _tell_of_newer(newest: SessionNote) -> RunRefused:
     by = newest.edited_by_name or "Plimsoll"
     return RunRefused(
         "edited_meanwhile",
-        f"{by} wrote version {newest.number} meanwhile. Look at it first; nothing was overwritten.",
+        f"{by} saved version {newest.number} in the meantime. Review it first; nothing was overwritten.",
         number=newest.number,
     )

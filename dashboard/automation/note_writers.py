@@ -59,7 +59,7 @@ def _ask_claude(job: JobRun, basis: Basis, template: str) -> Written:
     team = basis.session.team
     settings = find_settings(team)
     if not settings.has_key:
-        missing = "No API key is configured for this team, so no model can take notes. An admin can enter one."
+        missing = "No API key is set for this team, so no model can take notes. An admin can set one."
         raise RunRefused("no_key", settings.key_problem or missing)
     versions = SessionNote.objects.filter(session=basis.session, agent_id=basis.agent_id).order_by("-number")
     current = versions.values_list("text", flat=True).first() or ""

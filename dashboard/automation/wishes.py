@@ -84,8 +84,10 @@ def change_wish(team: Team, change: WishChange, *, by: User | None, stamp: str |
     if not told:
         return
     if stamp is not None and stamp != (row.changed_at.isoformat() if row else ""):
-        who = found.changed_by.username if found.changed_by else "Somebody"
-        raise Refused(f"{who} changed these settings meanwhile, so nothing was saved. Look at them, then save again.")
+        who = found.changed_by.username if found.changed_by else "Someone"
+        raise Refused(
+            f"{who} changed these settings in the meantime, so nothing was saved. Review them, then save again."
+        )
     found.changed_by, found.changed_at = by, timezone.now()
     found.save()
     audit.note(team, AuditAction.AUTOMATION_CHANGED, by=by, subject="automatic mode", changes=told)
@@ -93,7 +95,7 @@ def change_wish(team: Team, change: WishChange, *, by: User | None, stamp: str |
 
 def find_faults(change: WishChange) -> Iterator[Fault]:
     if change.summarizer in (SummarizerName.NONE, SummarizerName.NATIVE):
-        yield Fault("summarizer", "Automatic runs have their summary written: choose extractive or claude.")
+        yield Fault("summarizer", "Automatic runs need a written summary: choose extractive or claude.")
     template = change.notes_template
     if not template:
         return
@@ -118,4 +120,4 @@ def _apply(row: AutomationSettings, change: WishChange) -> Iterator[str]:
         template = "" if template == DEFAULT_TEMPLATE.strip() else template
         if template != row.notes_template:
             row.notes_template = template
-            yield "notes template: the team's own" if template else "notes template: the standard one"
+            yield "notes template: custom" if template else "notes template: default"

@@ -34,4 +34,4 @@ def _send(folder: str) -> None:
     try:
         send_waiting(folder)
     except Exception as error:  # noqa: BLE001 (the last one who could tell anybody)
-        note_problem(folder, f"the sender failed: {type(error).__name__}: {error}")
+        note_problem(folder, f"sender failed: {type(error).__name__}: {error}")

@@ -31,7 +31,7 @@ def read_settings(path: Path) -> tuple[Settings, str]:
     except (ValueError, RecursionError) as error:
         raise UnusableSettings(f"{path} is not JSON: {error}") from error
     if not isinstance(settings, dict):
-        raise UnusableSettings(f"{path} holds no object.")
+        raise UnusableSettings(f"{path} does not contain a JSON object.")
     return settings, text
 
 
@@ -60,7 +60,7 @@ def replace_settings(path: Path, before: str, after: str, *, now: datetime) -> P
             file.flush()
             os.fsync(file.fileno())
         if read_settings(path)[1] != before:
-            raise UnusableSettings(f"{path} was changed by somebody else just now. Nothing was written: try again.")
+            raise UnusableSettings(f"{path} was changed by another program just now. Nothing was written. Try again.")
         Path(fresh).replace(real)
     except BaseException:
         Path(fresh).unlink(missing_ok=True)

@@ -168,9 +168,9 @@ class CompactionClient:
         except HTTPError as error:
             raise _read_refusal(error) from error
         except (OSError, HTTPException, ValueError) as error:
-            raise PlimsollAway(f"Plimsoll at {self.url} did not answer: {error}.") from error
+            raise PlimsollAway(f"Plimsoll at {self.url} did not respond: {error}.") from error
         if not isinstance(told, dict):
-            raise PlimsollAway(f"What answers at {self.url} is not Plimsoll.")
+            raise PlimsollAway(f"The server at {self.url} is not Plimsoll.")
         return told
 
 
@@ -180,7 +180,7 @@ def _read_refusal(error: HTTPError) -> PlimsollError:
     except (OSError, HTTPException, ValueError):
         told = None  # a proxy in between, or half an answer: the status alone speaks
     told = told if isinstance(told, dict) else {}
-    sentence = str(told.get("detail") or f"Plimsoll answered {error.code}.")
+    sentence = str(told.get("detail") or f"Plimsoll responded with HTTP {error.code}.")
     if error.code in _NOT_NOW or error.code >= 500:
         wait = error.headers.get("Retry-After", "")
         return PlimsollAway(sentence, float(wait) if wait.isdecimal() else None)

@@ -15,8 +15,8 @@ from dashboard.client.spool import TooLarge, put_event
 USAGE = """\
 usage: plimsoll hook < JSON
 
-A command hook for Claude Code: forwards what it reads to the server of `plimsoll connect`, in the background.
-Without a server nothing is kept; while the server is away, events wait on disk. Always ends with 0.
+A command hook for Claude Code: forwards its input in the background to the server set up with `plimsoll connect`.
+Without a server, events are discarded; while the server is unreachable, they are queued on disk. Always exits with 0.
 """
 LARGEST_INPUT_BYTES = 16 * 1024 * 1024
 # What the server reads; nothing else leaves the machine: no prompt, no tool call, no answer.

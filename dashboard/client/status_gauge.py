@@ -53,7 +53,7 @@ def find_percent_left(lines: StatusLines, used_tokens: int) -> int:
 def _draw_room(values: StatusValues, lines: StatusLines | None, surface: Surface) -> list[str]:
     used = values.used_tokens
     if lines is None:
-        return [] if used is None else [f"{spell_tokens(used)} tokens, window not known"]
+        return [] if used is None else [f"{spell_tokens(used)} tokens, window unknown"]
     left = find_percent_left(lines, used or 0)
     purpose = "left" if lines["auto"] is None else "until auto-compact"
     percent = f"{left}% {purpose if surface.width >= 60 else 'left'}"

@@ -25,8 +25,8 @@ from dashboard.version import VERSION
 USAGE = """\
 usage: plimsoll statusline < JSON
 
-A status line for Claude Code: how full the window is, its four lines, how long the cache stays warm.
-NO_COLOR=1 leaves the colours out. With a server (`plimsoll connect`) the figures are forwarded in the background.
+A status line for Claude Code: how full the window is, its four thresholds, how long the cache stays warm.
+NO_COLOR=1 turns colours off. With a server (`plimsoll connect`), the values are forwarded in the background.
 """
 LARGEST_INPUT_BYTES = 4 * 1024 * 1024
 MEMORY = "statusline.json"

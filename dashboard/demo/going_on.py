@@ -25,7 +25,7 @@ LOOK_EVERY_SECONDS, LOOK_AGAIN_SECONDS = 30.0, 1.0
 def go_on_with_demo(job: JobRun) -> None:
     made_at = parse_datetime(str(job.payload["at"]))
     if made_at is None:
-        raise JobFailed("The job does not say for when.")
+        raise JobFailed("The job has no date.")
     now, cast = timezone.now(), find_cast()
     if now - made_at > ALIVE_FOR or not cast.teams:
         return

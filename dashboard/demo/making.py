@@ -41,7 +41,7 @@ def make_demo(job: JobRun) -> None:
     """Sessions have the same names and lines however often the job is begun."""
     at = parse_datetime(str(job.payload["at"]))
     if at is None:
-        raise JobFailed("The job does not say for when.")
+        raise JobFailed("The job has no date.")
 
     def report(done: int) -> None:
         job.check()

@@ -34,7 +34,7 @@ def describe_demo(actor: Actor, team: Team | None) -> DemoNotice | None:
         made_count=AgentSession.objects.filter(team__in=teams).count() if is_making else len(FLEET),
         total_count=len(FLEET),
         is_making=is_making,
-        failure="It could not be made whole; the page Jobs tells more." if has_failed else "",
+        failure="Some demo sessions could not be loaded. See Jobs for details." if has_failed else "",
         may_remove=actor.may(Act.MANAGE, team),
     )
 

@@ -37,7 +37,7 @@ def _find_team(number: int, owner: User, now: datetime) -> Team:
         thresholds=THRESHOLDS[number],
         created_at=now,
         changed_by_name=owner.username,
-        note="as the demo has it",
+        note="demo settings",
     )
     for user in _find_people():
         add_member(team, user, Role.MEMBER, by=None)

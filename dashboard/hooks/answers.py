@@ -27,13 +27,13 @@ class HookAnswer:
 def read_body(body: bytes | None) -> object:
     """Raises BadAnswer. No body at all is an answer too: nothing to say."""
     if body is None:
-        raise BadAnswer("Its answer is longer than 64 KiB, so it was not read.")
+        raise BadAnswer("The response is larger than 64 KiB and was ignored.")
     if not body.strip():
         return None
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        raise BadAnswer("Its answer is not JSON.") from None
+        raise BadAnswer("The response is not JSON.") from None
 
 
 def read_answer(said: object, *, clean: Callable[[str], str]) -> HookAnswer:
@@ -41,7 +41,7 @@ def read_answer(said: object, *, clean: Callable[[str], str]) -> HookAnswer:
     if said is None:
         return HookAnswer()
     if not isinstance(said, Mapping):
-        raise BadAnswer("Its answer is not a JSON object.")
+        raise BadAnswer("The response is not a JSON object.")
     nested = said.get("hookSpecificOutput")
     texts = {**(nested if isinstance(nested, Mapping) else {}), **said}
 

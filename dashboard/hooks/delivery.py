@@ -38,7 +38,7 @@ def deliver_notice(job: JobRun) -> None:
 def send_test(webhook: Webhook) -> Reply:
     """One try, at once, for whoever has just set it up. Raises SendFailed."""
     now = timezone.now()
-    body = {"message": "A test. Nothing has happened.", "at": now.isoformat()}
+    body = {"message": "This is a test event.", "at": now.isoformat()}
     try:
         event_id = f"test_{int(now.timestamp())}"
         reply = start_event(webhook, webhook.team, body, event=TEST, event_id=event_id).wait()

@@ -40,9 +40,9 @@ class PythonCall:
     def wait(self) -> object:
         """Raises BadAnswer with a sentence."""
         if not self._over.wait(max(0.0, self._give_up_at - time.monotonic())):
-            raise BadAnswer(f"It did not come back within {LIMIT_SECONDS:g} seconds.")
+            raise BadAnswer(f"No response within {LIMIT_SECONDS:g} seconds.")
         if self._failure is not None:
-            raise BadAnswer(f"It raised {type(self._failure).__name__}.") from self._failure
+            raise BadAnswer(f"Raised {type(self._failure).__name__}.") from self._failure
         return self._answer
 
     def _work(self) -> None:

@@ -97,7 +97,7 @@ class RunHooks:
             answer = read_answer(wait(), clean=self._clean)
         except BadAnswer as fault:
             log.warning("hook without an answer", extra={"run": self._run.pk, "hook": name, "event": event.value})
-            self._notes.append(HookNote(event, name, NoteState.FAILED, f"{fault} The run went on without it."))
+            self._notes.append(HookNote(event, name, NoteState.FAILED, f"{fault} The run continued without it."))
             return None
         if event is not HookEvent.PRE_COMPACT:
             answer = HookAnswer(display_message=answer.display_message, added_text=answer.added_text)
@@ -112,12 +112,12 @@ def _give_up(webhook: Webhook, event: HookEvent, failure: SendFailed) -> object:
 
 def _note_answer(event: HookEvent, name: str, answer: HookAnswer) -> HookNote:
     if answer.is_blocking:
-        return HookNote(event, name, NoteState.BLOCKED, "It blocked the compaction.", answer.reason)
+        return HookNote(event, name, NoteState.BLOCKED, "Blocked the compaction.", answer.reason)
     parts = {
         "instructions": answer.instructions if event is HookEvent.PRE_COMPACT else "",
-        "a text for the model": answer.added_text if event is not HookEvent.PRE_COMPACT else "",
-        "a message for people": answer.display_message,
+        "text for the model": answer.added_text if event is not HookEvent.PRE_COMPACT else "",
+        "a message for users": answer.display_message,
     }
     given = {what: text for what, text in parts.items() if text}
-    told = f"It gave {' and '.join(given)}." if given else "It had nothing to add."
+    told = f"Returned {' and '.join(given)}." if given else "Returned nothing to add."
     return HookNote(event, name, NoteState.ANSWERED, told, "\n\n".join(given.values()))

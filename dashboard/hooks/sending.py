@@ -19,11 +19,11 @@ from dashboard.version import VERSION
 LIMIT_SECONDS = 5.0
 LONGEST_REPLY_BYTES = 64 * 1024
 _SENTENCES: Mapping[type[Exception], str] = {
-    ssl.SSLCertVerificationError: "Its certificate does not hold for this name.",
-    ssl.SSLError: "No secure connection came about.",
-    TimeoutError: f"No answer within {LIMIT_SECONDS:g} seconds.",
-    http.client.RemoteDisconnected: "It hung up without an answer.",
-    http.client.HTTPException: "Its answer is not HTTP.",
+    ssl.SSLCertVerificationError: "The certificate is not valid for this host name.",
+    ssl.SSLError: "The TLS connection failed.",
+    TimeoutError: f"No response within {LIMIT_SECONDS:g} seconds.",
+    http.client.RemoteDisconnected: "The connection was closed without a response.",
+    http.client.HTTPException: "The response is not HTTP.",
 }
 
 
@@ -68,7 +68,7 @@ class Sending:
         outcome = self._outcome
         if not is_in_time or outcome is None:
             self._hang_up()
-            raise SendFailed(f"No answer within {self.limit_seconds:g} seconds.")
+            raise SendFailed(f"No response within {self.limit_seconds:g} seconds.")
         if isinstance(outcome, Reply):
             return outcome
         raise _tell_failure(outcome) from outcome
@@ -133,8 +133,8 @@ class Sending:
 
 def _tell_status(status: int) -> str:
     if 300 <= status < 400:
-        return f"It answered {status}, a redirect, which is not followed. Give the address it leads to."
-    return f"It answered {status}."
+        return f"The response was a redirect (HTTP {status}), which is not followed. Use its target as the URL."
+    return f"The response was HTTP {status}."
 
 
 def _tell_failure(error: Exception) -> SendFailed:
@@ -148,5 +148,5 @@ def _tell_failure(error: Exception) -> SendFailed:
     if isinstance(error, NameNotKnown):
         return SendFailed(str(error))
     if isinstance(error, OSError):
-        return SendFailed(f"It could not be reached ({error.strerror or type(error).__name__}).")
+        return SendFailed(f"The host could not be reached ({error.strerror or type(error).__name__}).")
     raise error

@@ -51,16 +51,14 @@ class Target:
 def read_target(url: str) -> Target:
     """Judged as far as it can be without asking for the name. Raises TargetRefused."""
     if len(url) > LONGEST_URL:
-        raise TargetRefused(f"The address is longer than {LONGEST_URL} characters.")
+        raise TargetRefused(f"The URL is longer than {LONGEST_URL} characters.")
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url or "#" in url:
-        raise TargetRefused(
-            "The address holds characters that do not belong there: only plain ones, no space, no # and no \\."
-        )
+        raise TargetRefused("The URL contains invalid characters. Use plain ASCII without spaces, # or \\.")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise TargetRefused("This is not an address such as https://hooks.example/plimsoll.") from None
+        raise TargetRefused("Enter a URL such as https://hooks.example/plimsoll.") from None
     _check_parts(parts)
     is_tls = parts.scheme == "https"
     port = (443 if is_tls else 80) if port is None else port
@@ -87,14 +85,14 @@ def resolve_target(target: Target) -> tuple[Address, ...]:
 
 def _check_parts(parts: SplitResult) -> None:
     if parts.scheme not in ("http", "https"):
-        raise TargetRefused("Only https:// addresses are sent to.")
+        raise TargetRefused("The URL must start with https://.")
     if parts.scheme == "http" and not _permitted():
-        raise TargetRefused("Only https:// addresses are sent to: on the way, plain http can be read by anybody.")
+        raise TargetRefused("The URL must start with https://. Plain http is not encrypted.")
     if "@" in parts.netloc:
-        raise TargetRefused("The address holds a name or password. Put a secret into the path instead.")
+        raise TargetRefused("The URL must not contain a user name or password. Put a secret into the path instead.")
     host = parts.hostname or ""
     if _read_literal(host) is None and not _is_name(host):
-        raise TargetRefused("The address names no host that could be asked for.")
+        raise TargetRefused("The URL has no valid host name.")
 
 
 def _is_name(host: str) -> bool:

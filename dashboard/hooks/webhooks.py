@@ -33,9 +33,9 @@ class WebhookWish:
 def add_webhook(actor: Actor, team: Team, wish: WebhookWish, *, by: User) -> tuple[Webhook, str]:
     """The row, and the secret: the only time it can be shown. Raises Refused."""
     if not wish.events:
-        raise Refused("A webhook needs at least one event.")
+        raise Refused("Select at least one event.")
     if wish.sends_words and not may_send_words(actor, team):
-        raise Refused("Words of sessions can only be sent on by somebody who may read them all.")
+        raise Refused("Only someone with access to the content of all sessions can include it in webhooks.")
     try:
         target = read_target(wish.url)
     except TargetRefused as refusal:
@@ -45,7 +45,7 @@ def add_webhook(actor: Actor, team: Team, wish: WebhookWish, *, by: User) -> tup
         with transaction.atomic():
             Team.objects.select_for_update().get(pk=team.pk)  # so that two at once do not both become the last one
             if Webhook.objects.filter(team=team).count() >= MOST_WEBHOOKS:
-                raise Refused(f"A team has at most {MOST_WEBHOOKS} webhooks. Remove one first.")
+                raise Refused(f"A team can have at most {MOST_WEBHOOKS} webhooks. Remove one first.")
             webhook = Webhook.objects.create(
                 team=team,
                 name=wish.name,
@@ -61,7 +61,7 @@ def add_webhook(actor: Actor, team: Team, wish: WebhookWish, *, by: User) -> tup
             told: dict[str, str | list[str]] = {"host": target.host, "events": webhook.events, "words": words}
             audit.note(team, AuditAction.WEBHOOK_ADDED, by=by, subject=webhook, **told)
     except IntegrityError:
-        raise Refused(f"There is a webhook named {wish.name} already.") from None
+        raise Refused(f"A webhook named {wish.name} already exists.") from None
     return webhook, secret
 
 
@@ -99,7 +99,7 @@ def open_secret(team: Team, sealed: bytes | memoryview) -> str:
         return open_key(team, sealed, purpose=_PURPOSE)
     except KeyUnreadable:
         raise SendFailed(
-            "Its secret cannot be read: the secret key of this installation has changed. Add the webhook anew.",
+            "The signing secret cannot be read: this installation's secret key has changed. Add the webhook again.",
             is_refused=True,
         ) from None
 

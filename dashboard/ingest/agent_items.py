@@ -41,7 +41,7 @@ class SessionItem(_Item, frozen=True, kw_only=True, tag="session"):
     title: Words | None = None
     folder: Path | None = None
     branch: Words | None = None
-    version: Annotated[Words | None, Described(description="Of the agent.")] = None
+    version: Annotated[Words | None, Described(description="Version of the agent.")] = None
     ended_at: At | None = None
 
 
@@ -59,13 +59,13 @@ class ClientState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     strategy: Annotated[Setting | None, Described(description="How the cache is shared: `global`, `org`, …")] = None
     auto_mode: bool = False
-    overage: Annotated[bool, Described(description="A subscription that pays by use now.")] = False
+    overage: Annotated[bool, Described(description="A subscription that is now billed by usage.")] = False
     cached_micro: Annotated[
         list[Id],
         Described(
             max_length=MOST_DELETED,
-            description="Tool results that this request deletes from the cache, by id, those it deleted before too. "
-            "More than last time: less is expected to be read. Read from `cache_edits` blocks of `request` as well.",
+            description="Ids of tool results that this request deletes from the cache, including earlier deletions. "
+            "With more than last time, less is expected to be read. Also read from `cache_edits` blocks of `request`.",
         ),
     ] = []
 
@@ -74,30 +74,30 @@ class CallItem(_Item, frozen=True, kw_only=True, tag="call"):
     """One answer of the model. `usage` as the Messages API gives it; other providers' figures under the same names."""
 
     id: Annotated[Id, Described(description="Unique in the session.")]
-    at: Annotated[At, Described(description="When the answer was there.")]
+    at: Annotated[At, Described(description="When the response arrived.")]
     model: Id
     usage: UsageHead
-    message_id: Annotated[Id | None, Described(description="`msg_…`: joins it with other tellers of the call.")] = None
+    message_id: Annotated[Id | None, Described(description="`msg_…`: matches it with other sources of the call.")] = (
+        None
+    )
     request_id: Annotated[Id | None, Described(description="`req_…`: likewise.")] = None
-    agent: Annotated[Id | None, Described(description="The sub-agent that asked.")] = None
+    agent: Annotated[Id | None, Described(description="The sub-agent that made the call.")] = None
     stop_reason: Words | None = None
     duration_seconds: Seconds | None = None
     ttft_seconds: Seconds | None = None
-    purpose: Annotated[Words | None, Described(description="Only for calls beside the conversation.")] = None
+    purpose: Annotated[Words | None, Described(description="Only for calls outside the conversation.")] = None
     request: Annotated[
         dict[str, Any] | None,
-        Described(description="The body as it was sent. Breaks are then explained by comparing it with the last."),
+        Described(description="The body as sent. Cache breaks are diagnosed by comparing it with the previous one."),
     ] = None
-    base: Annotated[Id | None, Described(description="A call whose first `keep` messages come before these.")] = None
+    base: Annotated[Id | None, Described(description="A call whose first `keep` messages precede these.")] = None
     keep: Count = 0
-    prompt: Annotated[Id | None, Described(description="A prompt item that has this request's system and tools.")] = (
-        None
-    )
+    prompt: Annotated[Id | None, Described(description="A prompt item with this request's system and tools.")] = None
     message_hashes: Annotated[
-        list[Id] | None, Described(description="Hashes of your own in place of `request.messages`.")
+        list[Id] | None, Described(description="Your own hashes instead of `request.messages`.")
     ] = None
     client_state: Annotated[
-        ClientState | None, Described(description="What you know beside the request; only together with one.")
+        ClientState | None, Described(description="Additional facts; only together with a request.")
     ] = None
 
 
@@ -108,7 +108,7 @@ class MessageItem(_Item, frozen=True, kw_only=True, tag="message"):
     at: At
     role: Literal["user", "assistant"]
     content: str | list[dict[str, Any]]
-    parent: Annotated[Id | None, Described(description="The message, or compaction, before it.")] = None
+    parent: Annotated[Id | None, Described(description="The previous message or compaction.")] = None
     agent: Id | None = None
 
 
@@ -127,7 +127,7 @@ class CompactionItem(_Item, frozen=True, kw_only=True, tag="compaction"):
     duration_seconds: Seconds | None = None
     summary: str | None = None
     parent: Annotated[Id | None, Described(description="The last message before it.")] = None
-    failure: Annotated[Words | None, Described(description="Why it failed; left out where it did not.")] = None
+    failure: Annotated[Words | None, Described(description="Why it failed; omit if it succeeded.")] = None
     agent: Id | None = None
 
 
@@ -152,9 +152,9 @@ def read_batch(data: bytes) -> list[RawItem]:
     except (ValueError, RecursionError) as error:
         raise ItemRefused(f'Send {{"items": […]}}: {str(error).rstrip(".")}.') from error
     if len(items) > MOST_ITEMS:
-        raise ItemRefused(f"Send at most {MOST_ITEMS:,} items at once.")
+        raise ItemRefused(f"Send at most {MOST_ITEMS:,} items per request.")
     if any(holds_too_much(bytes(item)) for item in items):
-        raise ItemRefused(f"An item holds more than {MOST_VALUES:,} values.")
+        raise ItemRefused(f"An item has more than {MOST_VALUES:,} values.")
     return items
 
 
@@ -190,7 +190,7 @@ def describe_batch() -> dict[str, Any]:
             "items": {
                 "type": "array",
                 "maxItems": MOST_ITEMS,
-                "description": "Told apart by `type`: session, prompt, call, message, compaction.",
+                "description": "Distinguished by `type`: session, prompt, call, message, compaction.",
                 "items": {"type": "object", "oneOf": [_spell_out(each, named) for each in schemas[0]["anyOf"]]},
             }
         },

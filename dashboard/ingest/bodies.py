@@ -29,7 +29,7 @@ def unpack_body(
     elif wanted == "gzip":
         unpacked = _gunzip(data, limit_bytes, most_lines)
     else:
-        raise BodyRefused(415, "The body's encoding is not known here: send it plain or with Content-Encoding: gzip.")
+        raise BodyRefused(415, "Unsupported content encoding. Send the body plain or with Content-Encoding: gzip.")
     if len(unpacked) > limit_bytes:
         raise BodyRefused(413, _too_large(limit_bytes))
     return unpacked
@@ -61,9 +61,9 @@ def _inflate(data: bytes, limit_bytes: int) -> Iterator[bytes]:
             try:
                 piece = member.decompress(rest, _STEP)
             except zlib.error as error:
-                raise BodyRefused(400, "The body says it is gzip, but cannot be unpacked.") from error
+                raise BodyRefused(400, "The body is not valid gzip.") from error
             if not piece and not member.unconsumed_tail and not member.eof:
-                raise BodyRefused(400, "The gzip body ends in the middle: send it again.")
+                raise BodyRefused(400, "The gzip body is incomplete. Send it again.")
             size_bytes += len(piece)
             if size_bytes > limit_bytes:
                 raise BodyRefused(413, _too_large(limit_bytes))
@@ -73,8 +73,8 @@ def _inflate(data: bytes, limit_bytes: int) -> Iterator[bytes]:
 
 
 def _too_many_lines(most: int) -> str:
-    return f"There are more than {most:,} lines: send them in several parts, cut at line ends."
+    return f"The body has more than {most:,} lines. Split the body at line ends and send several requests."
 
 
 def _too_large(limit_bytes: int) -> str:
-    return f"The body, unpacked, is larger than {limit_bytes / MIB:g} MiB: send less at once."
+    return f"The decompressed body is larger than {limit_bytes / MIB:g} MiB. Send less per request."

@@ -27,9 +27,9 @@ def read_objects(data: bytes, name: str) -> tuple[list[dict[str, Any]], list[Lin
         if isinstance(told, dict):
             found.append(told)
         else:
-            problems.append(LineProblem(name, number, "This is not a JSON object."))
+            problems.append(LineProblem(name, number, "The body is not a JSON object."))
         if number > LARGEST_COUNT:
-            raise TooMany(f"Send at most {LARGEST_COUNT:,} at once.")
+            raise TooMany(f"Send at most {LARGEST_COUNT:,} per request.")
     return found, problems
 
 

@@ -210,7 +210,7 @@ class Follower:
         """Nothing of it is lost: it is tried again, ever more rarely, and at once with the next start."""
         log.error("file could not be taken in", extra={"file": followed.number, "error": reason})
         if followed.failure_count == 0:
-            count_drops(self._origin, {f"not taken in: {reason}": 1}, detail=followed.name)
+            count_drops(self._origin, {f"not imported: {reason}": 1}, detail=followed.name)
         seconds = min(REFUSED_AGAIN_SECONDS * 2**followed.failure_count, FAILED_AGAIN_SECONDS)
         followed.failure_count = min(followed.failure_count + 1, 10)
         self._put_off(path, seconds)

@@ -117,7 +117,7 @@ class Tally:
     def describe(self) -> Iterator[str]:
         """For people, line by line."""
         if self.is_interrupted:
-            yield "Stopped. What was read so far is kept; the same command reads the rest."
+            yield "Stopped. Data imported so far is kept; run the same command again to import the rest."
         yield (
             f"{_count(len(self.new_sessions), 'new session')}, {len(self.changed_sessions):,} changed, "
             f"{_count(self.call_count, 'new call')}, {_count(self.break_count, 'new cache break')}."
@@ -127,7 +127,7 @@ class Tally:
                 f"These sessions spent ${self.spent_usd:,.2f} at {name_prices(has_own=self.has_own_prices)}, "
                 f"${self.lost_usd:,.2f} of it lost to cache breaks."
             )
-        unchanged = f", {self.unchanged_count:,} not changed since they were last read" if self.unchanged_count else ""
+        unchanged = f", {self.unchanged_count:,} unchanged since the last import" if self.unchanged_count else ""
         yield (
             f"{_count(self.line_count, 'line')} in {_count(self.file_count, 'file')} ({self.byte_count / 1e6:,.1f} MB) "
             f"read in {self.seconds:,.1f} s{unchanged}."
@@ -139,15 +139,15 @@ class Tally:
             told = ", ".join(f"{form} {count:,}" for form, count in self.redactions.most_common())
             yield f"{_count(self.redactions.total(), 'secret')} redacted: {told}."
         if self.problem_count:
-            yield f"{_count(self.problem_count, 'line')} could not be read:"
+            yield f"{_count(self.problem_count, 'line')} could not be parsed:"
             for problem in self.problems:
                 yield f"  {problem.name}, line {problem.line_number}: {problem.reason}"
             if self.problem_count > len(self.problems):
                 yield f"  and {self.problem_count - len(self.problems):,} more."
         for path in self.cut_files:
-            yield f"{path} ends in the middle of a line; the rest is read when it is there."
+            yield f"{path} ends in an incomplete line; the rest is imported once it is complete."
         for reason, count in self.drops.most_common():
-            yield f"Not kept: {count:,} x {reason}."
+            yield f"Dropped: {count:,} x {reason}."
 
 
 def _count(number: int, noun: str) -> str:

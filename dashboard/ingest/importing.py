@@ -192,7 +192,7 @@ class Importer:
         return is_stored
 
     def _tell_failure(self, external_id: str, error: Exception) -> None:
-        self.tally.failures.append(f"The session {external_id} cannot be stored ({str(error).strip()}).")
+        self.tally.failures.append(f"Session {external_id} cannot be stored ({str(error).strip()}).")
 
     def _insist(self, write: Callable[[], _T]) -> _T:
         """Writes, again after a while when the database or the session is busy."""
@@ -224,8 +224,8 @@ class Importer:
 
 def _explain(error: Exception) -> str:
     if isinstance(error, TooBusy):
-        return f"Another process keeps writing the session {error}. The same command reads the rest."
-    return f"The database cannot be written ({str(error).strip()}). The same command reads the rest."
+        return f"Another process keeps writing session {error}. Run the same command again to import the rest."
+    return f"The database cannot be written ({str(error).strip()}). Run the same command again to import the rest."
 
 
 def group_looks(looks: Iterable[NextLook]) -> list[tuple[NextLook, ...]]:

@@ -60,7 +60,7 @@ def _take_back(now: datetime) -> tuple[int, int]:
 
 
 def _bury(lost: QuerySet[Job], now: datetime) -> int:
-    told = f"The worker was lost {settings.JOB_ATTEMPTS} times while it ran."
+    told = f"The worker stopped {settings.JOB_ATTEMPTS} times during this job."
     hopeless = lost.filter(attempts__gte=settings.JOB_ATTEMPTS)
     return hopeless.update(state=JobState.DEAD, finished_at=now, lease_until=None, last_error=told)
 

@@ -38,7 +38,7 @@ class ImportRun:
         except (CannotStore, OSError) as error:
             self.tally.failures.append(str(error))
         except DecodersLost:
-            self.tally.failures.append("A decoding process was ended from outside. The same command reads the rest.")
+            self.tally.failures.append("A decoding process was killed. Run the same command again to import the rest.")
 
     def _import(self, looks: Sequence[NextLook], streams: Sequence[str]) -> None:
         origin, policy = Origin(self.team, self.owner, "import"), find_policy(self.team)

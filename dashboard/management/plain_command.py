@@ -32,7 +32,7 @@ class PlainCommand(BaseCommand):
 def find_user(name: str) -> User:
     user = User.objects.find_by_name(name)
     if user is None:
-        raise CommandError(f"There is no account called {name}.")
+        raise CommandError(f"Account {name} not found.")
     return user
 
 
@@ -40,8 +40,8 @@ def read_new_password(user: User) -> str:
     """Typed twice on a terminal; one line from a pipe otherwise."""
     if sys.stdin.isatty():
         password = getpass.getpass(f"New password for {user.username}: ")
-        if getpass.getpass("The same again: ") != password:
-            raise CommandError("The two passwords differ. Nothing was changed.")
+        if getpass.getpass("Repeat password: ") != password:
+            raise CommandError("The passwords do not match. Nothing was changed.")
     else:
         password = sys.stdin.readline().rstrip("\r\n")
     try:

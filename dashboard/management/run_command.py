@@ -35,7 +35,7 @@ def run_command(command: BaseCommand, name: str, arguments: list[str]) -> None:
         raise CommandFailed(str(error), error.returncode) from error
     except (OperationalError, ProgrammingError) as error:
         raise CommandFailed(
-            f"The database does not answer or is not prepared ({str(error).strip()}). `plimsoll migrate` prepares it."
+            f"The database is unreachable or not set up ({str(error).strip()}). Run `plimsoll migrate` to set it up."
         ) from error
     except DatabaseError as error:
         if is_damage(error):

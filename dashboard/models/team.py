@@ -36,6 +36,11 @@ class Role(models.TextChoices):
     def rank(self) -> int:
         return list(Role).index(self)
 
+    @property
+    def with_article(self) -> str:
+        """Return "a member" or "an owner"."""
+        return f"{'an' if self in (Role.ADMIN, Role.OWNER) else 'a'} {self.value}"
+
 
 class Membership(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")

@@ -69,7 +69,7 @@ class User(AbstractBaseUser):
     def clean(self) -> None:
         super().clean()
         if self._state.adding and User.objects.find_by_name(self.username) is not None:
-            raise ValidationError({"username": "This name is taken. Choose another one."})
+            raise ValidationError({"username": "This name is already taken. Choose another one."})
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         self.name_key = self.name_key or normalize_name(self.username)

@@ -10,46 +10,46 @@ from dashboard.models import AutomaticMode, SummarizerName
 from dashboard.pages.policy_forms import DescribedForm
 
 MODE_SENTENCES = {
-    AutomaticMode.OFF: ("Off", "A crossed line is shown, nothing is said or done about it."),
+    AutomaticMode.OFF: ("Off", "Crossings are shown on gauges only."),
     AutomaticMode.SUGGEST: (
         "Suggest",
-        "The overview and the session say that a compaction is due. A person starts it.",
+        "The overview and the session page show that a compaction is due. A person starts it.",
     ),
     AutomaticMode.RUN: (
         "Run",
-        "Plimsoll compacts the session once per crossing: it clears old tool results where that is enough, else takes "
-        "the session's notes, else has a summary written. The session itself goes on unchanged.",
+        "Plimsoll compacts the session once per crossing: it clears old tool results if that is enough, otherwise uses "
+        "the session's notes, otherwise writes a summary. The original session is unchanged.",
     ),
 }
 SUMMARIZER_CHOICES = [
-    (SummarizerName.EXTRACTIVE.value, "Extractive: without a model, no cost"),
-    (SummarizerName.CLAUDE.value, "Claude: on the team's key, within its daily cap"),
+    (SummarizerName.EXTRACTIVE.value, "Extractive: runs locally, free"),
+    (SummarizerName.CLAUDE.value, "Claude: uses the team's API key, within its daily cap"),
 ]
 NOTES_CHOICES = [
-    (NotesWriter.OFF.value, "Nobody"),
-    (NotesWriter.EXTRACTIVE.value, "Extractive: without a model, no cost"),
-    (NotesWriter.CLAUDE.value, "Claude: on the team's key, within its daily cap"),
+    (NotesWriter.OFF.value, "Off"),
+    (NotesWriter.EXTRACTIVE.value, "Extractive: runs locally, free"),
+    (NotesWriter.CLAUDE.value, "Claude: uses the team's API key, within its daily cap"),
 ]
 
 
 class AutomationForm(DescribedForm):
-    mode = forms.ChoiceField(label="When a session crosses its auto-compact line", choices=AutomaticMode.choices)
+    mode = forms.ChoiceField(label="When a session crosses its auto-compact threshold", choices=AutomaticMode.choices)
     summarizer = forms.ChoiceField(
-        label="Summaries of automatic runs are written by",
+        label="Summariser for automatic runs",
         choices=SUMMARIZER_CHOICES,
-        help_text="Only where neither clearing nor notes are enough.",
+        help_text="Used only if neither clearing nor notes are enough.",
     )
     notes_writer = forms.ChoiceField(
-        label="Notes while a session goes on are taken by",
+        label="Writer of session notes",
         choices=NOTES_CHOICES,
-        help_text="Needs stored content. A compaction from notes needs no model when the line is crossed.",
+        help_text="Requires stored content. A compaction from notes needs no model when the threshold is crossed.",
     )
     notes_template = forms.CharField(
         label="Sections of the notes",
         required=False,
         max_length=LONGEST_TEMPLATE + 100,
         widget=forms.Textarea(attrs={"rows": 10, "spellcheck": "false"}),
-        help_text="A heading (# Name) and a description in italics for each section. Empty: the standard ones.",
+        help_text="A heading (# Name) and a description in italics for each section. Empty: the default sections.",
     )
     stamp = forms.CharField(required=False, max_length=60, widget=forms.HiddenInput)
 

@@ -36,10 +36,10 @@ class RoleForm(forms.Form):
 
 class InvitationForm(RoleForm):
     note = forms.CharField(
-        label="For whom",
+        label="Recipient",
         max_length=80,
         required=False,
-        help_text="A reminder for you, such as a name. Nothing is mailed.",
+        help_text="A note for you, such as a name. No email is sent.",
     )
     field_order = ["note", "role"]
 
@@ -53,8 +53,8 @@ class NewAccountForm(AccountForm):
 SCOPE_HELP = {
     Scope.INGEST: "send transcripts and telemetry",
     Scope.PROXY: "call the model through the proxy",
-    Scope.READ: "read numbers through the API",
-    Scope.CONTENT: "read prompts and answers as well (needs read)",
+    Scope.READ: "read metrics through the API",
+    Scope.CONTENT: "also read prompts and responses (requires read)",
     Scope.COMPACT: "start compactions",
     Scope.ADMIN: "change team settings",
 }
@@ -70,14 +70,14 @@ class KeyLimitsForm(forms.Form):
 class KeyForm(forms.Form):
     EXPIRIES = {"30": "in 30 days", "90": "in 90 days", "365": "in a year", "never": "never"}
 
-    name = forms.CharField(label="Name", max_length=80, help_text="What uses it, such as “laptop follower”.")
+    name = forms.CharField(label="Name", max_length=80, help_text="What uses the key, such as “laptop follower”.")
     scopes = forms.MultipleChoiceField(label="Scopes", widget=forms.CheckboxSelectMultiple)
     expires = forms.ChoiceField(label="Expires", choices=list(EXPIRIES.items()), initial="90")
     is_collector = forms.BooleanField(
         label="Collector key",
         required=False,
-        help_text="One key for many people, such as an OTLP key in managed settings. Its sessions have no owner until "
-        "you assign their developers. Everybody who holds the key can add to the sessions of collector keys.",
+        help_text="One key shared by many people, such as an OTLP key in managed settings. Sessions have no owner "
+        "until you assign their developers. Anyone with the key can add to sessions created by collector keys.",
     )
 
     def __init__(self, *args: object, scopes: list[Scope], may_collect: bool, **kwargs: object) -> None:
@@ -90,7 +90,7 @@ class KeyForm(forms.Form):
     def clean_scopes(self) -> list[Scope]:
         scopes = [Scope(value) for value in self.cleaned_data["scopes"]]
         if Scope.CONTENT in scopes and Scope.READ not in scopes:
-            raise forms.ValidationError("The content scope needs the read scope as well.")
+            raise forms.ValidationError("The content scope also requires the read scope.")
         return scopes
 
     def valid_for(self) -> timedelta | None:

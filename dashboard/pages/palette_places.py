@@ -51,7 +51,7 @@ _EVERYWHERE = (
     _Page("account", "Your account", "profile user name"),
     _Page("password", "Change password", "set sign in"),
     _Page("api_docs", "API documentation", "reference endpoints openapi json rest"),
-    _Page("prompt_lint", "Check a prompt", "lint prefix order"),
+    _Page("prompt_lint", "Prompt check", "lint prefix order"),
     _Page("glossary", "Glossary", "terms help words meaning"),
     _Page("jobs", "Jobs", "background work queue", Act.MANAGE),
     _Page("health", "Health", "status queue disk drops versions", Act.MANAGE),

@@ -15,10 +15,10 @@ from dashboard.policies.in_force import TeamSettings
 from dashboard.policies.thresholds import MOST_MODELS, SETTINGS, find_faults
 
 _AUTO = {"": "on", "off": "off"}
-_AUTO_OF_MODEL = {"": "as for all", "on": "on", "off": "off"}
+_AUTO_OF_MODEL = {"": "same as above", "on": "on", "off": "off"}
 _PRESETS = {
-    Preset.CLIENT.value: "client: the lines Claude Code has itself",
-    Preset.EARLY.value: "early: the warning comes 20,000 tokens sooner",
+    Preset.CLIENT.value: "client: the thresholds of Claude Code",
+    Preset.EARLY.value: "early: warns 20,000 tokens earlier",
 }
 
 
@@ -51,7 +51,7 @@ class ValuesForm(DescribedForm):
     error_margin_tokens = _figure_field("Error")
     auto_margin_tokens = _figure_field("Auto-compact")
     blocking_margin_tokens = _figure_field("Blocking")
-    auto_percent = _figure_field("At percent")
+    auto_percent = _figure_field("Auto-compact at % of usable window")
     window_tokens = _figure_field("Window")
     max_output_tokens = _figure_field("Max output")
     reserve_tokens = _figure_field("Reserve")
@@ -64,15 +64,15 @@ class ValuesForm(DescribedForm):
 class ThresholdsForm(ValuesForm):
     # What an empty field means, and what the figure counts.
     _SAID = {
-        "warning_margin_tokens": ("by preset", "Below auto-compact: 20,000, early 40,000."),
-        "error_margin_tokens": ("20,000", "Below auto-compact."),
-        "auto_margin_tokens": ("13,000", "Below what is available."),
-        "blocking_margin_tokens": ("3,000", "Below what is available."),
-        "auto_percent": ("not used", "1 to 100, of what is available. The lower of both counts."),
-        "window_tokens": ("the model's", "For every model, whatever it reports."),
-        "max_output_tokens": ("the model's", "The most one response may have."),
-        "reserve_tokens": ("max output", "Kept back for the summary. Empty: max output, at most 20,000."),
-        "is_auto_enabled": ("", "Off where your clients have switched it off."),
+        "warning_margin_tokens": ("by preset", "Tokens below auto-compact. Preset client: 20,000, early: 40,000."),
+        "error_margin_tokens": ("20,000", "Tokens below auto-compact."),
+        "auto_margin_tokens": ("13,000", "Tokens below the usable window."),
+        "blocking_margin_tokens": ("3,000", "Tokens below the usable window."),
+        "auto_percent": ("not used", "1 to 100. The lower of this and the margin applies."),
+        "window_tokens": ("the model's", "Applies to every model, regardless of what it reports."),
+        "max_output_tokens": ("the model's", "Maximum tokens in one response."),
+        "reserve_tokens": ("max output", "Reserved for the summary. Empty: max output, at most 20,000."),
+        "is_auto_enabled": ("", "Choose off if your clients have auto-compact disabled."),
     }
     preset = forms.ChoiceField(label="Preset", required=False, choices=list(_PRESETS.items()), widget=forms.RadioSelect)
     note = make_note_field()
@@ -95,7 +95,7 @@ class ModelForm(ValuesForm):
 
 def _days_field(label: str, help_text: str) -> forms.IntegerField:
     widget = forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "class": "figure-input"})
-    widget.attrs["placeholder"] = "no end"
+    widget.attrs["placeholder"] = "no limit"
     return forms.IntegerField(
         label=label, required=False, min_value=1, max_value=MOST_DAYS, widget=widget, help_text=help_text
     )
@@ -104,10 +104,10 @@ def _days_field(label: str, help_text: str) -> forms.IntegerField:
 class StorageForm(DescribedForm):
     stores_content = forms.ChoiceField(label="Content", choices=[("no", "no"), ("yes", "yes")])
     content_days = _days_field(
-        "Days content is kept", "Each line, summary and prompt goes so long after it was written. Numbers stay."
+        "Keep content for (days)", "Content is deleted this many days after it was recorded. Metrics are kept."
     )
     metrics_days = _days_field(
-        "Days numbers are kept", "A session goes with all its numbers so long after it was last active."
+        "Keep metrics for (days)", "A session and its metrics are deleted this many days after its last activity."
     )
     note = make_note_field()
     base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
@@ -157,7 +157,7 @@ class ThresholdsDraft(PolicyDraft):
         for row in rows:
             name = str(row["model"].data or "").strip()
             if given.get(name) is not row:
-                row.add_error("model", f"The model {name} is named twice." if name else "Give the model's name.")
+                row.add_error("model", f"The model {name} is listed twice." if name else "Enter the model's name.")
                 is_readable = False
         values: dict[str, object] = {**self.form.values(), "preset": self.form["preset"].data}
         values["models"] = {name: row.values() for name, row in given.items()}

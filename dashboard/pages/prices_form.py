@@ -31,7 +31,7 @@ def _rate_field(label: str) -> forms.CharField:
 
 def _cache_rate_field(label: str, name: str) -> forms.CharField:
     field = _rate_field(label)
-    field.help_text = f"Empty: the price list's multiple of input, else {USUAL_MULTIPLES[name]} times."
+    field.help_text = f"Empty: the list price's multiple of input, otherwise {USUAL_MULTIPLES[name]} times."
     return field
 
 
@@ -109,7 +109,7 @@ class PricesDraft(PolicyDraft):
         is_readable = self.form.is_valid() and self.rows.is_valid()
         for row in self._list_filled_rows():
             if given.setdefault(_read(row, "model"), row) is not row:
-                row.add_error("model", "This model has a price in another row.")
+                row.add_error("model", "This model already has a price in another row.")
                 is_readable = False
         prices = {model: tuple(_read(row, name) for name in RATE_NAMES) for model, row in given.items()}
         faults = list(find_price_faults(prices))

@@ -25,21 +25,21 @@ class FigureField(forms.IntegerField):
 
 class ProxyForm(DescribedForm):
     asks_diagnosis = forms.BooleanField(
-        label="Ask why the cache was missed",
+        label="Request cache diagnosis",
         required=False,
-        help_text="The API then compares a request with the one before it, and its own word goes before all others.",
+        help_text="The API compares each request with the previous one, and its diagnosis takes precedence.",
     )
     clears_results = forms.BooleanField(
         label="Clear old tool results",
         required=False,
-        help_text="The API leaves them out of prompts above the size below. The client keeps and sends them all.",
+        help_text="The API removes them from prompts larger than the size below. The client still sends all of them.",
     )
-    clear_above_tokens = FigureField(label="Above, tokens", widget=forms.TextInput(attrs=_FIGURE))
-    kept_results = FigureField(label="Results kept", widget=forms.TextInput(attrs=_FIGURE))
+    clear_above_tokens = FigureField(label="Clear above (tokens)", widget=forms.TextInput(attrs=_FIGURE))
+    kept_results = FigureField(label="Results to keep", widget=forms.TextInput(attrs=_FIGURE))
     least_cleared_tokens = FigureField(
-        label="At least, tokens",
+        label="Minimum to clear (tokens)",
         widget=forms.TextInput(attrs=_FIGURE),
-        help_text="Clearing rewrites the cache behind it: where less would go, nothing does. 0: any amount.",
+        help_text="Clearing rewrites the cache after that point, so smaller amounts are not cleared. 0: any amount.",
     )
     note = make_note_field()
     base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)

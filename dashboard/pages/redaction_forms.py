@@ -18,7 +18,7 @@ from dashboard.policies.redaction_reports import LONGEST_EXAMPLE, LONGEST_NOTE
 from dashboard.policies.redaction_rules import TeamRule
 
 SAMPLE_LENGTH = 20_000
-_TOO_LONG = f"The text has %(show_value)d characters; at most {SAMPLE_LENGTH:,} can be tried. Try a part of it."
+_TOO_LONG = f"The text has %(show_value)d characters; the limit is {SAMPLE_LENGTH:,}. Test a part of it."
 
 
 class PatternForm(DescribedForm):
@@ -37,15 +37,15 @@ PatternRows = formset_factory(PatternForm, extra=1, max_num=MOST_PATTERNS, absol
 
 class RedactionForm(DescribedForm):
     sample = forms.CharField(
-        label="A text to try",
+        label="Sample text",
         required=False,
         # No maxlength: a browser would cut a pasted text without a word.
         validators=[MaxLengthValidator(SAMPLE_LENGTH, _TOO_LONG)],
         strip=False,
         widget=forms.Textarea(attrs={"rows": 4, "class": "mono-input", "spellcheck": "false", "autocomplete": "off"}),
-        help_text=f"It is shown as it would be stored, and not stored. At most {SAMPLE_LENGTH:,} characters.",
+        help_text=f"Shown as it would be stored. Nothing is stored. At most {SAMPLE_LENGTH:,} characters.",
     )
-    switched = forms.ChoiceField(label="Try with one rule switched", required=False)
+    switched = forms.ChoiceField(label="Test with one rule turned on or off", required=False)
     note = make_note_field()
     base_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0, required=False)
 
@@ -53,7 +53,7 @@ class RedactionForm(DescribedForm):
         super().__init__(*args, **kwargs)
         switchable = [rule for rule in rules if rule.can_be_switched]
         choices = [(rule.name, f"{rule.name} {'off' if rule.is_on else 'on'}") for rule in switchable]
-        self.fields["switched"].choices = [("", "none: as set"), *sorted(choices)]  # type: ignore[attr-defined]
+        self.fields["switched"].choices = [("", "none: current settings"), *sorted(choices)]  # type: ignore[attr-defined]
 
 
 class RedactionDraft(PolicyDraft):
@@ -116,9 +116,9 @@ class RedactionDraft(PolicyDraft):
 
 def _judge_pattern(name: str, pattern: str, others: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if not name or not pattern:
-        yield ("pattern", "Enter the pattern.") if name else ("name", "Give the pattern a name.")
+        yield ("pattern", "Enter the pattern.") if name else ("name", "Enter a name.")
     elif name in others:
-        yield "name", f"The name {name} is taken."
+        yield "name", f"The name {name} is already in use."
     else:
         try:
             compile_own(name, pattern)
@@ -137,13 +137,13 @@ class SwitchForm(forms.Form):
 class ReportForm(DescribedForm):
     """A report of a false redaction."""
 
-    rule = forms.ChoiceField(label="Rule", error_messages={"required": "Choose the rule whose mark is wrong."})
+    rule = forms.ChoiceField(label="Rule", error_messages={"required": "Choose the rule that redacted too much."})
     note = forms.CharField(
         label="What was redacted (optional)",
         required=False,
         max_length=LONGEST_NOTE,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="In your words, such as “names of tests”. Stored redacted by all rules.",
+        help_text="In your words, such as “test names”. All rules apply before it is stored.",
     )
     example = forms.CharField(
         label="Example (optional)",
@@ -151,8 +151,8 @@ class ReportForm(DescribedForm):
         max_length=LONGEST_EXAMPLE,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 2, "class": "mono-input", "spellcheck": "false"}),
-        help_text="Stored as you paste it, redacted by all other rules alone: paste nothing that is secret. The text "
-        "behind a mark was never stored, so it is not part of the report otherwise.",
+        help_text="Stored as you paste it, redacted by all other rules only: do not paste secrets. The text "
+        "behind a mark was never stored, so the report cannot include it.",
     )
 
     def __init__(self, *args: Any, rules: Sequence[TeamRule], **kwargs: Any) -> None:

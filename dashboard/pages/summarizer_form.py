@@ -30,37 +30,37 @@ class TeamKeyForm(DescribedForm):
         required=False,
         max_length=LONGEST_KEY + 100,
         widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false", "class": "mono-input"}),
-        help_text="It is stored encrypted and never shown again; only its last characters are.",
+        help_text="Stored encrypted. Only its last characters are shown again.",
     )
 
 
 class SummarizerForm(DescribedForm):
-    model = _model_field("Model", "For conversations that the small model cannot hold. Empty: the session's own.")
-    small_model = _model_field("Small model", "Asked first, while its window holds the conversation.")
+    model = _model_field("Model", "For conversations too large for the small model. Empty: the session's own model.")
+    small_model = _model_field("Small model", "Used first if the conversation fits its window.")
     allows_fork = forms.BooleanField(
-        label="Repeat the session's last request where that is possible",
+        label="Reuse the session's prompt cache if possible",
         required=False,
-        help_text="The prompt cache is read instead of paid for anew. The session's own model writes then.",
+        help_text="Repeats its last request, so the cache is read instead of rewritten. Uses the session's own model.",
     )
     native_form = forms.ChoiceField(
-        label="Compaction by the API itself",
+        label="API compaction",
         required=False,
         choices=[
             (NativeForm.OFF, "Off"),
-            (NativeForm.ON_DEMAND, "On demand: asked for when a run starts"),
-            (NativeForm.THRESHOLD, "At a threshold: only conversations of 50,000 tokens and more"),
+            (NativeForm.ON_DEMAND, "On demand: requested when a run starts"),
+            (NativeForm.THRESHOLD, "At a threshold: only for conversations of at least 50,000 tokens"),
         ],
-        help_text="A beta of the API. Runs may then ask it for a signed block instead of a summary; the block goes "
-        "back to the API and to nobody else, so Claude Code cannot resume from it.",
+        help_text="Beta. Runs may request a signed block from the API instead of a summary. Only the API can read the "
+        "block, so Claude Code cannot resume from it.",
     )
     daily_cap_usd = forms.CharField(
-        label="Daily cap in dollars",
+        label="Daily cap (USD)",
         required=False,
         max_length=40,
         widget=forms.TextInput(
             attrs={"inputmode": "decimal", "autocomplete": "off", "class": "figure-input small-input"}
         ),
-        help_text="Per UTC day. What a run may cost at most is held back before it starts. 0: no paid runs.",
+        help_text="Per UTC day. A run reserves its maximum cost before it starts. 0: no paid runs.",
     )
     stamp = forms.CharField(required=False, max_length=60, widget=forms.HiddenInput)
 
@@ -68,8 +68,8 @@ class SummarizerForm(DescribedForm):
         super().__init__(*args, **kwargs)
         small = self.fields["small_model"]
         small.widget.attrs["placeholder"] = find_small_model()
-        small.help_text += f" Empty: {find_small_model()}. “{NO_SMALL_MODEL}”: never one."
-        self.fields["model"].widget.attrs["placeholder"] = "the session's own"
+        small.help_text += f" Empty: {find_small_model()}. “{NO_SMALL_MODEL}”: do not use one."
+        self.fields["model"].widget.attrs["placeholder"] = "the session's own model"
 
 
 class SummarizerDraft:

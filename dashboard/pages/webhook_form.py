@@ -9,19 +9,19 @@ from dashboard.hooks.webhooks import WebhookWish
 from dashboard.models import HookEvent
 
 EVENT_HELP: Mapping[HookEvent, str] = {
-    HookEvent.PRE_COMPACT: "asked before a summary is written; may add instructions or block",
-    HookEvent.SESSION_START: "asked when the summary stands; may add a text for the model",
-    HookEvent.POST_COMPACT: "asked last; may add a text for the model",
-    HookEvent.RUN_FINISHED: "told when a compaction is done",
-    HookEvent.RUN_FAILED: "told when one failed",
-    HookEvent.LINE_CROSSED: "told when a session crosses its auto-compact line",
+    HookEvent.PRE_COMPACT: "before a summary is written; can add instructions or block the compaction",
+    HookEvent.SESSION_START: "after the summary is written; can add text for the model",
+    HookEvent.POST_COMPACT: "last step of a compaction; can add text for the model",
+    HookEvent.RUN_FINISHED: "a compaction finished",
+    HookEvent.RUN_FAILED: "a compaction failed",
+    HookEvent.LINE_CROSSED: "a session crossed its auto-compact threshold",
 }
 
 
 class WebhookForm(forms.Form):
-    name = forms.CharField(label="Name", max_length=80, help_text="What listens there, such as “review bot”.")
+    name = forms.CharField(label="Name", max_length=80, help_text="What receives the events, such as “review bot”.")
     url = forms.CharField(
-        label="Address",
+        label="URL",
         max_length=LONGEST_URL,
         widget=forms.URLInput(attrs={"placeholder": "https://hooks.example/plimsoll", "autocomplete": "off"}),
     )
@@ -31,9 +31,9 @@ class WebhookForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
     )
     sends_words = forms.BooleanField(
-        label="Send instructions and summaries too",
+        label="Include instructions and summaries",
         required=False,
-        help_text="Without it questions hold names and numbers alone. Notices never hold more.",
+        help_text="Otherwise hook requests contain names and metrics only. Notifications never contain more.",
     )
 
     def __init__(self, *args: object, may_send_words: bool, **kwargs: object) -> None:

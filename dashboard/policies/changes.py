@@ -51,7 +51,7 @@ def change_policy(
     clean = replace(clean, disabled_rules=_check_disabled(clean, current))
     for name, days in (("content_days", wanted.content_days), ("metrics_days", wanted.metrics_days)):
         if days is not None and not 1 <= days <= MOST_DAYS:
-            raise BadPolicy(name, f"Days are between 1 and {MOST_DAYS:,}, or none for no end.")
+            raise BadPolicy(name, f"Enter 1 to {MOST_DAYS:,} days, or leave empty for no limit.")
     if not find_differences(current, clean):
         return current
     if current.version != base_version:
@@ -64,13 +64,13 @@ def undo_change(team: Team, version: int, *, by: User | None) -> TeamSettings:
     """What that version changed goes back to what it was before; what others changed since stays."""
     rows = {row.version: row for row in TeamPolicy.objects.filter(team=team, version__in=[version - 1, version])}
     if version not in rows:
-        raise Refused("There is no such change.")
+        raise Refused("Change not found.")
     undone = settings_of(rows[version])
     before = settings_of(rows[version - 1]) if version - 1 in rows else default_settings(team)
     current = find_policy(team)
     wanted = _revert(current, undone, before)
     if not find_differences(current, wanted):
-        raise Refused("What this change set was changed since, so there is nothing of it to undo.")
+        raise Refused("These values were changed again later, so there is nothing left to undo.")
     return change_policy(team, wanted, by=by, base_version=current.version, note=f"undoes version {version}")
 
 
@@ -136,9 +136,9 @@ def _check_disabled(wanted: TeamSettings, current: TeamSettings) -> frozenset[st
     known = rule_names() | set(wanted.own_patterns)
     unknown = wanted.disabled_rules - known - set(current.own_patterns)
     if unknown:
-        raise BadPolicy("disabled_rules", f"There is no redaction rule {min(unknown)[:60]!r}.")
+        raise BadPolicy("disabled_rules", f"Unknown redaction rule: {min(unknown)[:60]!r}.")
     if always_on := wanted.disabled_rules & ALWAYS_ON - set(wanted.own_patterns):
-        raise BadPolicy("disabled_rules", f"The rule {min(always_on)} stays on: it cannot be switched off.")
+        raise BadPolicy("disabled_rules", f"The rule {min(always_on)} cannot be turned off.")
     return wanted.disabled_rules & known
 
 
@@ -176,5 +176,7 @@ def _revert_values(current: Mapping[K, V], undone: Mapping[K, V], before: Mappin
 
 def _say_overtaken(team: Team) -> str:
     newest = TeamPolicy.objects.filter(team=team).order_by("-version").first()
-    who = newest.changed_by_name if newest else "Somebody"
-    return f"{who} changed the policy meanwhile, so nothing was saved. Look at the values in force, then save again."
+    who = newest.changed_by_name if newest else "Someone"
+    return (
+        f"{who} changed the policy in the meantime, so nothing was saved. Review the current values, then save again."
+    )

@@ -13,10 +13,10 @@ from dashboard.policies.thresholds import lay_flat
 # In the order in which changes are told.
 TITLES = {
     "preset": "preset",
-    "warning_margin_tokens": "warning distance",
-    "error_margin_tokens": "error distance",
-    "auto_margin_tokens": "auto-compact distance",
-    "blocking_margin_tokens": "blocking distance",
+    "warning_margin_tokens": "warning margin",
+    "error_margin_tokens": "error margin",
+    "auto_margin_tokens": "auto-compact margin",
+    "blocking_margin_tokens": "blocking margin",
     "auto_percent": "auto-compact percentage",
     "window_tokens": "window",
     "max_output_tokens": "max output",
@@ -72,9 +72,9 @@ def _compare_storage(before: TeamSettings, after: TeamSettings) -> Iterator[Diff
     if before.stores_content != after.stores_content:
         told.append(("content", _say_stored(before), _say_stored(after)))
     if before.content_days != after.content_days:
-        told.append(("content kept", _say_days(before.content_days), _say_days(after.content_days)))
+        told.append(("keep content for", _say_days(before.content_days), _say_days(after.content_days)))
     if before.metrics_days != after.metrics_days:
-        told.append(("numbers kept", _say_days(before.metrics_days), _say_days(after.metrics_days)))
+        told.append(("keep metrics for", _say_days(before.metrics_days), _say_days(after.metrics_days)))
     yield from (Difference(title, was, now, Area.STORAGE) for title, was, now in told)
 
 
@@ -83,7 +83,7 @@ def _compare_redaction(before: TeamSettings, after: TeamSettings) -> Iterator[Di
         was, now = before.own_patterns.get(name), after.own_patterns.get(name)
         if was != now:
             # The pattern itself stays out of histories: it shows what the team's secrets look like.
-            set_to = "none" if now is None else "set" if was is None else "another pattern"
+            set_to = "none" if now is None else "set" if was is None else "changed"
             yield Difference(f"redaction {name}", "none" if was is None else "set", set_to, Area.REDACTION)
     for name in sorted(before.disabled_rules ^ after.disabled_rules):
         states = ("off", "on") if name in before.disabled_rules else ("on", "off")
@@ -92,11 +92,11 @@ def _compare_redaction(before: TeamSettings, after: TeamSettings) -> Iterator[Di
 
 def _compare_additions(before: ProxyAdditions, after: ProxyAdditions) -> Iterator[Difference]:
     if before.asks_diagnosis != after.asks_diagnosis:
-        words = {True: "asked for", False: "not asked for"}
+        words = {True: "on", False: "off"}
         told = words[before.asks_diagnosis], words[after.asks_diagnosis]
         yield Difference("cache diagnosis", *told, Area.PROXY)
     if before.clearing_words != after.clearing_words:
-        yield Difference("clearing of tool results", before.clearing_words, after.clearing_words, Area.PROXY)
+        yield Difference("clear old tool results", before.clearing_words, after.clearing_words, Area.PROXY)
 
 
 def _compare_prices(before: StoredPrices, after: StoredPrices) -> Iterator[Difference]:
@@ -123,4 +123,4 @@ def _say_stored(settings: TeamSettings) -> str:
 
 
 def _say_days(days: int | None) -> str:
-    return "without end" if days is None else f"{days} days"
+    return "no limit" if days is None else f"{days} days"

@@ -42,7 +42,11 @@ class DrawnWindow:
     @property
     def available(self) -> str:
         """What the lines are counted down from."""
-        return f"available {self.lines.available.tokens:,} = {say_formula(self.lines.available)}" if self.lines else ""
+        return (
+            f"usable window (available) {self.lines.available.tokens:,} = {say_formula(self.lines.available)}"
+            if self.lines
+            else ""
+        )
 
     @property
     def moved(self) -> list[MovedLine]:

@@ -51,13 +51,13 @@ class Effect:
     @property
     def sentence(self) -> str:
         if not self.session_count:
-            return f"No session was active in the {self.span}, so there is nothing to compare with."
+            return f"No session was active in the {self.span}, so there is nothing to compare."
         told: dict[int, list[str]] = {}
         for effect in self.lines:
             if effect.change:
                 told.setdefault(effect.change, []).append(effect.line)
         if not told:
-            return f"In the {self.span} the same lines would have been crossed."
+            return f"In the {self.span} the same thresholds would have been crossed."
         parts = [_say_change(change, lines, is_first=not at) for at, (change, lines) in enumerate(told.items())]
         return f"In the {self.span} {', '.join(parts)}."
 
@@ -95,4 +95,4 @@ def _say_change(change: int, lines: Sequence[str], *, is_first: bool) -> str:
     count = f"{abs(change):,} {'more' if change > 0 else 'fewer'}"
     if is_first:
         count += f" session{'' if abs(change) == 1 else 's'} would have crossed"
-    return f"{count} the {join_words(lines)} line{'s' if lines[1:] else ''}"
+    return f"{count} the {join_words(lines)} threshold{'s' if lines[1:] else ''}"

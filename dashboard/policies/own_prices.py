@@ -10,7 +10,7 @@ from compaction.llm.names import LONGEST_NAME, read_model_name
 from compaction.llm.prices import Price, Rates, price_of
 
 OWN_PRICE_SOURCE = "the team's own price"
-FILLED_PRICE_SOURCE = "the team's own price, empty cache rates by multiples of input"
+FILLED_PRICE_SOURCE = "the team's own price, with empty cache rates as multiples of input"
 LARGEST_RATE_USD = Decimal(10_000)  # per million tokens
 MOST_PRICES = 50
 RATE_NAMES = ("input", "output", "write_5m", "write_1h", "read")
@@ -42,10 +42,10 @@ def find_price_faults(typed: TypedPrices) -> Iterator[PriceFault]:
     named: dict[str, str] = {}  # base name -> the first name of it
     for model, rates in typed.items():
         if not is_model_name(model):
-            sentence = f"{model[:60]} is not the name of a model." if model else "Name the model."
+            sentence = f"{model[:60]} is not a model name." if model else "Enter the model's name."
             yield PriceFault("model", sentence, model)
         elif (first := named.setdefault(read_model_name(model).base, model)) != model:
-            yield PriceFault("model", f"{first} and {model} are the same model. Keep one of the two.", model)
+            yield PriceFault("model", f"{first} and {model} are the same model. Remove one of them.", model)
         for place, (name, rate) in enumerate(zip(RATE_NAMES, rates, strict=True)):
             if not rate:
                 if place < NEEDED_RATES:
@@ -53,7 +53,7 @@ def find_price_faults(typed: TypedPrices) -> Iterator[PriceFault]:
                 continue
             figure = read_usd(rate)
             if figure is None or figure > LARGEST_RATE_USD:
-                expected = f"A number of dollars from 0 to {LARGEST_RATE_USD:,}."
+                expected = f"Enter a number of dollars from 0 to {LARGEST_RATE_USD:,}."
                 yield PriceFault(name, explain_bad_usd(rate, expected), model)
 
 
@@ -115,7 +115,7 @@ def describe_price(rates: Sequence[str | None] | None) -> str:
         return "list price"
     named = zip(RATE_NAMES, rates, strict=True)
     words = [f"{name.replace('_', ' ')} ${rate}" for name, rate in named if rate is not None]
-    return ", ".join([*words, "the rest by multiples of input"] if None in rates else words)
+    return ", ".join([*words, "the rest as multiples of input"] if None in rates else words)
 
 
 def is_model_name(model: str) -> bool:
@@ -137,7 +137,7 @@ def read_usd(text: str) -> Decimal | None:
 def explain_bad_usd(text: str, expected: str) -> str:
     """Return the sentence for dollars that cannot be used: what was expected, unless a comma is the reason."""
     if _has_misplaced_comma(text.strip().removeprefix("$")):
-        return "Write decimals with a point, as in 1.5. A comma only separates thousands, as in 1,500."
+        return "Use a point for decimals, as in 1.5. Commas only separate thousands, as in 1,500."
     return expected
 
 

@@ -52,10 +52,10 @@ def check_additions(additions: ProxyAdditions) -> ProxyAdditions:
     """Raises BadPolicy."""
     if not LEAST_CLEAR_ABOVE_TOKENS <= additions.clear_above_tokens <= MOST_CLEAR_ABOVE_TOKENS:
         raise BadPolicy(
-            "clear_above_tokens", f"From {LEAST_CLEAR_ABOVE_TOKENS:,} to {MOST_CLEAR_ABOVE_TOKENS:,} tokens."
+            "clear_above_tokens", f"Enter {LEAST_CLEAR_ABOVE_TOKENS:,} to {MOST_CLEAR_ABOVE_TOKENS:,} tokens."
         )
     if not 1 <= additions.kept_results <= MOST_KEPT_RESULTS:
-        raise BadPolicy("kept_results", f"From 1 to {MOST_KEPT_RESULTS} results.")
+        raise BadPolicy("kept_results", f"Enter 1 to {MOST_KEPT_RESULTS} results.")
     if not 0 <= additions.least_cleared_tokens < additions.clear_above_tokens:
-        raise BadPolicy("least_cleared_tokens", "From 0 to less than the size above which is cleared.")
+        raise BadPolicy("least_cleared_tokens", "Enter 0 or more, below the size above which results are cleared.")
     return additions

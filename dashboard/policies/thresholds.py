@@ -91,21 +91,21 @@ def _take_apart(values: Values) -> tuple[dict[str, object], dict[str, Values]]:
     own = dict(values)
     models = own.pop("models", None) or {}
     if not isinstance(models, Mapping) or not all(isinstance(given, Mapping) for given in models.values()):
-        raise BadPolicy("models", "Values for single models must be given by the model's name.")
+        raise BadPolicy("models", "Per-model values must be keyed by the model's name.")
     if len(models) > MOST_MODELS:
-        raise BadPolicy("models", f"At most {MOST_MODELS} models can have values of their own, not {len(models)}.")
+        raise BadPolicy("models", f"At most {MOST_MODELS} models can have their own values, not {len(models)}.")
     return own, {str(name): given for name, given in models.items()}
 
 
 def _judge_name(name: str, given: Values, seen: set[str]) -> str:
     key = read_model_name(name).key
     if not key or len(name) > LONGEST_NAME or not name.isprintable():
-        return "Give the model's name as the client reports it, such as claude-opus-4-5."
+        return "Enter the model's name as the client reports it, such as claude-opus-4-5."
     if key in seen:
-        return f"The model {key} is named twice."
+        return f"The model {key} is listed twice."
     seen.add(key)
     is_filled = any(value not in (None, "") for value in given.values())
-    return "" if is_filled else f"No value is given for {key}. Enter one, or remove the model."
+    return "" if is_filled else f"No value is set for {key}. Enter one, or remove the model."
 
 
 def _find_value_faults(values: Values, model: str | None = None) -> Iterator[Fault]:
@@ -114,7 +114,7 @@ def _find_value_faults(values: Values, model: str | None = None) -> Iterator[Fau
             if setting == "preset" and model is None:
                 Policy.from_team_values({"preset": value})
             elif setting not in SETTINGS:
-                raise BadPolicy(setting, f'There is no setting "{setting}".')
+                raise BadPolicy(setting, f'Unknown setting "{setting}".')
             elif value not in (None, ""):
                 read_team_value(setting, value)
         except BadPolicy as refusal:

@@ -19,16 +19,18 @@ class Refusal:
 NO_KEY = Refusal(
     401,
     "authentication_error",
-    "Plimsoll: this proxy needs a key of yours with the proxy scope, in the header X-Plimsoll-Key or in the address "
-    "(/proxy/k/KEY). It is not the API key, which goes along as always.",
+    "Plimsoll: missing Plimsoll key with the proxy scope. Send it in the header X-Plimsoll-Key or in the URL "
+    "(/proxy/k/KEY), in addition to your model provider's API key.",
 )
-UNKNOWN_KEY = Refusal(401, "authentication_error", "Plimsoll: this key is not known, has expired or was revoked.")
+UNKNOWN_KEY = Refusal(401, "authentication_error", "Plimsoll: the key is unknown, expired or revoked.")
 NO_RIGHT = Refusal(
-    403, "permission_error", "Plimsoll: this key may not use the proxy. It needs the scope proxy, and an active owner."
+    403,
+    "permission_error",
+    "Plimsoll: this key is not allowed to use the proxy. It needs the scope proxy and an active owner.",
 )
-FROM_A_PAGE = Refusal(403, "permission_error", "Plimsoll: the proxy is for programs, not for pages in a browser.")
+FROM_A_PAGE = Refusal(403, "permission_error", "Plimsoll: the proxy does not accept requests from web pages.")
 NOT_ASKED_HERE = Refusal(
-    403, "permission_error", "Plimsoll: without a key the proxy answers only programs on this machine that ask it here."
+    403, "permission_error", "Plimsoll: without a key, the proxy only accepts local requests to its own address."
 )
 KEYS_UNREADABLE = Refusal(
     503, "api_error", "Plimsoll: keys cannot be checked at the moment. Try again shortly.", retry_after_seconds=2
@@ -42,10 +44,10 @@ TOO_MANY_SLOW = Refusal(
     "Plimsoll: too many requests are arriving slowly at once. Try again shortly.",
     retry_after_seconds=1,
 )
-UNREACHABLE = Refusal(502, "api_error", "Plimsoll: the upstream could not be reached.")
-BROKEN_ANSWER = Refusal(502, "api_error", "Plimsoll: the upstream closed the connection or sent no readable answer.")
-UPSTREAM_SILENT = Refusal(504, "timeout_error", "Plimsoll: the upstream said nothing for too long.")
-CALLER_SILENT = Refusal(408, "timeout_error", "Plimsoll: the rest of the request did not arrive.")
+UNREACHABLE = Refusal(502, "api_error", "Plimsoll: the upstream is unreachable.")
+BROKEN_ANSWER = Refusal(502, "api_error", "Plimsoll: the upstream closed the connection or sent an invalid response.")
+UPSTREAM_SILENT = Refusal(504, "timeout_error", "Plimsoll: the upstream timed out.")
+CALLER_SILENT = Refusal(408, "timeout_error", "Plimsoll: the request body was not received in time.")
 
 
 def too_large(limit_bytes: int) -> Refusal:
@@ -58,7 +60,7 @@ def over_quota(wait_seconds: int) -> Refusal:
     return Refusal(
         429,
         "rate_limit_error",
-        "Plimsoll: this key has used up its calls per minute. The upstream was not asked.",
+        "Plimsoll: this key exceeded its calls per minute. The request was not forwarded.",
         retry_after_seconds=wait_seconds,
     )
 

@@ -46,9 +46,11 @@ def read_upstreams(name: str) -> dict[str, str]:
         if not equals or "/" in label:
             label, address = "default", part
         if not _NAME.fullmatch(label):
-            raise BadSetting(f"{name}: {label!r} cannot be an upstream's name (small letters, digits and hyphens).")
+            raise BadSetting(
+                f"{name}: {label!r} is not a valid upstream name (lower-case letters, digits and hyphens)."
+            )
         if label in found:
-            raise BadSetting(f"{name}: there are two upstreams called {label!r}; {_HINT}.")
+            raise BadSetting(f"{name}: duplicate upstream name {label!r}; {_HINT}.")
         found[label] = _check_address(name, address)
     return found
 
@@ -62,7 +64,7 @@ def _check_address(name: str, address: str) -> str:
     if not is_usable or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
         raise BadSetting(f"{name}={address!r}: {_HINT}.")
     if "@" in parts.netloc:
-        raise BadSetting(f"{name}: an upstream's address must not hold a password: callers bring their own.")
+        raise BadSetting(f"{name}: an upstream's URL must not contain a password: callers send their own credentials.")
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise BadSetting(f"{name}={address!r}: calls carry credentials, so plain http is for this machine only.")
     return address.rstrip("/")
@@ -98,7 +100,7 @@ def find_place(raw_path: bytes, upstreams: Mapping[str, str]) -> Place:
     _check_path(rest)
     name = said[b"/u/"].decode("ascii", "replace") if b"/u/" in said else next(iter(upstreams))
     if name not in upstreams:
-        raise NoSuchPlace(f"Plimsoll has no upstream called {name[:40]!r}. Its operator names them.")
+        raise NoSuchPlace(f"Unknown upstream {name[:40]!r}. Upstreams are configured by the operator.")
     key = unquote_to_bytes(said[b"/k/"]).decode("utf-8", "replace") if b"/k/" in said else None
     return Place(key, upstreams[name], rest or b"/")
 
@@ -110,12 +112,12 @@ def _check_path(path: bytes) -> None:
     read = _decode(path)
     if _LIKE_OWN_PART.match(read) or (b"pl" in read and _LIKE_OWN_KEY.search(read)):
         raise NoSuchPlace(
-            "Plimsoll reads a key or an upstream's name only in its place, /proxy/k/KEY/u/NAME/path in small letters "
-            "and with single slashes. The upstream was not asked."
+            "A key or an upstream name is only accepted as /proxy/k/KEY/u/NAME/path, in lower case "
+            "and with single slashes. The request was not forwarded."
         )
     # An upstream may be a folder of a gateway: what lies beside it was not opened.
     if b"." in read and any(_is_step(segment) for segment in read.replace(b"\\", b"/").split(b"/")):
-        raise BadPath("Plimsoll passes no path on that holds a step back, however it is written.")
+        raise BadPath("Paths with .. segments are not forwarded.")
 
 
 def _decode(path: bytes) -> bytes:
@@ -125,7 +127,7 @@ def _decode(path: bytes) -> bytes:
         if decoded == path:
             return path
         path = decoded
-    raise BadPath("Plimsoll passes no path on that is percent-encoded again and again.")
+    raise BadPath("Paths that are percent-encoded repeatedly are not forwarded.")
 
 
 def _is_step(segment: bytes) -> bool:

@@ -82,7 +82,7 @@ class Pusher:
                 self._files.note_gone(found.path)
                 continue
             except OSError as error:
-                self._tell(f"Cannot be read: {found.path}: {error.strerror or type(error).__name__}.")
+                self._tell(f"Cannot read {found.path}: {error.strerror or type(error).__name__}.")
                 self._files.note_unreadable(found.path)
                 continue
             parts.append(reading.prepared)
@@ -98,7 +98,7 @@ class Pusher:
     def _tell_refused(self, refused: dict[str, str]) -> None:
         for folder, reason in refused.items():
             if self._refused.get(folder) != reason:
-                self._tell(f"Cannot be read: {folder}: {reason}.")
+                self._tell(f"Cannot read {folder}: {reason}.")
         self._refused = refused
 
     # --- sending ---
@@ -113,12 +113,14 @@ class Pusher:
             self._cut(waiting)
             return
         except BatchRefused as error:
-            self._tell(f"The server refused {waiting.line_count:,} lines: {error} They are kept; the rest goes on.")
+            self._tell(
+                f"The server rejected {waiting.line_count:,} lines: {error} They are kept on disk; sending continues."
+            )
             self._set_aside(waiting, str(error))
             return
         self._outbox.remove(waiting)
         if self._failure_count:
-            self._tell(f"{self._server.url} answers again.")
+            self._tell(f"{self._server.url} is reachable again.")
         self._failure_count, self._last_problem = 0, ""
         if receipt.refused_lines:
             self._tell(
@@ -139,24 +141,24 @@ class Pusher:
         except Away:
             return  # the next answer says again that they are old
         if told.store != self._told.store:
-            self._tell(f"{self._server.url} has another database than before: everything is sent to it once more.")
+            self._tell(f"{self._server.url} has a different database than before. Sending everything again.")
             self._outbox.aim_at(told.store)
             self._files.forget_known()
         if self._outbox.use_redaction(told.rules.redaction_version):
-            self._tell("The team's redaction rules changed: everything is sent once more.")
+            self._tell("The team's redaction rules changed. Sending everything again.")
             self._files.forget_known()
         self._told = told
 
     def _set_aside(self, waiting: Waiting, reason: str) -> None:
         if gone_count := self._outbox.set_aside(waiting, reason):
             self._tell(
-                f"Too much was refused to keep it all: {gone_count:,} lines are kept no more. --again reads them."
+                f"Too much rejected data to keep: {gone_count:,} lines were dropped. Use --again to re-read them."
             )
 
     def _cut(self, waiting: Waiting) -> None:
         parts = cut_push(read_push(gzip.decompress(waiting.body)))
         if not parts:
-            self._tell("The server takes no line as large as one that waits. It is kept; the rest goes on.")
+            self._tell("A queued line is too large for the server. It is kept on disk; sending continues.")
             self._set_aside(waiting, "too large")
             return
         self._outbox.replace(waiting, [(_pack(part), part.line_count) for part in parts])
@@ -167,7 +169,7 @@ class Pusher:
         self._next_try_at = time.monotonic() + wait_seconds
         if str(error) != self._last_problem:
             self._last_problem = str(error)
-            self._tell(f"{self._server.url} does not take anything now: {error}. What is read waits on disk.")
+            self._tell(f"{self._server.url} is not accepting data: {error}. Queuing on disk.")
 
 
 def find_backoff(failure_count: int) -> float:

@@ -91,7 +91,7 @@ class Server:
         response = self._ask("GET")
         if response.status_code in (404, 405, 422):
             sentence = _read_sentence(response)
-            raise WrongSetup(sentence or f"{self.url} is no Plimsoll that takes what this program sends.")
+            raise WrongSetup(sentence or f"{self.url} is not a Plimsoll server that accepts data from this program.")
         self._check(response)
         told = _read_rules(response, self.url)
         return replace(told, rules=replace(told.rules, keeps_content=False)) if self._is_metrics_only else told
@@ -108,7 +108,9 @@ class Server:
         told = _read_json(response)
         version, store = told.get("version"), told.get("store")
         if not isinstance(version, int):
-            raise Away("the answer is not Plimsoll's")  # a page of something in between, which acknowledges nothing
+            raise Away(
+                "the response is not from Plimsoll"
+            )  # a page of something in between, which acknowledges nothing
         refused = told.get("refused_lines")
         return Receipt(version, store if isinstance(store, str) else None, refused if isinstance(refused, int) else 0)
 
@@ -124,11 +126,13 @@ class Server:
             return
         told = _read_sentence(response)
         if status == 401:
-            raise WrongSetup("The server does not know this key: it was mistyped, revoked, or has expired.")
+            raise WrongSetup("The server rejected the API key: it is mistyped, revoked or expired.")
         if status == 403:
-            raise WrongSetup(f"The key may not send here: {told or 'it needs the scope ingest.'}")
+            raise WrongSetup(f"The API key is not allowed to send: {told or 'it needs the scope ingest.'}")
         if response.is_redirect:
-            raise WrongSetup(f"The server lives elsewhere: use {response.headers.get('Location', '')[:200]!r}.")
+            raise WrongSetup(
+                f"The server redirects to another URL. Use {response.headers.get('Location', '')[:200]!r}."
+            )
         raise Away(f"HTTP {status} {told}".strip(), _read_wait(response))
 
 
@@ -136,7 +140,7 @@ def _spell_failure(error: Exception) -> str:
     cause: BaseException | None = error
     while cause is not None:
         if "certificate" in str(cause).lower():
-            return f"its certificate cannot be trusted ({cause}); SSL_CERT_FILE names your own authorities"
+            return f"the certificate is not trusted ({cause}); set SSL_CERT_FILE to use your own CA"
         cause = cause.__cause__ or cause.__context__
     return str(error) or type(error).__name__
 
@@ -170,7 +174,7 @@ def _read_rules(response: httpx2.Response, url: str) -> TeamRules:
     told = _read_json(response)
     try:
         if told["format"] != FORMAT:
-            raise WrongSetup(f"The server speaks format {told['format']}, this program {FORMAT}: update the older one.")
+            raise WrongSetup(f"The server uses format {told['format']}, this program {FORMAT}. Update the older one.")
         patterns = {str(name): str(pattern) for name, pattern in dict(told["own_patterns"]).items()}
         rules = Rules(
             # An older server may have patterns that cannot be used here: what they should redact stays here then.
@@ -184,4 +188,4 @@ def _read_rules(response: httpx2.Response, url: str) -> TeamRules:
         )
         return TeamRules(str(told["team"]), str(told["developer"]), str(told["store"]), int(told["version"]), rules)
     except (KeyError, TypeError, ValueError, binascii.Error) as error:
-        raise WrongSetup(f"{url} does not answer as Plimsoll does.") from error
+        raise WrongSetup(f"{url} does not respond like a Plimsoll server.") from error

@@ -22,17 +22,17 @@ from dashboard.push.pusher import Pusher, find_backoff
 from dashboard.push.server import Away, Server, TeamRules, WrongSetup
 
 DESCRIPTION = """\
-Send the transcripts of this machine to a Plimsoll server, as they grow. Secrets are taken out before anything leaves;
-where the team stores no content, or with --metrics-only, no word of a conversation leaves at all.
+Send the transcripts of this machine to a Plimsoll server as they grow. Secrets are redacted before anything is sent;
+if the team stores no content, or with --metrics-only, no conversation content is sent at all.
 """
 EPILOG = """\
-The key needs the scope ingest, and the sessions become those of its person. Everybody on this machine can see what is
-typed behind --key: better set PLIMSOLL_KEY. Both address and key may also come from `plimsoll connect --write`.
+The key needs the scope ingest; its owner becomes the owner of the sessions. Other users of this machine can see the
+value of --key, so prefer PLIMSOLL_KEY. URL and key can also come from `plimsoll connect --write`.
 
-What no server has taken yet waits on disk, at most 64 MiB, and how far each file was read is kept there too
-(PLIMSOLL_CLIENT_FOLDER, else ~/.local/state/plimsoll). Nothing is sent twice; sent twice, it would change nothing.
+Data not yet accepted by the server is queued on disk, at most 64 MiB, together with the read position of each file
+(PLIMSOLL_CLIENT_FOLDER, default ~/.local/state/plimsoll). Ingest is idempotent: duplicates are ignored.
 
-exit codes: 0 stopped, or everything is sent (--once); 1 the server is away, or refused some of it; 2 key or address
+exit codes: 0 stopped, or everything was sent (--once); 1 server unreachable or some data rejected; 2 bad key or URL
 """
 WAIT_SECONDS = 0.5  # also the longest until a signal is heeded
 PROGRESS_EVERY_SECONDS = 5.0
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     name = sha256(f"{options.server}\n{options.team}".encode()).hexdigest()[:16]
     with hold_lock(str(folder / f"watch-{name}.lock")) as is_mine:
         if not is_mine:
-            return _fail("another `plimsoll watch` sends from here to this server already.", 1)
+            return _fail("another `plimsoll watch` on this machine already sends to this server.", 1)
         server = Server(options.server, options.key, team=options.team, is_metrics_only=options.metrics_only)
         with closing(server), closing(Outbox(folder / f"watch-{name}.sqlite3")) as outbox:
             try:
@@ -66,25 +66,31 @@ def _read_options(arguments: list[str]) -> argparse.Namespace:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--server", metavar="URL", help="such as https://plimsoll.example")
-    parser.add_argument("--key", help="an API key with the scope ingest (better: PLIMSOLL_KEY)")
-    parser.add_argument("--team", default="", metavar="SLUG", help="needed when the key's person is in several teams")
-    parser.add_argument("--root", action="append", type=Path, metavar="PATH", help="default: Claude Code's own folders")
-    parser.add_argument("--metrics-only", action="store_true", help="numbers, names and fingerprints, no words")
-    parser.add_argument("--once", action="store_true", help="send what is there and end, for cron")
-    parser.add_argument("--again", action="store_true", help="send everything once more, what was refused too")
-    parser.add_argument("--poll", action="store_true", help="look often instead of waiting for the kernel")
+    parser.add_argument("--server", metavar="URL", help="server URL, such as https://plimsoll.example")
+    parser.add_argument("--key", help="API key with the scope ingest (prefer PLIMSOLL_KEY)")
+    parser.add_argument("--team", default="", metavar="SLUG", help="required if the key's owner is in several teams")
+    parser.add_argument(
+        "--root",
+        action="append",
+        type=Path,
+        metavar="PATH",
+        help="folder to watch, repeatable (default: Claude Code's own folders)",
+    )
+    parser.add_argument("--metrics-only", action="store_true", help="send metrics, names and fingerprints, no content")
+    parser.add_argument("--once", action="store_true", help="send existing data and exit, for cron")
+    parser.add_argument("--again", action="store_true", help="send everything again, including rejected data")
+    parser.add_argument("--poll", action="store_true", help="poll for changes instead of using file notifications")
     options = parser.parse_args(arguments)
     known = read_connection(find_folder())
     options.server = (options.server or (known.url if known else "")).rstrip("/")
     kept_key = known.key if known and known.url == options.server else ""  # a key goes to its own server alone
     options.key = options.key or os.environ.get("PLIMSOLL_KEY", "").strip() or kept_key
     if not options.server or not options.key:
-        parser.error("say where to send with --server, and with which key with PLIMSOLL_KEY")
+        parser.error("specify the server with --server URL and the API key with PLIMSOLL_KEY")
     if not is_safe_address(options.server):
-        parser.error(f"--server {options.server}: expected https, or plain http on this machine alone")
+        parser.error(f"--server {options.server}: expected https, or plain http on this machine only")
     if not options.key.isascii() or not options.key.isprintable() or " " in options.key:
-        parser.error("this is no key: expected plk_ and letters and digits")
+        parser.error("invalid key: expected plk_ followed by letters and digits")
     return options
 
 
@@ -120,7 +126,7 @@ def _learn_rules(server: Server, stopping: threading.Event, *, is_once: bool) ->
         except Away as error:
             if str(error) != last_problem:
                 last_problem = str(error)
-                _complain(f"{server.url} cannot be asked: {error}.")
+                _complain(f"cannot reach {server.url}: {error}.")
             seconds = max(find_backoff(failure_count), error.retry_after_seconds or 0.0)
         failure_count += 1
         if is_once and failure_count == ONCE_TRIES:
@@ -130,7 +136,7 @@ def _learn_rules(server: Server, stopping: threading.Event, *, is_once: bool) ->
 
 
 def _introduce(server: Server, told: TeamRules, roots: tuple[Path, ...]) -> str:
-    what = "conversations with secrets taken out" if told.rules.keeps_content else "numbers only, no words"
+    what = "content with secrets redacted" if told.rules.keeps_content else "metrics only"
     places = ", ".join(map(str, roots))
     return f"Sending {places} to {server.url}, team {told.team}, as {told.developer}: {what}."
 
@@ -154,8 +160,8 @@ def _loop(pusher: Pusher, stopping: threading.Event, *, is_once: bool) -> None:
 def _spell_progress(pusher: Pusher) -> str:
     tally, backlog = pusher.tally, pusher.backlog
     sent = f"{tally.sent_lines:,} lines sent ({tally.sent_bytes / 1024 / 1024:,.1f} MiB)"
-    waiting = f", {backlog.batch_count:,} batches wait" if backlog.batch_count else ""
-    refused = f", {backlog.refused_count:,} batches refused" if backlog.refused_count else ""
+    waiting = f", {backlog.batch_count:,} batches queued" if backlog.batch_count else ""
+    refused = f", {backlog.refused_count:,} batches rejected" if backlog.refused_count else ""
     dropped = f", {tally.refused_lines:,} lines of other accounts' sessions dropped" if tally.refused_lines else ""
     return f"{sent}{dropped}{waiting}{refused}."
 

@@ -109,7 +109,7 @@ def allow_again(team: Team, external_id: str, *, by: User) -> None:
         if AgentSession.objects.filter(team=team, external_id=external_id).exists():
             raise Refused("This session is still being deleted. Try again in a minute.")
         if not DeletedSession.objects.filter(team=team, external_id=external_id).delete()[0]:
-            raise Refused("This session is not among the deleted ones any more.")
+            raise Refused("This session is no longer in the list of deleted sessions.")
         FollowedFile.objects.filter(team=team, path__contains=external_id).delete()
         audit.note(team, AuditAction.SESSION_ALLOWED, by=by, subject=external_id)
 

@@ -53,7 +53,7 @@ def _check_text(text: str, newest: RunRevision) -> str:
             "summary_too_long", f"The summary has {len(text):,} characters; {LONGEST_SUMMARY:,} are allowed."
         )
     if text == newest.text:
-        raise RunRefused("no_change", f"Revision {newest.number} reads exactly like this. Nothing was saved.")
+        raise RunRefused("no_change", f"Revision {newest.number} is identical. Nothing was saved.")
     if newest.number >= MOST_REVISIONS:
         raise RunRefused("too_many_revisions", f"A run keeps {MOST_REVISIONS} revisions of its summary, not more.")
     return text

@@ -66,11 +66,11 @@ def find_faults(change: SettingsChange) -> Iterator[Fault]:
     """Everything that is wrong, so that a person can put it right at once."""
     for name, model in (("model", change.model), ("small_model", change.small_model)):
         if model and not is_model_name(model):
-            yield Fault(name, f"{model[:60]} is not the name of a model.")
+            yield Fault(name, f"{model[:60]} is not a model name.")
     if change.daily_cap_usd is not None:
         cap = read_usd(change.daily_cap_usd)
         if cap is None or cap > LARGEST_CAP_USD:
-            expected = f"The cap must be a number of dollars from 0 to {LARGEST_CAP_USD:,}."
+            expected = f"Enter a cap from 0 to {LARGEST_CAP_USD:,}."
             yield Fault("daily_cap_usd", explain_bad_usd(change.daily_cap_usd, expected))
     for fault in find_price_faults(change.own_prices or {}):
         yield Fault(fault.field, fault.sentence, fault.model)
@@ -94,8 +94,10 @@ def change_settings(team: Team, change: SettingsChange, *, by: User | None, stam
     if not told:
         return
     if stamp is not None and stamp != stamp_of(row if row.pk else None):
-        who = row.changed_by.username if row.changed_by else "Somebody"
-        raise Refused(f"{who} changed these settings meanwhile, so nothing was saved. Look at them, then save again.")
+        who = row.changed_by.username if row.changed_by else "Someone"
+        raise Refused(
+            f"{who} changed these settings in the meantime, so nothing was saved. Review them, then save again."
+        )
     _save(row, by=by)
     audit.note(team, AuditAction.SUMMARIZER_CHANGED, by=by, subject="settings", changes=told)
 
@@ -105,7 +107,7 @@ def set_key(team: Team, key: str, *, by: User | None) -> None:
     """Raises BadChoice for what can be no key. It is not tried here: a try would cost money or tell on the person."""
     key = key.strip()
     if not SHORTEST_KEY <= len(key) <= LONGEST_KEY or _KEY.fullmatch(key) is None:
-        raise BadChoice([Fault("key", "This is no API key: one is a single word of letters, digits and signs.")])
+        raise BadChoice([Fault("key", "Invalid API key: expected a single word of letters, digits and symbols.")])
     row = _lock_row(team)
     was_set = row.key_sealed is not None
     row.key_sealed, row.key_hint = seal_key(team, key), hint_at(key)
@@ -142,7 +144,7 @@ def _apply(row: SummarizerSettings, change: SettingsChange) -> Iterator[str]:
         row.daily_cap_usd = cap
     if change.allows_fork is not None and change.allows_fork != row.allows_fork:
         row.allows_fork = change.allows_fork
-        yield f"forks: {'allowed' if change.allows_fork else 'not allowed'}"
+        yield f"reuse prompt cache: {'on' if change.allows_fork else 'off'}"
     if change.native_form is not None and change.native_form != row.native_form:
         yield (
             f"compaction by the API itself: {NATIVE_WORDS[NativeForm(row.native_form)]} to "

@@ -25,7 +25,7 @@ class KeyUnreadable(RunError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The stored API key cannot be read: the secret key of this installation has changed since it was set. "
+            "The stored API key cannot be read because this installation's secret key has changed since it was set. "
             "Set the API key again."
         )
 

@@ -32,7 +32,7 @@ class NoKey(RunError):
     reason = "no_key"
 
     def __init__(self) -> None:
-        super().__init__("No API key is set for this team, so Claude cannot be asked for a summary.")
+        super().__init__("No API key is set for this team, so Claude cannot write summaries.")
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def _format_audit(revision: RunRevision) -> str:
     lost_count = audit.lost_count if (audit := parse_audit(revision.audit)) else 0
     lost = f"{lost_count} lost item{'' if lost_count == 1 else 's'}"
     if revision.retained_percent is None:
-        return f"Retained: not known, nothing to judge; {lost}."
+        return f"Retained: unknown, nothing to compare; {lost}."
     return f"Retained: {format_retained(revision.retained_percent)} (estimated); {lost}."
 
 
@@ -77,7 +77,7 @@ def tell_preview(preview: Preview) -> str:
             f"  sent           {preview.messages_sent} messages, {preview.sent_tokens:,} tokens ({preview.path})"
         )
     elif preview.expected_after_tokens:
-        lines.append("  sent           nothing, no model is called")
+        lines.append("  sent           nothing, no model is used")
     lines += [f"  {cost.model:<14} {_tell_cost(cost.miss_usd, cost.most_usd)}" for cost in preview.costs]
     lines += [f"  note: {notice.sentence}" for notice in preview.warnings]
     return "\n".join(lines)
@@ -85,5 +85,5 @@ def tell_preview(preview: Preview) -> str:
 
 def _tell_cost(expected_usd: Decimal | None, most_usd: Decimal | None) -> str:
     if expected_usd is None or most_usd is None:
-        return "price not known"
+        return "price unknown"
     return f"about ${expected_usd:.4f}, at most ${most_usd:.4f} a request"

@@ -32,7 +32,7 @@ def password(request: PageRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         set_password(user, form.cleaned_data["new_password1"], by=user)
         update_session_auth_hash(request, user)
-        messages.success(request, "Your password is set. Other browsers were signed out.")
+        messages.success(request, "Password saved. You were signed out in other browsers.")
         return redirect("account")
     status = HTTPStatus.UNPROCESSABLE_ENTITY if form.is_bound else HTTPStatus.OK
     return render(request, "account/password.html", {"form": form, "person": user}, status=status)

@@ -50,9 +50,9 @@ def automation(request: PageRequest, slug: str) -> HttpResponse:
 def dismiss_crossing(request: PageRequest, crossing_id: int) -> HttpResponse:
     crossing = get_object_or_404(access.crossings(request.actor).select_related("session__team"), pk=crossing_id)
     if dismiss(request.actor, crossing, now=timezone.now()):
-        messages.success(request, "Dismissed. It is said again when the line is crossed anew.")
+        messages.success(request, "Dismissed. You'll be notified the next time this threshold is crossed.")
     else:
-        messages.info(request, "This suggestion was dismissed already.")
+        messages.info(request, "This suggestion was already dismissed.")
     return redirect("session", crossing.session_id)
 
 
@@ -64,5 +64,5 @@ def _save(request: PageRequest, team: Team, draft: AutomationDraft) -> HTTPStatu
     except Refused as refusal:
         messages.error(request, str(refusal))
         return HTTPStatus.CONFLICT
-    messages.success(request, "Saved. It holds for lines that are crossed from now on.")
+    messages.success(request, "Saved. Applies the next time a threshold is crossed.")
     return HTTPStatus.OK

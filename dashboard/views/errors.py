@@ -13,15 +13,15 @@ from dashboard.page_context import chosen_theme
 from dashboard.sqlite_damage import DAMAGED, is_damage
 
 _WORDS = {
-    HTTPStatus.BAD_REQUEST: "This request could not be understood.",
-    HTTPStatus.FORBIDDEN: "You may not do this.",
-    HTTPStatus.NOT_FOUND: "There is nothing at this address.",
-    HTTPStatus.INTERNAL_SERVER_ERROR: "Something went wrong here.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "The database cannot be reached right now. Try again in a moment.",
+    HTTPStatus.BAD_REQUEST: "Bad request.",
+    HTTPStatus.FORBIDDEN: "You don't have permission.",
+    HTTPStatus.NOT_FOUND: "Page not found.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "Something went wrong.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "The database is unreachable. Try again in a moment.",
 }
 TOO_MANY_FILES = (
-    f"More than {settings.DATA_UPLOAD_MAX_NUMBER_FILES:,} files were sent at once, and none of them was read. "
-    "Send fewer at a time, at most 500, or import the whole folder with `plimsoll import`."
+    f"More than {settings.DATA_UPLOAD_MAX_NUMBER_FILES:,} files in one request. None of them was imported. "
+    "Send at most 500 at a time, or import the whole folder with `plimsoll import`."
 )
 
 
@@ -35,7 +35,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    words = "The form was too old, or it did not come from this site. Open the page again and repeat what you did."
+    words = "Your session expired. Reload the page and try again."
     return _answer(request, HTTPStatus.FORBIDDEN, reason=words)
 
 

@@ -57,7 +57,7 @@ def revoke_invitation(request: PageRequest, slug: str, invitation_id: int) -> Ht
     invitation = get_object_or_404(access.invitations(request.actor, slug), pk=invitation_id)
     try:
         accounts.revoke(invitation, by=signed_in(request), now=timezone.now())
-        messages.success(request, "The invitation no longer opens.")
+        messages.success(request, "Invitation revoked.")
     except Refused as refusal:
         messages.error(request, str(refusal))
     return redirect("invitations", slug)
@@ -104,5 +104,5 @@ def _join(request: PageRequest, found: Invitation) -> HttpResponse:
 
 def _welcome(request: PageRequest, found: Invitation) -> HttpResponse:
     remember_team(request, found.team)
-    messages.success(request, f"Welcome to {found.team}. You are {found.role} here.")
+    messages.success(request, f"You joined {found.team} as {Role(found.role).with_article}.")
     return redirect("overview")

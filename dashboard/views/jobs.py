@@ -61,10 +61,10 @@ def cancel_job(request: PageRequest, job_id: int) -> HttpResponse:
         if is_changed:
             _record_act(request, AuditAction.JOB_CANCELLED, job)
     if is_changed:
-        words = "is cancelled" if job.state == JobState.QUEUED else "is asked to stop"
+        words = "cancelled" if job.state == JobState.QUEUED else "is stopping"
         messages.success(request, f"Job {job.pk} {words}.")
     else:
-        messages.error(request, f"Job {job.pk} had ended already.")
+        messages.error(request, f"Job {job.pk} has already ended.")
     return redirect("jobs")
 
 
@@ -76,9 +76,9 @@ def retry_job(request: PageRequest, job_id: int) -> HttpResponse:
         if is_changed:
             _record_act(request, AuditAction.JOB_RETRIED, job)
     if is_changed:
-        messages.success(request, f"Job {job.pk} is in the queue again.")
+        messages.success(request, f"Job {job.pk} queued again.")
     else:
-        messages.error(request, f"Job {job.pk} has not failed: there is nothing to try again.")
+        messages.error(request, f"Job {job.pk} did not fail, so it cannot be retried.")
     return redirect("jobs")
 
 

@@ -68,7 +68,7 @@ def _make_key(team: Team, form: KeyForm, *, by: User) -> tuple[ApiKey, str]:
 def revoke_key(request: PageRequest, slug: str, key_id: int) -> HttpResponse:
     key = get_object_or_404(access.keys(request.actor, slug), pk=key_id)
     accounts.revoke_key(key, by=signed_in(request), now=timezone.now())
-    messages.success(request, f"The key {key.name} no longer opens anything.")
+    messages.success(request, f"Key {key.name} revoked.")
     return redirect("keys", slug)
 
 
@@ -80,9 +80,9 @@ def limit_key(request: PageRequest, slug: str, key_id: int) -> HttpResponse:
     form = KeyLimitsForm(request.POST)
     if form.is_valid():
         accounts.limit_key(key, **form.cleaned_data, by=signed_in(request))
-        messages.success(request, f"The limits of {key.name} hold from its next request on.")
+        messages.success(request, f"Limits of {key.name} saved. They apply from its next request.")
     else:
-        messages.error(request, "A limit is a whole number: 0 for any number, empty for the installation's.")
+        messages.error(request, "Enter a whole number: 0 for unlimited, empty for the default limit.")
     return redirect("keys", slug)
 
 

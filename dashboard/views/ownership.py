@@ -59,7 +59,7 @@ def assign_developer(request: PageRequest, slug: str) -> HttpResponse:
         developer = form.cleaned_data["developer"]
         count = ownership.assign_developer(team, developer, owner, by=signed_in(request))
         sessions = "1 session" if count == 1 else f"{count:,} sessions"
-        messages.success(request, f"{developer} is {owner}: {sessions} assigned, and those that follow.")
+        messages.success(request, f"{developer} assigned to {owner}: {sessions} so far, and all new ones.")
     return redirect("developers", slug)
 
 
@@ -69,7 +69,7 @@ def unassign_developer(request: PageRequest, slug: str) -> HttpResponse:
     form = DeveloperForm(request.POST)
     if form.is_valid():
         ownership.unassign_developer(team, form.cleaned_data["developer"], by=signed_in(request))
-        messages.success(request, "Assignment removed. New sessions of this developer have no owner.")
+        messages.success(request, "Assignment removed. New sessions from this developer have no owner.")
     return redirect("developers", slug)
 
 
@@ -89,7 +89,7 @@ def assign_owner(request: PageRequest, session_id: int) -> HttpResponse:
             ownership.assign_session(session, owner, by=signed_in(request), may_move=may_move)
         except Refused as refusal:
             raise PermissionDenied(str(refusal)) from refusal
-        messages.success(request, f"The session belongs to {owner}." if owner else "The session has no owner.")
+        messages.success(request, f"Session assigned to {owner}." if owner else "Owner removed.")
     return redirect(reverse("session_tab", args=[session.pk, "settings"]))
 
 

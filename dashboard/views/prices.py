@@ -65,7 +65,7 @@ def _save(request: PageRequest, team: Team, settings: TeamSettings, draft: Price
         messages.error(request, str(refusal))
         return False
     if saved.version == settings.version:
-        messages.success(request, "Nothing was changed.")
+        messages.success(request, "No changes to save.")
     else:
-        messages.success(request, "Saved. Stored calls and breaks are priced again in the background.")
+        messages.success(request, "Prices saved. Recalculating stored calls and cache breaks…")
     return True

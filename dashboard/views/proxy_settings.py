@@ -57,5 +57,5 @@ def _save(
         messages.error(request, str(refusal))
         return False
     is_news = saved.version != settings.version
-    messages.success(request, "Saved. It holds for calls from now on." if is_news else "Nothing was changed.")
+    messages.success(request, "Proxy settings saved. They apply to new calls." if is_news else "No changes to save.")
     return True

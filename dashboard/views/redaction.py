@@ -92,7 +92,7 @@ def report_redaction(request: PageRequest, slug: str) -> HttpResponse:
     except Refused as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, f"Reported: {rule}. The admins of {shown.team.name} see it on this page.")
+        messages.success(request, f"Report on {rule} sent. Admins of {shown.team.name} see it on this page.")
     return redirect("redaction", slug)
 
 
@@ -101,9 +101,9 @@ def resolve_redaction_report(request: PageRequest, slug: str, report_id: int) ->
     access.require_team(request.actor, slug, Act.MANAGE)
     report = access.redaction_reports(request.actor, slug).filter(pk=report_id).first()
     if report is None:
-        raise Http404("No such report.")
+        raise Http404("Report not found.")
     resolve_report(report, by=signed_in(request))
-    messages.success(request, f"The report on {report.rule} is resolved.")
+    messages.success(request, f"Report on {report.rule} resolved.")
     return redirect(f"{reverse('redaction', args=[slug])}#reports-title")
 
 
@@ -161,7 +161,9 @@ def _save(shown: _Shown, wanted: TeamSettings, *, base_version: int, note: str =
         messages.error(request, str(refusal))
         return False
     if saved.version == shown.settings.version:
-        messages.success(request, "Nothing was changed.")
+        messages.success(request, "No changes to save.")
     else:
-        messages.success(request, "Saved. Followed files are read again now, imported files with the next import.")
+        messages.success(
+            request, "Saved. Re-reading followed files now; imported files are re-read with the next import."
+        )
     return True

@@ -73,7 +73,7 @@ def _is_opened_in_browser(request: HttpRequest) -> bool:
 @require_POST
 def sign_out(request: PageRequest) -> HttpResponse:
     logout(request)
-    messages.info(request, "You are signed out.")
+    messages.info(request, "You have signed out.")
     return redirect("sign_in")
 
 

@@ -66,7 +66,9 @@ def allow_session(request: PageRequest, slug: str) -> HttpResponse:
     except Refused as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, f"{name} may come back. Import or upload it, or let its client go on with it.")
+        messages.success(
+            request, f"{name} allowed. It reappears when it is imported or uploaded, or when its client continues it."
+        )
     return redirect("storage", slug)
 
 
@@ -83,5 +85,5 @@ def _save(request: PageRequest, team: Team, settings: TeamSettings, draft: Stora
         messages.error(request, str(refusal))
         return False
     is_news = saved.version != settings.version
-    messages.success(request, "Saved. It holds for what arrives from now on." if is_news else "Nothing was changed.")
+    messages.success(request, "Storage settings saved. They apply to new data." if is_news else "No changes to save.")
     return True

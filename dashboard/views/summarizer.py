@@ -65,15 +65,15 @@ def _keep_key(request: PageRequest, team: Team, form: TeamKeyForm) -> HTTPStatus
     except BadChoice as refusal:
         form.add_error("key", str(refusal))
         return HTTPStatus.UNPROCESSABLE_ENTITY
-    messages.success(request, "The API key is stored. The next summary is asked for with it.")
+    messages.success(request, "API key saved. It is used from the next summary on.")
     return HTTPStatus.OK
 
 
 def _forget(request: PageRequest, team: Team) -> None:
     if forget_key(team, by=signed_in(request)):
-        messages.success(request, "The team's API key is removed.")
+        messages.success(request, "Team API key removed.")
     else:
-        messages.info(request, "The team has no API key of its own.")
+        messages.info(request, "This team has no API key of its own.")
 
 
 def _save(request: PageRequest, team: Team, draft: SummarizerDraft) -> HTTPStatus:
@@ -85,5 +85,5 @@ def _save(request: PageRequest, team: Team, draft: SummarizerDraft) -> HTTPStatu
         messages.error(request, str(refusal))
         draft.look_at(find_settings(team))
         return HTTPStatus.CONFLICT
-    messages.success(request, "Saved. It holds for compactions that start from now on.")
+    messages.success(request, "Summariser settings saved. They apply to new compactions.")
     return HTTPStatus.OK

@@ -32,11 +32,11 @@ def team(request: PageRequest, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_team(request: PageRequest) -> HttpResponse:
     if not access.may_create_team(request.actor, local_mode=settings.LOCAL_MODE):
-        raise PermissionDenied("This installation has one team, or you own none.")
+        raise PermissionDenied("Only team owners can create teams. Local installs have exactly one.")
     form = TeamForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         made = create_team(form.cleaned_data["name"], owner=signed_in(request))
-        messages.success(request, f"{made.name} is founded.")
+        messages.success(request, f"Team {made.name} created.")
         return redirect("team", made.slug)
     return render(request, "team/new.html", {"form": form}, status=_status(form))
 
@@ -47,7 +47,7 @@ def team_settings(request: PageRequest, slug: str) -> HttpResponse:
     form = TeamForm(request.POST or None, initial={"name": found.name})
     if request.method == "POST" and form.is_valid():
         rename_team(found, form.cleaned_data["name"], by=signed_in(request))
-        messages.success(request, f"The team is now called {found.name}.")
+        messages.success(request, f"Team renamed to {found.name}.")
         return redirect("team_settings", slug)
     context = {"team": found, "form": form, **team_rights(request, found)}
     return render(request, "team/settings.html", context, status=_status(form))
@@ -58,11 +58,11 @@ def change_role(request: PageRequest, slug: str, member_id: int) -> HttpResponse
     membership = get_object_or_404(access.members(request.actor, slug, Act.GOVERN), pk=member_id)
     form = RoleForm(request.POST, roles=access.roles_to_give(request.actor, membership.team))
     if not form.is_valid():
-        messages.error(request, "There is no such role.")
+        messages.error(request, "Unknown role.")
         return _after_change(request, slug, membership)
     try:
         members.change_role(membership, Role(form.cleaned_data["role"]), by=signed_in(request))
-        messages.success(request, f"{membership.user} is now {form.cleaned_data['role']}.")
+        messages.success(request, f"{membership.user} is now {Role(form.cleaned_data['role']).with_article}.")
     except Refused as refusal:
         messages.error(request, str(refusal))
     return _after_change(request, slug, membership)
@@ -73,7 +73,7 @@ def change_content_grant(request: PageRequest, slug: str, member_id: int) -> Htt
     membership = get_object_or_404(access.members(request.actor, slug, Act.GOVERN), pk=member_id)
     granted = request.POST.get("granted") == "yes"
     members.set_content_grant(membership, granted=granted, by=signed_in(request))
-    words = "may now read the content of the team's sessions" if granted else "reads numbers only from now on"
+    words = "can now read the content of the team's sessions" if granted else "now sees metrics only"
     messages.success(request, f"{membership.user} {words}.")
     return _after_change(request, slug, membership)
 
@@ -82,18 +82,18 @@ def change_content_grant(request: PageRequest, slug: str, member_id: int) -> Htt
 def remove_member(request: PageRequest, slug: str, member_id: int) -> HttpResponse:
     membership = get_object_or_404(access.members(request.actor, slug), pk=member_id)
     if not access.may_remove(request.actor, membership):
-        raise PermissionDenied("Owners remove anybody, admins those below them.")
+        raise PermissionDenied("Owners can remove anyone; admins can remove members and viewers.")
     try:
         members.remove_member(membership, by=signed_in(request))
     except Refused as refusal:
         messages.error(request, str(refusal))
         return redirect("team", slug)
     if membership.user_id == request.user.pk:
-        messages.info(request, f"You have left {membership.team}.")
+        messages.info(request, f"You left {membership.team}.")
         return redirect("overview")
     messages.success(
         request,
-        f"{membership.user} no longer belongs to {membership.team}; their keys and open invitations are revoked.",
+        f"{membership.user} removed from {membership.team}. Their API keys and open invitations are revoked.",
     )
     return redirect("team", slug)
 

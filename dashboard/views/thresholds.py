@@ -65,11 +65,11 @@ def undo_policy_change(request: PageRequest, slug: str, version: int) -> HttpRes
     team = access.require_team(request.actor, slug, Act.TUNE)
     change = find_change(team, version)
     if change is None:
-        raise Http404("No such change.")
+        raise Http404("Change not found.")
     access.require_team(request.actor, slug, change.undoing_act)
     try:
         undo_change(team, version, by=signed_in(request))
-        messages.success(request, f"Version {version} is undone.")
+        messages.success(request, f"Version {version} undone.")
     except (Refused, BadPolicy) as refusal:
         messages.error(request, str(refusal))
     return redirect(change.areas.pop() if len(change.areas) == 1 else Area.LINES, slug)
@@ -91,9 +91,9 @@ def _save(request: PageRequest, team: Team, settings: TeamSettings, draft: Thres
         messages.error(request, str(refusal))
         return False
     if saved.version == settings.version:
-        messages.info(request, "These values are in force already.")
+        messages.info(request, "No changes to save.")
     else:
-        messages.success(request, "The new lines are in force. Stored sessions are being levelled anew.")
+        messages.success(request, "Thresholds saved. Recalculating existing sessions…")
     return True
 
 

@@ -56,9 +56,9 @@ def try_webhook(request: PageRequest, slug: str, webhook_id: int) -> HttpRespons
     try:
         reply = send_test(webhook)
     except SendFailed as failure:
-        messages.error(request, f"{webhook.name} did not take the test. {failure}")
+        messages.error(request, f"Test event to {webhook.name} failed. {failure}")
     else:
-        messages.success(request, f"{webhook.name} took the test and answered {reply.status}.")
+        messages.success(request, f"Test event sent to {webhook.name}. Response: HTTP {reply.status}.")
     return redirect("webhooks", slug)
 
 
@@ -67,7 +67,7 @@ def switch_webhook(request: PageRequest, slug: str, webhook_id: int) -> HttpResp
     webhook = get_object_or_404(access.webhooks(request.actor, slug), pk=webhook_id)
     is_active = request.POST.get("active") == "yes"
     hooks.switch_webhook(webhook, is_active=is_active, by=signed_in(request))
-    messages.success(request, f"{webhook.name} is {'on' if is_active else 'off'}.")
+    messages.success(request, f"{webhook.name} turned {'on' if is_active else 'off'}.")
     return redirect("webhooks", slug)
 
 
@@ -75,5 +75,5 @@ def switch_webhook(request: PageRequest, slug: str, webhook_id: int) -> HttpResp
 def remove_webhook(request: PageRequest, slug: str, webhook_id: int) -> HttpResponse:
     webhook = get_object_or_404(access.webhooks(request.actor, slug), pk=webhook_id)
     hooks.remove_webhook(webhook, by=signed_in(request))
-    messages.success(request, f"{webhook.name} is removed. Nothing is sent there any more.")
+    messages.success(request, f"{webhook.name} removed. It no longer receives events.")
     return redirect("webhooks", slug)

@@ -68,16 +68,16 @@ def test_person_signs_in_out_and_in_again(page: Page, owner: User) -> None:
     expect(page.get_by_role("heading", name="Harbour")).to_be_visible()
     page.get_by_text("alice", exact=True).first.click()
     page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_text("You are signed out.")).to_be_visible()
+    expect(page.get_by_text("You have signed out.")).to_be_visible()
 
 
 def test_role_and_grant_change_in_place(page: Page, owner: User, sign_in: SignIn) -> None:
     sign_in(page, owner)
     page.goto("/teams/harbour/")
     page.get_by_label("Role of vera").select_option("admin")
-    expect(page.get_by_text("vera is now admin.")).to_be_visible()
-    page.get_by_role("button", name="Grant content to vera").click()
-    expect(page.get_by_role("button", name="Withdraw content to vera")).to_be_visible()
+    expect(page.get_by_text("vera is now an admin.")).to_be_visible()
+    page.get_by_role("button", name="Grant access to vera").click()
+    expect(page.get_by_role("button", name="Withdraw access from vera")).to_be_visible()
     vera = Membership.objects.get(user__username="vera")
     assert (vera.role, vera.content_grant) == (Role.ADMIN, True)
     page.get_by_label("Role of alice").select_option("viewer")
@@ -90,7 +90,7 @@ def test_member_is_removed_only_after_a_question(page: Page, owner: User, sign_i
     page.goto("/teams/harbour/")
     page.locator("summary", has_text="Remove mia").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("their keys and open invitations in it are revoked")
+    expect(dialog).to_contain_text("their API keys and open invitations in it are revoked")
     press(page, "Escape")
     expect(dialog).to_be_hidden()
     assert Membership.objects.filter(user__username="mia").exists()
@@ -105,7 +105,7 @@ def test_key_is_made_shown_once_and_revoked(page: Page, owner: User, sign_in: Si
     page.goto("/teams/harbour/keys/")
     page.get_by_label("Name").fill("laptop")
     page.get_by_label("ingest:").check()
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create key").click()
     shown = page.get_by_role("region", name="API key", exact=True)
     expect(shown).to_have_text(re.compile(r"plk_[\w-]{43}"))
     page.goto("/teams/harbour/keys/")
@@ -123,8 +123,8 @@ def test_invited_person_joins(page: Page, owner: User) -> None:
     page.get_by_label("Name").fill("nora")
     page.get_by_label("Password", exact=True).fill("correct horse staple")
     page.get_by_label("Password confirmation").fill("correct horse staple")
-    page.get_by_role("button", name="Make the account and join").click()
-    expect(page.get_by_text("Welcome to Harbour. You are member here.")).to_be_visible()
+    page.get_by_role("button", name="Create account and join").click()
+    expect(page.get_by_text("You joined Harbour as a member.")).to_be_visible()
 
 
 def test_pages_outside_the_house_have_no_serious_accessibility_findings(
@@ -162,7 +162,7 @@ def test_pages_work_without_scripts(browser: Browser, live_url: str, owner: User
     row = page.locator("tr", has_text="vera")
     row.get_by_label("Role of vera").select_option("admin")
     row.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("vera is now admin.")).to_be_visible()
+    expect(page.get_by_text("vera is now an admin.")).to_be_visible()
     page.locator("summary", has_text="Remove mia").click()
     page.locator("tr", has_text="mia").get_by_role("button", name="Remove").click()
     expect(page.get_by_text("mia no longer belongs to Harbour")).to_be_visible()

@@ -42,9 +42,9 @@ def test_key_is_replaced_and_removed_after_a_question(page: Page, anna: User, si
     expect(page.get_by_text("ending in …1234")).to_be_visible()
     assert page.get_by_label("API key", exact=True).input_value() == ""
     assert find_key(team).endswith("1234")
-    page.locator("summary", has_text="Remove the key").click()
-    page.get_by_role("button", name="Remove", exact=True).click()
-    expect(page.get_by_text("The team's API key is removed.")).to_be_visible()
+    page.locator("summary", has_text="Remove API key").click()
+    page.get_by_role("button", name="Remove API key", exact=True).click()
+    expect(page.get_by_text("Team API key removed.")).to_be_visible()
     assert not find_settings(team).has_key
 
 
@@ -71,16 +71,16 @@ def test_page_has_no_serious_accessibility_findings(
     page_errors.expect("status of 422")
     page.goto(PAGE)
     assert axe(page) == []
-    page.get_by_label("Daily cap in dollars").fill("a lot")
+    page.get_by_label("Daily cap (USD)").fill("a lot")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("The cap must be a number of dollars")).to_be_visible()
+    expect(page.get_by_text("Enter a cap from 0 to")).to_be_visible()
     assert axe(page) == []
     page.goto(PRICES)
     page.locator("summary", has_text="claude-mythos-5-2").click()
     assert axe(page) == []
     page.get_by_label("Output").first.fill("-1")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("A number of dollars from 0 to 10,000.")).to_be_visible()
+    expect(page.get_by_text("Enter a number of dollars from 0 to 10,000.")).to_be_visible()
     assert axe(page) == []
 
 
@@ -89,12 +89,12 @@ def test_page_works_without_scripts(browser: Browser, live_url: str, anna: User,
     page = context.new_page()
     sign_in(page, anna)
     page.goto(PAGE)
-    page.get_by_label("Daily cap in dollars").fill("2.50")
+    page.get_by_label("Daily cap (USD)").fill("2.50")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Saved. It holds for compactions that start from now on.")).to_be_visible()
-    page.locator("summary", has_text="Remove the key").click()
-    page.get_by_role("button", name="Remove", exact=True).click()
-    expect(page.get_by_text("Without a key summaries are put together from quotations")).to_be_visible()
+    expect(page.get_by_text("Summariser settings saved. They apply to new compactions.")).to_be_visible()
+    page.locator("summary", has_text="Remove API key").click()
+    page.get_by_role("button", name="Remove API key", exact=True).click()
+    expect(page.get_by_text("Without a key, summaries are assembled from quotations")).to_be_visible()
     context.close()
 
 

@@ -282,7 +282,7 @@ BODIES: dict[str, dict[str, object]] = {
     "POST redaction": {"base_version": "1", **NO_ROWS["patterns"]},
     "POST try_redaction": {"sample": "password=hunter2secret99"},
     "POST switch_redaction_rule": {"rule": "jwt", "state": "off", "base_version": "1"},
-    "POST report_redaction": {"rule": "jwt", "note": "names of tests"},
+    "POST report_redaction": {"rule": "jwt", "note": "test names"},
     "POST summarizer": {"act": "save", "daily_cap_usd": "7", **NO_ROWS["prices"]},
     "POST webhooks": {"name": "bot", "url": "https://hooks.example/x", "events": ["PreCompact"]},
     "POST password": {"new_password1": "short", "new_password2": "shorter"},

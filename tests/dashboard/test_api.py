@@ -150,9 +150,9 @@ def test_documentation_shows_an_answer_of_every_operation_that_gives_one(owner: 
         for operation in methods.values():
             section = page.split(f'id="{operation["operationId"]}"')[1].split("</section>")[0]
             given = [one for status, one in operation["responses"].items() if status[0] == "2" and one.get("content")]
-            assert ('aria-label="Example answer"' in section) == bool(given), path
+            assert ('aria-label="Example response"' in section) == bool(given), path
     section = page.split('id="dashboard_api_session_read_session"')[1].split("</section>")[0]
-    told = json.loads(section.split('aria-label="Example answer"><code>')[1].split("</code>")[0])
+    told = json.loads(section.split('aria-label="Example response"><code>')[1].split("</code>")[0])
     assert SessionDetailOut.model_validate(told)
     assert (told["model"], told["window_tokens"], told["spent_usd"]) == ("claude-sonnet-4-5", 200_000, "0.42")
 
@@ -175,7 +175,7 @@ def test_request_with_a_key_does_not_pass_what_is_for_people(owner: Client) -> N
     assert by_person.json()["key"] is None
     assert by_person.wsgi_request.user.is_authenticated
     unknown = owner.get("/api/v1/nothing", headers=headers)
-    assert (unknown.status_code, unknown.json()) == (404, {"detail": "There is nothing at this address."})
+    assert (unknown.status_code, unknown.json()) == (404, {"detail": "Page not found."})
     assert unknown.headers["Cache-Control"] == by_key.headers["Cache-Control"] == "private, no-cache"
 
 

@@ -127,14 +127,14 @@ def test_existing_file_is_replaced_only_when_told(home: Path) -> None:
     (home / "copy").write_text("precious")
     refused = run_plimsoll(home, "backup", "copy")
     assert refused.returncode == 1
-    assert "exists already" in refused.stderr
+    assert "already exists" in refused.stderr
     assert (home / "copy").read_text() == "precious"
     assert run_plimsoll(home, "backup", "copy", "--force").returncode == 0
     assert teams(home / "copy") == ["main"]
 
 
 def test_backup_without_a_database_or_folder_is_refused(tmp_path: Path) -> None:
-    assert "There is no database" in run_plimsoll(tmp_path, "backup", "copy").stderr
+    assert "No database at" in run_plimsoll(tmp_path, "backup", "copy").stderr
     assert not (tmp_path / "copy").exists()
     done = run_plimsoll(tmp_path, "backup", "missing/copy")
     assert (done.returncode, "Cannot write in" in done.stderr) == (1, True)
@@ -215,4 +215,4 @@ def test_postgresql_is_dumped_and_the_way_back_is_named(tmp_path: Path, postgres
 
 def test_missing_pg_dump_is_said(tmp_path: Path) -> None:
     done = run_plimsoll(tmp_path, "backup", "copy", DATABASE_URL="postgresql://a:b@127.0.0.1:1/c", PATH="/nowhere")
-    assert (done.returncode, done.stderr[:35]) == (1, "plimsoll: pg_dump is not installed ")
+    assert (done.returncode, done.stderr[:35]) == (1, "plimsoll: pg_dump is not installed.")

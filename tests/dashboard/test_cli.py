@@ -23,7 +23,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with alice, who owns the team Harbour."""
     folder = tmp_path_factory.mktemp("home")
     done = run_plimsoll(folder, "createowner", "alice", "--team", "Harbour", typed=f"{PASSWORD}\n")
-    assert (done.returncode, done.stdout) == (0, "alice owns the team Harbour.\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "Account alice created, owner of team Harbour.\n"), done.stderr
     return folder
 
 
@@ -69,7 +69,7 @@ def test_version_is_printed(tmp_path: Path) -> None:
 def test_unknown_command_gets_a_suggestion(tmp_path: Path, typed: str, answer: str) -> None:
     done = run_plimsoll(tmp_path, typed)
     assert done.returncode == 2
-    assert done.stderr == f"plimsoll: there is no command '{typed}'. {answer}\n"
+    assert done.stderr == f"plimsoll: unknown command '{typed}'. {answer}\n"
 
 
 def test_bad_setting_is_one_sentence(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_bad_setting_is_one_sentence(tmp_path: Path) -> None:
 def test_unprepared_database_is_one_sentence(tmp_path: Path) -> None:
     done = run_plimsoll(tmp_path, "resetpassword", "alice", typed=PASSWORD)
     assert done.returncode == 1
-    assert "`plimsoll migrate` prepares it" in done.stderr
+    assert "Run `plimsoll migrate` to set it up" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -113,7 +113,7 @@ def test_password_is_reset_from_a_pipe(home: Path) -> None:
     assert weak.returncode == 1
     assert "Nothing was changed." in weak.stderr
     absent = run_plimsoll(home, "resetpassword", "nobody", typed=PASSWORD)
-    assert (absent.returncode, absent.stderr) == (1, "plimsoll: There is no account called nobody.\n")
+    assert (absent.returncode, absent.stderr) == (1, "plimsoll: Account nobody not found.\n")
 
 
 def test_key_alone_goes_to_standard_output(home: Path) -> None:
@@ -122,14 +122,14 @@ def test_key_alone_goes_to_standard_output(home: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"plk_[\w-]{43}\n", done.stdout)
-    assert "A key of alice in Harbour" in done.stderr
+    assert "API key of alice in Harbour" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--team", "nowhere"], "There is no team nowhere."),
-        (["--owner", "nobody"], "There is no account called nobody."),
+        (["--team", "nowhere"], "Team nowhere not found."),
+        (["--owner", "nobody"], "Account nobody not found."),
         (["--expires-days", "0"], "--expires-days: expected 1 to 3650."),
         (["--name", " "], "--name: expected 1 to 80 characters."),
     ],
@@ -142,14 +142,14 @@ def test_key_for_nobody_is_not_made(home: Path, arguments: list[str], said: str)
 def test_content_scope_alone_is_refused_in_words(home: Path) -> None:
     done = run_plimsoll(home, "createkey", "--name", "x", "--scope", "content")
     assert done.returncode == 1
-    assert "needs the read scope" in done.stderr
+    assert "requires the read scope" in done.stderr
 
 
 def test_sign_in_link_is_printed(home: Path) -> None:
     done = run_plimsoll(home, "signinlink", "alice")
     assert re.fullmatch(r"http://127\.0\.0\.1:8000/sign-in/link/pls_[\w-]{43}/\n", done.stdout)
     server = run_plimsoll(home, "signinlink", PLIMSOLL_PUBLIC_URL="https://plimsoll.example")
-    assert (server.returncode, server.stderr) == (1, "plimsoll: Say for whom: plimsoll signinlink NAME\n")
+    assert (server.returncode, server.stderr) == (1, "plimsoll: Specify an account: plimsoll signinlink NAME\n")
 
 
 class Terminal:
@@ -157,7 +157,7 @@ class Terminal:
         return True
 
 
-@pytest.mark.parametrize(("second", "said"), [(PASSWORD, None), ("another", "The two passwords differ.")])
+@pytest.mark.parametrize(("second", "said"), [(PASSWORD, None), ("another", "The passwords do not match.")])
 def test_password_is_typed_twice_on_a_terminal(monkeypatch: pytest.MonkeyPatch, second: str, said: str | None) -> None:
     answers = iter([PASSWORD, second])
     monkeypatch.setattr("sys.stdin", Terminal())

@@ -99,7 +99,7 @@ def test_damage_that_one_request_met_makes_the_process_unready(monkeypatch: pyte
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     assert not was_damage_found()
     assert is_damage(error)
-    assert _check_database() == Check("database", is_ok=False, finding="is damaged, a backup has to be restored")
+    assert _check_database() == Check("database", is_ok=False, finding="damaged; restore a backup")
 
 
 def post(running: Running, path: str, body: bytes, bearer: str) -> tuple[int, list[tuple[str, str]], bytes]:

@@ -52,7 +52,7 @@ def test_bug_is_500_without_its_words(owner: Client) -> None:
 def test_forbidden_page_says_which_right_is_missing(client: Client) -> None:
     make_team("Harbour", viewer="vera")
     client.force_login(make_user("vera"), backend=BACKEND)
-    assert "needs the right to manage members" in client.get("/teams/harbour/invitations/").content.decode()
+    assert "You need permission to manage members" in client.get("/teams/harbour/invitations/").content.decode()
 
 
 def test_foreign_host_name_is_refused_with_headers(client: Client) -> None:
@@ -65,4 +65,4 @@ def test_foreign_host_name_is_refused_with_headers(client: Client) -> None:
 def test_form_without_token_explains_itself() -> None:
     answer = Client(enforce_csrf_checks=True).post("/sign-in/", {"username": "a", "password": "b"})
     assert answer.status_code == 403
-    assert "Open the page again" in answer.content.decode()
+    assert "Reload the page and try again" in answer.content.decode()

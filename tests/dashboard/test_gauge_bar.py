@@ -184,7 +184,11 @@ TEN_CALLS, FIVE_TURNS, MINUTES = Range(8, 10, 14), Range(3, 5, 9), Range(10, 20,
             "~10 calls (8-14), ~5 turns (3-9)",
             "20 minutes of work (10-35), excluding pauses",
         ),
-        (Forecast(900, 90, TEN_CALLS, None, MINUTES), "~10 calls (8-14)", "20 minutes of work (10-35), excluding pauses"),
+        (
+            Forecast(900, 90, TEN_CALLS, None, MINUTES),
+            "~10 calls (8-14)",
+            "20 minutes of work (10-35), excluding pauses",
+        ),
         (
             Forecast(900, 90, TEN_CALLS, Range(0, 0, 1)),
             "~10 calls (8-14), less than a turn",

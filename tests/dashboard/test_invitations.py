@@ -36,7 +36,7 @@ def test_link_is_shown_once_and_stored_as_a_digest(client: Client) -> None:
 
 def test_new_person_makes_an_account_and_is_in(client: Client) -> None:
     path = make_link()
-    assert "alice invites you" in client.get(path).content.decode()
+    assert "alice invited you" in client.get(path).content.decode()
     assert client.post(path, NEW_PERSON).status_code == 302
     assert client.get("/teams/harbour/").status_code == 200
     assert Membership.objects.get(user__username="nora").role == Role.MEMBER
@@ -55,7 +55,7 @@ def test_account_that_cannot_be_made_leaves_the_link_open(client: Client, change
 
 def test_taken_name_is_said_in_words(client: Client) -> None:
     answer = client.post(make_link(), NEW_PERSON | {"username": "ALICE"}).content.decode()
-    assert "This name is taken. Choose another one." in answer
+    assert "This name is already taken. Choose another one." in answer
 
 
 def test_person_with_an_account_joins_with_it(client: Client) -> None:
@@ -115,8 +115,8 @@ def test_removed_owner_does_not_come_back_by_an_earlier_invitation(client: Clien
     assert set(Membership.objects.values_list("user__username", flat=True)) == {"alice"}
     events = AuditEvent.objects.filter(action="invitation revoked").order_by("pk")
     assert list(events.values_list("actor_name", "subject", "details__reason")) == [
-        ("alice", "for Nora", "its maker left the team"),
-        ("alice", "spare", "its maker left the team"),
+        ("alice", "for Nora", "its creator left the team"),
+        ("alice", "spare", "its creator left the team"),
     ]
     assert Client().get(kept).status_code == 200
 
@@ -138,7 +138,7 @@ def test_lower_role_revokes_invitations_and_a_higher_one_does_not(before: Role, 
     assert Client().get(path).status_code == 200
     members.change_role(find_membership("eve"), after, by=make_user("alice"))
     assert Client().get(path).status_code == 410
-    assert AuditEvent.objects.get(action="invitation revoked").details == {"reason": "its maker has a lower role now"}
+    assert AuditEvent.objects.get(action="invitation revoked").details == {"reason": "its creator now has a lower role"}
     members.change_role(find_membership("eve"), Role.OWNER, by=make_user("alice"))
     assert Client().post(path, NEW_PERSON).status_code == 410
 
@@ -167,12 +167,12 @@ def test_right_of_the_maker_is_checked_again_on_acceptance(lose_right: Callable[
     invitation = Invitation.objects.select_related("team", "created_by").get()
     lose_right()
     fresh = Invitation.objects.get()
-    with pytest.raises(Refused, match="can no longer give this role"):
+    with pytest.raises(Refused, match="can no longer grant this role"):
         invitations.accept(invitation if fresh.created_by_id else fresh, make_user("nora"), now=timezone.now())
     page = Client().get(path)
     assert page.status_code == 410
-    assert "may no longer add people as owner" in page.content.decode()
+    assert "can no longer invite people as owner" in page.content.decode()
     assert Client().post(path, NEW_PERSON | {"username": "nina"}).status_code == 410
     assert not Membership.objects.filter(user__username__in=["nora", "nina"]).exists()
     event = AuditEvent.objects.get(action="invitation revoked")
-    assert (event.actor_name, event.details["reason"]) == ("Plimsoll", "its maker may not give this role any more")
+    assert (event.actor_name, event.details["reason"]) == ("Plimsoll", "its creator can no longer grant this role")

@@ -275,7 +275,7 @@ def test_worker_lost_five_times_makes_the_job_dead() -> None:
         sweep(NOW + timedelta(minutes=attempt, seconds=45))
     job = Job.objects.get()
     assert (job.state, job.attempts) == (JobState.DEAD, 5)
-    assert "lost 5 times" in job.last_error
+    assert "stopped 5 times" in job.last_error
 
 
 def test_lost_wake_up_is_repeated_but_not_every_second(sent: list[int]) -> None:

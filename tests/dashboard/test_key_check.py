@@ -15,7 +15,7 @@ from dashboard.key_check import MISSING, MISSING_FOR_OTLP, NOT_NEEDED, UNREADABL
 from dashboard.models import Membership, Role, Scope, Team, User
 
 SESSION = f"{settings.SESSION_COOKIE_NAME}=abc"
-UNKNOWN = KeyFinding(refusal=(401, "This key is not known. Check that it was copied completely."))
+UNKNOWN = KeyFinding(refusal=(401, "Unknown API key. Check that it was copied completely."))
 
 
 def check(path: str, **headers: str) -> KeyFinding:
@@ -62,7 +62,7 @@ def test_a_key_counts_by_its_own_name_until_it_expires() -> None:
     assert look_up(texts[0], name="a") == KeyFinding(client="key a")
     refusal = look_up(texts[1], name="a").refusal
     assert refusal is not None
-    assert (refusal[0], refusal[1][:19]) == (401, "This key expired on")
+    assert (refusal[0], refusal[1][:23]) == (401, "This API key expired on")
     assert look_up(texts[0][:-1] + "!", name="a") == UNKNOWN
 
 

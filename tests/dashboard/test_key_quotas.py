@@ -64,7 +64,7 @@ def test_bytes_are_counted_too_and_a_large_request_is_paid_off(clock: Clock, key
     row, quotas = key[0], KeyQuotas()
     row.mib_per_minute = 1
     assert _count_taken(quotas, row, 3, size_bytes=2 * 1024 * 1024) == 1
-    with pytest.raises(QuotaExceeded, match=r"more bytes than it may\. Try again in 60 s"):
+    with pytest.raises(QuotaExceeded, match=r"too many bytes\. Try again in 60 s"):
         quotas.take(row, 1, now=timezone.now())
     clock.now += 61
     assert _count_taken(quotas, row, 1, size_bytes=1) == 1
@@ -110,7 +110,7 @@ def test_each_endpoint_refuses_in_its_own_words(clock: Clock, key: tuple[ApiKey,
     authorization = {"authorization": f"Bearer {text}"}
     assert client.get("/api/v1/me", headers=authorization).status_code == 200
     api = client.get("/api/v1/me", headers=authorization)
-    sentence = "This key sends more requests than it may. Try again in 60 s."
+    sentence = "Rate limit of this key exceeded: too many requests. Try again in 60 s."
     assert (api.status_code, api.json(), api["Retry-After"]) == (429, {"detail": sentence}, "60")
     hook = json.dumps({"hook_event_name": "Stop", "session_id": "s"})
     told = client.post("/api/v1/ingest/hooks", hook, content_type="application/json", headers=authorization)
@@ -143,7 +143,7 @@ def test_admin_sets_limits_and_sees_use_and_refusals(key: tuple[ApiKey, str], cl
     event = AuditEvent.objects.get(action=AuditAction.KEY_LIMITED)
     assert event.details == {"requests_per_minute": 50, "mib_per_minute": "default"}
     page = client.get(reverse("keys", args=["harbour"])).content.decode()
-    for words in ("1,234 requests", "5.0\xa0MB", "7 refused", "50 requests", "1,024 MiB"):
+    for words in ("1,234 requests", "5.0\xa0MB", "7 rejected", "50 requests", "1,024 MiB"):
         assert words in page
     client.force_login(User.objects.get(username="mia"))
     assert client.post(address, {"requests_per_minute": "0"}).status_code == 403

@@ -72,7 +72,7 @@ def test_expired_key_is_refused() -> None:
 def test_almost_right_key_is_refused(change: Callable[[str], str]) -> None:
     team = make_team("Harbour", owner="alice")
     _, text = make_key(team, make_user("alice"), Scope.READ)
-    with pytest.raises(keys.KeyRefused, match="is not known"):
+    with pytest.raises(keys.KeyRefused, match="Unknown API key"):
         keys.find_key(change(text), now=timezone.now())
 
 
@@ -135,7 +135,7 @@ def test_content_is_read_only_with_grant_and_both_scopes() -> None:
     assert access.program(key).may(Act.READ_OWN_CONTENT, team)
     Membership.objects.update(content_grant=True)
     assert access.program(key).may(Act.READ_TEAM_CONTENT, team)
-    with pytest.raises(Refused, match="needs the read scope"):
+    with pytest.raises(Refused, match="requires the read scope"):
         make_key(team, make_user("alice"), Scope.CONTENT)
 
 

@@ -161,7 +161,7 @@ def test_evidence_is_told_best_first(team: Team) -> None:
         ({"developer": "tom"}, 2),
         ({"model": "claude-opus-4-6"}, 2),
         ({"cause": "tools_changed"}, 2),
-        ({"cause": "no such cause"}, 5),
+        ({"cause": "unknown cause"}, 5),
         ({"evidence": "api"}, 1),
         ({"avoidable": "yes"}, 3),
         ({"avoidable": "yes", "project": "web", "by": "project"}, 2),

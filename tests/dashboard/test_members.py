@@ -106,10 +106,10 @@ def test_role_changed_in_place_answers_with_the_row_and_a_toast(client: Client) 
     page = client.post(url, {"role": "admin"}, headers={"HX-Request": "true"}).content.decode()
     assert f'<tr id="member-{vera.pk}">' in page
     assert "<html" not in page
-    assert "vera is now admin." in page
+    assert "vera is now an admin." in page
     assert membership("vera").role == Role.ADMIN
     refused = client.post(url, {"role": "emperor"}, headers={"HX-Request": "true"}).content.decode()
-    assert "There is no such role." in refused
+    assert "Unknown role." in refused
 
 
 @pytest.mark.django_db

@@ -142,7 +142,7 @@ def test_jobs_page_shows_filters_cancels_and_retries(owner: Client) -> None:
     )
     waiting = Job.objects.create(kind="from_tomorrow", key="b", progress_done=3, progress_total=9)
     page = owner.get("/jobs/").content.decode()
-    assert "Forget expired links and invitations" in page
+    assert "Delete expired links and invitations" in page
     assert "from_tomorrow" in page
     assert "3 of 9" in page
     assert "from_tomorrow" not in owner.get("/jobs/?state=dead").content.decode()
@@ -150,7 +150,7 @@ def test_jobs_page_shows_filters_cancels_and_retries(owner: Client) -> None:
     owner.post(f"/jobs/{dead.pk}/retry/")
     owner.post(f"/jobs/{waiting.pk}/cancel/")
     assert dict(Job.objects.values_list("key", "state")) == {"a": "queued", "b": "cancelled"}
-    assert "had ended already" in owner.post(f"/jobs/{waiting.pk}/cancel/", follow=True).content.decode()
+    assert "has already ended" in owner.post(f"/jobs/{waiting.pk}/cancel/", follow=True).content.decode()
 
 
 @pytest.mark.parametrize(("act", "state"), [("cancel", JobState.QUEUED), ("retry", JobState.DEAD)])
@@ -168,7 +168,7 @@ def test_jobs_of_the_installation_are_for_owners_and_every_act_is_audited(act: s
     assert admin.post(f"/jobs/{of_team.pk}/{act}/").status_code == 302
     action = {"cancel": "job cancelled", "retry": "job retried"}[act]
     events = AuditEvent.objects.order_by("pk").values_list("team", "actor_name", "action", "subject")
-    backup, notes = "Back up the database into the data folder", "Take notes of a session"
+    backup, notes = "Back up the database to the data folder", "Take notes of a session"
     assert list(events) == [
         (harbour.pk, "olga", action, f"{backup} ({of_installation.pk})"),
         (marina.pk, "olga", action, f"{backup} ({of_installation.pk})"),
@@ -227,10 +227,10 @@ def test_silent_follower_is_told_where_transcripts_are_followed(owner: Client, s
     assert "follower" not in owner.get("/health/ready").json()["checks"]
     settings.FOLLOW_ROOTS = (Path("/transcripts"),)
     never = owner.get("/health/ready").json()["checks"]["follower"]
-    assert never == {"ok": False, "finding": "has not looked at the transcripts yet"}
+    assert never == {"ok": False, "finding": "has not run yet"}
     beat = Beat.objects.create(name="follower here", at=now - timedelta(seconds=5))
     assert owner.get("/health/ready").json()["checks"]["follower"]["ok"] is True
-    assert "last looked" in owner.get("/health/").content.decode()
+    assert "last run" in owner.get("/health/").content.decode()
     cache.clear()
     Beat.objects.filter(pk=beat.pk).update(at=now - timedelta(seconds=40))
     assert owner.get("/health/ready").status_code == 503
@@ -271,7 +271,7 @@ def test_heartbeat_of_another_host_does_not_stand_in_for_our_own(
     probe = owner.get("/health/ready")
     assert probe.status_code == 503
     assert probe.json()["checks"]["sweeper"]["ok"] is False
-    assert "does not run" in probe.json()["checks"]["recorder"]["finding"]
+    assert "not running" in probe.json()["checks"]["recorder"]["finding"]
 
 
 def test_host_without_a_sweeper_is_ready_while_another_host_sweeps(owner: Client) -> None:

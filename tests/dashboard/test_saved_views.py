@@ -82,7 +82,7 @@ def test_name_that_says_nothing_is_refused(team: Team, name: str) -> None:
     mia = sign_in("mia")
     save(mia, name)
     assert not SavedView.objects.exists()
-    assert "Give the view a name" in read(mia, "/sessions/")
+    assert "Enter a name of at most" in read(mia, "/sessions/")
 
 
 def test_so_many_views_and_no_more(team: Team) -> None:

@@ -80,7 +80,7 @@ def test_fresh_spelling_of_a_name_is_no_fresh_start(client: Client) -> None:
 def test_every_spelling_opens_the_account_and_none_makes_another(client: Client, spelling: str) -> None:
     make_user("alice")
     assert client.post("/sign-in/", {"username": spelling, "password": "alice-password"}).status_code == 302
-    with pytest.raises(ValidationError, match="This name is taken"):
+    with pytest.raises(ValidationError, match="This name is already taken"):
         User(username=spelling, password="x").full_clean(exclude=["name_key"])
     with pytest.raises(IntegrityError), transaction.atomic():
         User.objects.create_user(spelling)

@@ -138,7 +138,7 @@ def test_taken_port_is_said_with_a_free_one(tmp_path: Path) -> None:
         port = other.getsockname()[1]
         done = run_plimsoll(tmp_path, "up", PLIMSOLL_PORT=str(port))
     assert done.returncode == 1
-    assert f"Port {port} on 127.0.0.1 is taken" in done.stderr
+    assert f"Port {port} on 127.0.0.1 is in use" in done.stderr
     assert re.search(r"PLIMSOLL_PORT=\d+ plimsoll up", done.stderr)
     assert "Traceback" not in done.stderr
 
@@ -173,7 +173,7 @@ def test_other_bind_starts_once_an_owner_has_a_password(tmp_path: Path) -> None:
 
 def test_server_without_an_account_is_told_how_to_make_one(prepared: Path) -> None:
     with running_plimsoll(prepared, PLIMSOLL_PUBLIC_URL="https://plimsoll.example") as up:
-        assert "There is no account yet. Make one: plimsoll createowner NAME" in up.output
+        assert "No account yet. Create one with: plimsoll createowner NAME" in up.output
 
 
 def test_web_runs_alone_and_shares_the_folder_with_its_like(prepared: Path) -> None:
@@ -191,7 +191,7 @@ def test_unreadable_database_is_a_sentence(tmp_path: Path) -> None:
         tmp_path, "up", PLIMSOLL_PORT=str(free_port()), DATABASE_URL="postgresql://nobody:x@127.0.0.1:1/none"
     )
     assert done.returncode == 1
-    assert "The database does not answer" in done.stderr
+    assert "The database is unreachable" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -119,7 +119,7 @@ def test_poison(installation: Installation, figures: Figures) -> None:
     assert installation.effects().keys() == set(posted)
     killer, raiser = installation.jobs(*poison)
     assert killer.attempts == raiser.attempts == ATTEMPTS
-    assert killer.last_error == "The worker was lost 5 times while it ran."
+    assert killer.last_error == "The worker stopped 5 times during this job."
     assert raiser.last_error == "builtins.ZeroDivisionError"
 
 

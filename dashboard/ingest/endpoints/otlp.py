@@ -82,7 +82,7 @@ def _take_in(request: HttpRequest, signal: Signal) -> HttpResponse:
         if not isinstance(error, (OperationalError, InterfaceError, TooBusy)) and not is_damage(error):
             raise
         # Clients of OTLP send again after 429, 502, 503 and 504, and after nothing else.
-        sentence = DAMAGED if is_damage(error) else "The database cannot be reached right now."
+        sentence = DAMAGED if is_damage(error) else "The database is unreachable."
         response = answer(refuse(sentence), status=503)
         response["Retry-After"] = str(settings.RETRY_AFTER_SECONDS)
         return response
@@ -102,7 +102,7 @@ def _keep(request: HttpRequest, signal: Signal, form: Form | None) -> PreparedEx
     taken = store_together(origin, exported.prepared, policy)
     if not taken.refused_line_count:
         return exported
-    refusal = f"{taken.refused_line_count:,} not kept: {OTHER_ACCOUNT}."
+    refusal = f"{taken.refused_line_count:,} dropped: {OTHER_ACCOUNT}."
     return replace(
         exported,
         rejected=exported.rejected + taken.refused_line_count,
@@ -132,7 +132,7 @@ def _count_body(request: HttpRequest) -> int:
 def _find_origin(actor: Actor) -> Origin:
     teams = access.teams(actor, Act.INGEST)
     if not teams:
-        raise _Refused(403, "The key needs the ingest scope.")
+        raise _Refused(403, "The API key needs the ingest scope.")
     return Origin(teams[0], actor.sender, SOURCE)
 
 
@@ -144,4 +144,4 @@ def _read_raw(request: HttpRequest) -> bytes:
     try:
         return request.body
     except UnreadablePostError as error:
-        raise _Refused(400, "The body ended before it was whole.") from error
+        raise _Refused(400, "The body is incomplete.") from error

@@ -93,7 +93,7 @@ def _load(data: bytes) -> _Fields:
     if holds_endless_number(data):
         raise Undecodable(f"{NOT_JSON} A number in it has more than {MOST_DIGITS:,} digits.")
     if len(data) >= LONG_BYTES and holds_many_values(data, MOST_VALUES):
-        raise Undecodable(f"The export holds more than {MOST_VALUES:,} values: send it in several parts.")
+        raise Undecodable(f"The export has more than {MOST_VALUES:,} values. Send it in several parts.")
     try:
         root = load_json(data)
     except (ValueError, RecursionError) as error:

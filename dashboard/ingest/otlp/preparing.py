@@ -98,4 +98,4 @@ def _find_rejected(drops: Counter[str]) -> tuple[int, str]:
     """What nobody has a use for is counted, not refused."""
     refused = {reason: drops[reason] for reason in _REJECTED if drops[reason]}
     told = "; ".join(f"{count:,} of them: {reason}" for reason, count in refused.items())
-    return sum(refused.values()), f"Not kept: {told}." if told else ""
+    return sum(refused.values()), f"Dropped: {told}." if told else ""

@@ -47,11 +47,11 @@ class OwnPattern:
 def compile_own(name: str, pattern: str) -> OwnPattern:
     """Compile a pattern. Raises BadPattern with a sentence for people."""
     if not _NAME.fullmatch(name):
-        raise BadPattern(f"The name {name!r} is not lower-case letters, digits and hyphens.")
+        raise BadPattern(f"The name {name!r} is invalid: use lower-case letters, digits and hyphens.")
     if len(pattern) > MAX_LENGTH:
         raise BadPattern(f"The pattern {name} has more than {MAX_LENGTH} characters.")
     if not pattern.isascii():
-        raise BadPattern(f"The pattern {name} holds characters outside ASCII.")
+        raise BadPattern(f"The pattern {name} contains non-ASCII characters.")
     _require_bounded_repeats(name, pattern.encode())
     try:
         regex = re2.compile(pattern.encode(), _make_options())
@@ -59,11 +59,11 @@ def compile_own(name: str, pattern: str) -> OwnPattern:
         raise BadPattern(_explain(name, error.args[0].decode())) from error
     if regex.programsize > MAX_SIZE:
         raise BadPattern(
-            f"The pattern {name} is too large: it compiles to {regex.programsize:,} instructions, and {MAX_SIZE:,} are"
-            " allowed. Shorten its repeats."
+            f"The pattern {name} is too large: it compiles to {regex.programsize:,} instructions, the limit is"
+            f" {MAX_SIZE:,}. Shorten its repeats."
         )
     if any(match.start() == match.end() or match[0] == b"\n" for text in _SAMPLES for match in regex.finditer(text)):
-        raise BadPattern(f"The pattern {name} matches the empty text or a mere line end.")
+        raise BadPattern(f"The pattern {name} matches empty text or only a line end.")
     return OwnPattern(name, regex.programsize, regex)
 
 
@@ -103,7 +103,7 @@ def _check_each(patterns: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]
         try:
             total += compile_own(name, pattern).size
             if total > MAX_TOTAL_SIZE:
-                raise BadPattern(f"The pattern {name} does not fit beside the others: shorten their repeats.")
+                raise BadPattern(f"The pattern {name} exceeds the total size of all patterns: shorten their repeats.")
         except BadPattern as refusal:
             yield name, str(refusal)
 
@@ -120,7 +120,7 @@ def _make_options() -> Any:
 def _require_bounded_repeats(name: str, pattern: bytes) -> None:
     for token in _TOKEN.finditer(pattern):
         if token["endless"]:
-            raise BadPattern(f"The pattern {name} repeats without end: write {{1,100}} instead of + or *.")
+            raise BadPattern(f"The pattern {name} has an unbounded repeat: write {{1,100}} instead of + or *.")
         if token["startless"]:  # text to RE2, a repeat to Python
             raise BadPattern(f"The pattern {name} has a repeat without a lower bound: write {{0,100}}, not {{,100}}.")
         unescaped_class = _ESCAPE.sub(b"", token["class"] or b"")
@@ -129,15 +129,15 @@ def _require_bounded_repeats(name: str, pattern: bytes) -> None:
                 f"The pattern {name} has a [ inside a class: write [A-Za-z] for [[:alpha:]], or escape it."
             )
         if token["quote"]:
-            raise BadPattern(f"The pattern {name} quotes with \\Q, which is not supported: escape each character.")
+            raise BadPattern(f"The pattern {name} uses \\Q, which is not supported: escape each character.")
 
 
 def _explain(name: str, error: str) -> str:
     if _BACKREFERENCE.match(error):
-        return f"The pattern {name} refers back to a group, which is not supported."
+        return f"The pattern {name} uses a back-reference, which is not supported."
     if operator := _OPERATOR.match(error):
         return (
             f"The pattern {name} uses {operator[1]}, which is not supported: patterns have no look-ahead, look-behind,"
             " atomic groups, comments or verbose mode."
         )
-    return f"The pattern {name} is not a regular expression that can be used here: {error}."
+    return f"The pattern {name} is not a valid RE2 expression: {error}."

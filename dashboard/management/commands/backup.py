@@ -9,11 +9,13 @@ from dashboard.management.plain_command import PlainCommand
 
 
 class Command(PlainCommand):
-    help = "Writes the whole database to a file, also while Plimsoll runs. The file holds everything: keep it private."
+    help = (
+        "Backs up the whole database to a file, also while Plimsoll runs. The file contains all data: keep it private."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
-        parser.add_argument("--force", action="store_true", help="replace the file when it exists")
+        parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
     def handle(self, *args: object, file: Path, force: bool, **options: object) -> None:
         try:

@@ -52,27 +52,35 @@ class CompactRefused(CommandError):
 
 class Command(PlainCommand):
     help = (
-        "Compacts a stored session and keeps the result beside it; the session itself is never changed. "
-        "Without a model unless --summarizer claude is given."
+        "Compacts a stored session and stores the result next to it; the session itself is never changed. "
+        "Runs without a model unless --summarizer claude is given."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("session", metavar="SESSION", help="its id, the beginning of it, or its number")
-        parser.add_argument("--kind", choices=KINDS, default="full")
+        parser.add_argument("session", metavar="SESSION", help="session id, a prefix of it, or its number")
+        parser.add_argument("--kind", choices=KINDS, default="full", help="kind of compaction (default: full)")
         parser.add_argument("--pivot", metavar="UUID", default="", help="the message to compact from or up to")
-        parser.add_argument("--agent", metavar="ID", default="", help="a sub-agent (default: the main conversation)")
-        parser.add_argument("--instructions", metavar="TEXT", default="", help="what the summary must not leave out")
-        parser.add_argument("--summarizer", choices=SUMMARIZERS, default=SUMMARIZERS[0])
-        parser.add_argument("--model", metavar="NAME", default="", help="default: the team's, then the session's own")
-        parser.add_argument("--as", dest="person", metavar="NAME", help="who starts it (on your own machine: you)")
+        parser.add_argument(
+            "--agent", metavar="ID", default="", help="id of a sub-agent (default: the main conversation)"
+        )
+        parser.add_argument("--instructions", metavar="TEXT", default="", help="what the summary must include")
+        parser.add_argument("--summarizer", choices=SUMMARIZERS, default=SUMMARIZERS[0], help="default: extractive")
+        parser.add_argument(
+            "--model", metavar="NAME", default="", help="model (default: the team's choice, then the session's own)"
+        )
+        parser.add_argument(
+            "--as", dest="person", metavar="NAME", help="account that starts the run (on your own machine: you)"
+        )
         parser.add_argument(
             "--accept-difference",
             action="store_true",
             help="compact even if the stored lines do not add up to the measured context",
         )
-        parser.add_argument("--preview", action="store_true", help="say what it would do and cost, and stop there")
         parser.add_argument(
-            "--write", action="store_true", help="write the result beside the original transcript, ready to be resumed"
+            "--preview", action="store_true", help="print what it would do and cost, without running it"
+        )
+        parser.add_argument(
+            "--write", action="store_true", help="save the result as a new session next to the original transcript"
         )
         parser.add_argument("--json", action="store_true", help="print the result, or the error, as JSON")
 
@@ -105,7 +113,7 @@ class Command(PlainCommand):
                 _require_write(found, choices.agent_id)
             run = start_run(actor, found, choices, source="cli", now=timezone.now())
         except RunRefused as refusal:
-            advice = " To compact it all the same, add --accept-difference." if refusal.code == DIFFERS else ""
+            advice = " To compact anyway, add --accept-difference." if refusal.code == DIFFERS else ""
             raise CompactRefused(refusal.code, f"{refusal.sentence}{advice}") from None
         except PermissionDenied as refusal:
             raise CompactRefused("not_allowed", str(refusal)) from None
@@ -132,7 +140,7 @@ class Command(PlainCommand):
         else:
             self.say(tell_run(run))
             if written:
-                self.say(f"\nWritten to {written['path']}. Go on with it:\n  {written['command']}")
+                self.say(f"\nWritten to {written['path']}. Resume with:\n  {written['command']}")
         if refused:
             raise refused
 
@@ -158,7 +166,7 @@ def _require_write(session: AgentSession, agent_id: str) -> None:
     try:
         require_write_beside(session, agent_id)
     except RunRefused as refusal:
-        advice = "Leave out --write to compact it, and download the transcript from the page of the run."
+        advice = "Omit --write to compact it, then download the transcript from the run's page."
         raise CompactRefused(refusal.code, f"{refusal.sentence} {advice}") from None
 
 
@@ -173,7 +181,7 @@ def _find_actor(name: str | None) -> Actor:
         return access.person(find_user(name))
     if settings.LOCAL_MODE:
         return access.person(ensure_local_owner())
-    raise CompactRefused("person_missing", "Say who starts it: --as NAME")
+    raise CompactRefused("person_missing", "Specify an account with --as NAME")
 
 
 def _find_session(actor: Actor, text: str) -> AgentSession:
@@ -187,8 +195,10 @@ def _find_session(actor: Actor, text: str) -> AgentSession:
     if len(near) == 1:
         return near[0]
     if near:
-        raise CompactRefused("session_ambiguous", f"More than one session begins with {text}: give more of its id.")
-    raise CompactRefused("no_such_session", f"There is no session {text}.")
+        raise CompactRefused(
+            "session_ambiguous", f"More than one session id starts with {text}. Enter more characters."
+        )
+    raise CompactRefused("no_such_session", f"Session {text} not found.")
 
 
 def _wait_for(actor: Actor, run: CompactionRun, *, progress: "_Progress") -> tuple[CompactionRun, bool]:

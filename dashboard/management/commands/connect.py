@@ -29,15 +29,15 @@ from dashboard.models import Membership, Scope
 
 NO_KEY = "YOUR_KEY"
 HOW_TO_GET_A_KEY = (
-    "Say with --key which key to send with. You make one with the scope ingest on your team's page "
-    "of keys, or on the server: plimsoll createkey --name laptop --scope ingest"
+    "Specify an API key with --key. Create one with the scope ingest on your team's API keys page, "
+    "or on the server: plimsoll createkey --name laptop --scope ingest"
 )
 
 
 class Command(PlainCommand):
     help = (
-        "Prints the settings that let Claude Code send its hooks, status line and telemetry. With --write they are "
-        "merged into your own settings file, after a backup; with --undo they are taken out again."
+        "Prints the Claude Code settings that send hooks, status line and telemetry to Plimsoll. With --write they are "
+        "merged into your settings file, after a backup; with --undo they are removed again."
     )
 
     def create_parser(self, prog_name: str, subcommand: str, **options: Any) -> CommandParser:
@@ -48,24 +48,28 @@ class Command(PlainCommand):
         parser.add_argument("client", choices=["claude-code"])
         acts = parser.add_mutually_exclusive_group()
         acts.add_argument("--write", action="store_true", help="merge into the settings file")
-        acts.add_argument("--undo", action="store_true", help="take out what --write put in, and nothing else")
-        parser.add_argument("--url", help="the server's address (default: this installation's)")
-        parser.add_argument("--key", help="an API key with the scope ingest (on your own machine one is made)")
-        parser.add_argument("--settings", type=Path, metavar="PATH", help="default: settings.json of your own client")
-        parser.add_argument("--replace-statusline", action="store_true", help="also when you have another one")
+        acts.add_argument("--undo", action="store_true", help="remove what --write added, and nothing else")
+        parser.add_argument("--url", help="server URL (default: this installation)")
+        parser.add_argument("--key", help="API key with the scope ingest (on your own machine one is created)")
+        parser.add_argument(
+            "--settings", type=Path, metavar="PATH", help="settings file (default: settings.json of your own client)"
+        )
+        parser.add_argument(
+            "--replace-statusline", action="store_true", help="replace a status line that is already configured"
+        )
 
     def handle(self, *args: object, write: bool, undo: bool, **options: object) -> None:
         told = options["settings"]
         path = told if isinstance(told, Path) else find_client_home() / "settings.json"
         if is_of_a_project(path, find_client_home()):
-            raise CommandError(f"{path} belongs to a project: your address and key go into your own settings only.")
+            raise CommandError(f"{path} belongs to a project. URL and key can only be written to your own settings.")
         try:
             if undo:
                 self._undo(path)
                 return
             url = str(options["url"] or installation.PUBLIC_URL).rstrip("/")
             if not is_safe_address(url):
-                raise CommandError(f"--url {url}: expected https, or plain http on this machine alone.")
+                raise CommandError(f"--url {url}: expected https, or plain http on this machine only.")
             key = _find_key(url, str(options["key"] or ""), may_make=write)
             self._connect(path, url, key, write=write, replaces=bool(options["replace_statusline"]))
         except UnusableSettings as error:
@@ -76,7 +80,7 @@ class Command(PlainCommand):
         if not write:
             merged = merge_settings({}, list_wishes(url, key or NO_KEY), {}, replaces_status_line=True)
             self.say(spell_settings(merged.settings).rstrip())
-            self.stderr.write(f"With --write this is merged into {path}.", self.style.NOTICE)
+            self.stderr.write(f"To merge this into {path}, add --write.", self.style.NOTICE)
             return
         if not key:
             raise CommandError(HOW_TO_GET_A_KEY)
@@ -89,14 +93,18 @@ class Command(PlainCommand):
         keep_receipt(folder, path, merged.receipt | {"made_file": made_file})
         self._replace(path, text, before, merged.settings, secret=key)
         for name in merged.left_alone:
-            more = " --replace-statusline replaces it." if name == "statusLine" else " Telemetry goes there, not here."
-            self.stderr.write(f"{name} is set to something else and was left alone.{more}", self.style.WARNING)
+            more = (
+                " Use --replace-statusline to replace it."
+                if name == "statusLine"
+                else " Telemetry is sent there, not to Plimsoll."
+            )
+            self.stderr.write(f"{name} is already set to another value and was not changed.{more}", self.style.WARNING)
 
     def _undo(self, path: Path) -> None:
         folder = find_folder()
         receipt = read_receipt(folder, path)
         if not receipt:
-            self.say(f"Nothing was put into {path} from here.")
+            self.say(f"{path} has no Plimsoll entries to remove.")
             return
         before, text = read_settings(path)
         key = str(read_json(name_file(folder, CONNECTION)).get("key", ""))
@@ -110,12 +118,12 @@ class Command(PlainCommand):
 
     def _replace(self, path: Path, text: str, before: Settings, after: Settings, *, secret: str) -> None:
         if after == before and list(after) == list(before):
-            self.say(f"{path} is as it should be.")
+            self.say(f"{path} is already up to date.")
             return
         fresh = spell_settings(after)
         self.say(show_difference(text, fresh, path, secret=secret))
         backup = replace_settings(path, text, fresh, now=timezone.now())
-        self.say(f"Written: {path}" + (f" (before: {backup})" if backup else ""))
+        self.say(f"Written: {path}" + (f" (backup: {backup})" if backup else ""))
 
 
 def _find_key(url: str, told: str, *, may_make: bool) -> str:

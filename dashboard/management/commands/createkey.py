@@ -14,14 +14,16 @@ NAME_LENGTH = 80  # of ApiKey.name; SQLite itself would take any
 
 
 class Command(PlainCommand):
-    help = "Makes an API key and prints it, once. Team and owner may be left out where there is only one."
+    help = "Creates an API key and prints it once. Team and owner are optional if there is only one."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--team", help="the team's short name, as in its address")
-        parser.add_argument("--owner", help="the account whose key it is (a member of the team)")
+        parser.add_argument("--team", help="team slug, as in its URL")
+        parser.add_argument("--owner", help="account that owns the key (a member of the team)")
         parser.add_argument("--name", required=True, help="what the key is for")
-        parser.add_argument("--scope", action="append", required=True, choices=Scope.values, help="may be repeated")
-        parser.add_argument("--expires-days", type=int, metavar="DAYS", help="default: never")
+        parser.add_argument("--scope", action="append", required=True, choices=Scope.values, help="repeatable")
+        parser.add_argument(
+            "--expires-days", type=int, metavar="DAYS", help="days until the key expires (default: never)"
+        )
 
     def handle(self, *args: object, name: str, scope: list[str], expires_days: int | None, **options: object) -> None:
         if expires_days is not None and not 1 <= expires_days <= 3650:
@@ -36,7 +38,7 @@ class Command(PlainCommand):
             _, text = create_key(team, owner, name=name.strip(), scopes=scopes, expires_at=expires_at, by=None)
         except Refused as error:
             raise CommandError(str(error)) from None
-        self.stderr.write(f"A key of {owner.username} in {team.name}. It is shown this once:", self.style.NOTICE)
+        self.stderr.write(f"API key of {owner.username} in {team.name}. It is shown only once:", self.style.NOTICE)
         self.say(text)
 
 
@@ -44,12 +46,12 @@ def _find_team(slug: object) -> Team:
     if slug:
         if team := Team.objects.filter(slug=slug).first():
             return team
-        raise CommandError(f"There is no team {slug}.")
+        raise CommandError(f"Team {slug} not found.")
     teams = list(Team.objects.filter(is_demo=False).order_by("slug"))
     if len(teams) == 1:
         return teams[0]
-    names = ", ".join(team.slug for team in teams) or "there is none yet"
-    raise CommandError(f"Say which team with --team ({names}).")
+    names = ", ".join(team.slug for team in teams) or "no team yet"
+    raise CommandError(f"Specify a team with --team SLUG ({names}).")
 
 
 def _find_owner(team: Team, name: object) -> User:
@@ -61,4 +63,4 @@ def _find_owner(team: Team, name: object) -> User:
     owners = list(Membership.objects.filter(team=team, role=Role.OWNER).select_related("user"))
     if len(owners) == 1:
         return owners[0].user
-    raise CommandError("The team has more than one owner: say whose key it is with --owner NAME.")
+    raise CommandError("The team has more than one owner. Specify one with --owner NAME.")

@@ -11,18 +11,18 @@ from dashboard.models import User
 
 
 class Command(PlainCommand):
-    help = "Makes an account with a password, and a team that it owns. Prepares the database when it is new."
+    help = "Creates an account with a password and a team that it owns. Sets up a new database."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", help="the name to sign in with")
-        parser.add_argument("--team", default="Main", help="the team's name (default: Main)")
+        parser.add_argument("name", help="user name")
+        parser.add_argument("--team", default="Main", help="team name (default: Main)")
 
     def handle(self, *args: object, name: str, team: str, **options: object) -> None:
         # On a server this is the first command of all: `plimsoll up` refuses to start without an owner.
         migrate_database()
         user = User(username=User.normalize_username(name))
         if User.objects.find_by_name(name) is not None:
-            raise CommandError(f"There is already an account called {name}.")
+            raise CommandError(f"Account {name} already exists.")
         try:
             user.full_clean(exclude=["password", "name_key"])
         except ValidationError as error:
@@ -31,4 +31,4 @@ class Command(PlainCommand):
         with transaction.atomic():
             user.save()
             made = create_team(team, owner=user)
-        self.say(f"{user.username} owns the team {made.name}.")
+        self.say(f"Account {user.username} created, owner of team {made.name}.")

@@ -15,27 +15,27 @@ from dashboard.models import User
 
 class Command(PlainCommand):
     help = (
-        "Fills in invented sessions of two teams to look at, beside what is there; an older demo goes. "
-        "--remove takes them out again, with their teams and people; nothing else is touched."
+        "Loads sample sessions of two demo teams, separate from your data, and replaces an older demo. "
+        "--remove deletes them with their teams and accounts; nothing else is changed."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--for", dest="name", help="the account that sees them (on a server)")
-        parser.add_argument("--remove", action="store_true", help="take the demo out again")
+        parser.add_argument("--for", dest="name", help="account that sees the demo (on a server)")
+        parser.add_argument("--remove", action="store_true", help="remove the demo")
 
     def handle(self, *args: object, name: str | None, remove: bool, **options: object) -> None:
         migrate_database()
         removed = remove_demo(now=timezone.now())
         if remove:
-            self.say(f"The demo is removed: {removed} sessions.")
+            self.say(f"Demo removed: {removed} sessions.")
             return
         make_at_once(_find_owner(name), now=timezone.now())
-        self.say(f"The demo is there: {len(FLEET)} sessions. Remove it: plimsoll demo --remove")
+        self.say(f"Demo loaded: {len(FLEET)} sessions. Remove with: plimsoll demo --remove")
 
 
 def _find_owner(name: str | None) -> User:
     if name:
         return find_user(name)
     if not settings.LOCAL_MODE:
-        raise CommandError("Say whose demo it is: plimsoll demo --for NAME")
+        raise CommandError("Specify an account: plimsoll demo --for NAME")
     return ensure_local_owner()

@@ -13,8 +13,8 @@ from dashboard.management.plain_command import PlainCommand
 
 class Command(PlainCommand):
     help = (
-        "Reads the transcripts of this machine as they grow, until it is stopped. "
-        "PLIMSOLL_FOLLOW names the folders, separated as in PATH."
+        "Imports the transcripts of this machine as they grow, until stopped. "
+        "PLIMSOLL_FOLLOW lists the folders, separated as in PATH."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -22,7 +22,7 @@ class Command(PlainCommand):
 
     def handle(self, *args: object, **options: Any) -> None:
         if not settings.FOLLOW_ROOTS:
-            raise CommandError("There is nothing to follow. Name folders with transcripts in PLIMSOLL_FOLLOW.")
+            raise CommandError("Nothing to follow. Set PLIMSOLL_FOLLOW to folders with transcripts.")
         if options["alive_fd"] is not None:
             stop_with_parent(options["alive_fd"])
         run_follower()

@@ -35,16 +35,16 @@ INTERRUPTED = 130  # as a shell tells it
 
 class Command(PlainCommand):
     help = (
-        "Reads transcripts of coding agents: files, folders (with everything below, links left aside), "
-        "a .claude home, or - for standard input. What is known already changes nothing."
+        "Imports transcripts of coding agents: files, folders (recursively, without following links), "
+        "a .claude home, or - for standard input. Importing again is safe; duplicates are ignored."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("paths", nargs="+", metavar="PATH")
-        parser.add_argument("--team", metavar="SLUG", help="the team's short name (on your own machine: not needed)")
-        parser.add_argument("--owner", metavar="NAME", help="whose sessions these are (a member of the team)")
-        parser.add_argument("--reread", action="store_true", help="also read files that have not changed since")
-        parser.add_argument("--quiet", action="store_true", help="say nothing unless something fails")
+        parser.add_argument("--team", metavar="SLUG", help="team slug (not needed on your own machine)")
+        parser.add_argument("--owner", metavar="NAME", help="owner of the sessions (a member of the team)")
+        parser.add_argument("--reread", action="store_true", help="re-read files that have not changed")
+        parser.add_argument("--quiet", action="store_true", help="print nothing unless something fails")
         parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
     def handle(self, *args: object, paths: list[str], **options: Any) -> None:
@@ -84,10 +84,10 @@ def _find_team(slug: str | None, name: str | None) -> tuple[Team, User | None]:
         owner = find_user(name) if name else local_owner
         return Team.objects.get(is_local=True), owner
     if slug is None:
-        raise CommandError("Say for which team: --team SLUG")
+        raise CommandError("Specify a team with --team SLUG")
     team = Team.objects.filter(slug=slug).first()
     if team is None:
-        raise CommandError(f"There is no team {slug}.")
+        raise CommandError(f"Team {slug} not found.")
     return team, _find_member(team, name) if name else None
 
 

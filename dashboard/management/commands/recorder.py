@@ -16,8 +16,8 @@ GIVES_WAY = 10  # to the calls that pass: what is written down of them can wait,
 
 class Command(PlainCommand):
     help = (
-        "Writes down the calls that pass through the proxy of this machine's web processes, until it is stopped. "
-        "One for each data folder; without it calls pass all the same."
+        "Records calls proxied by this machine's web processes, until stopped. "
+        "One per data folder; without it, calls are still forwarded."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

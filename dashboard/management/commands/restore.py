@@ -10,7 +10,7 @@ from dashboard.management.plain_command import PlainCommand
 
 
 class Command(PlainCommand):
-    help = "Puts a file made by `plimsoll backup` in the place of the database, which is kept beside it."
+    help = "Replaces the database with a file made by `plimsoll backup`. The current database is kept next to it."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
@@ -20,6 +20,6 @@ class Command(PlainCommand):
             kept = restore_backup(file)
         except (BackupFailed, DataFolderInUse) as error:
             raise CommandError(str(error)) from error
-        self.say(f"Restored from {file}. `plimsoll up` brings it to this version.")
+        self.say(f"Restored from {file}. `plimsoll up` migrates it to this version.")
         if kept:
-            self.say(f"The database before: {kept}")
+            self.say(f"Previous database: {kept}")

@@ -12,15 +12,22 @@ from dashboard.management.plain_command import PlainCommand, find_user
 
 
 class Command(PlainCommand):
-    help = "Prints a link that signs in once, without a password."
+    help = "Prints a one-time sign-in link that needs no password."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", nargs="?", help="the account's name (on your own machine: its owner)")
-        parser.add_argument("--hours", type=int, default=1, choices=range(1, 73), metavar="1-72", help="default: 1")
+        parser.add_argument("name", nargs="?", help="user name (default on your own machine: its owner)")
+        parser.add_argument(
+            "--hours",
+            type=int,
+            default=1,
+            choices=range(1, 73),
+            metavar="1-72",
+            help="hours the link is valid (default: 1)",
+        )
 
     def handle(self, *args: object, name: str | None, hours: int, **options: object) -> None:
         if name is None and not settings.LOCAL_MODE:
-            raise CommandError("Say for whom: plimsoll signinlink NAME")
+            raise CommandError("Specify an account: plimsoll signinlink NAME")
         user = find_user(name) if name else ensure_local_owner()
         if not user.is_active:
             raise CommandError(f"The account {user.username} is closed.")

@@ -11,7 +11,7 @@ from dashboard.management.plain_command import PlainCommand
 
 
 class Command(PlainCommand):
-    help = "Returns jobs of lost workers to the queue and posts recurring work. May run on every host."
+    help = "Returns jobs of lost workers to the queue and posts recurring work. Can run on every host."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--alive-fd", type=int, help=argparse.SUPPRESS)

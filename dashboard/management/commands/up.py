@@ -16,7 +16,7 @@ class Command(PlainCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--demo", action="store_true", help="make the demo anew for today, in this data folder")
+        parser.add_argument("--demo", action="store_true", help="reload demo data in this data folder")
 
     def handle(self, *args: object, demo: bool, **options: object) -> None:
         try:

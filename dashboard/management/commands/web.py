@@ -19,8 +19,8 @@ from dashboard.web_server import CannotListen, bind_address, refuse_open_door, s
 
 class Command(PlainCommand):
     help = (
-        "Runs one web server process alone, for a machine where systemd or a container platform does what "
-        "`plimsoll up` does. Run `plimsoll migrate` first."
+        "Runs only a web server process, for machines where systemd or a container platform replaces "
+        "`plimsoll up`. Run `plimsoll migrate` first."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -11,7 +11,7 @@ from dashboard.management.plain_command import PlainCommand
 
 
 class Command(PlainCommand):
-    help = "Performs jobs until it is stopped. Any number of workers may run, on any number of hosts."
+    help = "Runs jobs until stopped. Any number of workers can run, on any number of hosts."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--alive-fd", type=int, help=argparse.SUPPRESS)

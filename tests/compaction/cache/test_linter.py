@@ -66,7 +66,7 @@ def test_tools_that_change_places_are_found_against_earlier_requests() -> None:
     assert lint_request(same, [first]) == ()
     findings = lint_request(swapped, [first, same])
     assert [(finding.rule, finding.cited) for finding in findings] == [(Rule.UNSTABLE_TOOLS, "tools[1]")]
-    assert "C stood elsewhere" in findings[0].sentence
+    assert "C was in a different position" in findings[0].sentence
 
 
 @pytest.mark.parametrize(

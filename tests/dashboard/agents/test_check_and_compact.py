@@ -99,7 +99,7 @@ def test_lines_over_the_teams_hold_for_a_stored_session_too(team: Team, key: str
     assert send(key, "check", session="stored", policy={"auto_margin_tokens": -5})[0] == 422
     status, told = send(key, "check", session="stored", usage={"input_tokens": 1}, used_tokens=1)
     assert status == 422
-    assert told["detail"] == "With `session` its stored figures count, so leave out `usage`, `used_tokens`."
+    assert told["detail"] == "With `session`, its stored values are used. Remove `usage`, `used_tokens`."
 
 
 def test_an_id_that_two_teams_have_needs_the_team(team: Team) -> None:
@@ -113,7 +113,7 @@ def test_an_id_that_two_teams_have_needs_the_team(team: Team) -> None:
         return answer.status_code, answer.json()
 
     status, told = ask(session="same")
-    assert (status, "name `team`" in told["detail"]) == (422, True)
+    assert (status, "Specify `team`" in told["detail"]) == (422, True)
     assert [ask(session="same", team=each.slug)[1]["used_tokens"] for each in (team, other)] == [1_000, 2_000]
     assert ask(session="same", team="elsewhere")[0] == 404
 

@@ -35,7 +35,7 @@ def test_page_tells_what_is_wrong_and_where() -> None:
     assert answer.status_code == 200
     assert "volatile text before a marker" in page
     assert "<code>system[0]</code>" in page
-    assert "stood elsewhere in an earlier request" in page
+    assert "was in a different position in an earlier request" in page
     for pasted in ("{", "[]", '{"model": "x"}', "", '"text"'):
         refused = alice.post("/lint/", {"request": pasted})
         assert refused.status_code == 422

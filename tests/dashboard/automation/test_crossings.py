@@ -258,7 +258,7 @@ def test_a_wish_that_changed_while_the_job_waited_is_followed(
     wish(team, mode=AutomaticMode.RUN)
     session = leave_unfinished(team, monkeypatch)
     page = read(sign_in("alice"), f"/sessions/{session.pk}/")
-    assert "an automatic run is about to start." in page
+    assert "An automatic run is about to start." in page
     wish(team, mode=mode)
     perform_due()
     crossing = LineCrossing.objects.get()
@@ -274,7 +274,7 @@ def test_a_session_that_fell_silent_while_the_job_waited_is_left_alone(
     leave_unfinished(team, monkeypatch)
     AgentSession.objects.update(last_at=timezone.now() - timedelta(hours=2))
     perform_due()
-    assert "fell silent" in LineCrossing.objects.get().refusal
+    assert "went inactive" in LineCrossing.objects.get().refusal
     assert not CompactionRun.objects.exists()
 
 
@@ -316,7 +316,7 @@ def test_pages_tell_of_a_crossing_and_admins_choose_the_mode(team: Team) -> None
     session = LiveTalk().grow(FULL).send(team)
     alice, vera = sign_in("alice"), sign_in("vera")
     for visitor in (alice, vera):
-        assert "The auto-compact line at 167,000 tokens was crossed" in read(visitor, f"/sessions/{session.pk}/")
+        assert "Auto-compact threshold of 167,000 tokens crossed" in read(visitor, f"/sessions/{session.pk}/")
         assert "Due for a compaction" in read(visitor, "/")
     crossing = LineCrossing.objects.get()
     assert vera.post(f"/crossings/{crossing.pk}/dismiss/").status_code == 403

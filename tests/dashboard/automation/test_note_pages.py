@@ -95,7 +95,7 @@ def test_edit_makes_a_version_and_overwrites_nothing_newer(session: AgentSession
     late = client.post(url, {"text": TEXT.replace("drawn", "erased"), "base_number": "1"})
     assert late.status_code == 409
     page = late.content.decode()
-    assert "alice wrote version 2 meanwhile." in page
+    assert "alice saved version 2 in the meantime." in page
     assert "Basin 2 is erased." in page  # the words stay in the form
     assert SessionNote.objects.count() == 2
 
@@ -136,7 +136,7 @@ def test_notes_are_taken_when_asked_though_the_team_takes_none(session: AgentSes
     again = client.post(url)
     assert (again.status_code, again.json()["code"]) == (409, "nothing_new")
     page = client.post(f"/sessions/{session.pk}/notes/take/", follow=True).content.decode()
-    assert "Nothing was said since version 1" in page
+    assert "Nothing new since version 1" in page
 
 
 def test_last_failure_is_told(session: AgentSession) -> None:

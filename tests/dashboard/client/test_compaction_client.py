@@ -81,7 +81,7 @@ def test_large_bodies_are_packed_and_half_a_character_does_no_harm(answering: An
 @pytest.mark.parametrize("body", [b"[]", b'"no"', b"null", b"<html>", b""])
 def test_a_refusal_in_another_shape_is_told_by_its_status(answering: Answering, body: bytes) -> None:
     answering.answer(404, body)
-    with pytest.raises(PlimsollRefused, match=r"Plimsoll answered 404\.") as refused:
+    with pytest.raises(PlimsollRefused, match=r"Plimsoll responded with HTTP 404\.") as refused:
         open_client(answering).check(model="m", used_tokens=1)
     assert (refused.value.status, refused.value.code) == (404, "")
 
@@ -89,7 +89,7 @@ def test_a_refusal_in_another_shape_is_told_by_its_status(answering: Answering, 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503])
 def test_what_may_end_well_another_time_is_no_refusal(answering: Answering, status: int) -> None:
     answering.answer(status, b"[]")
-    with pytest.raises(PlimsollAway, match=f"Plimsoll answered {status}."):
+    with pytest.raises(PlimsollAway, match=f"Plimsoll responded with HTTP {status}."):
         open_client(answering).check(model="m", used_tokens=1)
 
 

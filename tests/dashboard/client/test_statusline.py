@@ -68,7 +68,7 @@ def test_right_after_a_compaction_the_share_speaks() -> None:
 
 
 def test_model_that_nobody_knows_shows_its_tokens() -> None:
-    assert draw(make_status(model="harbour-1", window=None)).startswith("96k tokens, window not known · warm")
+    assert draw(make_status(model="harbour-1", window=None)).startswith("96k tokens, window unknown · warm")
     assert "96k/400k" in draw(make_status(model="harbour-1", window=400_000))
 
 

@@ -106,7 +106,7 @@ def test_notice_is_tried_five_times_with_growing_pauses_under_one_id(
     pauses = []
     for attempt in range(1, 5):
         job = Job.objects.get(kind="deliver_notice")
-        assert (job.state, job.attempts, job.last_error) == (JobState.QUEUED, attempt, "It answered 503.")
+        assert (job.state, job.attempts, job.last_error) == (JobState.QUEUED, attempt, "The response was HTTP 503.")
         assert job.due_at is not None
         pauses.append(round((job.due_at - timezone.now()).total_seconds(), -1))
         Job.objects.filter(pk=job.pk).update(due_at=timezone.now() - timedelta(seconds=1))

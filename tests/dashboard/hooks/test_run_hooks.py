@@ -87,7 +87,7 @@ def test_hooks_add_instructions_texts_and_a_message(team: Team, session: AgentSe
     assert (webhook.last_event, webhook.last_status, webhook.last_error) == ("PostCompact", 200, "")
     assert not Job.objects.filter(kind="deliver_notice").exists()  # asked, not told
     page = read(sign_in("alice"), f"/runs/{run.pk}/")
-    for words in ("Keep the tides.", "The bot was here.", "It gave instructions and a message for people."):
+    for words in ("Keep the tides.", "The bot was here.", "Returned instructions and a message for users."):
         assert words in page
     assert "Keep the tides." not in read(sign_in("vera"), f"/runs/{run.pk}/")
 
@@ -113,7 +113,7 @@ def test_hook_blocks_with_a_reason(team: Team, session: AgentSession, receiver: 
     assert "A release is under way." in run.failure_sentence
     assert [note["state"] for note in run.hook_notes] == ["blocked"]
     page = read(sign_in("alice"), f"/runs/{run.pk}/")
-    assert "It blocked the compaction." in page
+    assert "Blocked the compaction." in page
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_hook_blocks_with_a_reason(team: Team, session: AgentSession, receiver: 
         (b"[1, 2]", "not a JSON object"),
         (b'{"instructions": 7}', "something else than a text as instructions"),
         (b"[" * 60_000, "not JSON"),
-        (b"x" * 2**20, "longer than 64 KiB"),
+        (b"x" * 2**20, "larger than 64 KiB"),
         (b"\xff\xfe{", "not JSON"),
     ],
 )
@@ -161,7 +161,9 @@ def test_silence_ends_after_its_time_is_asked_once_and_holds_no_transaction(
     run = run_now(session)
     over.set()
     assert run.state == RunState.DONE
-    assert [note["told"] for note in run.hook_notes] == ["No answer within 5 seconds. The run went on without it."] * 2
+    assert [note["told"] for note in run.hook_notes] == [
+        "No response within 5 seconds. The run continued without it."
+    ] * 2
     assert held == [False, False]
     assert len(receiver.requests) == 2  # no retry
     assert set(Webhook.objects.values_list("failure_count", flat=True)) == {1}
@@ -243,9 +245,9 @@ def test_python_functions_are_called_the_same_way_and_cannot_stop_a_run(
     first = [note for note in run.hook_notes if note["event"] == "PreCompact"]
     assert [note["state"] for note in first] == ["answered", "failed", "failed", "failed"]
     assert first[0]["words"] == "From Python."
-    assert "raised RuntimeError" in first[1]["told"]
-    assert "did not come back" in first[2]["told"]
-    assert "raised AttributeError" in first[3]["told"]
+    assert "Raised RuntimeError" in first[1]["told"]
+    assert "No response within" in first[2]["told"]
+    assert "Raised AttributeError" in first[3]["told"]
     assert "secret words" not in json.dumps(run.hook_notes)
     time.sleep(0.5)  # the sleeper of the last question must not outlive the database of this test
 

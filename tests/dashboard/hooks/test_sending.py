@@ -210,7 +210,7 @@ def test_time_is_limited_in_all_even_when_bytes_drip(receiver: RawUpstream, part
 
     receiver.script = drip
     begun = time.monotonic()
-    with pytest.raises(SendFailed, match="No answer within"):
+    with pytest.raises(SendFailed, match="No response within"):
         post(receiver.url, limit_seconds=0.3)
     assert time.monotonic() - begun < 2
     over.set()
@@ -235,7 +235,7 @@ def test_handshake_that_drips_is_hung_up_on(resolver: Resolver, private_allowed:
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         threading.Thread(target=drip, args=(listening,), daemon=True).start()
-        with pytest.raises(SendFailed, match="No answer within"):
+        with pytest.raises(SendFailed, match="No response within"):
             post(f"https://hooks.example:{listening.getsockname()[1]}/", limit_seconds=0.3)
         assert is_gone.wait(60)
 
@@ -249,7 +249,7 @@ def test_resolver_that_never_answers_is_not_waited_for(monkeypatch: pytest.Monke
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.215.14", 443))]
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
-    with pytest.raises(SendFailed, match="No answer within"):
+    with pytest.raises(SendFailed, match="No response within"):
         post("https://hooks.example/", limit_seconds=0.1)
     over.set()
     assert left.wait(5)

@@ -47,10 +47,10 @@ def test_secret_is_shown_once(anna: Client) -> None:
     ("wish", "words"),
     [
         ({"url": "https://10.0.0.1/"}, "private network"),
-        ({"url": "http://hooks.example/"}, "Only https"),
+        ({"url": "http://hooks.example/"}, "The URL must start with https"),
         ({"events": []}, "required"),
         ({"name": ""}, "required"),
-        ({"name": "taken"}, "a webhook named taken already"),
+        ({"name": "taken"}, "A webhook named taken already exists"),
     ],
 )
 def test_what_cannot_be_added_is_told_and_kept_in_the_form(
@@ -68,7 +68,7 @@ def test_words_need_somebody_who_may_read_them(team: Team, anna: Client) -> None
     anna.post(PAGE, {**WISH, "sends_words": "on"})
     assert not Webhook.objects.get().sends_words
     refused = anna.post(API, {**WISH, "name": "b", "sends_words": True}, content_type="application/json")
-    assert (refused.status_code, "may read them all" in refused.json()["detail"]) == (409, True)
+    assert (refused.status_code, "access to the content of all sessions" in refused.json()["detail"]) == (409, True)
     Membership.objects.filter(team=team, user__username="anna").update(content_grant=True)
     assert 'name="sends_words"' in read(anna, PAGE)
     made = anna.post(API, {**WISH, "name": "b", "sends_words": True}, content_type="application/json")
@@ -99,9 +99,9 @@ def test_webhook_is_tried_switched_and_removed(anna: Client, receiver: RawUpstre
     assert json.loads(receiver.requests[0].body)["event"] == "Test"
     receiver.script = lambda asked: asked.answer(b"", status="500 Broken")
     page = anna.post(f"{PAGE}{made['id']}/test/", follow=True).content.decode()
-    assert "bot did not take the test. It answered 500." in page
-    note_failed(Webhook.objects.get(), SendFailed("It answered 500."), event="RunFailed", now=timezone.now())
-    assert "2 times in a row" in read(anna, PAGE)
+    assert "bot failed. The response was HTTP 500." in page
+    note_failed(Webhook.objects.get(), SendFailed("The response was HTTP 500."), event="RunFailed", now=timezone.now())
+    assert "2 failures in a row" in read(anna, PAGE)
     anna.post(f"{PAGE}{made['id']}/switch/", {"active": "no"})
     assert not Webhook.objects.get().is_active
     anna.patch(f"{API}/{made['id']}", {"is_active": True}, content_type="application/json")

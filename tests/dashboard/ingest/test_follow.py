@@ -276,7 +276,7 @@ def test_odd_file_does_not_keep_others_from_being_read(following: Following, mon
     drop = Drop.objects.get()
     assert (drop.source, drop.reason, drop.count, drop.last_detail) == (
         "follow",
-        "not taken in: ZeroDivisionError",
+        "not imported: ZeroDivisionError",
         1,
         "odd.jsonl",
     )

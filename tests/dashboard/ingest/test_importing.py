@@ -137,7 +137,7 @@ def test_malformed_lines_are_told_by_file_and_line(tmp_path: Path, capsys: pytes
     assert [(found["file"], found["line"]) for found in told["malformed"]] == [(str(path), n) for n in range(2, 22)]
     call_command("import", str(path), reread=True)
     printed = capsys.readouterr().out
-    assert f"25 lines could not be read:\n  {path}, line 2: Not valid JSON" in printed
+    assert f"25 lines could not be parsed:\n  {path}, line 2: Not valid JSON" in printed
     assert "\n  and 5 more.\n" in printed
 
 
@@ -187,8 +187,8 @@ def test_server_asks_for_a_team_and_takes_only_its_members(home: Path, settings:
     team = make_team("Harbour", owner="alice", member="bob")
     make_user("mallory")
     for options, told in (
-        ({}, "Say for which team"),
-        ({"team": "nowhere"}, "There is no team nowhere"),
+        ({}, "Specify a team"),
+        ({"team": "nowhere"}, "Team nowhere not found"),
         ({"team": "harbour", "owner": "mallory"}, "mallory is not a member of Harbour"),
     ):
         with pytest.raises(CommandError, match=told):
@@ -371,8 +371,8 @@ def test_summary_counts_every_loss() -> None:
     tally.drops.update({"line without a session": 3})
     tally.cut_files.append("a.jsonl")
     lines = list(tally.describe())
-    assert lines[0] == "Stopped. What was read so far is kept; the same command reads the rest."
+    assert lines[0] == "Stopped. Data imported so far is kept; run the same command again to import the rest."
     assert "0 new sessions, 0 changed, 0 new calls, 0 new cache breaks." in lines
     assert "2 secrets redacted: jwt 2." in lines
-    assert "Not kept: 3 x line without a session." in lines
-    assert "a.jsonl ends in the middle of a line; the rest is read when it is there." in lines
+    assert "Dropped: 3 x line without a session." in lines
+    assert "a.jsonl ends in an incomplete line; the rest is imported once it is complete." in lines

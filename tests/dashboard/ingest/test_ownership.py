@@ -233,7 +233,7 @@ def test_refusals_are_named_in_the_answers(team: Team, tmp_path: Path) -> None:
     assert OTHER_ACCOUNT in told["partialSuccess"]["errorMessage"]
     item = {"type": "message", "session": mallory.session_id, "id": "m", "at": "2026-05-01T11:00:00Z", "role": "user"}
     items = mallory.post("/api/v1/ingest/items", {"items": [{**item, "content": "Hello"}]})
-    assert items["results"][0]["detail"] == "The session belongs to another account. Choose another id for yours."
+    assert items["results"][0]["detail"] == "The session belongs to another account. Choose another id."
 
 
 def test_upload_page_says_that_a_file_was_refused(team: Team) -> None:
@@ -426,7 +426,7 @@ def test_name_that_is_reported_later_gives_no_owner(team: Team) -> None:
     session = AgentSession.objects.get()
     assert (session.owner, session.developer, session.call_count) == (None, "alice@harbour.example", 2)
     page = sign_in("ada").get(reverse("developers", args=[team.slug])).content.decode()
-    assert "Assign these sessions" in page
+    assert "Assign sessions" in page
     chosen = {"developer": "alice@harbour.example", "account": make_user("alice").pk}
     sign_in("ada").post(reverse("assign_developer", args=[team.slug]), chosen)
     session.refresh_from_db()

@@ -92,7 +92,7 @@ def test_far_too_many_lines_are_refused_and_none_is_kept(client: Client, team: T
     sent = client.post(f"{URL}?session=s", lines, content_type=NDJSON, headers=headers)
     form = {"file": SimpleUploadedFile("s.jsonl", lines), "name": "s.jsonl", "team": team.slug}
     part = client.post("/upload/part/", form)
-    sentence = "There are more than 100,000 lines: send them in several parts, cut at line ends."
+    sentence = "The body has more than 100,000 lines. Split the body at line ends and send several requests."
     assert [(answer.status_code, answer.json()["detail"]) for answer in (sent, part)] == [(413, sentence)] * 2
     assert not AgentSession.objects.exists()
 
@@ -103,7 +103,7 @@ def test_person_of_two_teams_names_one(client: Client, team: Team) -> None:
     client.force_login(mia)
     talk = make_conversation()
     line = client.post(URL, talk.data, content_type=NDJSON)
-    assert (line.status_code, line.json()["detail"]) == (422, "team: there are several you may mean, so name one.")
+    assert (line.status_code, line.json()["detail"]) == (422, "team: required, because you are in several teams.")
     assert client.post(f"{URL}?team=quay", talk.data, content_type=NDJSON).status_code == 200
     assert AgentSession.objects.get().team == other
 
@@ -227,7 +227,7 @@ def test_far_too_many_files_are_refused_with_a_reason(client: Client, team: Team
     client.force_login(User.objects.get(username="mia"))
     page = client.post("/upload/", {"file": _choose_files(2001), "team": team.slug})
     assert page.status_code == 400
-    assert "More than 2,000 files were sent at once" in page.content.decode()
+    assert "More than 2,000 files in one request" in page.content.decode()
     assert not AgentSession.objects.exists()
 
 

@@ -63,9 +63,7 @@ def test_change_is_a_row_with_who_and_why_an_audit_event_and_a_job(team: Team, a
     assert (row.version, row.changed_by_name, row.note) == (1, "anna", "too many surprises")
     event = AuditEvent.objects.get(team=team)
     assert (event.action, event.subject, event.actor_name) == ("policy changed", "version 1", "anna")
-    assert event.details == {
-        "changes": ["warning distance: not set → 30,000", "auto-compact percentage: not set → 80%"]
-    }
+    assert event.details == {"changes": ["warning margin: not set → 30,000", "auto-compact percentage: not set → 80%"]}
     now, late = Job.objects.filter(kind=RELEVEL, team=team).order_by("id")
     assert now.payload == late.payload == {"version": 1}
     assert now.due_at is None
@@ -79,7 +77,7 @@ def test_change_of_storage_levels_nothing_anew_and_tells_no_pattern(team: Team, 
     assert not Job.objects.filter(kind=RELEVEL).exists()
     assert [event.details["changes"] for event in AuditEvent.objects.order_by("id")] == [
         ["content: not stored → stored", "redaction badge: none → set"],
-        ["redaction badge: set → another pattern"],
+        ["redaction badge: set → changed"],
         ["redaction badge: set → none"],
     ]
 
@@ -112,7 +110,7 @@ def test_second_of_two_people_is_told_and_overwrites_nothing(team: Team, anna: U
     seen_by_both = find_policy(team)
     change_policy(team, replace(seen_by_both, thresholds=EARLY), by=anna, base_version=0)
     late = replace(seen_by_both, thresholds={"auto_percent": 70})
-    with pytest.raises(Refused, match="anna changed the policy meanwhile, so nothing was saved"):
+    with pytest.raises(Refused, match="anna changed the policy in the meantime, so nothing was saved"):
         change_policy(team, late, by=make_user("olga"), base_version=0)
     assert find_policy(team).thresholds == EARLY
 
@@ -153,9 +151,9 @@ def test_undo_of_nothing_is_refused(team: Team, anna: User) -> None:
     change(team, anna, thresholds=EARLY)
     change(team, anna, thresholds={})
     for version in (0, 3, 99):
-        with pytest.raises(Refused, match="no such change"):
+        with pytest.raises(Refused, match="Change not found"):
             undo_change(team, version, by=anna)
-    with pytest.raises(Refused, match="nothing of it to undo"):
+    with pytest.raises(Refused, match="nothing left to undo"):
         undo_change(team, 1, by=anna)
     assert TeamPolicy.objects.count() == 2
 
@@ -163,7 +161,7 @@ def test_undo_of_nothing_is_refused(team: Team, anna: User) -> None:
 def test_undo_that_would_cross_the_lines_is_refused(team: Team, anna: User) -> None:
     change(team, anna, thresholds={"warning_margin_tokens": 60_000})
     change(team, anna, thresholds={"warning_margin_tokens": 60_000, "error_margin_tokens": 50_000})
-    with pytest.raises(BadPolicy, match="below the warning line"):
+    with pytest.raises(BadPolicy, match="below the warning threshold"):
         undo_change(team, 1, by=anna)
 
 
@@ -185,6 +183,6 @@ def test_of_many_who_save_at_once_one_wins_and_the_others_are_told() -> None:
     with ThreadPoolExecutor(4) as people:
         told = list(people.map(save, (50, 60, 70, 80)))
     assert told.count("saved") == 1
-    assert sum("changed the policy meanwhile" in each for each in told) == 3
+    assert sum("changed the policy in the meantime" in each for each in told) == 3
     assert TeamPolicy.objects.count() == AuditEvent.objects.count() == 1
     assert Job.objects.filter(kind=RELEVEL).count() == 2

@@ -40,7 +40,7 @@ def test_sessions_are_counted_at_their_fullest_by_the_lines_of_their_own_window(
     effect = count_effect(team, CLIENT, EARLY, now=NOW)
     assert counts(effect) == {"warning": (3, 7), "error": (3, 3), "auto-compact": (2, 2), "blocking": (1, 1)}
     assert (effect.session_count, effect.not_counted) == (9, 1)
-    assert effect.sentence == "In the last 30 days 4 more sessions would have crossed the warning line."
+    assert effect.sentence == "In the last 30 days 4 more sessions would have crossed the warning threshold."
 
 
 def test_line_that_is_switched_off_is_crossed_by_nobody(team: Team) -> None:
@@ -57,11 +57,11 @@ def test_model_gets_its_own_lines(team: Team) -> None:
 
 
 SENTENCES = {
-    "No session was active in the last 30 days, so there is nothing to compare with.": (0, (0, 0, 0, 0)),
-    "In the last 30 days the same lines would have been crossed.": (1, (0, 0, 0, 0)),
-    "In the last 30 days 1 fewer session would have crossed the blocking line.": (9, (0, 0, 0, -1)),
-    "In the last 30 days 12 more sessions would have crossed the warning and error lines, 3 fewer the auto-compact "
-    "line.": (99, (12, 12, -3, 0)),
+    "No session was active in the last 30 days, so there is nothing to compare.": (0, (0, 0, 0, 0)),
+    "In the last 30 days the same thresholds would have been crossed.": (1, (0, 0, 0, 0)),
+    "In the last 30 days 1 fewer session would have crossed the blocking threshold.": (9, (0, 0, 0, -1)),
+    "In the last 30 days 12 more sessions would have crossed the warning and error thresholds, 3 fewer the "
+    "auto-compact threshold.": (99, (12, 12, -3, 0)),
 }
 
 
@@ -100,7 +100,7 @@ def test_windows_of_200k_and_1m_are_drawn_and_models_with_values() -> None:
         ("auto-compact", 167_000, 167_000, "available - 13,000"),
         ("blocking", 177_000, 177_000, "available - 3,000"),
     ]
-    assert short.available == "available 180,000 = window - 20,000"
+    assert short.available == "usable window (available) 180,000 = window - 20,000"
     assert [line.tokens for line in long.moved] == [927_000, 947_000, 967_000, 977_000]
     assert (opus.model, opus.moved[2].tokens) == ("claude-opus-4-5", 90_000)
 

@@ -86,11 +86,11 @@ def test_no_content_is_stored_while_a_stored_pattern_cannot_be_used(team: Team, 
     assert AgentSession.objects.get().entry_count == 1
     assert not EntrySegment.objects.exclude(content=None).exists()
     assert clean_text(team, "berth 4711") == "[redacted:behind]"
-    assert "1 stored pattern cannot be used any more" in olga.get(STORAGE).text
+    assert "1 stored pattern can no longer be used" in olga.get(STORAGE).text
     page = olga.get(REDACTION).text
-    assert "1 stored pattern cannot be used any more" in page
+    assert "1 stored pattern can no longer be used" in page
     assert "The pattern behind uses (?&lt;=, which is not supported" in page
-    assert 'Switch off<span class="visually-hidden"> behind' not in page, "that would not unblock content"
+    assert 'Turn off<span class="visually-hidden"> behind' not in page, "that would not unblock content"
     checks = json.loads(olga.get("/health/ready").content)["checks"]
     assert checks["redaction patterns"]["ok"] is False
     assert checks["redaction patterns"]["finding"].startswith(

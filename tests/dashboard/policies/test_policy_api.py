@@ -49,12 +49,12 @@ def test_program_reads_changes_and_reads_again(program: Client) -> None:
 
 
 REFUSED: list[tuple[int, str, dict[str, Any]]] = [
-    (409, "olga changed the policy meanwhile", {"base_version": 0, "thresholds": {}}),
-    (422, "below the warning line", {"base_version": 1, "thresholds": {"error_margin_tokens": 50_000}}),
+    (409, "olga changed the policy in the meantime", {"base_version": 0, "thresholds": {}}),
+    (422, "below the warning threshold", {"base_version": 1, "thresholds": {"error_margin_tokens": 50_000}}),
     (422, "from 0 to 100,000,000", {"base_version": 1, "thresholds": {"reserve_tokens": -1}}),
     (422, "exceeded maximum size", {"base_version": 1, "thresholds": {"window_tokens": 10**30}}),
     (422, "from 1 to 100", {"base_version": 1, "thresholds": {"auto_percent": 1e300}}),
-    (422, "Give the model", {"base_version": 1, "thresholds": {"models": {"": {"auto_percent": 5}}}}),
+    (422, "Enter the model", {"base_version": 1, "thresholds": {"models": {"": {"auto_percent": 5}}}}),
     (422, "Extra inputs", {"base_version": 1, "thresholds": {"colour": "red"}}),
     (422, "base_version", {"thresholds": {}}),
 ]
@@ -108,7 +108,7 @@ def test_history_tells_of_thresholds_alone(team: Team, program: Client) -> None:
     assert len(program.get(f"{POLICY}/history?before=3").json()["items"]) == 1
     assert program.get(f"{POLICY}/history?before={10**30}").status_code in (200, 422)
     refused = put(owner, STORAGE, base_version=3, stores_content=True, own_patterns={"badge": "B+"})
-    assert (refused.status_code, "repeats without end" in refused.json()["detail"]) == (422, True)
+    assert (refused.status_code, "has an unbounded repeat" in refused.json()["detail"]) == (422, True)
 
 
 def test_history_goes_on_past_versions_of_other_things(team: Team, program: Client) -> None:
@@ -144,7 +144,7 @@ def test_program_undoes_a_change(team: Team, program: Client) -> None:
         3, None, 15_000,
     )  # fmt: skip
     again = program.post(f"{POLICY}/1/undo")
-    assert (again.status_code, "nothing of it to undo" in again.json()["detail"]) == (409, True)
+    assert (again.status_code, "nothing left to undo" in again.json()["detail"]) == (409, True)
     assert program.post(f"{POLICY}/9/undo").status_code == 404
 
 

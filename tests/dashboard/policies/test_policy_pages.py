@@ -56,14 +56,14 @@ def test_save_puts_the_lines_in_force_and_posts_the_job(team: Team, anna: Client
         "save", opus, {"model": "", "auto_percent": ""}, warning_margin_tokens="60,000", note="why not"
     )
     response = anna.post(THRESHOLDS, form, follow=True)
-    assert "The new lines are in force." in response.text
+    assert "Thresholds saved." in response.text
     row = TeamPolicy.objects.get()
     assert row.thresholds == {"warning_margin_tokens": 60_000, "models": {"claude-opus-4-5": {"auto_percent": 70}}}
     assert (row.changed_by_name, row.note) == ("anna", "why not")
     assert Job.objects.filter(kind=RELEVEL, team=team).exists()
     assert 'value="60,000"' in response.text
     again = anna.post(THRESHOLDS, thresholds_form("save", opus, base=1, warning_margin_tokens="60000"), follow=True)
-    assert "These values are in force already." in again.text
+    assert "No changes to save." in again.text
     removed = thresholds_form("save", {**opus, "remove": "on"}, base=1, warning_margin_tokens="60000")
     anna.post(THRESHOLDS, removed)
     assert find_policy(team).thresholds == {"warning_margin_tokens": 60_000}
@@ -76,7 +76,7 @@ def test_preview_saves_nothing_and_is_page_or_fragment(team: Team, anna: Client)
     fragment = anna.post(THRESHOLDS, form, headers={"hx-request": "true"})
     for response in (page, fragment):
         assert response.status_code == 200
-        assert "1 more session would have crossed the warning line" in response.text
+        assert "1 more session would have crossed the warning threshold" in response.text
         assert "127,000" in response.text
     assert "<html" in page.text
     assert "<html" not in fragment.text
@@ -125,7 +125,7 @@ def test_second_of_two_is_told_keeps_the_draft_and_may_save_again(team: Team, an
     form = thresholds_form("save", auto_percent="61.5")
     told = anna.post(THRESHOLDS, form)
     assert told.status_code == 409
-    assert "olga changed the policy meanwhile" in told.text
+    assert "olga changed the policy in the meantime" in told.text
     assert 'value="61.5"' in told.text
     assert 'name="base_version" value="1"' in told.text
     assert find_policy(team).thresholds == {"auto_percent": 50}
@@ -153,14 +153,14 @@ def test_history_is_read_in_pages_and_undone(team: Team, anna: Client) -> None:
     older = anna.get(f"{THRESHOLDS}?before=6").text
     assert older.count("Undo<") == 5
     assert "<del>not set</del> <ins>50%</ins>" in older
-    assert "That is all." in older
+    assert "End of list" in older
     assert anna.get(f"{THRESHOLDS}?before={'9' * 400}").status_code == 200
-    assert "Version 25 is undone." in anna.post("/teams/harbour/policy/25/undo/", follow=True).text
+    assert "Version 25 undone." in anna.post("/teams/harbour/policy/25/undo/", follow=True).text
     assert find_policy(team).thresholds == {"auto_percent": 73}
     undone = anna.post("/teams/harbour/policy/26/undo/", follow=True)
     assert undone.redirect_chain == [(STORAGE, 302)]
     assert find_policy(team).stores_content is False
-    assert "nothing of it to undo" in anna.post("/teams/harbour/policy/26/undo/", follow=True).text
+    assert "nothing left to undo" in anna.post("/teams/harbour/policy/26/undo/", follow=True).text
     for version in (0, 99):
         assert anna.post(f"/teams/harbour/policy/{version}/undo/").status_code == 404
 
@@ -186,7 +186,7 @@ def test_queries_do_not_grow_with_sessions_and_versions(team: Team, anna: Client
 def test_storage_is_saved_and_keeps_what_other_pages_set(team: Team, anna: Client) -> None:
     change(team, own_patterns={"badge": "B-[0-9]{6}"}, disabled_rules=frozenset({"jwt"}))
     saved = anna.post(STORAGE, storage_form(base=1, stores_content="yes", content_days="30"), follow=True)
-    assert "It holds for what arrives from now on." in saved.text
+    assert "They apply to new data." in saved.text
     settings = find_policy(team)
     assert (settings.stores_content, settings.content_days) == (True, 30)
     assert settings.own_patterns == {"badge": "B-[0-9]{6}"}

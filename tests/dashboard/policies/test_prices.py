@@ -142,7 +142,7 @@ def test_page_saves_shows_labels_and_undoes(team: Team, anna: Client) -> None:
     listed = ask(anna, f"sessions/{session.pk}/calls")["calls"]
     assert anna.post(PAGE, make_form(PRICE)).status_code == 302
     page = read(anna, PAGE)
-    assert "Stored calls and breaks are priced again in the background." in page
+    assert "Recalculating stored calls and cache breaks…" in page
     assert "<summary>claude-opus-4-5</summary>" in page
     assert "1 session still uses the previous prices" in page
     assert "price of claude-opus-4-5" in page
@@ -165,16 +165,19 @@ def test_page_saves_shows_labels_and_undoes(team: Team, anna: Client) -> None:
 
 FAULTS = [
     (make_form({"model": "mine", "input": "1"}), "Enter dollars per million tokens."),
-    (make_form({"model": "mine", "input": "1", "output": "-2"}), "A number of dollars from 0 to 10,000."),
-    (make_form({"input": "1", "output": "2"}), "Name the model."),
-    (make_form({"model": "<script>alert(1)</script>", "input": "1", "output": "2"}), "is not the name of a model."),
-    (make_form(*[{"model": "mine", "input": "1", "output": "2"}] * 2), "This model has a price in another row."),
+    (make_form({"model": "mine", "input": "1", "output": "-2"}), "Enter a number of dollars from 0 to 10,000."),
+    (make_form({"input": "1", "output": "2"}), "Enter the model&#x27;s name."),
+    (make_form({"model": "<script>alert(1)</script>", "input": "1", "output": "2"}), "is not a model name."),
+    (
+        make_form(*[{"model": "mine", "input": "1", "output": "2"}] * 2),
+        "This model already has a price in another row.",
+    ),
     (
         make_form(*({"model": name, "input": "1", "output": "2"} for name in (FAMILY, f"{FAMILY}-20251101"))),
-        f"{FAMILY} and {FAMILY}-20251101 are the same model. Keep one of the two.",
+        f"{FAMILY} and {FAMILY}-20251101 are the same model. Remove one of them.",
     ),
-    (make_form({"model": "mine", "input": "1e99999", "output": "2"}), "A number of dollars from 0 to 10,000."),
-    (make_form({"model": "mine", "input": "1,5", "output": "2"}), "Write decimals with a point, as in 1.5."),
+    (make_form({"model": "mine", "input": "1e99999", "output": "2"}), "Enter a number of dollars from 0 to 10,000."),
+    (make_form({"model": "mine", "input": "1,5", "output": "2"}), "Use a point for decimals, as in 1.5."),
 ]
 
 
@@ -197,7 +200,7 @@ def test_what_somebody_else_saved_meanwhile_is_not_overwritten(team: Team, anna:
 @pytest.mark.parametrize("name", ["mia", "vera"])
 def test_lower_roles_read_prices_and_change_none(team: Team, name: str) -> None:
     client = sign_in(name)
-    assert "Every model is counted at its list price." in read(client, PAGE)
+    assert "All models use list prices." in read(client, PAGE)
     change_prices(team, {FAMILY: ("10", "50", "12.75", "", "")})
     assert PAGE in read(client, "/teams/harbour/")
     page = read(client, PAGE)
@@ -261,7 +264,7 @@ def test_form_shows_what_empty_rates_stand_for(team: Team, anna: Client) -> None
     page = read(anna, PAGE)
     assert "Empty: 0.1 times input, as on the price list." in page
     assert "Empty: 1.25 times input." in page
-    assert "Empty: the price list&#x27;s multiple of input, else 0.1 times." in page, "no model is typed there yet"
+    assert "Empty: the list price&#x27;s multiple of input, otherwise 0.1 times." in page, "no model is typed there yet"
     for usd in ("12.5", "20", "1", "5", "8"):
         assert f'placeholder="{usd}"' in page
     again = make_form({"model": FAMILY, "input": "10", "output": "50"}, version=1)

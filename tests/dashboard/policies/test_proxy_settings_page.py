@@ -35,7 +35,7 @@ def anna(team: Team) -> Client:
 
 def test_nothing_is_added_until_an_admin_decides_so(team: Team, anna: Client) -> None:
     assert find_policy(team).proxy_additions == NO_ADDITIONS
-    assert "calls pass byte for byte" in read(anna, PROXY)
+    assert "requests unchanged" in read(anna, PROXY)
 
 
 def test_saving_is_audited_told_in_the_history_and_can_be_undone(team: Team, anna: Client) -> None:
@@ -53,13 +53,13 @@ def test_saving_is_audited_told_in_the_history_and_can_be_undone(team: Team, ann
     assert isinstance(caller, Caller)
     assert caller.additions == wanted
     page = read(anna, PROXY)
-    for words in ("requests are changed", "to find out", WORDS, 'value="80,000"', 'value="30,000"'):
+    for words in ("requests modified", "to find out", WORDS, 'value="80,000"', 'value="30,000"'):
         assert words in page
     assert not Job.objects.exists()  # no line moved
     changes = AuditEvent.objects.get(action="policy changed").details["changes"]
     assert changes == [
-        "cache diagnosis: not asked for → asked for",
-        f"clearing of tool results: off → {WORDS}",
+        "cache diagnosis: off → on",
+        f"clear old tool results: off → {WORDS}",
     ]
     undone = anna.post("/teams/harbour/policy/1/undo/")
     assert (undone.status_code, undone["Location"]) == (302, PROXY)
@@ -78,11 +78,11 @@ def test_what_was_decided_before_there_was_a_least_amount_stays_without_one(team
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("clear_above_tokens", "12", "From 1,000 to 1,000,000 tokens."),
-        ("kept_results", "0", "From 1 to 100 results."),
+        ("clear_above_tokens", "12", "Enter 1,000 to 1,000,000 tokens."),
+        ("kept_results", "0", "Enter 1 to 100 results."),
         ("kept_results", "many", "Enter a whole number."),
-        ("least_cleared_tokens", "80,000", "From 0 to less than the size above which is cleared."),
-        ("least_cleared_tokens", "-1", "From 0 to less than the size above which is cleared."),
+        ("least_cleared_tokens", "80,000", "Enter 0 or more, below the size above which results are cleared."),
+        ("least_cleared_tokens", "-1", "Enter 0 or more, below the size above which results are cleared."),
     ],
 )
 def test_figures_that_make_no_sense_are_told_at_their_field(anna: Client, field: str, value: str, words: str) -> None:

@@ -100,14 +100,14 @@ def test_page_without_a_mark_says_so(team: Team, anna: Client) -> None:
 
 def test_admin_switches_a_rule_off_and_undoes_it(team: Team, anna: Client) -> None:
     page = anna.get(REDACTION).text
-    assert "JSON Web Token: secrets of this form will be stored as they are" in page
+    assert "JSON Web Token: secrets of this form will be stored unredacted" in page
     assert "Saved." in switch(anna, "jwt", "off")
     assert find_policy(team).disabled_rules == {"jwt"}
     page = anna.get(REDACTION).text
     assert "rule jwt <del>on</del> <ins>off</ins>" in page
-    assert "1 switched off" in page
-    assert "anna changed the policy meanwhile" in switch(client_of("olga"), "discord-token", "off")
-    assert "Version 1 is undone." in anna.post("/teams/harbour/policy/1/undo/", follow=True).text
+    assert "1 turned off" in page
+    assert "anna changed the policy in the meantime" in switch(client_of("olga"), "discord-token", "off")
+    assert "Version 1 undone." in anna.post("/teams/harbour/policy/1/undo/", follow=True).text
     assert find_policy(team).disabled_rules == frozenset()
     assert find_policy(team).redaction_version == 2
     switch(anna, "jwt", "off", base=2)
@@ -127,9 +127,9 @@ def test_undo_gives_back_its_own_rule_alone(team: Team, anna: Client) -> None:
 @pytest.mark.parametrize(
     ("rule", "sentence"),
     [
-        ("plimsoll-key", "The rule plimsoll-key stays on"),
-        ("private-key", "The rule private-key stays on"),
-        ("no-such-rule", "There is no redaction rule"),
+        ("plimsoll-key", "The rule plimsoll-key cannot be turned off"),
+        ("private-key", "The rule private-key cannot be turned off"),
+        ("no-such-rule", "Unknown redaction rule"),
     ],
 )
 def test_some_rules_stay_on_and_others_do_not_exist(team: Team, anna: Client, rule: str, sentence: str) -> None:
@@ -149,18 +149,18 @@ def test_members_read_the_page_and_viewers_do_not_try(team: Team, mia: Client) -
     change(team, own_patterns={"badge": "B-[0-9]{6}"})
     text = mia.get(REDACTION).text
     assert "badge" in text
-    for hidden in ("B-[0-9]{6}", "Switch off", "Save patterns", "Undo", "Resolve"):
+    for hidden in ("B-[0-9]{6}", "Turn off", "Save patterns", "Undo", "Resolve"):
         assert hidden not in text
-    assert "Admins switch rules on and off." in text
+    assert "Only admins can turn rules on and off." in text
     tried = mia.post(TRY, {"sample": f"B-123456 and {TOKEN}"}, headers=HTMX).text
     assert ">[redacted:badge]</a> and <a" in tried
     assert TOKEN not in tried
     # Patterns that a member sends along are not tried.
     drafted = mia.post(TRY, redaction_form(("x", "C-[0-9]{4}"), sample="C-1234"), headers=HTMX).text
-    assert "No rule finds a secret" in drafted
+    assert "No rule matches" in drafted
     assert "id_patterns" not in drafted  # their page has no such field
     viewer = client_of("vera").get(REDACTION).text
-    assert "Try a text" not in viewer
+    assert "Test redaction" not in viewer
     assert "Report a false redaction" not in viewer
 
 
@@ -178,7 +178,7 @@ def test_text_is_tried_with_drafts_and_not_stored(team: Team, anna: Client) -> N
     assert TOKEN in anna.post(TRY, {"sample": sample}, headers=HTMX).text
     again_on = anna.post(TRY, {"sample": sample, "switched": "github-token"}, headers=HTMX).text
     assert TOKEN not in again_on
-    assert "No rule finds a secret" in anna.post(TRY, {"sample": "plain"}, headers=HTMX).text
+    assert "No rule matches" in anna.post(TRY, {"sample": "plain"}, headers=HTMX).text
 
 
 def test_text_that_is_too_long_is_refused_with_a_sentence(team: Team, mia: Client) -> None:
@@ -187,19 +187,19 @@ def test_text_that_is_too_long_is_refused_with_a_sentence(team: Team, mia: Clien
     assert page.status_code == 422
     fragment = mia.post(TRY, too_long, headers=HTMX)
     for response in (page, fragment):
-        assert "The text has 20001 characters; at most 20,000 can be tried." in response.text
+        assert "The text has 20001 characters; the limit is 20,000." in response.text
     assert mia.post(TRY, {"sample": "x" * 20_000}).status_code == 200
 
 
 @pytest.mark.parametrize(
     ("patterns", "sentence"),
     [
-        ([("badge", "B-[0-9]+")], "repeats without end"),
+        ([("badge", "B-[0-9]+")], "has an unbounded repeat"),
         ([("badge", "")], "Enter the pattern."),
-        ([("", "B-1")], "Give the pattern a name."),
-        ([("Badge", "B-1")], "is not lower-case letters"),
-        ([("badge", "B-1"), ("badge", "B-2")], "The name badge is taken."),
-        ([("badge", "(")], "is not a regular expression"),
+        ([("", "B-1")], "Enter a name."),
+        ([("Badge", "B-1")], "use lower-case letters"),
+        ([("badge", "B-1"), ("badge", "B-2")], "The name badge is already in use."),
+        ([("badge", "(")], "is not a valid RE2 expression"),
         ([("badge", "B" * 501)], "at most 500 characters"),
     ],
 )
@@ -224,18 +224,18 @@ def test_second_of_two_who_save_patterns_is_told(team: Team, anna: Client) -> No
 def test_report_holds_what_was_typed_redacted_and_is_resolved(team: Team, mia: Client, anna: Client) -> None:
     change(team, own_patterns={"badge": "B-[0-9]{6}"}, disabled_rules=frozenset({"badge"}))
     report = {"rule": "github-token", "note": f"tests of {TOKEN}, B-123456", "example": f"{TOKEN} {KEY} B-123456"}
-    assert "Reported: github-token." in mia.post(REPORTS, report, follow=True).text
+    assert "Report on github-token sent." in mia.post(REPORTS, report, follow=True).text
     stored = RedactionReport.objects.get()
     assert (stored.rule, stored.reported_by_name) == ("github-token", "mia")
     assert stored.note == "tests of [redacted:github-token], [redacted:badge]"
     assert stored.example == f"{TOKEN} [redacted:plimsoll-key] [redacted:badge]"
     page = anna.get(REDACTION).text
     assert "1 report<" in page
-    assert "Redaction: false hit of the rule github-token" in page
+    assert "False redaction by rule github-token" in page
     assert mia.post(f"{REPORTS}{stored.pk}/resolve/").status_code == 403
     assert client_of("vera").post(REPORTS, report).status_code == 403
     resolved = anna.post(f"{REPORTS}{stored.pk}/resolve/", follow=True).text
-    assert "The report on github-token is resolved." in resolved
+    assert "Report on github-token resolved." in resolved
     assert not RedactionReport.objects.exists()
     assert anna.post(f"{REPORTS}{stored.pk}/resolve/").status_code == 404
     actions = AuditEvent.objects.filter(subject="github-token").order_by("pk").values_list("action", "actor_name")
@@ -249,7 +249,7 @@ def test_example_of_a_rule_that_stays_on_is_redacted_by_it_too(team: Team, mia: 
 
 def test_report_that_cannot_be_taken_is_refused(team: Team, mia: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     for report, sentence in (
-        ({"rule": ""}, "Choose the rule whose mark is wrong."),
+        ({"rule": ""}, "Choose the rule that redacted too much."),
         ({"rule": "no-such"}, "is not one of the available choices"),
         ({"rule": "jwt", "note": "x" * 501}, "at most 500 characters"),
         ({"rule": "jwt", "example": "x" * 2_001}, "at most 2000 characters"),

@@ -179,7 +179,7 @@ def test_pusher_learns_the_rules_and_sends_its_files_again(team: Team, tmp_path:
     talk.ask("Another line.")
     machine.write(talk, start=-1)
     machine.push()
-    assert "The team's redaction rules changed: everything is sent once more." in machine.told
+    assert "The team's redaction rules changed. Sending everything again." in machine.told
     machine.push()
     assert (TOKEN in stored_text(), STRIPE in stored_text()) == (True, False)
     switch_off(team)

@@ -86,7 +86,7 @@ def test_upstream_in_a_folder_of_a_gateway_is_kept_below_it(upstream: RawUpstrea
             refused = proxy.ask(f"/proxy/{path}", b"{}")
             told = json.loads(refused.body)["error"]
             assert (refused.status, told["type"]) == (400, "invalid_request_error"), path
-            assert told["message"].startswith("Plimsoll passes no path on"), path
+            assert told["message"].endswith("are not forwarded."), path
     assert [seen.target for seen in upstream.requests] == ["/anthropic/v1/messages"]
 
 

@@ -216,7 +216,7 @@ def test_health_says_when_the_recorder_is_not_ours(
     found = _check_recorder()
     listener.close()
     assert (found.is_ok, found.is_vital) == (False, False)
-    assert found.finding.startswith("not used, calls pass unrecorded: ")
+    assert found.finding.startswith("not in use; calls are forwarded but not recorded: ")
 
 
 def _check_recorder() -> Check:

@@ -46,7 +46,7 @@ def test_the_typescript_sdk_walks_through_the_proxy(proxy: Serving, upstream: Ra
     assert told["stream"] == {"words": "Ahoy there", "stop": "end_turn", "output": 40}
     assert (told["beta"], told["count"]) == ("msg_1", 7)
     assert (told["refused"]["name"], told["refused"]["status"]) == ("AuthenticationError", 401)
-    assert "Plimsoll: this key is not known" in told["refused"]["words"]
+    assert "Plimsoll: the key is unknown" in told["refused"]["words"]
     assert (told["overloaded"]["status"], told["overloaded"]["name"]) == (529, "OverloadedError")
     assert all(seen.header("x-plimsoll-key") is None for seen in upstream.requests)
     assert upstream.requests[2].header("anthropic-beta") == "context-management-2025-06-27"

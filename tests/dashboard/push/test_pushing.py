@@ -176,7 +176,7 @@ def test_what_was_read_is_kept_on_disk_when_its_file_goes_while_the_server_is_aw
     assert AgentSession.objects.get().call_count == 5
     assert machine.pusher.backlog.size_bytes == 0
     assert len(machine.wire.bodies) == 1
-    assert "waits on disk" in machine.told[0]
+    assert "Queuing on disk" in machine.told[0]
 
 
 def _drop_connection(request: httpx2.Request) -> httpx2.Response | None:
@@ -211,7 +211,7 @@ def test_busy_server_is_given_the_time_it_asks_for(
     clock[0] += 1.0
     machine.push(steps=1)
     assert machine.wire.statuses == [status, 200]
-    assert machine.told[-1].endswith("answers again.")
+    assert machine.told[-1].endswith("is reachable again.")
 
 
 def test_batch_that_is_too_large_is_cut_until_it_fits(team: Team, key: str, tmp_path: Path) -> None:
@@ -250,11 +250,11 @@ def test_refused_batch_is_kept_and_the_rest_goes_on(key: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("status", "headers", "sentence"),
     [
-        (401, {}, "does not know this key"),
-        (403, {}, "may not send here"),
-        (404, {}, "is no Plimsoll"),
+        (401, {}, "rejected the API key"),
+        (403, {}, "not allowed to send"),
+        (404, {}, "is not a Plimsoll server"),
         (301, {"Location": "https://elsewhere.example/"}, "use 'https://elsewhere.example/'"),
-        (200, {}, "does not answer as Plimsoll does"),
+        (200, {}, "does not respond like a Plimsoll server"),
     ],
 )
 def test_wrong_key_or_address_stops_with_a_sentence(
@@ -277,7 +277,7 @@ def test_page_of_something_in_between_acknowledges_nothing(key: str, tmp_path: P
     machine.wire.refuse = answer_with(200, content=b"<html>Sign in to the network</html>")
     machine.push(steps=2)
     assert machine.pusher.backlog.batch_count == 1
-    assert "not Plimsoll's" in machine.told[0]
+    assert "not from Plimsoll" in machine.told[0]
 
 
 def test_team_that_turns_content_off_is_sent_no_more_of_it(team: Team, key: str, tmp_path: Path) -> None:
@@ -386,7 +386,7 @@ def test_oldest_refused_batches_go_when_they_are_too_large_together(
     machine.write(make_conversation("second"))
     machine.push()
     assert machine.pusher.backlog.refused_count == 1
-    assert f"{len(make_conversation('first').lines)} lines are kept no more" in machine.told[-1]
+    assert f"{len(make_conversation('first').lines)} lines were dropped" in machine.told[-1]
     machine.wire.refuse = let_pass
     machine.outbox.try_again()
     machine.push()

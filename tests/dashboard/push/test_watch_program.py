@@ -31,10 +31,10 @@ def run_watch(folder: Path, *arguments: str, **settings: str) -> "subprocess.Com
 @pytest.mark.parametrize(
     ("arguments", "settings", "sentence"),
     [
-        ([], {}, "say where to send"),
-        (["--server", "https://plimsoll.example"], {}, "with which key"),
+        ([], {}, "specify the server"),
+        (["--server", "https://plimsoll.example"], {}, "and the API key"),
         (["--server", "http://plimsoll.example"], {"PLIMSOLL_KEY": KEY}, "expected https"),
-        (["--server", "https://plimsoll.example", "--key", "plk_x\ny"], {}, "this is no key"),
+        (["--server", "https://plimsoll.example", "--key", "plk_x\ny"], {}, "invalid key"),
     ],
 )
 def test_what_is_missing_is_named(
@@ -55,7 +55,7 @@ def test_once_ends_with_one_while_the_server_is_away(tmp_path: Path) -> None:
 def test_help_says_that_others_can_see_the_key(tmp_path: Path) -> None:
     done = run_watch(tmp_path, "--help")
     assert done.returncode == 0
-    assert "Everybody on this machine can see" in done.stdout
+    assert "Other users of this machine can see" in done.stdout
 
 
 def test_it_runs_without_django() -> None:
@@ -95,5 +95,5 @@ def untrusted_port(tmp_path: Path) -> Iterator[int]:
 
 
 def test_certificate_that_cannot_be_trusted_is_named(untrusted_port: int) -> None:
-    with pytest.raises(Away, match="certificate cannot be trusted"):
+    with pytest.raises(Away, match="certificate is not trusted"):
         Server(f"https://localhost:{untrusted_port}", KEY).ask_rules()

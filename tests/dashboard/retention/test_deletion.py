@@ -250,7 +250,7 @@ def test_admin_deletes_from_the_page_and_sees_what_will_be_lost(client: Client) 
     storage = client.get(reverse("storage", args=["harbour"])).content.decode()
     assert session.external_id in storage
     answer = client.post(reverse("allow_session", args=["harbour"]), {"session": session.external_id}, follow=True)
-    assert "may come back" in answer.content.decode()
+    assert "It reappears when it is imported" in answer.content.decode()
     assert not DeletedSession.objects.exists()
 
 

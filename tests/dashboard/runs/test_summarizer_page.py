@@ -46,10 +46,10 @@ def patch(client: Client, **fields: object) -> tuple[int, Any]:
 
 def test_page_without_a_key_says_what_happens_then(anna: Client) -> None:
     page = read(anna, PAGE)
-    assert "Without a key summaries are put together from quotations" in page
+    assert "Without a key, summaries are assembled from quotations" in page
     assert "claude-haiku-5-5" in page
     assert 'aria-current="page">Summariser' in page
-    assert "Remove the key" not in page
+    assert "Remove API key" not in page
 
 
 def test_page_offers_every_current_model_with_its_price(team: Team, anna: Client) -> None:
@@ -60,13 +60,13 @@ def test_page_offers_every_current_model_with_its_price(team: Team, anna: Client
 def test_key_is_set_replaced_and_removed_and_never_shown(team: Team, anna: Client) -> None:
     assert anna.post(PAGE, {"act": "key", "key": KEY}).status_code == 302
     page = read(anna, PAGE)
-    assert "The API key is stored." in page
+    assert "API key saved." in page
     assert "…wxyz" in page
     assert find_key(team) == KEY
     anna.post(PAGE, {"act": "key", "key": KEY.replace("wxyz", "1234")})
     assert "…1234" in read(anna, PAGE)
     anna.post(PAGE, {"act": "forget"})
-    assert "The team&#x27;s API key is removed." in read(anna, PAGE)
+    assert "Team API key removed." in read(anna, PAGE)
     assert not find_settings(team).has_key
     anna.post(PAGE, {"act": "forget"})
     assert "has no API key of its own" in read(anna, PAGE)
@@ -102,7 +102,7 @@ def test_bad_key_is_refused_at_its_field_and_not_repeated(team: Team, anna: Clie
     answer = anna.post(PAGE, {"act": "key", "key": "my secret pass phrase"})
     assert answer.status_code == 422
     page = answer.content.decode()
-    assert "This is no API key" in page
+    assert "Invalid API key" in page
     assert "my secret pass phrase" not in page
     assert not find_settings(team).has_key
 
@@ -126,9 +126,9 @@ def test_key_that_can_no_longer_be_read_is_said_and_can_be_replaced(
 def test_operators_key_is_named_as_such(anna: Client, settings: Settings) -> None:
     settings.ANTHROPIC_API_KEY = KEY
     page = read(anna, PAGE)
-    assert "The key that the operator of this installation set" in page
+    assert "Key set by the operator of this installation" in page
     assert KEY not in page
-    assert "Remove the key" not in page
+    assert "Remove API key" not in page
 
 
 def test_settings_are_saved_and_shown(team: Team, anna: Client) -> None:
@@ -147,8 +147,8 @@ def test_settings_are_saved_and_shown(team: Team, anna: Client) -> None:
 
 
 FAULTS = [
-    (make_form(daily_cap_usd="a lot"), "The cap must be a number of dollars from 0 to 100,000."),
-    (make_form(model="<script>alert(1)</script>"), "is not the name of a model."),
+    (make_form(daily_cap_usd="a lot"), "Enter a cap from 0 to 100,000."),
+    (make_form(model="<script>alert(1)</script>"), "is not a model name."),
 ]
 
 
@@ -222,9 +222,9 @@ def test_endpoint_changes_only_what_it_is_given(team: Team, anna: Client) -> Non
 def test_endpoint_refuses_with_sentences_and_changes_nothing(team: Team, anna: Client) -> None:
     assert patch(anna, daily_cap_usd="-1") == (
         422,
-        {"detail": "The cap must be a number of dollars from 0 to 100,000."},
+        {"detail": "Enter a cap from 0 to 100,000."},
     )
     status, answer = patch(anna, daily_cap_usd="8", key="short")
-    assert (status, answer["detail"][:20]) == (422, "This is no API key: ")
+    assert (status, answer["detail"][:20]) == (422, "Invalid API key: ")
     assert find_settings(team).daily_cap_usd == Decimal(5), "all of it or nothing"
     assert patch(anna, cap="8")[0] == 422

@@ -117,7 +117,7 @@ def test_key_is_in_no_column_and_no_audit_event(team: Team, anna: User) -> None:
 
 @pytest.mark.parametrize("text", ["", "short", "two words in a key of length", "sk-ant-ünïcode-key-0000", "x" * 401])
 def test_what_can_be_no_key_is_refused_without_being_repeated(team: Team, anna: User, text: str) -> None:
-    with pytest.raises(BadChoice, match="This is no API key") as caught:
+    with pytest.raises(BadChoice, match="Invalid API key") as caught:
         set_key(team, text, by=anna)
     assert not text or text not in str(caught.value)
     assert not SummarizerSettings.objects.exists()

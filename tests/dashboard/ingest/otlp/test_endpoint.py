@@ -125,7 +125,7 @@ def test_bad_bodies_get_a_status_and_a_sentence(
 def test_items_without_a_session_are_a_partial_success(client: Client, headers: dict[str, str]) -> None:
     export = logs(call("req_1", 0), call("req_2", 1, session=None))
     told = post(client, headers, export)["partialSuccess"]
-    assert told == {"rejectedLogRecords": "1", "errorMessage": "Not kept: 1 of them: names no session."}
+    assert told == {"rejectedLogRecords": "1", "errorMessage": "Dropped: 1 of them: names no session."}
     answer = client.post("/v1/logs", to_protobuf(export), content_type=PROTOBUF, headers=headers)
     partial = ExportLogsServiceResponse.FromString(answer.content).partial_success
     assert partial.rejected_log_records == 1

@@ -43,4 +43,4 @@ def test_the_javascript_exporters_deliver_and_read_a_partial_success(server_url:
     for _, _, answer in told:
         partial = json.loads(answer)
         assert int(partial["rejectedLogRecords"]) == 1
-        assert partial["errorMessage"] == "Not kept: 1 of them: names no session."
+        assert partial["errorMessage"] == "Dropped: 1 of them: names no session."
