@@ -86,4 +86,4 @@ def test_agent_goes_on_while_plimsoll_is_away(
     monkeypatch.setenv("PLIMSOLL_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("PLIMSOLL_KEY", "plk_none")
     agent["run_agent"]("Sound every basin.", [], lambda *_: "")
-    assert capsys.readouterr().out.count("not told") == 3
+    assert capsys.readouterr().out.count("not reported") == 3
