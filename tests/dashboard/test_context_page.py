@@ -109,7 +109,9 @@ def test_without_stored_content_calls_still_tell_the_size(team: Team) -> None:
 
 def test_session_without_a_call_says_so(team: Team) -> None:
     session = make_session(team, "session-1", context_tokens=0)
-    assert "No API calls recorded yet." in read(sign_in("vera"), f"/sessions/{session.pk}/context/")
+    assert "No context measured yet: the session has no API calls." in read(
+        sign_in("vera"), f"/sessions/{session.pk}/context/"
+    )
 
 
 def test_only_what_stands_behind_the_last_compaction_counts(team: Team) -> None:

@@ -131,7 +131,7 @@ def test_empty_lists_say_why(team: Team) -> None:
     make_session(team, "one", title="Fix login")
     assert "No matching sessions" in read(client, "/sessions/?text=nowhere")
     assert "Titles are only searched in sessions" in read(client, "/sessions/?text=nowhere")
-    assert "Type three letters" in read(client, "/sessions/?text=no")
+    assert "Type at least 3 characters" in read(client, "/sessions/?text=no")
 
 
 def test_team_of_others_does_not_exist(team: Team) -> None:

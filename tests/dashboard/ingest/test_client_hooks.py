@@ -175,8 +175,8 @@ def test_page_of_a_session_known_by_its_status_line_does_not_contradict_itself(
     assert "$0.10 <small>reported by the client, no API calls recorded</small>" in page
     assert 'id="session-indicator"' in page
     context = read(sign_in("mia"), f"/sessions/{session.pk}/context/")
-    assert "96.0k tokens, as the client's status line says" in context
-    assert "nothing was measured" not in context
+    assert "96.0k tokens, reported by the client's status line." in context
+    assert "No context measured yet" not in context
 
 
 def test_session_of_which_nothing_is_known_draws_no_gauge(client: Client, headers: dict[str, str]) -> None:

@@ -177,7 +177,7 @@ def test_form_takes_many_files_and_tells_of_each(client: Client, team: Team) -> 
     assert page.status_code == 200
     assert "1 line could not be parsed" in text
     assert "The file is not a Claude Code transcript: no line could be parsed." in text
-    assert "2 of 4 files, 1 not taken in, 2 skipped" in text
+    assert "2 of 4 files, 1 not imported, 2 skipped" in text
     assert "Skipped: not a transcript (.jsonl file).</td>" in text
     assert "Skipped: compressed. Decompress it and upload the .jsonl file.</td>" in text
     assert AgentSession.objects.get().sources == ["upload"]

@@ -178,7 +178,7 @@ def test_call_whose_turn_and_length_are_not_known_says_so(session: AgentSession)
     assert "unknown" in words.split("Stop reason")[0].rsplit("Client", 1)[1]
     assert "~36 ~$" in words
     assert "~$0.01" in words
-    assert "Estimated from the text received (3.4 characters a token" in words
+    assert "Estimated from the text received (3.4 characters per token" in words
     AgentSession.objects.filter(pk=session.pk).update(call_count=2, spent_usd="0.02")
     page = read_words(client, url)
     assert "~$0.02" in page
