@@ -46,7 +46,7 @@ _EVERYWHERE = (
     _Page("ledger", "Cache breaks", "ledger losses causes"),
     _Page("compactions", "Compactions", "history retained lost auto manual micro runs"),
     _Page("compare", "Compare", "sessions periods"),
-    _Page("connect", "Connect", "data sources snippets send otlp opentelemetry hooks status line proxy push", Act.SEE),
+    _Page("connect", "Data sources", "connect snippets send otlp opentelemetry hooks status line proxy push", Act.SEE),
     _Page("upload", "Upload transcripts", "import files send", Act.INGEST),
     _Page("account", "Your account", "profile user name"),
     _Page("password", "Change password", "set sign in"),

@@ -96,7 +96,7 @@ def test_row_far_down_brings_the_details_into_view_and_leads_back(opened: Page) 
     expect(details.get_by_role("heading", name="Call 60")).to_be_in_viewport()
     expect(details).to_be_focused()
     # The compaction behind it is a link away.
-    expect(details).to_contain_text("Compacted after it: 50k → 20k.")
+    expect(details).to_contain_text("Compacted after this call: 50k → 20k.")
     details.get_by_role("link", name="View compaction").focus()
     details.get_by_role("button", name="Back to the table").click()
     expect(row).to_be_focused()
@@ -169,7 +169,7 @@ def test_finger_zooms_by_buttons_and_scrolls_the_page(opened: Page, session: Age
         low, high = area.evaluate("area => area._fullLayout.xaxis.range")
         return float(high) - float(low)
 
-    expect(page.get_by_text("Zoom by the buttons above the figure")).to_be_visible()
+    expect(page.get_by_text("Zoom with the buttons above the chart")).to_be_visible()
     expect(page.get_by_text("Drag across the figure")).to_be_hidden()
     before = measure()
     assert area.evaluate("area => area._fullLayout.dragmode") is False
@@ -186,7 +186,7 @@ def test_table_is_walked_by_keyboard_alone(opened: Page) -> None:
     press(opened, "Enter")
     details = opened.locator("#call-details")
     expect(details).to_contain_text("Call 99")
-    expect(details).to_contain_text("cache held")
+    expect(details).to_contain_text("cache hit")
     opened.get_by_role("link", name="Older").last.press("Enter")
     expect(opened.locator("#calls-table")).to_contain_text("Rows 51 to 100 of 104.")
     expect(details).to_contain_text("Call 99")
