@@ -108,6 +108,6 @@ def _tell_view(view: SavedView, told: str) -> str:
 
 def _list_actions(actor: Actor) -> Iterator[PalettePlace]:
     if may_make_demo(actor):
-        yield PalettePlace(ACTIONS, "Load demo data", reverse("make_demo"), words="sample", is_posted=True)
+        yield PalettePlace(ACTIONS, "Load demo data", reverse("make_demo"), words="make sample", is_posted=True)
     if any(team.is_demo for team in access.teams(actor, Act.MANAGE)):
         yield PalettePlace(ACTIONS, "Remove demo data", reverse("remove_demo"), words="delete sample", is_posted=True)
