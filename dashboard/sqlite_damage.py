@@ -11,7 +11,7 @@ from django.conf import settings
 # Two gigabytes in a warm cache. A larger file is checked in part: starting matters more than finding all damage.
 CHECK_SECONDS = 5.0
 # For people who cannot restore anything themselves.
-DAMAGED = "The database file is damaged. The server's administrator can restore a backup."
+DAMAGED = "The database file is damaged. The server administrator can restore a backup."
 
 log = logging.getLogger(__name__)
 _damage_found = threading.Event()

@@ -36,7 +36,7 @@ class CompactionsAsked(Schema):
     trigger: Name = Field("", description="What started it: auto, manual or api (context editing), for example.")
     retained_from: int | None = Field(None, ge=0, le=100, description="Retained at least this percentage.")
     retained_below: int | None = Field(None, ge=0, le=100, description="Retained less than this percentage.")
-    is_mid_task: bool | None = Field(None, description="Only those in the middle of a task, or only others.")
+    is_mid_task: bool | None = Field(None, description="Only compactions in the middle of a task, or only the others.")
     before: str = Field("", description="`next` of the previous page.")
     limit: int = Field(PAGE_SIZE, ge=1, le=MOST_ROWS)
 

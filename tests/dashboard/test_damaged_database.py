@@ -85,7 +85,7 @@ def test_running_server_answers_503(prepared: Path, damage: Callable[[Path], Non
         assert {name: status for name, (status, _, _) in answers.items()} == dict.fromkeys(answers, 503)
         assert not [name for name, (_, headers, _) in answers.items() if "retry-after" not in dict(headers)]
         bodies = {name: body.decode() for name, (_, _, body) in answers.items()}
-        assert "is damaged" in bodies.pop("readiness")
+        assert "damaged; restore a backup" in bodies.pop("readiness")
         for name in ("ingest", "OTLP"):  # refused before the body is read, while keys cannot be checked
             assert "Keys cannot be checked" in bodies.pop(name)
         assert not [name for name, body in bodies.items() if DAMAGED not in body]

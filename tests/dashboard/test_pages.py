@@ -234,7 +234,7 @@ def test_silent_follower_is_told_where_transcripts_are_followed(owner: Client, s
     cache.clear()
     Beat.objects.filter(pk=beat.pk).update(at=now - timedelta(seconds=40))
     assert owner.get("/health/ready").status_code == 503
-    assert "follower: last looked 4" in owner.get("/").content.decode()
+    assert "follower: last run 4" in owner.get("/").content.decode()
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_settings_changed_meanwhile_are_not_overwritten(tmp_path: Path) -> None:
     path.write_text('{"model": "opus"}')
     _, text = read_settings(path)
     path.write_text('{"model": "haiku"}')
-    with pytest.raises(UnusableSettings, match="somebody else"):
+    with pytest.raises(UnusableSettings, match="another program"):
         replace_settings(path, text, "{}", now=_now())
     assert path.read_text() == '{"model": "haiku"}'
 
@@ -146,7 +146,7 @@ def test_command_writes_shows_and_undoes(home: Path) -> None:
     for file in (path, backup, *(home / "client").glob("*.json")):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
     again = run_plimsoll(home, "connect", "claude-code", "--write", **own)
-    assert (again.returncode, "as it should be" in again.stdout) == (0, True), again.stderr
+    assert (again.returncode, "already up to date" in again.stdout) == (0, True), again.stderr
     undone = run_plimsoll(home, "connect", "claude-code", "--undo", **own)
     assert undone.returncode == 0, undone.stderr
     assert json.loads(path.read_text()) == json.loads(original)

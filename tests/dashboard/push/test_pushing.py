@@ -253,7 +253,7 @@ def test_refused_batch_is_kept_and_the_rest_goes_on(key: str, tmp_path: Path) ->
         (401, {}, "rejected the API key"),
         (403, {}, "not allowed to send"),
         (404, {}, "is not a Plimsoll server"),
-        (301, {"Location": "https://elsewhere.example/"}, "use 'https://elsewhere.example/'"),
+        (301, {"Location": "https://elsewhere.example/"}, "Use 'https://elsewhere.example/'"),
         (200, {}, "does not respond like a Plimsoll server"),
     ],
 )
@@ -325,7 +325,7 @@ def test_server_that_went_back_to_a_backup_is_sent_what_it_lost(
     machine.push()
     assert AgentSession.objects.count() == 3
     assert len(machine.wire.bodies) == 4
-    assert "another database" in machine.told[0]
+    assert "different database" in machine.told[0]
     machine.restart()
     machine.push()
     assert len(machine.wire.bodies) == 4

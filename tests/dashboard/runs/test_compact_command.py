@@ -58,7 +58,7 @@ def test_preview_starts_nothing(session: AgentSession, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["nothing-like-this"], "Session nothing-like-this."),
+        (["nothing-like-this"], "Session nothing-like-this not found."),
         (["SESSION", "--kind", "from"], "Choose the message to compact from or up to."),
         (["SESSION", "--kind", "micro-size"], "nothing would be saved"),
         (["SESSION", "--summarizer", "claude"], "No API key is configured"),

@@ -89,7 +89,7 @@ def test_key_sealed_under_another_secret_is_not_replaced_by_the_operators_in_sil
     settings.SECRET_KEY = "another secret " * 4
     choice = find_settings(team)
     assert (choice.has_key, choice.key_origin) == (False, KeyOrigin.TEAM)
-    assert "secret key of this installation has changed" in choice.key_problem
+    assert "this installation's secret key has changed" in choice.key_problem
     with pytest.raises(KeyUnreadable):
         find_key(team)
     set_key(team, OTHER_KEY, by=anna)
@@ -150,7 +150,7 @@ def test_changes_are_saved_told_and_written_once(team: Team, anna: User) -> None
 def test_what_another_person_changed_meanwhile_is_not_overwritten(team: Team, anna: User) -> None:
     looked_at = find_settings(team).stamp
     change_settings(team, SettingsChange(daily_cap_usd="7"), by=make_user("olga"), stamp=looked_at)
-    with pytest.raises(Refused, match="olga changed these settings meanwhile"):
+    with pytest.raises(Refused, match="olga changed these settings in the meantime"):
         change_settings(team, SettingsChange(daily_cap_usd="9"), by=anna, stamp=looked_at)
     assert find_settings(team).daily_cap_usd == Decimal(7)
     change_settings(team, SettingsChange(daily_cap_usd="9"), by=anna, stamp=find_settings(team).stamp)
