@@ -1,4 +1,4 @@
-"""README and docs: links, commands, paths and variables in them exist, and the README stays short."""
+"""README, docs and Makefile: links, commands, paths and variables in them exist, and the README stays short."""
 
 import re
 from pathlib import Path
@@ -68,3 +68,8 @@ def test_configuration_lists_every_setting() -> None:
     listed = re.findall(r"^\| `(\w+)`", (ROOT / "docs" / "configuration.md").read_text(), re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) == set(_SETTING.findall((ROOT / "dashboard" / "settings.py").read_text()))
+
+
+def test_slow_tests_that_make_check_leaves_out_exist() -> None:
+    names = re.findall(r"^SLOW := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[0].split()
+    assert [name for name in names if not (ROOT / "tests" / "dashboard" / f"{name}.py").is_file()] == []
