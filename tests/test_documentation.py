@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.cli import COMMANDS
+from tests.test_retired_words import RETIRED
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -49,6 +50,12 @@ def test_commands_exist(chapter: Path) -> None:
 @pytest.mark.parametrize("chapter", CHAPTERS_WITH_PATHS, ids=lambda path: path.name)
 def test_source_paths_exist(chapter: Path) -> None:
     assert [path for path in _SOURCE_PATH.findall(chapter.read_text()) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("chapter", [*CHAPTERS_WITH_PATHS, ROOT / "CHANGELOG.md"], ids=lambda path: path.name)
+def test_chapters_use_no_retired_words(chapter: Path) -> None:
+    retired = re.compile(rf"\b(?:{'|'.join(RETIRED)})\b", re.IGNORECASE)
+    assert [found[0] for found in retired.finditer(chapter.read_text())] == []
 
 
 def test_readme_is_short_and_names_commands() -> None:
