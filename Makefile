@@ -1,5 +1,5 @@
 # Plimsoll: `make run` starts it, `make test` checks all of it. Needs Python 3.11 or newer, nothing else.
-# The durations in the help were measured on two cores that did nothing else.
+# Durations in the help are for two cores with nothing else to do.
 
 PYTHON ?= python3
 VENV := .venv

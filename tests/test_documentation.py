@@ -1,4 +1,4 @@
-"""README and docs: links, commands, paths and variables in them exist, and the README stays short."""
+"""README, docs and Makefile: links, commands, paths and variables in them exist, and the README stays short."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.cli import COMMANDS
+from tests.test_retired_words import RETIRED
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -51,6 +52,12 @@ def test_source_paths_exist(chapter: Path) -> None:
     assert [path for path in _SOURCE_PATH.findall(chapter.read_text()) if not (ROOT / path).exists()] == []
 
 
+@pytest.mark.parametrize("chapter", [*CHAPTERS_WITH_PATHS, ROOT / "CHANGELOG.md"], ids=lambda path: path.name)
+def test_chapters_use_no_retired_words(chapter: Path) -> None:
+    retired = re.compile(rf"\b(?:{'|'.join(RETIRED)})\b", re.IGNORECASE)
+    assert [found[0] for found in retired.finditer(chapter.read_text())] == []
+
+
 def test_readme_is_short_and_names_commands() -> None:
     text = README.read_text()
     assert len(text.splitlines()) <= MOST_README_LINES
@@ -68,3 +75,8 @@ def test_configuration_lists_every_setting() -> None:
     listed = re.findall(r"^\| `(\w+)`", (ROOT / "docs" / "configuration.md").read_text(), re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) == set(_SETTING.findall((ROOT / "dashboard" / "settings.py").read_text()))
+
+
+def test_slow_tests_that_make_check_leaves_out_exist() -> None:
+    names = re.findall(r"^SLOW := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[0].split()
+    assert [name for name in names if not (ROOT / "tests" / "dashboard" / f"{name}.py").is_file()] == []
