@@ -124,7 +124,7 @@ def test_result_shows_words_only_to_those_who_may_read_them(session: AgentSessio
             assert (words in page) == reads, (name, words)
         assert "freed" in page
         assert "Retained" in page
-        assert ("content of somebody else's session" in page) != reads
+        assert ("another person's session" in page) != reads
     assert sign_in("charlie").get(run_url(run)).status_code == 404
     assert sign_in("anna").post(f"{run_url(run)}revisions/", {"text": "mine"}).status_code == 403
 
@@ -247,7 +247,13 @@ def test_run_is_started_watched_and_finished(session: AgentSession) -> None:
     assert ended.headers["HX-Refresh"] == "true"
     assert client.get(f"{run_url(run)}progress/").status_code == 302
     words = say(read(client, run_url(run)))
-    for told in ("Before and after", "Primary Request and Intent", "What came back", "Message by message", "Took"):
+    for told in (
+        "Before and after",
+        "Primary Request and Intent",
+        "Restored attachments",
+        "Message by message",
+        "Took",
+    ):
         assert told in words
     assert "nothing, no model was asked" in words
     tab = say(read(client, f"/sessions/{session.pk}/compactions/"))
@@ -482,10 +488,10 @@ def test_paused_automatic_runs_are_shown_and_reset_by_admins(session: AgentSessi
     url = f"/sessions/{session.pk}/breaker/reset/"
     for name, may in (("vera", False), ("mia", False), ("anna", True)):
         page = read(sign_in(name), f"/sessions/{session.pk}/")
-        assert "3 runs in a row failed" in page
+        assert "after 3 failed runs in a row" in page
         assert ("Resume automatic compaction" in page) == may
         assert sign_in(name).post(url).status_code == (302 if may else 403)
-    assert "3 runs in a row failed" not in read(sign_in("mia"), f"/sessions/{session.pk}/")
+    assert "after 3 failed runs in a row" not in read(sign_in("mia"), f"/sessions/{session.pk}/")
     assert sign_in("charlie").post(url).status_code == 404
 
 
