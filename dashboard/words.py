@@ -49,6 +49,13 @@ def format_size_change(
     return " → ".join(sizes)
 
 
+def format_lost_count(count: int | None) -> str:
+    """Return how much a compaction lost, as the end of a title."""
+    if count is None:
+        return "losses not measured"
+    return "nothing lost" if count == 0 else f"{count:,} thing{'' if count == 1 else 's'} lost"
+
+
 def say_model(name: str) -> str:
     """claude-opus-4-5-20251101 -> opus-4-5, where the whole name is told beside it."""
     return _RELEASED.sub("", name.removeprefix("claude-"))

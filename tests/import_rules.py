@@ -206,6 +206,7 @@ DOORS = (
 HOMES = {
     "plotly": "dashboard.charts",
     "anthropic": "dashboard.runs.claude",
+    "markdown_it": "dashboard.markdown",
     "genai_prices": "compaction.llm.prices",
     "hyperscan": "dashboard.ingest.redaction.stops",
     "re2": "dashboard.ingest.redaction.own_patterns",

@@ -25,6 +25,7 @@ from dashboard.pages.ledger import name_session
 from dashboard.pages.restored_things import RestoredThings, read_restored
 from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.runs.missing_lines import describe_gaps
+from dashboard.words import format_lost_count, format_size
 
 MESSAGES_SHOWN = 50
 
@@ -60,6 +61,19 @@ class AuditView:
     lost: tuple[LostView, ...]
 
     @property
+    def groups(self) -> tuple[tuple[str, tuple[LostView, ...]], ...]:
+        """What was lost by part, in the order of the most important of each."""
+        by_label: dict[str, list[LostView]] = {}
+        for each in self.lost:
+            by_label.setdefault(each.label, []).append(each)
+        return tuple((label, tuple(lost)) for label, lost in by_label.items())
+
+    @property
+    def entries(self) -> frozenset[str]:
+        """The messages that what was lost is cited from."""
+        return frozenset(each.entry for each in self.lost if each.entry)
+
+    @property
     def is_outdated(self) -> bool:
         """Whether later versions audit by other rules, so that figures cannot be compared."""
         return self.version < AUDIT_VERSION
@@ -80,7 +94,10 @@ class CallBeside:
 
 @dataclass(frozen=True)
 class MessageList:
-    """One stretch of the messages, and what became of all of them."""
+    """One stretch of the messages, and what became of all of them.
+
+    `lost_entries`: messages from which something was lost; `is_lost_only`: the rows are only these.
+    """
 
     rows: tuple[MessageFate, ...]
     total: int
@@ -88,6 +105,8 @@ class MessageList:
     previous: int | None
     next: int | None
     fates: tuple[tuple[Fate, int, int], ...]
+    lost_entries: frozenset[str] = frozenset()
+    is_lost_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,6 +130,17 @@ class CompactionPage:
     gap_count: int = 0  # places where lines of the conversation before it are missing
 
     @property
+    def title(self) -> str:
+        """Return the finding as a sentence: Compacted 168k to 36k: 3 things lost."""
+        before, after = format_size(self.row.before_tokens), format_size(self.row.after_tokens)
+        if self.row.has_failed:
+            return f"Compaction failed at {before}"
+        if not self.row.is_full:
+            return f"Cleared old tool results: {before} to {after}"
+        lost_count = self.audit.lost_count if self.audit else None
+        return f"Compacted {before} to {after}: {format_lost_count(lost_count)}"
+
+    @property
     def missing_lines(self) -> str:
         """Empty where no line is missing."""
         return describe_gaps(self.gap_count)
@@ -129,7 +159,9 @@ class CompactionPage:
         return self.session.pk if self.shows_content else None
 
 
-def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_message: int = 1) -> CompactionPage:
+def read_compaction(
+    actor: Actor, compaction: ObservedCompaction, *, first_message: int = 1, is_lost_only: bool = False
+) -> CompactionPage:
     """`compaction` with its session and team. The conversation is unpacked once."""
     session = compaction.session
     state = find_content_state(actor, session)
@@ -138,6 +170,7 @@ def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_messa
     entries = read_thread(session, compaction.agent_id).entries if session.has_content else ()
     sides = split_at_boundary(entries, compaction.entry_uuid)
     traced = trace_messages(sides) if sides and compaction.kind == CompactionKind.FULL else None
+    audit = build_audit_view(compaction.audit, traced or (), shows_texts=reads_content)
     threads = name_threads(session.pk, reads_content=reads_content)
     previous_id, next_id = _find_neighbours(compaction)
     around = read_calls_around([compaction.pk])[compaction.pk]
@@ -154,8 +187,10 @@ def read_compaction(actor: Actor, compaction: ObservedCompaction, *, first_messa
         content_state=state,
         summary=_read_summary(entries, compaction) if is_shown else None,
         restored=read_restored(compaction, entries if is_shown else (), sides),
-        messages=None if traced is None else cut_messages(traced, first_message, shows_words=is_shown),
-        audit=build_audit_view(compaction.audit, traced or (), shows_texts=reads_content),
+        messages=None
+        if traced is None
+        else cut_messages(traced, first_message, shows_words=is_shown, audit=audit, is_lost_only=is_lost_only),
+        audit=audit,
         previous_id=previous_id,
         next_id=next_id,
         before=_make_beside(around.before),
@@ -199,8 +234,22 @@ def _drop_heading(body: str) -> str:
     return "\n".join(part for part in said if part) or heading
 
 
-def cut_messages(messages: Sequence[MessageFate], first: int, *, shows_words: bool) -> MessageList:
-    """The stretch that begins with this number; without the right to words only structure is left."""
+def cut_messages(
+    messages: Sequence[MessageFate],
+    first: int,
+    *,
+    shows_words: bool,
+    audit: AuditView | None = None,
+    is_lost_only: bool = False,
+) -> MessageList:
+    """Return the stretch that begins with this number, or all messages from which something was lost. Without the
+    right to words only structure is left."""
+    cited = audit.entries if audit and shows_words else frozenset()
+    lost_entries = cited & {message.entry_uuid for message in messages}
+    if is_lost_only and lost_entries:
+        lost = tuple(message for message in messages if message.entry_uuid in lost_entries)
+        fates = count_fates(messages)
+        return MessageList(lost, len(messages), 1, None, None, fates, lost_entries, is_lost_only=True)
     start = max(1, min(first, len(messages))) - 1
     rows = tuple(messages[start : start + MESSAGES_SHOWN])
     if not shows_words:
@@ -212,6 +261,7 @@ def cut_messages(messages: Sequence[MessageFate], first: int, *, shows_words: bo
         previous=max(1, start + 1 - MESSAGES_SHOWN) if start else None,
         next=start + 1 + MESSAGES_SHOWN if start + MESSAGES_SHOWN < len(messages) else None,
         fates=count_fates(messages),
+        lost_entries=lost_entries,
     )
 
 

@@ -11,33 +11,33 @@ from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices
 KIND_SENTENCES = {
     RunKind.FULL: (
         "Full",
-        "Everything the model sees becomes one summary. Files, todos and plans come back beside it.",
+        "The whole conversation becomes one summary. Recent files, todos and plans are restored after it.",
     ),
     RunKind.FROM: (
         "From a message on",
-        "What comes before it stays word for word; the message and all after it become a summary.",
+        "Messages before it are kept verbatim; the message and all after it become a summary.",
     ),
     RunKind.UP_TO: (
         "Up to a message",
-        "All before it becomes a summary; the message and what follows stays word for word.",
+        "All before it becomes a summary; the message and all after it are kept verbatim.",
     ),
     RunKind.NOTES: (
         "From the notes",
-        "The notes taken during the session become the summary; what came after them stays. No model, no cost.",
+        "The notes taken during the session become the summary; messages after them are kept. Runs locally. Free.",
     ),
     RunKind.MICRO_SIZE: (
-        "Micro, by size",
-        "The oldest tool results are replaced by one line until the rest is small. No summary, no model, no cost.",
+        "Clear old tool results",
+        "Replaces the oldest tool results by one line each until the rest is small. Runs locally. Free.",
     ),
     RunKind.MICRO_IDLE: (
-        "Micro, after a pause",
-        "All tool results but the newest five go, as the cache is cold anyway. No summary, no model, no cost.",
+        "Clear all but the last 5 tool results",
+        "For a session whose cache is cold: nothing cached is lost by it. Runs locally. Free.",
     ),
 }
 SUMMARIZER_SENTENCES = {
     SummarizerName.EXTRACTIVE: (
         "Extractive",
-        "Picks sentences, files, errors and todos out of the conversation here. No model, no cost, nothing leaves.",
+        "Selects sentences, files, errors and todos from the conversation. Runs locally. Free.",
     ),
     SummarizerName.CLAUDE: (
         "Claude",

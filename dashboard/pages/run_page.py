@@ -33,6 +33,7 @@ from dashboard.pages.run_rows import RunRow, find_scale, make_run_row, read_runs
 from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.runs.failures import Failure, describe_failure
 from dashboard.runs.missing_lines import describe_gaps
+from dashboard.words import format_lost_count, format_size
 
 MOST_OTHERS = 20
 
@@ -97,6 +98,17 @@ class RunPage:
     hook_notes: tuple[HookNote, ...]
 
     @property
+    def title(self) -> str:
+        """Return the finding as a sentence: Compacted 168k to ~36k: 3 things lost; before the end what it does."""
+        row = self.row
+        if not row.is_done:
+            return row.sentence
+        before = format_size(row.before_tokens, is_estimated=row.before_origin == "estimate")
+        after = format_size(row.after_tokens, is_estimated=row.after_origin == "estimate")
+        lost = format_lost_count(self.audit.lost_count if self.audit else None)
+        return f"{'Cleared old tool results,' if row.is_micro else 'Compacted'} {before} to {after}: {lost}"
+
+    @property
     def missing_lines(self) -> str:
         """Empty where no line was missing in what was compacted."""
         return describe_gaps(self.run.gap_count)
@@ -138,7 +150,13 @@ class RunPage:
 
 
 def read_run(
-    actor: Actor, run: CompactionRun, *, now: datetime, revision_number: int | None = None, first_message: int = 1
+    actor: Actor,
+    run: CompactionRun,
+    *,
+    now: datetime,
+    revision_number: int | None = None,
+    first_message: int = 1,
+    is_lost_only: bool = False,
 ) -> RunPage:
     """`run` with its session, team and job, as read_runs gives it. An unknown revision shows the newest."""
     session = run.session
@@ -158,6 +176,7 @@ def read_run(
     state = _find_state(run, shown, reads_content=reads_content)
     shows_content = state is ContentState.SHOWN
     traced = trace_fates(result) if result else ()
+    audit = build_audit_view(_find_audit(shown, result), traced, shows_texts=shows_content)
     return RunPage(
         row=row,
         run=run,
@@ -174,8 +193,10 @@ def read_run(
         summary=_take_apart(shown) if shown and shows_content else None,
         restored=list_restored(result, shows_content=shows_content) if result and not row.is_micro else None,
         cleared=list_cleared(result, shows_content=shows_content) if result and row.is_micro else None,
-        messages=cut_messages(traced, first_message, shows_words=shows_content) if traced else None,
-        audit=build_audit_view(_find_audit(shown, result), traced, shows_texts=shows_content),
+        messages=cut_messages(traced, first_message, shows_words=shows_content, audit=audit, is_lost_only=is_lost_only)
+        if traced
+        else None,
+        audit=audit,
         others=_list_others(actor, run, reads_content=reads_content) if row.is_done else (),
         hook_notes=read_notes(run, shows_words=reads_content),
     )

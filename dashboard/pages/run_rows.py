@@ -22,8 +22,8 @@ KIND_NAMES = {
     RunKind.FULL: "full",
     RunKind.FROM: "from a message on",
     RunKind.UP_TO: "up to a message",
-    RunKind.MICRO_SIZE: "micro, by size",
-    RunKind.MICRO_IDLE: "micro, after a pause",
+    RunKind.MICRO_SIZE: "clear old tool results",
+    RunKind.MICRO_IDLE: "clear all but the last 5 tool results",
     RunKind.NOTES: "from the session's notes",
 }
 STATE_STYLES = {

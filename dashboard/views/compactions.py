@@ -22,6 +22,7 @@ def compaction(request: PageRequest, compaction_id: int) -> HttpResponseBase:
         request.actor,
         get_object_or_404(visible, pk=compaction_id),
         first_message=_read_number(request.GET.get("from", "")),
+        is_lost_only=bool(request.GET.get("lost")),
     )
     remember_team(request, found.session.team)
     if wanted := read_format(request):

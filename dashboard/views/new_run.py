@@ -12,6 +12,7 @@ from dashboard.access import Act
 from dashboard.models import AgentSession, CompactionRun, RunState
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
+from dashboard.pages.kind_cards import build_kind_cards
 from dashboard.pages.run_draft import Asked, RunDraft, make_draft
 from dashboard.runs.choices import RunRefused
 from dashboard.runs.start import start_run
@@ -53,7 +54,9 @@ def new_run(request: PageRequest, session_id: int) -> HttpResponse:
 
 
 def _render(request: PageRequest, draft: RunDraft, status: HTTPStatus) -> HttpResponse:
-    context: dict[str, object] = {"draft": draft, "session": draft.session}
+    # Before somebody presses Start, what is missing is a hint and no error.
+    has_acted = request.POST.get("act") == "start"
+    context: dict[str, object] = {"draft": draft, "session": draft.session, "has_acted": has_acted}
     if request.htmx:
         if request.POST.get("act") == "messages":
             return render(request, "runs/_pivots.html", context)
@@ -62,6 +65,7 @@ def _render(request: PageRequest, draft: RunDraft, status: HTTPStatus) -> HttpRe
         context["is_fragment"] = True
         context["brings_pivots"] = draft.pivots is not None and (draft.pivots.agent_id or MAIN) != listed
         return render(request, "runs/_preview.html", context)
+    context["cards"] = build_kind_cards(draft, now=timezone.now())
     context["may_manage"] = request.actor.may(Act.MANAGE, draft.session.team)
     context["open_run"] = _find_open(request, draft)
     return render(request, "runs/new.html", context, status=status)

@@ -129,6 +129,7 @@ def _read(request: PageRequest, found: CompactionRun) -> RunPage:
         now=timezone.now(),
         revision_number=read_number(request.GET.get("revision", "")),
         first_message=read_number(request.GET.get("from", "")) or 1,
+        is_lost_only=bool(request.GET.get("lost")),
     )
 
 

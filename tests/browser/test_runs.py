@@ -126,7 +126,7 @@ def test_range_is_picked_on_the_list_of_messages(
     expect(page.get_by_role("button", name="Start")).to_be_disabled()
     expect(page.get_by_text("51 to 60 of 60")).to_be_visible()
     page.get_by_label("Message 55,").check()
-    expect(page.get_by_text("messages word for word")).to_be_visible()
+    expect(page.get_by_text("messages verbatim")).to_be_visible()
     page.get_by_role("button", name="Earlier").click()
     expect(page.get_by_text("1 to 50 of 60")).to_be_visible()
     expect(page.get_by_label("Picked: message 55")).to_be_checked()
@@ -201,9 +201,9 @@ def test_everything_is_done_by_keyboard(page: Page, alice: User, session: AgentS
     page.wait_for_url("**/compact/")
     page.wait_for_load_state()  # with its scripts: the preview follows what is chosen from then on
     page.get_by_label("Full").focus()
-    for _ in range(4):
+    for _ in range(2):
         press(page, "ArrowDown")
-    expect(page.get_by_label("Micro, after a pause")).to_be_checked()
+    expect(page.get_by_label("Clear all but the last 5 tool results")).to_be_checked()
     expect(page.get_by_label("Instructions")).to_be_hidden()
     expect(page.get_by_text("results and attachments")).to_be_visible()
     page.get_by_role("button", name="Start").focus()
@@ -212,7 +212,7 @@ def test_everything_is_done_by_keyboard(page: Page, alice: User, session: AgentS
     press(page, "x")
     expect(page.get_by_role("heading", level=1)).to_have_text("Compaction cancelled")
     press(page, "c")
-    expect(page.get_by_label("Micro, after a pause")).to_be_checked()
+    expect(page.get_by_label("Clear all but the last 5 tool results")).to_be_checked()
 
 
 def test_walk_works_without_scripts(
@@ -227,7 +227,7 @@ def test_walk_works_without_scripts(
         page.get_by_label("Message 31,").check()
         page.get_by_role("button", name="Preview").click()
         expect(page.get_by_label("Message 31,")).to_be_checked()
-        expect(page.get_by_text("messages word for word")).to_be_visible()
+        expect(page.get_by_text("messages verbatim")).to_be_visible()
         page.get_by_role("button", name="Start").click()
         expect(page.locator("[aria-current=step]")).to_contain_text("Waiting for a worker")
         work_once()
@@ -282,7 +282,7 @@ def test_no_state_has_a_serious_accessibility_finding(
     page.goto(f"/sessions/{session.pk}/compact/")
     page.get_by_label("Up to a message").check()
     page.get_by_label("Message 55,").check()
-    expect(page.get_by_text("messages word for word")).to_be_visible()
+    expect(page.get_by_text("messages verbatim")).to_be_visible()
     assert axe(page) == []
 
 

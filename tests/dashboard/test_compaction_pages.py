@@ -110,7 +110,7 @@ def test_every_state_of_a_compaction_has_words(team: Team, columns: dict[str, ob
     [
         ({"audited_at": None, "summary_tokens": 900}, "Analysing…"),
         ({"audited_at": timezone.now(), "summary_tokens": 900}, "not among the stored lines"),
-        ({"audited_at": None, "summary_tokens": None}, "No summary is stored"),
+        ({"audited_at": None, "summary_tokens": None}, "no summary is stored"),
     ],
 )
 def test_audit_that_is_under_way_or_found_nothing_is_told(team: Team, columns: dict[str, object], words: str) -> None:
@@ -388,7 +388,7 @@ def test_what_came_back_says_how_much_of_it_and_what_did_not(cut_session: AgentS
     assert told["left_count"] == 1
     assert told["left_files"][0]["age_seconds"] >= 0
     page = read(sign_in("alice"), f"/compactions/{compaction.pk}/").split('id="restored"')[1].split("</section>")[0]
-    for words in (">whole<", ">cut<", ">only named<", "1 previously read file was not restored", "/home/ann/left.py"):
+    for words in (">whole<", ">cut<", ">only named<", "1 previously read file not restored", "/home/ann/left.py"):
         assert words in page
     assert "The client does not record what it skipped, nor why." in page
 
@@ -405,3 +405,51 @@ def test_calls_around_are_told_to_programs(recorded: AgentSession) -> None:
     told = ask(sign_in("vera"), f"compactions/{recorded.compactions.get().pk}")
     assert (told["before"]["number"], told["after"]["number"]) == (3, 4)
     assert (told["after"]["read_tokens"], told["after"]["written_tokens"]) == (10_000, 20_000)
+
+
+@pytest.mark.parametrize(
+    ("columns", "title"),
+    [
+        ({"audit": {"version": 2, "parts": [], "lost_count": 3, "lost": []}}, "Compacted 167k to 51k: 3 things lost"),
+        ({"audit": {"version": 2, "parts": [], "lost_count": 1, "lost": []}}, "Compacted 167k to 51k: 1 thing lost"),
+        ({"audit": {"version": 2, "parts": [], "lost_count": 0, "lost": []}}, "Compacted 167k to 51k: nothing lost"),
+        ({"after_tokens": 8_240}, "Compacted 167k to 8.2k: losses not measured"),
+        ({"after_tokens": None}, "Compacted 167k to unknown: losses not measured"),
+        ({"kind": "micro", "after_tokens": 136_500}, "Cleared old tool results: 167k to 136k"),
+        ({"kind": "failed", "failure": "too long"}, "Compaction failed at 167k"),
+    ],
+)
+def test_title_is_the_finding(team: Team, columns: dict[str, object], title: str) -> None:
+    (compaction,) = make_compactions(make_session(team, "session-1"), 1, **columns)
+    page = read(sign_in("vera"), f"/compactions/{compaction.pk}/")
+    assert f"<h1>{title}</h1>" in page
+    assert f"<title>{title} · Plimsoll</title>" in page
+
+
+def test_losses_come_first_then_what_was_restored_then_the_summary(recorded: AgentSession) -> None:
+    page = read(sign_in("alice"), f"/compactions/{recorded.compactions.get().pk}/")
+    places = [page.index(f'id="{name}"') for name in ("lost", "restored", "summary", "messages")]
+    assert places == sorted(places)
+    assert LOST_QUOTE in page[places[0] : places[1]]
+
+
+def test_messages_that_lost_something_are_marked_and_listed_alone(recorded: AgentSession) -> None:
+    url = f"/compactions/{recorded.compactions.get().pk}/"
+    client = sign_in("alice")
+    page = read(client, url)
+    marked = page.count('class="is-lost"')
+    assert marked > 0
+    assert f'href="?lost=1#messages">lost only, {marked}</a>' in page
+    narrowed = read(client, f"{url}?lost=1").split('id="messages"')[1]
+    assert narrowed.count("<tr") - 1 == narrowed.count('class="is-lost"') == marked
+    # To those who may not read the content it does not say which messages these are.
+    withheld = read(sign_in("vera"), f"{url}?lost=1")
+    assert "is-lost" not in withheld
+    assert "lost only" not in withheld
+
+
+def test_summary_is_formatted(team: Team) -> None:
+    talk = write_recorded_talk()
+    session = record_talk(team, make_user("alice"), talk)
+    page = read(sign_in("alice"), f"/compactions/{session.compactions.get().pk}/")
+    assert '<div class="md">' in page.split('id="summary"')[1]

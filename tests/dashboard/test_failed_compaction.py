@@ -45,7 +45,7 @@ def read_main(name: str, url: str) -> str:
 def test_page_tells_what_failed_was_kept_and_is_to_be_done(session: AgentSession) -> None:
     failed = fail(session)
     page = read_main("alice", f"/compactions/{failed.pk}/")
-    assert "<h1>A compaction failed</h1>" in page
+    assert "<h1>Compaction failed at 95k</h1>" in page
     assert f"<q>{WORDS}</q>" in page
     assert "95.2k" in page
     assert "What was kept" in page
@@ -65,7 +65,7 @@ def test_tab_leads_to_the_page_of_a_failure(session: AgentSession) -> None:
 
 def test_context_that_the_client_did_not_tell_is_said_to_be_so(session: AgentSession) -> None:
     page = read_main("vera", f"/compactions/{fail(session, before_tokens=None, trigger='').pk}/")
-    assert "not told by the client" in page
+    assert "not reported by the client" in page
     assert "trigger not known" in page
 
 

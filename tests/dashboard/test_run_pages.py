@@ -147,7 +147,8 @@ def test_page_previews_the_usual_choice_and_names_the_client_command(session: Ag
     assert f"cd /home/ann/harbour && claude -p --resume {session.external_id} /compact" in words
     assert "No API key is set for this team. An admin can enter one." in words
     assert 'href="/teams/harbour/summarizer/"' in read(sign_in("anna"), new_url(session))
-    for title in ("Full", "From a message on", "Up to a message", "Micro, by size", "Micro, after a pause"):
+    for title in ("Full", "From a message on", "Up to a message", "Clear old tool results",
+                  "Clear all but the last 5 tool results"):  # fmt: skip
         assert title in words
 
 
@@ -168,7 +169,7 @@ def test_fragment_holds_the_preview_and_brings_messages_once(session: AgentSessi
     picked = {**data, "listed": "main", "pivot_uuid": pick(fragment, 9)}
     fragment = post(client, new_url(session), picked, status=200, **HTMX)
     assert 'id="pivots"' not in fragment
-    assert "messages word for word" in say(fragment)
+    assert "messages verbatim" in say(fragment)
 
 
 def test_messages_are_paged_and_the_picked_one_is_kept(team: Team) -> None:
@@ -220,13 +221,37 @@ def test_live_session_is_warned_about(session: AgentSession) -> None:
     assert "This session is at work right now." in read(sign_in("mia"), new_url(session))
 
 
+def test_kinds_are_cards_with_the_size_after_the_cost_and_what_is_not_predicted(session: AgentSession) -> None:
+    page = read(sign_in("mia"), new_url(session))
+    cards = page.split('class="kind-cards"')[1].split("</div>")[0]
+    assert cards.count("<label") == 3  # without notes
+    assert cards.count('type="radio"') == 3
+    full = say(cards.split("<label")[1])
+    assert re.search(r"Full .* ~[\d.]+k? tokens after free cost \(Extractive\) not predicted losses", full)
+    assert 'value="from"' not in cards
+    assert 'value="from"' in page
+
+
+def test_nothing_is_an_error_before_somebody_starts(session: AgentSession) -> None:
+    client = sign_in("mia")
+    AgentSession.objects.filter(pk=session.pk).update(has_content=False)
+    form = read(client, new_url(session)).split('id="main"')[1]
+    assert "are not stored" in form
+    assert 'role="alert"' not in form
+    assert "lv-blocking" not in form
+    previewed = post(client, new_url(session), {"act": "preview", "kind": "from", "agent_id": ""}, status=200, **HTMX)
+    assert 'role="alert"' not in previewed
+    started = post(client, new_url(session), {"act": "start", "kind": "full", "agent_id": ""}, status=409)
+    assert '<div class="notice lv-blocking" role="alert">' in started
+
+
 @pytest.mark.parametrize(
     "data",
     [{"kind": "huge"}, {"kind": "full", "agent_id": "nobody"}, {"kind": "full", "instructions": "x" * 10_001}, {}],
 )
 def test_choices_that_make_no_sense_are_answered_with_a_page(session: AgentSession, data: dict[str, str]) -> None:
     page = post(sign_in("mia"), new_url(session), {"act": "start", **data}, status=422)
-    assert "The choices cannot be used yet." in page
+    assert "Complete the form to see a preview." in page
     assert not CompactionRun.objects.exists()
 
 
@@ -247,7 +272,13 @@ def test_run_is_started_watched_and_finished(session: AgentSession) -> None:
     assert ended.headers["HX-Refresh"] == "true"
     assert client.get(f"{run_url(run)}progress/").status_code == 302
     words = say(read(client, run_url(run)))
-    for told in ("Before and after", "Primary Request and Intent", "What came back", "Message by message", "Took"):
+    for told in (
+        "Before and after",
+        "Primary Request and Intent",
+        "Restored attachments",
+        "Message by message",
+        "Took",
+    ):
         assert told in words
     assert "nothing, no model was asked" in words
     tab = say(read(client, f"/sessions/{session.pk}/compactions/"))

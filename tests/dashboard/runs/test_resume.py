@@ -364,7 +364,7 @@ def test_the_origin_stays_known_when_more_lines_come(machine: Machine, run: Comp
 def test_the_page_writes_shows_the_command_and_takes_back(machine: Machine, run: CompactionRun) -> None:
     client = sign_in("alice")
     page = reverse("run", args=[run.pk])
-    assert "Write it beside the original" in read(client, page)
+    assert "Save as new session" in read(client, page)
     response = client.post(reverse("resume_write", args=[run.pk]))
     assert response.headers["Location"] == f"{page}#resume"
     row = ResumedFile.objects.get()
