@@ -272,7 +272,8 @@ FORMS = (
         URL_STARTS,
         _URL + rb"[^\s:@/\"'\\<>`\[]{0,128}+:"
         rb"(?P<secret>(?![$<{*%\[(]|[^@]{1,40}\$\{|(?:none|your\w*|pass(?:word|wd)?|pwd?|secret|token|key|[xX.*_\-]{3,8}|[A-Z_]+"
-        rb"|[a-z]+(?:[_\-][a-z]+){0,4}[_\-](?:key|password|pass|token|secret))@)"
+        rb"|[a-z]+(?:[_\-][a-z]+){0,4}[_\-](?:key|password|pass|token|secret)"
+        rb"|[a-z]+(?:Key|Password|Pass|Token|Secret))@)"
         rb"(?:[^\s@/\"'\\<>`]|\\+u(?!002[27])[0-9A-Fa-f]{4}){3,256}+)@",
     ),
     Form(
