@@ -39,7 +39,7 @@ _LOWER_CASE = (
     rb"this\.",
     rb"lambda:",
     rb"n?(?:var)?char2?\(",  # a type of SQL
-    rb"[?!]{1,2}[a-z]++\Z",  # ?string, !!result
+    rb"[?!]{1,2}[a-z]++(?:\.[a-z_$][\w$]*+)*+\Z",  # ?string, !!result, !options.isOff
     rb"\(\?",  # regular expressions
     rb"\.\*",
     rb":",
@@ -48,14 +48,14 @@ _LOWER_CASE = (
     rb"\+[a-z_$][\w$]*+[.;(){}\[\]]",
     rb"[a-z_]++\+[a-z_]++\Z",
     rb"[a-z_\-]++\.[a-z_.\-]++\Z",
-    rb"\.[a-z_]\w*\(",  # a method of the string before it: .format(
+    rb"\.[a-z_]\w*+(?:\(|\Z)",  # a method of the string before it: .format(, or a module
     rb"[a-z_][\w.]*+\([\w\"'., ]*\)\Z",  # a call
     rb"[a-z_$][\w$]*+\.[a-z_$][\w$]*+[+\-*/][a-z_$][\w$]*+\.[a-z_$][\w$.]*+\Z",  # e.screenX-f.screenX
     rb"[a-z.]++(?<=\.)(?:\$\d|\d+\?)",
     rb"[a-z]++=none\Z",
     rb"[a-z_$][\w$]*+\.[\w$.]++=(?!=)",  # minified: t.ERR_A=t.ERR_B=...
     rb"[a-z_$][\w$]*+(?:\??\.[a-z_$][\w$]*+)++!\Z",  # TypeScript: options.token!
-    rb"[a-z]\w*_\d\.[a-z_$]\w*\Z",  # compiled JavaScript: zod_1.z
+    rb"[a-z][\w$]*[_$]\d\.[a-z_$]\w*\Z",  # compiled JavaScript: zod_1.z
     # addresses and paths
     rb"[a-z][a-z\d+.\-]{1,14}+:(?:\\*/){2}",
     rb"file:",
@@ -66,37 +66,46 @@ _LOWER_CASE = (
     rb"/\w+/",
     rb"@(?:[a-z\-]++/?\Z|www\.)",
     rb"[a-z\d\-]{1,60}+(?:\.[a-z\d\-]{1,60}+){1,5}?\.(?:io|com|org|net|dev)/",
+    rb"[\w\-.]+\.(?:p12|pfx|pem|key|crt|jks|json|ya?ml|toml|txt|env|py|js|ts)\Z",
+    rb"[a-z_]++(?:\.[a-z_]++)++/\d+\Z",
     # words of any language, alone or joined by signs
     rb"(?:[a-z_\-]|\\++u(?!00[0-7])[0-9a-f]{4}|[\xc2-\xf4][\x80-\xbf]{1,3})++\Z",
-    rb"[a-z][a-z_\-]*+(?:(?:[:/|]|%2f)[a-z][a-z_\-]*+)*+[.,]?\Z",
+    rb"[a-z][a-z_\-]*+(?:(?:[.:/|#]|%2f)[a-z][a-z_\-]*+)*+[.,]?\Z",
+    rb"(?:[\xe3-\xe9][\x80-\xbf]{2}|\\++u[3-9][0-9a-f]{3}){4}",  # a sentence in Chinese or Japanese
     rb"\d{1,4}(?:-[a-z]+|(?:/[a-z]+)+)\Z",
     # numbers, dates, colours, digests, ciphers
     rb"[\d.,:\-]++(?:e[+\-]?\d++)?\Z",
     rb"(?:0x)?0+\Z",
+    rb"0x[0-9a-f]{1,8}\Z",
     rb"\d{4}-\d\d-\d\d(?:[t:.,\d+z\-]*+)\Z",
     rb"#[0-9a-f]{3,8}\Z",
     rb"sha\d+[:\-]",
     rb"(?:aes|des|rsa|ecdsa|ed)[_\-]?\d+(?:-[a-z\d]+)*\Z",
     rb"(?:[a-z\d]++_)*+(?:argon2|pbkdf2|bcrypt|scrypt)\w{0,3}\Z",
+    rb"(?:[a-z\d]++-)++(?:sha|hmac)[\-_]?\d+\Z",
+    rb"(?:[a-z\d]++-)*+hmac-sha\d+\Z",
+    rb"(?:cp|utf|iso|latin|windows)[\-_]?\d++(?:-\d+)?\Z",
     # the algorithm and the scope of a signature, see also below
     rb"aws4-",
     rb"\w{5,128}+(?:/|%2f)\d{8}(?:/|%2f)",
 )
 _AS_WRITTEN = (
     rb"[a-z][a-z_\-]+(?:\\*/[a-z][\w.\-]*+)+\Z",  # a path such as refs/heads/main2
-    rb"@?_?[A-Z][A-Z\d]*+(?:_[A-Z\d]++)++\Z",  # a constant or variable such as DB_PASSWORD
+    rb"@?_*+[A-Z][A-Z\d]*+(?:_[A-Z\d]++)++\Z",  # a constant or variable such as DB_PASSWORD
     rb"[@_][A-Z\d]++\Z",
+    rb"__[\w\-]++(?<=__)\Z",
     rb"[A-Z][A-Z\d_]{2,}+=[^=]",  # the value is empty, and this is the next variable
     rb"[A-Z][a-z]+\?\Z",  # a type: String?
 )
 _PLACEHOLDER = re.compile(rb"|".join(_LOWER_CASE))
 _NAME = re.compile(rb"|".join(_AS_WRITTEN))
 _MASKED = re.compile(rb"(?i)[x*.]{4}|(\w)\1{5,}+\Z")
-# What says of itself what it stands for: auth0-client-secret, OS-OAUTH1:access_token, variable-2.
+# What says what it stands for: auth0-client-secret, OS-OAUTH1:access_token, variable-2.
 _DESCRIPTION = re.compile(
     rb"[A-Za-z\d]+(?:[_\-:.][A-Za-z\d]+)*[_\-:.](?i:secret|token|key|password|creds?|credentials?|pass|pw|pwd)\Z"
     rb"|[a-z]+(?:[_\-][a-z]+)*(?:[_\-]\d|:\d+)\Z"
     rb"|[\w\-]+:\Z"
+    rb"|(?:[A-Z][a-z]+){2,}\d{1,2}\Z|[A-Z][a-z]+\d*(?:[A-Z][a-z]+){2,}\Z"  # PermSetLicense1, Ed25519SignatureField
 )
 
 
