@@ -67,6 +67,7 @@ _ENDS_A_STRING = (b":", b",", b")", b"]", b"}", b"+", b".")
 _COOKIE_HEADER = re.compile(COOKIE.pattern)
 _COOKIE = re.compile(rb"(?:\A|;)[ \t]*([\w.\-]{1,64})=([^;\s]*)")
 _COOKIE_SETTINGS = frozenset({b"path", b"expires", b"domain", b"max-age", b"samesite", b"version", b"comment"})
+_ANALYTICS = (b"__utm", b"_ga", b"_gid", b"_fbp")  # they count visits and sign nobody in
 _VARIABLE_STARTS = (b"$", b"<", b"{")
 _SESSION_NAME = re.compile(rb"(?i)sess|sid\b|auth|token|csrf|xsrf|jwt|login|secret|ticket|remember|_id\b")
 _DIGIT = re.compile(rb"[0-9]")
@@ -98,7 +99,7 @@ def has_session(cookies: bytes) -> bool:
         name, value = cookie[1].lower(), cookie[2][:LONG]
         if number > _MOST_COOKIES:
             return True
-        if name in _COOKIE_SETTINGS or value.startswith(_VARIABLE_STARTS):
+        if name in _COOKIE_SETTINGS or name.startswith(_ANALYTICS) or value.startswith(_VARIABLE_STARTS):
             continue
         if len(value) >= 6 and _SESSION_NAME.search(name) and not is_masked(value):
             return True
@@ -116,7 +117,7 @@ def _classify(data: bytes, match: "re.Match[bytes]", group: str) -> str | None:
     written = head + data[match.start() : match.end("rest")]
     name = written.lower().lstrip(b"-.")
     kind = _find_kind(name)
-    if kind is None or not _is_separated(match, head, outside):
+    if kind is None or not _is_separated(match, written, outside):
         return None
     is_digits = is_number(value)
     if (not is_digits and is_placeholder(value)) or _is_name_of_key(written, name, value):
@@ -145,7 +146,7 @@ def _find_kind(name: bytes) -> Assigned | None:
     return next((kind for kind, names in _NAMES if names.fullmatch(name)), None)
 
 
-def _is_separated(match: "re.Match[bytes]", head: bytes, outside: bytes) -> bool:
+def _is_separated(match: "re.Match[bytes]", written: bytes, outside: bytes) -> bool:
     """Between a name and its value: a colon or an equals sign; a space after an option, `>` after a tag's name."""
     separator = match["sep"]
     if outside.endswith(MARK_START):
@@ -156,7 +157,8 @@ def _is_separated(match: "re.Match[bytes]", head: bytes, outside: bytes) -> bool
         return not outside.endswith(_BEFORE_PATHS)
     if match["prose"]:
         return not match["rest"] and not match["name_quote"]
-    return bool(separator) or head.startswith(b"--") or _NETRC.search(outside) is not None
+    is_netrc = written == b"password" and _NETRC.search(outside) is not None
+    return bool(separator) or written.startswith(b"--") or is_netrc
 
 
 def _is_name_of_key(written: bytes, name: bytes, value: bytes) -> bool:

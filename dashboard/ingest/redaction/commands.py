@@ -14,12 +14,14 @@ _CURL = re.compile(
     + rb"|(?:[a-zA-Z]{0,6}b[ \t]*+|-cookie[ \t=]++)" + _QUOTE + _COOKIES + rb")"
 )  # fmt: skip
 _GLUED = re.compile(rb"[ \t]-p" + _QUOTE + _PASSWORD)
-_APART = re.compile(rb"[ \t](?:-p|-a|-w)[ \t]*+" + _QUOTE + _PASSWORD)
+_APART = re.compile(rb"[ \t](?:-p|-w)[ \t]*+" + _QUOTE + _PASSWORD)
+_REDIS = re.compile(rb"[ \t](?:-a|--pass)[ \t]++" + _QUOTE + _PASSWORD)  # -p is the port
 _OPTIONS = (
     (rb"curl[ \t]", _CURL),
     (rb"(?:mysql|mysqldump|mysqladmin|mysqlimport|mysqlsh|mariadb|mariadb-dump)[ \t]", _GLUED),
+    (rb"redis-cli[ \t]", _REDIS),
     (
-        rb"(?:sshpass|redis-cli|ldapsearch|ldapadd|ldapmodify|docker login|podman login|helm registry login)[ \t]",
+        rb"(?:sshpass|ldapsearch|ldapadd|ldapmodify|docker login|podman login|helm registry login)[ \t]",
         _APART,
     ),
 )

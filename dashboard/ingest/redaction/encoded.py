@@ -7,6 +7,7 @@ is the text behind it decoded and searched.
 import base64
 import bisect
 import re
+import string
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ _NAMES = (
 )
 _LONGER = (b"sk-ant-", b"sk-proj-", b"sk-or-v1-", b"xoxb-", b"xoxp-", b"eyJhbGciOi")  # of shorter literals
 _TOO_COMMON = (b"Bearer ", b"Basic ", b"://", b":/\\", b":\\/", b":\\\\", b"key-", b"secret_", b".atlasv1.")
+_BEFORE = 24
+_ALPHABET = (string.ascii_letters + string.digits + "+/").encode()
 _FULL_LINE = 60
 _MOST_BYTES = 1 << 60
 _MOST = 64 * 1024  # characters that are decoded in one go
@@ -73,6 +76,7 @@ def read_encoded(number: int, search: Callable[[bytes], list[Span]], data: bytes
     start = at - _STARTS[number][1]
     if start < 0 or not _START.match(data, start):
         return [], at
+    start -= _count_before(data, start)
     text = _collect(data, start)
     length = len(text.characters) - (len(text.characters) % 4 == 1)
     decoded = base64.b64decode(text.characters[:length].translate(_URL_SAFE) + b"=" * (-length % 4))
@@ -82,6 +86,14 @@ def read_encoded(number: int, search: Callable[[bytes], list[Span]], data: bytes
         if first <= last:
             spans.append((text.place(first)[0], text.place(last)[1], name))
     return spans, text.place(length - 1)[1]
+
+
+def _count_before(data: bytes, start: int) -> int:
+    """How much of the same base64 is read as well: the name before "token" may say that it is no secret."""
+    before = data[max(0, start - _BEFORE) : start]
+    outside = before.rstrip(_ALPHABET)
+    count = len(before) - len(outside)
+    return max(0, count - outside.endswith(b"\\")) // 4 * 4  # the n of an escape such as \\n is none of it
 
 
 def _collect(data: bytes, start: int) -> _Text:

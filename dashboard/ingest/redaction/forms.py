@@ -256,7 +256,7 @@ FORMS = (
         "Bearer or Basic credentials",
         (b"Bearer ", b"Basic "),
         _LEFT
-        + rb"(?:Bearer|Basic) (?P<secret>(?![A-Z]+_[A-Z\d_]+\b|[Yy]our|base64_)"
+        + rb"(?:Bearer|Basic) (?P<secret>(?!_*+[A-Z]+_[A-Z\d_]+\b|[Yy]our|base64_)"
         + rb"(?=[A-Za-z+/_\-.]{0,80}[0-9])[\w+/.~\-]{16,}+={0,2})",
     ),
     Form(
@@ -271,8 +271,9 @@ FORMS = (
         "password in a URL (database, git, registry)",
         URL_STARTS,
         _URL + rb"[^\s:@/\"'\\<>`\[]{0,128}+:"
-        rb"(?P<secret>(?![$<{*%\[(]|[^@]{1,40}\$\{|(?:none|your\w*|pass(?:word|wd)?|pwd?|secret|token|key|[xX.*_\-]{3,8}|[A-Z_]+"
-        rb"|[a-z]+(?:[_\-][a-z]+){0,4}[_\-](?:key|password|pass|token|secret))@)"
+        rb"(?P<secret>(?![$<{*%\[(]|\.\*|[^@]{1,40}\$\{|(?:none|your\w*|pass(?:word|wd)?|pwd?|secret|token|key|[xX.*_\-]{3,8}|[A-Z_]+"
+        rb"|[a-z]+(?:[_\-][a-z]+){0,4}[_\-](?:key|password|pass|token|secret)"
+        rb"|[a-z]+(?:Key|Password|Pass|Token|Secret))@)"
         rb"(?:[^\s@/\"'\\<>`]|\\+u(?!002[27])[0-9A-Fa-f]{4}){3,256}+)@",
     ),
     Form(

@@ -11,7 +11,8 @@ from dashboard.ingest.redaction.marks import Span
 
 NAME = "private-key"
 _BASE64 = rb"(?:[A-Za-z0-9+/]|\\+/)"
-_ANY = rb"[A-Za-z0-9+/]"
+_ANY = _BASE64
+_MOST_BACKSLASHES = 3  # before a slash among the first characters, in JSON in JSON
 # How many characters before the expression the body starts, the expression, and the body's start.
 _STARTS = (
     (0, rb"b3BlbnNzaC1rZXktdjE", rb"b3BlbnNzaC1rZXktdjE"),  # OpenSSH: "openssh-key-v1"
@@ -58,7 +59,8 @@ def read_key_body(number: int, data: bytes, at: int) -> tuple[list[Span], int]:
     if number == len(_STARTS):
         return list(_read_upwards(data, at)), at
     back, first = _FIRST[number]
-    match = first.match(data, at - back) if at >= back else None
+    matches = (first.match(data, at - more) for more in range(back, back + _MOST_BACKSLASHES + 1) if at >= more)
+    match = next(filter(None, matches), None) if back else first.match(data, at)
     if not match:
         return [], at
     spans = list(_read_downwards(data, match.start(), match.end()))

@@ -35,17 +35,19 @@ def is_name_in_code(value: bytes, after: bytes, sep: bytes, *, is_spaced: bool) 
     """
     sample = value[: 2 * LONG].rstrip(b".:")
     next_sign = after[:1]
-    joined, share = _JOINED.search(sample), 0.6
+    share = 0.6
     if next_sign and (next_sign in _CODE_AFTER or (next_sign in b";}|" and (sep == b":" or is_spaced))):
         if _ENDS_TELLING.match(sample):
             return True
+        joined = _JOINED.search(sample)
         if not joined:
             joined, share = _CAMEL.search(sample), 0.8
+    elif sep == b"=" and not is_spaced and next_sign != b";" and b"." not in sample:
+        return False  # as in a shell
+    elif (sep == b"=" and is_spaced and b"." in sample) or _TELLING.search(sample):
+        joined = _JOINED.search(sample)
     else:
-        is_attribute = is_spaced and b"." in sample
-        is_shell = sep == b"=" and not is_spaced and next_sign != b";" and b"." not in sample
-        if is_shell or not (_TELLING.search(sample) or (is_attribute and sep == b"=")):
-            return False
+        return False
     return joined is not None and _IDENTIFIER.match(sample) is not None and _has_words(sample, share)
 
 
