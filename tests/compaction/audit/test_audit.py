@@ -73,6 +73,15 @@ def test_pasted_logs_are_no_requirements() -> None:
     assert select(session.entries, Part.REQUIREMENTS) == ["The nightly import fails, please repair it:"]
 
 
+def test_a_sentence_within_a_line_of_output_is_no_requirement() -> None:
+    session = Session()
+    session.say(
+        "Please repair this test:\n    hooks.go:209: Hook output: Captured state before the prompt of the session\n"
+        "        Extracted prompts to: .entire/metadata/test-session-1/full.jsonl"
+    )
+    assert select(session.entries, Part.REQUIREMENTS) == ["Please repair this test:"]
+
+
 def test_an_answer_is_looked_for_without_its_question_and_the_clients_frame() -> None:
     session = Session()
     session.say("Add caching to the price service")
