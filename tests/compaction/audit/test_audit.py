@@ -129,6 +129,15 @@ def test_errors_are_their_texts_never_exit_codes_and_routine_commands_do_not_cou
     assert not [text for text in texts if "Exit code" in text or text.startswith("git ")]
 
 
+def test_lines_that_the_client_cut_are_no_errors() -> None:
+    session = Session()
+    session.say("go")
+    cut = "--- FAIL: TestCart_Swi\n\n... [919 characters truncated] ...\n\nError: half a line of it"
+    output = f"Exit code 1\n--- FAIL: TestCart_Empties\n{cut}\nFAIL: shop/cart_test"
+    session.run("make test", output, is_error=True)
+    assert select(session.entries, Part.ERRORS) == ["--- FAIL: TestCart_Empties", "FAIL: shop/cart_test"]
+
+
 def test_an_error_that_nobody_takes_up_is_left_out_unless_it_is_among_the_last_steps() -> None:
     session = Session()
     session.say("Speed up the search page")
