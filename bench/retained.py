@@ -9,6 +9,10 @@ on which lines of the client's summary each stands. Nothing is quoted: entries a
 Damaged copies of the client's summary: its facts removed one by one (in several orders), lines without any fact
 removed, all lines with facts replaced by a rewording. A percentage that is worth showing falls with the first and
 keeps still with the others.
+
+Across kinds: whether the client's summary and ours are in the order of their facts, and how many points ours has more
+than the client's summary would have with as many facts, by the line through its damaged copies. Summaries that quote
+have more: the percentage compares summaries of one kind only.
 """
 
 import argparse
@@ -54,6 +58,22 @@ class FactList:
         """Return how many facts a summary contains; None where it was not judged."""
         verdicts = self.verdicts.get(summary)
         return None if verdicts is None else sum(CREDITS[verdict] for verdict in verdicts.values())
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Facts and percentages of two summaries of one conversation, made in different ways."""
+
+    half: str
+    client: tuple[float, float]  # facts, percentage
+    extractive: tuple[float, float]
+    excess: float  # points that ours has more than the client's would have with as many facts
+
+    @property
+    def order(self) -> str:
+        """Return whether the percentages are in the order of the facts."""
+        facts, points = (self.extractive[part] - self.client[part] for part in (0, 1))
+        return "tie" if not facts or not points else "same" if (facts > 0) == (points > 0) else "reversed"
 
 
 @dataclass(frozen=True)
@@ -168,6 +188,17 @@ def remove_facts(compaction: Compaction, lines: Sequence[str], seed: int) -> lis
     return points
 
 
+def compare_kinds(compaction: Compaction, damage: Damage) -> Kinds | None:
+    """Compare the client's summary with ours; None where one of them was not judged."""
+    counts = count_judged(compaction, "client"), count_judged(compaction, "extractive")
+    if counts[0] is None or counts[1] is None:
+        return None
+    client, extractive = score(compaction, compaction.client), score(compaction, compaction.extractive)
+    slope, _ = statistics.linear_regression(*zip(*damage.fewer_facts, strict=True))
+    expected = client + slope * (counts[1] - counts[0])
+    return Kinds(damage.half, (counts[0], client), (counts[1], extractive), extractive - expected)
+
+
 def correlate(pairs: Sequence[tuple[float, float]]) -> float:
     """Return Spearman's rank correlation."""
     return statistics.correlation(rank([facts for facts, _ in pairs]), rank([percent for _, percent in pairs]))
@@ -187,29 +218,45 @@ def main() -> None:
     arguments = parser.parse_args()
     lists = [facts for facts in read_lists() if arguments.half in (None, facts.half)]
     print(
-        "                              facts of 15       retained %     client's summary, damaged: points\n"
-        "                              client  extract   client extract  pairs in order (ties)   drop  unrel.  reworded"
+        "                              facts of 15               retained %     client's summary, damaged: points\n"
+        "                              client  before extract   client extract  pairs in order (ties)   drop  unrel."
+        "  reworded"
     )
-    across: list[tuple[float, float]] = []
-    damages = []
+    damages, kinds = [], []
     for compaction in find_compactions(arguments.folder, lists):
         damage = measure_damage(compaction)
         damages.append(damage)
-        percentages = {name: score(compaction, getattr(compaction, name)) for name in ("client", "extractive")}
-        counts = {name: count_judged(compaction, name) for name in percentages}
-        across += [(count, percentages[name]) for name, count in counts.items() if count is not None]
-        across += damage.fewer_facts[1:]
-        print(
-            f"{compaction.facts.name:<18} {compaction.facts.half:<9}"
-            + "".join(f"{'-' if count is None else count:>8}" for count in counts.values())
-            + "".join(f"{percentage:8.1f}" for percentage in percentages.values())
-            + f"{damage.ordered:8}/{damage.pairs} = {damage.ordered / damage.pairs:4.0%} ({damage.ties})"
-            + f"{-damage.drop:9.1f}{damage.moved_by_unrelated:8.1f}{damage.moved_by_rewording:9.1f}"
-        )
+        kinds += [pair] if (pair := compare_kinds(compaction, damage)) else []
+        print_row(compaction, damage)
     for half in ("tuning", "checking"):
         print_agreement(half, [damage for damage in damages if damage.half == half])
-    if across:
-        print(f"rank correlation of facts and percentage over all summaries and copies: {correlate(across):.2f}")
+        print_kinds(half, [pair for pair in kinds if pair.half == half])
+    summaries = [point for pair in kinds for point in (pair.client, pair.extractive)]
+    copies = [point for damage in damages for point in damage.fewer_facts]
+    ours = [pair.extractive for pair in kinds]
+    if kinds:
+        print(
+            f"rank correlation of facts and percentage: {correlate(copies + ours):.2f} over all summaries and copies;"
+            f" {correlate(copies):.2f} over the client's summaries and their copies; {correlate(summaries):.2f} over"
+            f" {len(summaries)} whole summaries of both kinds"
+        )
+
+
+def print_row(compaction: Compaction, damage: Damage) -> None:
+    """Print facts, percentages and the effect of damage of one compaction."""
+    counts = [
+        count_judged(compaction, "client"),
+        compaction.facts.count_facts("extractive_before"),
+        count_judged(compaction, "extractive"),
+    ]
+    percentages = [score(compaction, compaction.client), score(compaction, compaction.extractive)]
+    print(
+        f"{compaction.facts.name:<18} {compaction.facts.half:<9}"
+        + "".join(f"{'-' if count is None else count:>8}" for count in counts)
+        + "".join(f"{percentage:8.1f}" for percentage in percentages)
+        + f"{damage.ordered:8}/{damage.pairs} = {damage.ordered / damage.pairs:4.0%} ({damage.ties})"
+        + f"{-damage.drop:9.1f}{damage.moved_by_unrelated:8.1f}{damage.moved_by_rewording:9.1f}"
+    )
 
 
 def print_agreement(half: str, damages: Sequence[Damage]) -> None:
@@ -221,6 +268,19 @@ def print_agreement(half: str, damages: Sequence[Damage]) -> None:
         f"{half}: {sum(damage.ordered for damage in damages) / pairs:.1%} of {pairs:,} pairs in order; still within"
         f" {MOVES:.0f} points without unrelated lines {sum(abs(one.moved_by_unrelated) <= MOVES for one in damages)},"
         f" reworded {sum(abs(one.moved_by_rewording) <= MOVES for one in damages)} of {len(damages)}"
+    )
+
+
+def print_kinds(half: str, kinds: Sequence[Kinds]) -> None:
+    """Print whether summaries of different kinds are in the order of their facts, over one half."""
+    if not kinds:
+        return
+    orders = [pair.order for pair in kinds]
+    excess = [pair.excess for pair in kinds]
+    print(
+        f"{half}, client and extractive: {orders.count('same')} of {len(kinds)} pairs in the order of their facts,"
+        f" {orders.count('reversed')} reversed, {orders.count('tie')} with as many facts; with as many facts extractive"
+        f" is {statistics.mean(excess):.1f} points higher ({min(excess):.1f} to {max(excess):.1f})"
     )
 
 

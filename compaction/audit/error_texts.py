@@ -22,6 +22,7 @@ _NO_ERROR = re.compile(r"\b0 (?:errors?|failures?|failed)\b|^(?:at |File \"|#|//
 _SHOWS_TEXT = re.compile(
     r"^\s*(?:cd [^&;|]{1,200}&&\s*)?(?:cat|head|tail|less|sed|grep|rg|ag|ls|find|echo|git (?:log|diff|show|blame))\b"
 )
+_CUT = re.compile(r"\.\.\. \[\d{1,12} characters truncated\] \.\.\.")
 _NUMBERS = re.compile(r"\d+")
 _TAGS = re.compile(rf"</?{TOOL_ERROR}>")
 _MOST_LINES = 3  # of one result
@@ -62,8 +63,16 @@ def read_error_lines(action: Action) -> list[str]:
     is_command = action.command is not None and not _SHOWS_TEXT.match(action.command)
     if not is_command and not action.is_refused:
         return []
-    lines = [_TAGS.sub("", line).strip() for line in output.splitlines()]
+    lines = _list_whole_lines(output)
     named = [
         line for line in lines if len(line) <= _LONGEST_LINE and _ERROR_LINE.search(line) and not _NO_ERROR.search(line)
     ]
     return list(dict.fromkeys(named))[:_MOST_LINES]
+
+
+def _list_whole_lines(output: str) -> list[str]:
+    """Return the lines with text; those that end or begin where the client cut the output are no whole ones."""
+    lines = [line for line in (_TAGS.sub("", line).strip() for line in output.splitlines()) if line]
+    marks = [index for index, line in enumerate(lines) if _CUT.match(line)]
+    halves = {index + step for index in marks for step in (-1, 0, 1)}
+    return [line for index, line in enumerate(lines) if index not in halves]

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from compaction.audit.terms import IDENTIFIER, Term, list_terms
 
-# A sentence ends at its mark and a space, at a line end, or at a full-width mark, which no space follows.
-_SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+(?=[^a-z])|(?<=[\u3002\uff01\uff1f\uff1b])|\n+")
+# A sentence of a line ends at its mark and a space, or at a full-width mark, which no space follows.
+_SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+(?=[^a-z])|(?<=[\u3002\uff01\uff1f\uff1b])")
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _BULLET = re.compile(r"^(?:\s*(?:[-*•>☐☑✅❌✔✗]|\(?\d{1,3}[.)]|\[[ xX]\]|#{1,6}|\|)\s+)+")
 _RULE = re.compile(r"^[\s|:=*_#-]*$")
@@ -96,9 +96,10 @@ def is_announcement(text: str) -> bool:
 
 def split_statements(text: str) -> Iterator[str]:
     """Yield sentences and list items without their marks; code blocks, rules and machine output are left out."""
-    for line in _SENTENCE_END.split(_FENCE.sub("\n", text)):
+    for line in _FENCE.sub("\n", text).splitlines():
         if _RULE.match(line) or _MACHINE_LINE.search(line):
             continue
-        statement = _BULLET.sub("", line).strip().strip("|*").strip()
-        if 3 < len(statement) <= LONGEST_STATEMENT:
-            yield statement
+        for sentence in _SENTENCE_END.split(line):
+            statement = _BULLET.sub("", sentence).strip().strip("|*").strip()
+            if 3 < len(statement) <= LONGEST_STATEMENT:
+                yield statement

@@ -13,6 +13,7 @@ from compaction.compactors.digest import cut_middle, cut_text
 from compaction.compactors.extract_errors import list_words_after
 from compaction.compactors.extract_material import Material
 from compaction.compactors.extract_sections import CutRank, Section, SummaryItem, quote_in_line
+from compaction.compactors.extract_turn import find_findings
 from compaction.compactors.sentences import list_prose
 from compaction.compactors.statements import Statement, list_statements, weigh_sentence
 from compaction.compactors.work import Remark, Work
@@ -51,9 +52,10 @@ def list_history_items(material: Material, *, has_commits: bool = True) -> list[
             for age, commit in enumerate(reversed(material.commits))
         ]
     reports = find_reports(material.work)
+    quoted = [findings] if (findings := find_findings(material)) else []  # in section 8
     events = [
         *_list_reports(reports, material),
-        *_list_chosen_statements(material, frozenset(reports)),
+        *_list_chosen_statements(material, frozenset({*reports, *(one.place for one in quoted)})),
         *_list_agent_reports(material),
     ]
     for age, event in enumerate(sorted(events, key=lambda event: -event.place)):

@@ -11,6 +11,7 @@ from compaction.compactors.digest import (
     cut_middle,
     cut_text,
     describe_action,
+    is_change,
     shorten_path,
     shows_only,
     take_line,
@@ -19,6 +20,7 @@ from compaction.compactors.extract_errors import describe_error, list_error_line
 from compaction.compactors.extract_material import Material
 from compaction.compactors.extract_pending import find_announced_rest, has_ended, is_begun, list_background_lines
 from compaction.compactors.extract_sections import Section, SummaryItem, quote, quote_in_line
+from compaction.compactors.extract_turn import list_turn_lines
 from compaction.compactors.failures import Failure, read_failure
 from compaction.compactors.last_work import list_commands, list_symbols, take_last_actions
 from compaction.compactors.sentences import drop_code_blocks, drop_openings, split_sentences
@@ -36,13 +38,6 @@ _LIST_TOOLS = frozenset(
 )  # fmt: skip
 _OUTPUT_LINES = 10
 _LAST_WORDS_CHARACTERS = 2_400
-_PLAN_CHARACTERS = 900
-# A sentence about what is to be done, and the first item of the list below it.
-_PLANNED_LIST = re.compile(
-    r"(?:need to|have to|plan|will|going to|steps?|to ?do|muss|werde|计划|步骤|手順)[^\n]{0,80}[:\uff1a]\s*\n+"
-    r"\s*(?:[-*]|\d{1,2}[.)]) \S",
-    re.IGNORECASE,
-)
 _MOST_CHECKS = 4
 _MOST_COMMANDS = 8
 _TREE = re.compile(r"\bgit status\b")
@@ -66,7 +61,7 @@ def list_current_items(material: Material) -> list[SummaryItem]:
     if symbols:
         lines.append(f"- Names written lately: {', '.join(symbols)}")
     lines += _show_last_output(material)
-    lines += _quote_plan(material)
+    lines += list_turn_lines(material)
     if work.remarks:
         lines.append("- The agent's last words:")
         lines.append(quote(cut_middle(_take_last_words(material), _LAST_WORDS_CHARACTERS)))
@@ -77,19 +72,6 @@ def list_next_items(material: Material) -> list[SummaryItem]:
     """Return the step that follows from the state of things, always with the words it rests on."""
     text = _find_next_step(material)
     return [SummaryItem(Section.NEXT_STEP, f"- {text}")] if text else []
-
-
-def _quote_plan(material: Material) -> list[str]:
-    """Return the first list that the agent made for a message that it still works on: mostly its plan."""
-    work = material.work
-    if not work.said or has_ended(work):
-        return []
-    since = [remark for remark in work.remarks[:-1] if remark.place > work.said[-1].place]
-    plan = next((remark for remark in since if _PLANNED_LIST.search(remark.text)), None)
-    if plan is None:
-        return []
-    words = drop_openings(drop_code_blocks(plan.text))
-    return [f"- The agent's plan for message {len(work.said)}:", quote(cut_middle(words, _PLAN_CHARACTERS))]
 
 
 def _take_last_words(material: Material) -> str:
@@ -112,15 +94,22 @@ def _describe_commits(material: Material) -> list[str]:
         last = material.commits[-1]
         when = f" at {last.at:%H:%M}" if last.at else ""
         lines.append(f"- The last commit: {last.revision}{when}{_describe_push(material)}.")
-        lines.append(
-            f"- NOT committed yet, changed since: {named}." if after else "- Nothing was changed since that commit."
-        )
+        if after:
+            lines.append(f"- NOT committed yet, changed since: {named}.")
+        elif not _is_changing(material):
+            lines.append("- Nothing was changed since that commit.")
     else:
         lines.append(f"- No commit was seen; changed files are NOT committed: {named}.")
     if failure := _find_failed_commit(material):
         said = describe_error(list_error_lines(failure), 200)
         lines.append(f"- The last attempt to commit failed: {said}.")
     return lines
+
+
+def _is_changing(material: Material) -> bool:
+    """Return whether the last request changes a file and its result is not known yet."""
+    last = material.work.actions[-1] if material.work.actions else None
+    return last is not None and last.result is None and is_change(last)
 
 
 def _describe_push(material: Material) -> str:
@@ -239,9 +228,9 @@ def _describe_open_failure(material: Material) -> str:
 
 
 def _is_open_end(failure: Failure) -> bool:
-    """Return whether a command that did something was not seen to go through."""
+    """Return whether a command that did something was not seen to go through; one that prints its status only tried."""
     command = failure.action.command
-    return not failure.is_resolved and command is not None and not shows_only(command)
+    return not failure.is_resolved and command is not None and not shows_only(command) and "$?" not in command
 
 
 def _describe_open_task(material: Material) -> str:

@@ -18,7 +18,7 @@ _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _INTERJECTIONS = (
     r"good|great|excellent|perfect|nice|awesome|wonderful|fantastic|amazing|sure|okay|ok|alright|all right|absolutely"
     r"|certainly|definitely|of course|no problem|got it|understood|done|yes|yep|right|thanks?(?: you)?|sorry|hmm"
-    r"|interesting|(?:good|great|excellent|nice|fair) (?:question|point|catch|thinking|idea|news|progress|work"
+    r"|interesting|(?:good|great|excellent|nice|fair) (?:question|point|catch|thinking|idea|news|progress|work|feedback"
     r"|call|find)"
     r"|you(?:'re| are) (?:absolutely |completely |totally )?right|you raise a good point|that makes sense|makes sense"
     r"|now i (?:understand|see)|i see|i understand|let me see|found it|there it is"

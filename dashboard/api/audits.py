@@ -6,7 +6,9 @@ from ninja import Field, Schema
 
 RETAINED = (
     "Share of what a continuing agent needs, weighted by importance, that is retained after the "
-    "compaction: an estimate in percent. 100: nothing is missing. Null: there was nothing to judge, or no audit."
+    "compaction: an estimate in percent. 100: nothing is missing. Null: there was nothing to judge, or no audit. "
+    "Compare it only between summaries made the same way: one that quotes the conversation (without a model) has "
+    "about 10 points more than one that a model wrote with the same facts."
 )
 LOST_COUNT = "Total number; `lost` contains at most 200 of them."
 

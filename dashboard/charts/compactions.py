@@ -15,11 +15,11 @@ _MOST_DOTS = 92  # of more days only the line is shown
 
 @dataclass(frozen=True, slots=True)
 class DayCompactions:
-    """One day; the mean is None where no compaction of the day was measured."""
+    """One day; the mean is of the `averaged` compactions, None where there are none."""
 
     day: date
     count: int
-    measured: int
+    averaged: int
     mean_percent: Decimal | None
 
 
@@ -45,7 +45,7 @@ def chart_compactions_per_day(chart_id: str, days: Sequence[DayCompactions]) -> 
     }
     series = [Series(bars, {"x": names, "y": [day.count for day in days]}), Series(line, {"x": names, "y": means})]
     rows = tuple(
-        (name, f"{day.count:,}", f"{day.measured:,}", format_retained(day.mean_percent) if day.measured else "–")  # noqa: RUF001
+        (name, f"{day.count:,}", f"{day.averaged:,}", format_retained(day.mean_percent) if day.averaged else "–")  # noqa: RUF001
         for name, day in zip(names, days, strict=True)
         if day.count
     )
@@ -53,7 +53,7 @@ def chart_compactions_per_day(chart_id: str, days: Sequence[DayCompactions]) -> 
         chart_id,
         "Compactions per day, and the mean of what they retained",
         build_figure(series, _lay_out(max((day.count for day in days), default=0)), height=260),
-        ("Day", "Compactions", "Measured", "Mean retained"),
+        ("Day", "Compactions", "In the mean", "Mean retained"),
         rows,
         legend=(("curve write5m", "mean retained"), ("output", "compactions")),
     )

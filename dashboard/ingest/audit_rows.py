@@ -15,7 +15,7 @@ from compaction.audit.statements import Part
 __all__ = ["AUDIT_VERSION", "AuditReport", "StoredAudit", "audit_compaction", "parse_audit", "serialize_report"]
 
 # The rules of the audit. Stored audits of an earlier version are done again while their conversation is stored.
-AUDIT_VERSION = 2
+AUDIT_VERSION = 3
 MOST_LOST = 200  # stored findings of one compaction; the percentage counts all
 _TENTH = Decimal("0.1")
 

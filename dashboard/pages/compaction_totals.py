@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet, Sum
 
 from dashboard.access import Actor
+from dashboard.models import SummarizerName
 from dashboard.pages.compaction_filters import LOW_PERCENT, CompactionFilters, Performer
 from dashboard.pages.compaction_history import find_observed, find_runs
 from dashboard.pages.periods import LocalDay, Period
@@ -21,11 +22,15 @@ _TENTH = Decimal("0.1")
 
 @dataclass(frozen=True, slots=True)
 class CompactionSum:
-    """Compactions added up. `measured`: those with a percentage of what they retained."""
+    """Compactions added up. `measured`: those with a percentage of what they retained; `averaged`: those in the mean.
+
+    The mean is of summaries that a model wrote: those that quote have more with the same facts.
+    """
 
     count: int = 0
     own_count: int = 0
     measured: int = 0
+    averaged: int = 0
     percent_sum: Decimal = Decimal(0)
     low_count: int = 0
     mid_task_count: int = 0
@@ -35,6 +40,7 @@ class CompactionSum:
             self.count + other.count,
             self.own_count + other.own_count,
             self.measured + other.measured,
+            self.averaged + other.averaged,
             self.percent_sum + other.percent_sum,
             self.low_count + other.low_count,
             self.mid_task_count + other.mid_task_count,
@@ -42,7 +48,7 @@ class CompactionSum:
 
     @property
     def mean_percent(self) -> Decimal | None:
-        return (self.percent_sum / self.measured).quantize(_TENTH) if self.measured else None
+        return (self.percent_sum / self.averaged).quantize(_TENTH) if self.averaged else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +84,21 @@ def _sum_runs(actor: Actor, filters: CompactionFilters) -> Iterable[tuple[date, 
     if not filters.includes(Performer.PLIMSOLL) or filters.mid_task:
         return []
     found = find_runs(actor, filters).order_by()
-    rows = _sum_days(found, "created_at", "revised_percent", filters.period)
+    is_written = Q(summarizer__in=[name for name in SummarizerName if name.is_paid])
+    if filters.by == Performer.PLIMSOLL and not found.filter(is_written).exists():
+        is_written = Q()
+    rows = _sum_days(found, "created_at", "revised_percent", filters.period, is_averaged=is_written)
     return [(row["day"], _build_sum(row, own_count=row["count"], mid_task_count=0)) for row in rows]
 
 
 def _sum_days(
-    rows: QuerySet[Any], moment: str, percent: str, period: Period, **more: Count
+    rows: QuerySet[Any], moment: str, percent: str, period: Period, *, is_averaged: Q | None = None, **more: Count
 ) -> QuerySet[Any, dict[str, Any]]:
     sums: QuerySet[Any, dict[str, Any]] = rows.values(day=LocalDay(moment, period)).annotate(
         count=Count("id"),
         measured=Count(percent),
-        percent_sum=Sum(percent),
+        averaged=Count(percent, filter=is_averaged),
+        percent_sum=Sum(percent, filter=is_averaged),
         low_count=Count("id", filter=Q(**{f"{percent}__lt": LOW_PERCENT})),
         **more,
     )
@@ -98,7 +108,13 @@ def _sum_days(
 def _build_sum(row: Mapping[str, Any], *, own_count: int, mid_task_count: int) -> CompactionSum:
     percent_sum = row["percent_sum"] or Decimal(0)
     return CompactionSum(
-        row["count"], own_count, row["measured"], Decimal(percent_sum), row["low_count"], mid_task_count
+        row["count"],
+        own_count,
+        row["measured"],
+        row["averaged"],
+        Decimal(percent_sum),
+        row["low_count"],
+        mid_task_count,
     )
 
 

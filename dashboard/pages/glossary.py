@@ -144,7 +144,8 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "retained": (
         "The share of the information a continuing agent needs that can still be found after a compaction, weighted "
         "by importance.",
-        "It is an estimate; 100% means that nothing was lost.",
+        "It is an estimate; 100% means that nothing was lost. Compare it only between summaries made the same way: "
+        "with the same facts, one that quotes has about 10 points more than one that a model wrote.",
     ),
     "weight of a part": (
         "How much a part counts, out of 100, in the retained score of a compaction.",

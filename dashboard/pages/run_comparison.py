@@ -54,10 +54,14 @@ class ComparedSection:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`sections` is None where the summaries are not stored or must not be shown."""
+    """`sections` is None where the summaries are not stored or must not be shown.
+
+    `is_one_kind`: both summaries quote, or a model wrote both. Only then can what they retained be compared.
+    """
 
     first: RunPage
     second: RunPage
+    is_one_kind: bool
     numbers: tuple[ComparedNumber, ...]
     sections: tuple[ComparedSection, ...] | None
     lost_by_first: tuple[LostView, ...]
@@ -69,10 +73,12 @@ def compare_runs(first: RunPage, second: RunPage) -> Comparison:
     """Both finished, of one session."""
     has_words = first.summary is not None and second.summary is not None
     only_first, only_second, both = _split_lost(first, second)
+    is_one_kind = first.row.asks_model is second.row.asks_model
     return Comparison(
         first=first,
         second=second,
-        numbers=tuple(_list_numbers(first, second)),
+        is_one_kind=is_one_kind,
+        numbers=tuple(_list_numbers(first, second, is_one_kind=is_one_kind)),
         sections=tuple(_compare_sections(first.summary, second.summary)) if has_words else None,
         lost_by_first=only_first,
         lost_by_second=only_second,
@@ -80,7 +86,7 @@ def compare_runs(first: RunPage, second: RunPage) -> Comparison:
     )
 
 
-def _list_numbers(first: RunPage, second: RunPage) -> Iterable[ComparedNumber]:
+def _list_numbers(first: RunPage, second: RunPage, *, is_one_kind: bool) -> Iterable[ComparedNumber]:
     one, two = first.row, second.row
     written = [f"~{say_tokens(page.shown_revision.summary_tokens)}" for page in (first, second) if page.shown_revision]
     restored = [f"~{say_tokens(page.restored_tokens)}" for page in (first, second)]
@@ -96,11 +102,11 @@ def _list_numbers(first: RunPage, second: RunPage) -> Iterable[ComparedNumber]:
         yield ComparedNumber("Summary", written[0], written[1])
     yield ComparedNumber("Brought back", restored[0], restored[1])
     retained = format_retained(one.retained_percent), format_retained(two.retained_percent)
-    # An estimate: figures that read alike are alike.
-    is_alike = retained[0] == retained[1]
-    better = 0 if is_alike else _find_better(one.retained_percent, two.retained_percent)
+    # An estimate: figures that read alike are alike. Summaries that quote have more with the same facts.
+    is_comparable = is_one_kind and retained[0] != retained[1]
+    better = _find_better(one.retained_percent, two.retained_percent) if is_comparable else 0
     yield ComparedNumber("Retained", *retained, better)
-    fewer = _find_better(lost[0], lost[1], is_less_better=True)
+    fewer = _find_better(lost[0], lost[1], is_less_better=True) if is_one_kind else 0
     yield ComparedNumber("Lost items", _say(lost[0]), _say(lost[1]), fewer)
     cost = _find_better(one.spent_usd, two.spent_usd, is_less_better=True)
     yield ComparedNumber("Cost, list price", say_usd(one.spent_usd), say_usd(two.spent_usd), cost)

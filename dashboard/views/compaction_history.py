@@ -19,7 +19,7 @@ from dashboard.page_context import current_team, remember_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.compaction_filters import CHOICES, LOW_PERCENT, CompactionFilters, Performer, RetainedBand
 from dashboard.pages.compaction_history import list_history, parse_position
-from dashboard.pages.compaction_totals import CompactionTotals, compute_totals
+from dashboard.pages.compaction_totals import CompactionSum, CompactionTotals, compute_totals
 from dashboard.pages.periods import USUAL_DAYS
 from dashboard.pages.saved_views import list_views
 from dashboard.pages.session_choices import list_choices
@@ -82,7 +82,7 @@ def list_tiles(filters: CompactionFilters, totals: CompactionTotals) -> list[Til
         Tile(
             "Mean retained",
             "–" if total.mean_percent is None else format_retained(total.mean_percent),  # noqa: RUF001
-            f"of {total.measured:,} measured",
+            _describe_mean(total),
             _describe_change(filters, totals),
             f"{_build_url(filters)}#days",
         ),
@@ -104,6 +104,12 @@ def list_tiles(filters: CompactionFilters, totals: CompactionTotals) -> list[Til
     ]
 
 
+def _describe_mean(total: CompactionSum) -> str:
+    if total.averaged == total.measured:
+        return f"of {total.measured:,} measured"
+    return f"of {total.averaged:,} written by a model; {total.measured:,} measured"
+
+
 def _format_share(count: int, whole: int, words: str) -> str:
     return f"{say_percent(count / whole)} {words}" if whole else ""
 
@@ -122,5 +128,5 @@ def _describe_change(filters: CompactionFilters, totals: CompactionTotals) -> st
 
 
 def _chart_days(totals: CompactionTotals) -> Chart:
-    days = [DayCompactions(day, each.count, each.measured, each.mean_percent) for day, each in totals.days]
+    days = [DayCompactions(day, each.count, each.averaged, each.mean_percent) for day, each in totals.days]
     return chart_compactions_per_day("compaction-days", days)

@@ -478,6 +478,26 @@ def test_two_runs_are_compared_word_by_word(team: Team, session: AgentSession, s
     assert "Retained" in withheld
 
 
+def test_runs_of_two_kinds_are_not_ranked_by_what_they_retained(
+    team: Team, session: AgentSession, script: Script
+) -> None:
+    give_key(team)
+    script.steps = [answer(write_summary("The chart is blue.")), answer(write_summary(WORDS))]
+    quoting = run_now(session, by="mia")
+    written, other = run_now(session, CLAUDE, by="mia"), run_now(session, CLAUDE, by="mia")
+    across = read(sign_in("mia"), f"{run_url(quoting)}compare/{written.pk}/")
+    assert "cannot show which of these is better" in across
+    for label in ("Retained", "Lost items"):
+        assert "better" not in find_row(across, label)
+    alike = read(sign_in("mia"), f"{run_url(written)}compare/{other.pk}/")
+    assert "cannot show which of these is better" not in alike
+    assert "better" in find_row(alike, "Lost items")
+
+
+def find_row(page: str, label: str) -> str:
+    return page.split(f'<th scope="row">{label}</th>', 1)[1].split("</tr>", 1)[0]
+
+
 def test_only_finished_runs_of_one_session_are_compared(team: Team, session: AgentSession) -> None:
     one = run_now(session, by="mia")
     other = run_now(record_session(team, write_talk("other"), owner="mia"), by="mia")

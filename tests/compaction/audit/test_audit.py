@@ -73,6 +73,15 @@ def test_pasted_logs_are_no_requirements() -> None:
     assert select(session.entries, Part.REQUIREMENTS) == ["The nightly import fails, please repair it:"]
 
 
+def test_a_sentence_within_a_line_of_output_is_no_requirement() -> None:
+    session = Session()
+    session.say(
+        "Please repair this test:\n    hooks.go:209: Hook output: Captured state before the prompt of the session\n"
+        "        Extracted prompts to: .entire/metadata/test-session-1/full.jsonl"
+    )
+    assert select(session.entries, Part.REQUIREMENTS) == ["Please repair this test:"]
+
+
 def test_an_answer_is_looked_for_without_its_question_and_the_clients_frame() -> None:
     session = Session()
     session.say("Add caching to the price service")
@@ -118,6 +127,15 @@ def test_errors_are_their_texts_never_exit_codes_and_routine_commands_do_not_cou
     assert select(session.entries, Part.ERRORS) == ["error[E0502]: cannot borrow `cart` as mutable"]
     texts = [statement.text for statement in select_statements(session.entries)]
     assert not [text for text in texts if "Exit code" in text or text.startswith("git ")]
+
+
+def test_lines_that_the_client_cut_are_no_errors() -> None:
+    session = Session()
+    session.say("go")
+    cut = "--- FAIL: TestCart_Swi\n\n... [919 characters truncated] ...\n\nError: half a line of it"
+    output = f"Exit code 1\n--- FAIL: TestCart_Empties\n{cut}\nFAIL: shop/cart_test"
+    session.run("make test", output, is_error=True)
+    assert select(session.entries, Part.ERRORS) == ["--- FAIL: TestCart_Empties", "FAIL: shop/cart_test"]
 
 
 def test_an_error_that_nobody_takes_up_is_left_out_unless_it_is_among_the_last_steps() -> None:
