@@ -40,7 +40,7 @@ _VERDICT = rb"PASS:(?:(?<![\w.\-]PASS:)|(?<=\\[nrt]PASS:))"
 # "token changed its", which is no secret.
 _SIGN_AHEAD = (
     rb"(?!" + _VERDICT + rb")(?=" + _IN_NAME + rb"{2,40}+(?:\\*[\"'\]]|[:=>]|\\+u002[27]"
-    rb"|[ \t](?!(?!(?:is|was|for|of|bearer|basic|token) )[a-z]{1,30} )"
+    rb"|[ \t](?!(?!(?:is|was|for|of|bearer|basic|token) )[A-Za-z]{1,30}+[ ,;)])"
     rb"|(?:,|" + _GAP + rb"){1,60}+(?:" + _QUOTE + rb")?+(?i:parameter|secret|value)))"
 )
 _ASSIGNMENT = re.compile(
