@@ -14,6 +14,7 @@ _TOKEN = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff]+|[^\W\u3040-\u30ff\u3400-\u9fff]+"
     r"(?:[./:@#'\u2019-]+[^\W\u3040-\u30ff\u3400-\u9fff]+)*"
 )
+_FIGURE = re.compile(r"[\d.]+")  # 15, 85.7 or 2.1.9
 _PLAIN_WORD = re.compile(r"[^\W\d_][\w']*")
 _JOINT = re.compile(r"[./:@#'\u2019_-]+")
 _PATH_JOINT = re.compile(r"[/\\]+")
@@ -95,7 +96,9 @@ def is_negated(text: str) -> bool:
 
 
 def is_identifier(token: str) -> bool:
-    """Return whether a token is a name of a program: a path, a symbol, a ticket, a flag."""
+    """Return whether a token is a name of a program: a path, a symbol, a ticket, a flag; figures are none."""
+    if _FIGURE.fullmatch(token):
+        return False
     if _INNER_CAPITAL.search(token) or "_" in token:
         return True
     joints = set("".join(_JOINT.findall(token)))
@@ -111,7 +114,7 @@ def _tokens(text: str) -> Iterator[str]:
 def _terms_of(token: str) -> Iterator[Term]:
     if _EAST_ASIAN.match(token):
         yield from (Term(pair, WORD / 2) for pair in _pairs(token))
-    elif token.isdigit():
+    elif _FIGURE.fullmatch(token):
         if len(token) > 1:
             yield Term(token, NUMBER)
     elif is_identifier(token):

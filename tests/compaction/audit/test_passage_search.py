@@ -63,6 +63,7 @@ def test_names_answer_to_the_last_part_of_their_path() -> None:
     [
         ("parse_all", True), ("parseAll", True), ("src/app.py", True), ("TS2304", True), ("gqc.4", True),
         ("#201", True), ("well-known", False), ("database", False), ("don't", False),
+        ("85.7", False), ("2.1.9", False),
     ],
 )  # fmt: skip
 def test_identifiers_are_distinguished_from_words(token: str, *, expected: bool) -> None:
