@@ -23,7 +23,7 @@ from tests.visitors import ask, read, sign_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TURNS = 8
-CONFIRM = "Compact what is stored all the same"
+CONFIRM = "Compact the stored messages anyway"
 
 
 def write_long_talk(name: str) -> RecordedTalk:
