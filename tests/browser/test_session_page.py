@@ -168,8 +168,8 @@ def test_finger_zooms_by_buttons_and_scrolls_the_page(opened: Page, session: Age
     wait_for_charts(page)
     area = page.locator("[data-pick-url]")
 
-    expect(page.get_by_text("Zoom by the buttons below the figure")).to_be_visible()
-    expect(page.get_by_text("Drag across the figure")).to_be_hidden()
+    expect(page.get_by_text("Zoom with the buttons below the chart")).to_be_visible()
+    expect(page.get_by_text("Drag to zoom")).to_be_hidden()
     assert area.evaluate("area => area.layout.dragmode") is False
     page.get_by_role("button", name="Zoom in").tap()
     wait_until(lambda: read_range(page) == [25.5, 75.5], seconds=10, what="a figure of fewer calls")
@@ -221,7 +221,7 @@ def test_everything_is_read_without_scripts(opened: Page, live_url: str) -> None
     expect(bare.locator("#call-details")).to_contain_text("cache break")
     expect(bare.locator("#calls-table")).to_contain_text("Rows 51 to 100 of 104.")
     expect(bare.locator(".chart-area").first).to_be_hidden()
-    expect(bare.get_by_text("A script draws this figure").last).to_be_visible()
+    expect(bare.get_by_text("This chart needs JavaScript").last).to_be_visible()
     bare.get_by_role("link", name="Effective settings").click()
     expect(bare.get_by_role("row", name=re.compile("auto = available - 13,000 = 167,000"))).to_be_visible()
     context.close()
