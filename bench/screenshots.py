@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
+from tests.browser.charts import wait_for_charts
 from tests.browser.conftest import CHROMIUM_OPTIONS
 from tests.browser.programs import find_chromium
 
@@ -74,7 +75,7 @@ def take_pictures(page: Page, look: str, addresses: list[tuple[str, str]], folde
         if answer is None or not answer.ok:
             yield f"{look} {address}: {answer.status if answer else 'no answer'}"
             continue
-        page.locator(".chart-area:not(.drawn)").first.wait_for(state="detached")
+        wait_for_charts(page)
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             yield f"{look} {address}: wider than the window"
         # The window grows instead of the picture: of a page of a hundred screens only the first ones are drawn.

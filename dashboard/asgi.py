@@ -11,6 +11,7 @@ from dashboard.front_door import FrontDoor
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 setup(set_prefix=False)
 
+from dashboard.charts import warm_up  # noqa: E402 (for the line above, as all below)
 from dashboard.key_check import KeyCheck  # noqa: E402 (it imports models, which need the line above)
 from dashboard.middleware import security_headers  # noqa: E402
 from dashboard.page_handler import PageHandler  # noqa: E402
@@ -45,4 +46,5 @@ def build_application() -> Forwarder:
     )
 
 
+warm_up()
 application = build_application()

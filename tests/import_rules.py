@@ -271,7 +271,7 @@ def _judge(module: str, found: Import) -> Iterator[str]:
     homes = {library: (home,) for library, home in HOMES.items()} | HOMES_IN_COMPACTION
     for library, places in homes.items():
         bound = library in HOMES or _is_in(module, "compaction")
-        if bound and _is_in(name, library) and module not in places:
+        if bound and _is_in(name, library) and not any(_is_in(module, place) for place in places):
             yield f"{library} is imported in {' and '.join(places)} alone"
     for door in DOORS:
         if not any(_is_in(module, place) for place in door.places):

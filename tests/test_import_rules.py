@@ -50,7 +50,7 @@ ALLOWED = [
     ("dashboard/cli.py", "def f() -> None:\n    from dashboard.management import run_command"),
     ("compaction/llm/prices.py", "import genai_prices"),
     ("compaction/cache/breaks.py", "from compaction.llm import prices"),
-    ("dashboard/charts.py", "import plotly.graph_objects as go"),
+    ("dashboard/charts/money.py", "import plotly.graph_objects as go"),
     ("dashboard/models/team.py", "from django.db import models\n\nfrom dashboard.models.user import User"),
     ("dashboard/ingest/record.py", "from dashboard.ingest.observed import ObservedCall\nfrom dashboard import models"),
     ("dashboard/runs/perform.py", "from dashboard.runs import claude, spend"),

@@ -1,12 +1,13 @@
-"""The frame of every figure: theme and the table behind it. Figures are plain values in the words of plotly.js.
+"""Base of every chart: the plotly figure with the theme, and the table behind it.
 
-The plotly package checks them in tests; importing it here would cost a web process a second and every page 5 ms.
-Colours are names of CSS tokens, such as var(--ok-fill); static/js/charts.js reads their values in the theme shown.
+Colours are names of CSS tokens, such as var(--ok-fill); static/js/charts.js replaces them by the values of the theme
+shown.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import plotly.graph_objects as go
 
 _FONT = {"family": "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif", "size": 12}
 _AXIS = {
@@ -30,17 +31,15 @@ _TEMPLATE: dict[str, Any] = {
             "bgcolor": "var(--raised)",
             "bordercolor": "var(--line)",
             "font": {**_FONT, "color": "var(--ink)"},
+            "align": "left",
         },
-        # Shown where fingers zoom: static/js/charts.js.
-        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "var(--ink-3)", "activecolor": "var(--ink)"},
-        # Plotly's own legend takes half of a narrow figure and does not move when the page is resized.
+        # The page has its own legend: plotly's takes half of a narrow figure and does not follow a resized page.
         "showlegend": False,
     }
 }
 
-
-# Up to so many calls or days every one has its tick: plotly would put others halfway between. static/js/charts.js does
-# the same for the part that is zoomed to.
+# Up to this many calls or days every one has its tick: plotly would put others halfway between. static/js/charts.js
+# applies the same limit to a zoomed range.
 MOST_SINGLE_TICKS = 12
 
 
@@ -49,22 +48,24 @@ class Chart:
     """A figure and the table behind it; the first column names the row, the others hold numbers.
 
     `keys` has one entry per row where a row can be picked; `note` tells what the table leaves out; `legend` holds the
-    class of a swatch and its words.
+    class of a swatch and its words. `is_zoomable` adds the buttons for zooming, `has_downloads` those for files.
     """
 
     id: str
     title: str
-    figure: dict[str, Any]
+    figure: go.Figure
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     keys: tuple[str, ...] = ()
     note: str = ""
     legend: tuple[tuple[str, str], ...] = ()
+    is_zoomable: bool = False
+    has_downloads: bool = True
 
     @property
     def height_pixels(self) -> int:
-        """Kept free in the page before the script draws, so that nothing jumps."""
-        height: int = self.figure["layout"]["height"]
+        """Reserved in the page before the script draws, so that nothing moves."""
+        height: int = self.figure.layout.height
         return height
 
     @property
@@ -77,36 +78,39 @@ class Chart:
         keys = self.keys or ("",) * len(self.rows)
         return list(zip(keys, self.rows, strict=True))
 
+    def serialize_figure(self) -> dict[str, Any]:
+        """Return the figure as plain values for static/js/charts.js. A trace whose x is that of an earlier trace has
+        "=" and the number of that trace instead: the figure travels in the page."""
+        values: dict[str, Any] = self.figure.to_dict()
+        seen: list[Any] = []
+        for trace in values["data"]:
+            x = trace.get("x")
+            if isinstance(x, list) and x in seen:
+                trace["x"] = f"={seen.index(x)}"
+            seen.append(x)
+        return values
 
-@dataclass(frozen=True)
-class Series:
-    """One trace: what it looks like, and its columns, which may be long.
 
-    A column given as "=name" stands for one of the figure's shared columns.
-    """
-
-    look: dict[str, Any]
-    columns: dict[str, Any] = field(default_factory=dict)
+def build_figure(traces: list[Any], layout: dict[str, Any], *, height: int) -> go.Figure:
+    return go.Figure(traces, {**layout, "height": height, "template": _TEMPLATE})
 
 
-def build_figure(
-    series: Sequence[Series], layout: dict[str, Any], *, height: int, shared: dict[str, list[Any]] | None = None
-) -> dict[str, Any]:
-    """A figure for static/js/charts.js."""
-    figure: dict[str, Any] = {
-        "data": [one.look | one.columns for one in series],
-        "layout": {**layout, "height": height, "template": _TEMPLATE},
-    }
-    if shared:
-        figure["shared"] = shared
-    return figure
+def warm_up() -> None:
+    """Load plotly's classes, so that the first page with a chart does not wait for them."""
+    layout = {"xaxis": {"range": [0, 1]}, "yaxis": {"range": [0, 1]}, "shapes": [{"type": "line"}]}
+    traces = [
+        go.Bar(x=[1], y=[1], marker={"color": "var(--read)"}),
+        go.Scatter(x=[1], y=[1], line={"shape": "hv"}, marker={"size": [1]}),
+        go.Indicator(value=1, mode="gauge+number", gauge={"axis": {"range": [0, 1]}}),
+    ]
+    build_figure(traces, layout, height=100).to_dict()
 
 
 def tick_whole_numbers(count: int) -> dict[str, Any]:
-    """For an axis of calls or days by number."""
+    """Return the ticks of an axis of `count` calls or days."""
     return {"tickformat": ",d", **({"dtick": 1} if count <= MOST_SINGLE_TICKS else {})}
 
 
 def escape_markup(text: str) -> str:
-    """Text of people for a figure: plotly reads a few tags and entities in every text, links among them."""
+    """Escape text of people for a figure: plotly renders a few tags and entities, links among them."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

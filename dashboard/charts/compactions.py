@@ -6,7 +6,9 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from dashboard.charts import Chart, Series, build_figure
+import plotly.graph_objects as go
+
+from dashboard.charts import Chart, build_figure
 from dashboard.words import format_retained
 
 _GRID = {"gridcolor": "var(--line-2)", "zerolinecolor": "var(--line)", "automargin": True, "fixedrange": True}
@@ -27,23 +29,26 @@ def chart_compactions_per_day(chart_id: str, days: Sequence[DayCompactions]) -> 
     """Return bars of counts below a line of means. The table leaves out days without a compaction."""
     names = [f"{day.day:%Y-%m-%d}" for day in days]
     means = [None if day.mean_percent is None else float(day.mean_percent) for day in days]
-    line = {
-        "type": "scatter",
-        "mode": "lines+markers" if len(days) <= _MOST_DOTS else "lines",
-        "name": "mean retained",
-        "connectgaps": True,
-        "yaxis": "y2",
-        "line": {"color": "var(--write5m)", "width": 2},
-        "marker": {"color": "var(--write5m)"},
-        "hovertemplate": "~%{y:.0f}%",
-    }
-    bars = {
-        "type": "bar",
-        "name": "compactions",
-        "marker": {"color": "var(--output)"},
-        "hovertemplate": "%{y:,d}",
-    }
-    series = [Series(bars, {"x": names, "y": [day.count for day in days]}), Series(line, {"x": names, "y": means})]
+    traces = [
+        go.Bar(
+            name="compactions",
+            x=names,
+            y=[day.count for day in days],
+            marker={"color": "var(--output)"},
+            hovertemplate="%{y:,d}",
+        ),
+        go.Scatter(
+            name="mean retained",
+            x=names,
+            y=means,
+            yaxis="y2",
+            mode="lines+markers" if len(days) <= _MOST_DOTS else "lines",
+            connectgaps=True,
+            line={"color": "var(--write5m)", "width": 2},
+            marker={"color": "var(--write5m)"},
+            hovertemplate="~%{y:.0f}%",
+        ),
+    ]
     rows = tuple(
         (name, f"{day.count:,}", f"{day.averaged:,}", format_retained(day.mean_percent) if day.averaged else "–")  # noqa: RUF001
         for name, day in zip(names, days, strict=True)
@@ -52,7 +57,7 @@ def chart_compactions_per_day(chart_id: str, days: Sequence[DayCompactions]) -> 
     return Chart(
         chart_id,
         "Compactions per day, and the mean of what they retained",
-        build_figure(series, _lay_out(max((day.count for day in days), default=0)), height=260),
+        build_figure(traces, _lay_out(max((day.count for day in days), default=0)), height=260),
         ("Day", "Compactions", "In the mean", "Mean retained"),
         rows,
         legend=(("curve write5m", "mean retained"), ("output", "compactions")),

@@ -4,8 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import plotly.graph_objects as go
+
 from compaction.transcripts.titles import cut_title
-from dashboard.charts import Chart, Series, build_figure, escape_markup
+from dashboard.charts import Chart, build_figure, escape_markup
 
 MOST_TABLE_ROWS = 200
 MOST_MARKED = 10  # each of so many calls or days has its own mark; of more, plotly chooses round ones
@@ -23,11 +25,11 @@ class Curve:
     length: int
 
 
-def draw_two_curves(
+def chart_two_curves(
     chart_id: str, title: str, curves: tuple[Curve, Curve], *, along: str, say: Callable[[float], str], prefix: str = ""
 ) -> Chart:
     """`along` names the axis: call or day. `say` tells a figure in the table."""
-    series = [_draw(curve, look, prefix) for curve, look in zip(curves, _LOOKS, strict=True)]
+    traces = [_chart_curve(curve, look, prefix) for curve, look in zip(curves, _LOOKS, strict=True)]
     layout: dict[str, Any] = {
         "hovermode": "x unified",
         "xaxis": {"title": {"text": along}, "fixedrange": True, "tickformat": ",d", **_mark_axis(curves)},
@@ -37,7 +39,7 @@ def draw_two_curves(
     return Chart(
         chart_id,
         title,
-        build_figure(series, layout, height=260),
+        build_figure(traces, layout, height=260),
         (along.capitalize(), *(curve.name for curve in curves)),
         rows,
         note=f"The first {len(rows):,} of {len(rows) + left_out:,}." if left_out else "",
@@ -55,23 +57,22 @@ def _mark_axis(curves: Sequence[Curve]) -> dict[str, Any]:
     return {"range": [1 - edge, length + edge]}
 
 
-def _draw(curve: Curve, look: tuple[str, str], prefix: str) -> Series:
-    """What has no point leaves a gap; dots show a point that stands between two of them."""
+def _chart_curve(curve: Curve, look: tuple[str, str], prefix: str) -> Any:
+    """A call or day without a point leaves a gap; dots show a point that stands between two gaps."""
     token, dash = look
     figures = ",.2f" if prefix else ",.0f"
     known = dict(curve.points)
     numbers = range(min(known, default=1), max(known, default=0) + 1)
-    style = {
-        "type": "scatter",
-        "mode": "lines" if len(known) == len(numbers) > MOST_DOTTED else "lines+markers",
-        "connectgaps": False,
-        "name": escape_markup(cut_title(curve.name, 60)),
-        "line": {"color": f"var(--{token})", "dash": dash, "width": 2},
-        "marker": {"color": f"var(--{token})"},
-        "hovertemplate": f"{prefix}%{{y:{figures}}}",
-    }
-    heights = [round(known[number], 4) if number in known else None for number in numbers]
-    return Series(style, {"x": list(numbers), "y": heights})
+    return go.Scatter(
+        name=escape_markup(cut_title(curve.name, 60)),
+        x=list(numbers),
+        y=[round(known[number], 4) if number in known else None for number in numbers],
+        mode="lines" if len(known) == len(numbers) > MOST_DOTTED else "lines+markers",
+        connectgaps=False,
+        line={"color": f"var(--{token})", "dash": dash, "width": 2},
+        marker={"color": f"var(--{token})"},
+        hovertemplate=f"{prefix}%{{y:{figures}}}",
+    )
 
 
 def _list_rows(curves: Sequence[Curve], say: Callable[[float], str]) -> tuple[tuple[tuple[str, ...], ...], int]:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+import plotly.graph_objects as go
+
 from compaction.context.thresholds import Lines, Reading
 from dashboard.chart_data import ContextPart
-from dashboard.charts import Chart, Series, build_figure, escape_markup
+from dashboard.charts import Chart, build_figure, escape_markup
 from dashboard.pages.gauge_bar import draw_gauge
 from dashboard.words import join_words, say_tokens
 
@@ -21,7 +23,7 @@ def _find_number_format(tokens: int) -> str:
     return f".{(len(str(tokens)) - 1) % 3 + 1 + behind}s"
 
 
-def draw_indicator(chart_id: str, lines: Lines, reading: Reading, *, is_estimated: bool = False) -> Chart:
+def chart_indicator(chart_id: str, lines: Lines, reading: Reading, *, is_estimated: bool = False) -> Chart:
     """How full a window is, with one step from each line to the next; lines that fall together are one step."""
     bar = draw_gauge(lines, reading)
     mark = "~" if is_estimated else ""
@@ -31,16 +33,15 @@ def draw_indicator(chart_id: str, lines: Lines, reading: Reading, *, is_estimate
         {"range": [tick.tokens, upper], "color": f"var(--{tick.style}-fill)"}
         for tick, upper in zip(bar.ticks, ends, strict=True)
     ]
-    look = {
-        "type": "indicator",
-        "mode": "gauge+number",
-        "value": reading.used_tokens,
-        "number": {
+    indicator = go.Indicator(
+        mode="gauge+number",
+        value=reading.used_tokens,
+        number={
             "prefix": mark,
             "valueformat": _find_number_format(reading.used_tokens),
             "font": {"color": "var(--ink)", "size": 24},
         },
-        "gauge": {
+        gauge={
             "shape": "angular",
             "axis": {"range": [0, end], "tickformat": "~s", "tickcolor": "var(--line)", "nticks": 6},
             "bar": {"color": "var(--ink)", "thickness": 0.3},
@@ -48,38 +49,36 @@ def draw_indicator(chart_id: str, lines: Lines, reading: Reading, *, is_estimate
             "borderwidth": 0,
             "steps": steps,
         },
-    }
+    )
     named = [*((tick.name, tick.tokens) for tick in bar.ticks), ("window", lines.window.tokens)]
     rows = (("used", f"{mark}{reading.used_tokens:,}"), *((name, f"{tokens:,}") for name, tokens in named))
     layout = {"margin": {"l": 40, "r": 40, "t": 28, "b": 8}}
     title = f"Context and thresholds: {mark}{say_tokens(reading.used_tokens)}, {bar.level_words}"
-    return Chart(chart_id, title, build_figure([Series(look)], layout, height=200), ("Threshold", "Tokens"), rows)
+    figure = build_figure([indicator], layout, height=200)
+    return Chart(chart_id, title, figure, ("Threshold", "Tokens"), rows, has_downloads=False)
 
 
-def draw_composition(chart_id: str, parts: Sequence[ContextPart]) -> Chart:
+def chart_composition(chart_id: str, parts: Sequence[ContextPart]) -> Chart:
     """What a context is made of, by area: category, then tool, then file."""
     areas = list(_list_areas(_build_tree(parts), parent=""))
     colours = [_DEPTH_COLOURS[area_id.count("/")] for area_id, _, _, _ in areas]
-    look = {
-        "type": "treemap",
-        "branchvalues": "total",
-        "texttemplate": "%{label}<br>%{value:.3s}",
-        "hovertemplate": "%{customdata}: %{value:,} tokens, %{percentRoot:.0%}<extra></extra>",
-        "marker": {"colors": colours, "line": {"color": "var(--edge)", "width": 1}},
-        "textfont": {"color": "var(--ink)", "size": 13},
-        "tiling": {"pad": 2},
-        "pathbar": {"visible": False},
-    }
-    columns = {
-        "ids": [area_id for area_id, _, _, _ in areas],
-        "parents": [area_id.rpartition("/")[0] for area_id, _, _, _ in areas],
-        "labels": [escape_markup(_shorten(name)) for _, name, _, _ in areas],
-        "values": [tokens for _, _, tokens, _ in areas],
-        "customdata": [escape_markup(path) for _, _, _, path in areas],
-    }
+    treemap = go.Treemap(
+        branchvalues="total",
+        ids=[area_id for area_id, _, _, _ in areas],
+        parents=[area_id.rpartition("/")[0] for area_id, _, _, _ in areas],
+        labels=[escape_markup(_shorten(name)) for _, name, _, _ in areas],
+        values=[tokens for _, _, tokens, _ in areas],
+        customdata=[escape_markup(path) for _, _, _, path in areas],
+        texttemplate="%{label}<br>%{value:.3s}",
+        hovertemplate="%{customdata}: %{value:,} tokens, %{percentRoot:.0%}<extra></extra>",
+        marker={"colors": colours, "line": {"color": "var(--edge)", "width": 1}},
+        textfont={"color": "var(--ink)", "size": 13},
+        tiling={"pad": 2},
+        pathbar={"visible": False},
+    )
     # Areas too small for their words are told by their colour and on hover.
     layout = {"uniformtext": {"mode": "hide", "minsize": _SMALLEST_TEXT}}
-    figure = build_figure([Series(look, columns)], layout, height=320)
+    figure = build_figure([treemap], layout, height=320)
     named: list[tuple[str, Callable[[ContextPart], str]]] = [
         ("Category", lambda part: part.category),
         ("Tool", lambda part: part.tool or ""),

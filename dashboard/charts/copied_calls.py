@@ -5,24 +5,19 @@ from itertools import groupby
 from typing import Any
 
 from dashboard.chart_data import TimelineAxis, TimelineCall
-from dashboard.charts.timeline import find_place
+from dashboard.charts.timeline_columns import find_position
 
 
-def shade_copies(
-    figure: dict[str, Any], calls: Sequence[TimelineCall], copies: Collection[str], axis: TimelineAxis
-) -> dict[str, Any]:
-    """The same figure with one area per run of copies, which are told by key; without copies the very same."""
-    shown = [call for call in calls if axis is TimelineAxis.CALL or call.at is not None]
-    areas = [_shade_run(run, axis) for run in _list_runs(shown, copies)]
-    if not areas:
-        return figure
-    areas[0]["label"] = {
-        "text": "copied from the original session, not counted",
-        "textposition": "top left",
-        "font": {"color": "var(--ink-2)", "size": 11},
-    }
-    layout = figure["layout"]
-    return {**figure, "layout": {**layout, "shapes": [*areas, *layout.get("shapes", ())]}}
+def shade_copies(calls: Sequence[TimelineCall], copies: Collection[str], axis: TimelineAxis) -> list[dict[str, Any]]:
+    """Return one area per run of copies, which are given by key."""
+    areas = [_shade_run(run, axis) for run in _list_runs(calls, copies)] if copies else []
+    if areas:
+        areas[0]["label"] = {
+            "text": "copied from the original session, not counted",
+            "textposition": "top left",
+            "font": {"color": "var(--ink-2)", "size": 11},
+        }
+    return areas
 
 
 def _list_runs(calls: Sequence[TimelineCall], copies: Collection[str]) -> Iterator[list[TimelineCall]]:
@@ -32,7 +27,7 @@ def _list_runs(calls: Sequence[TimelineCall], copies: Collection[str]) -> Iterat
 
 
 def _shade_run(run: Sequence[TimelineCall], axis: TimelineAxis) -> dict[str, Any]:
-    start, end = find_place(run[0], axis), find_place(run[-1], axis)
+    start, end = find_position(run[0], axis), find_position(run[-1], axis)
     # By call, as wide as the calls of the conversation that they are or stand below.
     return _draw_area(round(start) - 0.5, round(end) + 0.5) if axis is TimelineAxis.CALL else _draw_area(start, end)
 

@@ -5,8 +5,10 @@ from decimal import Decimal
 from textwrap import wrap
 from typing import Any
 
+import plotly.graph_objects as go
+
 from dashboard.chart_data import DayLoss, DaySpend, GroupLoss
-from dashboard.charts import Chart, Series, build_figure, escape_markup
+from dashboard.charts import Chart, build_figure, escape_markup
 from dashboard.words import name_prices, say_percent, say_usd
 
 MOST_BARS = 12
@@ -16,12 +18,12 @@ _LONGEST_LINE = 22
 _LOSS_LEGEND = (("loss", "avoidable"), ("output", "not avoidable"))
 
 
-def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend], *, basis: str = LIST_PRICE) -> Chart:
+def chart_spend_per_day(chart_id: str, days: Sequence[DaySpend], *, basis: str = LIST_PRICE) -> Chart:
     """One bar per day: what was lost to cache breaks below, the rest of the spend above it."""
     names = [f"{day.day:%Y-%m-%d}" for day in days]
     spends = [None if day.spend_usd is None else _round(day.spend_usd - (day.lost_usd or 0)) for day in days]
     losses = [None if day.lost_usd is None else _round(day.lost_usd) for day in days]
-    series = [
+    traces = [
         _bars("lost to cache breaks", "loss", {"x": names, "y": losses}),
         _bars("other spend", "write5m", {"x": names, "y": spends}),
     ]
@@ -40,7 +42,7 @@ def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend], *, basis: str = 
     return Chart(
         chart_id,
         f"Spend and losses per day, {basis}",
-        build_figure(series, layout, height=220),
+        build_figure(traces, layout, height=220),
         ("Day", "Spend", "Lost to cache breaks", "Share"),
         rows,
         note=f"Unknown, because the models have no price: {', '.join(unpriced)}." if unpriced else "",
@@ -48,10 +50,10 @@ def draw_spend_per_day(chart_id: str, days: Sequence[DaySpend], *, basis: str = 
     )
 
 
-def draw_loss_per_day(chart_id: str, days: Sequence[DayLoss], *, basis: str = LIST_PRICE) -> Chart:
+def chart_loss_per_day(chart_id: str, days: Sequence[DayLoss], *, basis: str = LIST_PRICE) -> Chart:
     """One bar per day, the avoidable part below. The table leaves out days without a break."""
     names = [f"{day.day:%Y-%m-%d}" for day in days]
-    series = [
+    traces = [
         _bars("avoidable", "loss", {"x": names, "y": [_round(day.avoidable_usd) for day in days]}),
         _bars("not avoidable", "output", {"x": names, "y": [_round(day.lost_usd - day.avoidable_usd) for day in days]}),
     ]
@@ -70,14 +72,14 @@ def draw_loss_per_day(chart_id: str, days: Sequence[DayLoss], *, basis: str = LI
     return Chart(
         chart_id,
         f"Lost to cache breaks per day, {basis}",
-        build_figure(series, layout, height=220),
+        build_figure(traces, layout, height=220),
         ("Day", "Breaks", "Avoidable", "Lost"),
         rows,
         legend=_LOSS_LEGEND,
     )
 
 
-def draw_loss_by_group(
+def chart_loss_by_group(
     chart_id: str, groups: Sequence[GroupLoss], *, by: str = "cause", basis: str = LIST_PRICE
 ) -> Chart:
     """One bar per group, the dearest on top, the avoidable part of each first. What has no bar of its own is one bar
@@ -86,7 +88,7 @@ def draw_loss_by_group(
     names = ["<br>".join(map(escape_markup, _wrap(bar.name))) for bar in bars]
     expected = [_round(bar.lost_usd - bar.avoidable_usd) for bar in bars]
     avoidable = [_round(bar.avoidable_usd) for bar in bars]
-    series = [
+    traces = [
         _bars("avoidable", "loss", {"y": names, "x": avoidable}, orientation="h"),
         _bars("not avoidable", "output", {"y": names, "x": expected}, orientation="h"),
     ]
@@ -104,7 +106,7 @@ def draw_loss_by_group(
     return Chart(
         chart_id,
         title,
-        build_figure(series, layout, height=50 + _ROW_PIXELS * max(1, len(bars))),
+        build_figure(traces, layout, height=50 + _ROW_PIXELS * max(1, len(bars))),
         (by.capitalize(), "Breaks", "Lost", "Avoidable"),
         rows,
         legend=_LOSS_LEGEND,
@@ -131,16 +133,15 @@ def _wrap(name: str) -> list[str]:
     return wrap(name, _LONGEST_LINE, max_lines=2, placeholder="…") or ["-"]
 
 
-def _bars(name: str, token: str, columns: dict[str, Any], *, orientation: str = "v") -> Series:
+def _bars(name: str, token: str, columns: dict[str, Any], *, orientation: str = "v") -> Any:
     value = "y" if orientation == "v" else "x"
-    look = {
-        "type": "bar",
-        "name": name,
-        "orientation": orientation,
-        "marker": {"color": f"var(--{token})"},
-        "hovertemplate": f"$%{{{value}:,.2f}}",
-    }
-    return Series(look, columns)
+    return go.Bar(
+        name=name,
+        orientation=orientation,
+        marker={"color": f"var(--{token})"},
+        hovertemplate=f"$%{{{value}:,.2f}}",
+        **columns,
+    )
 
 
 def _round(amount: Decimal) -> float:

@@ -1,21 +1,14 @@
-"""The timeline of a session: tokens per call, the lines, compactions, cache breaks, and sub-agents in lanes below."""
+"""The timeline of a session: tokens per call, thresholds, compactions, cache breaks, and sub-agents in rows below."""
 
-import math
-from collections.abc import Iterable, Sequence
-from datetime import UTC
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.utils import timezone
 
-from dashboard.chart_data import (
-    Timeline,
-    TimelineAxis,
-    TimelineBreak,
-    TimelineCall,
-    TimelineCompaction,
-    TimelineLine,
-)
-from dashboard.charts import Chart, Series, build_figure, escape_markup, tick_whole_numbers
+from dashboard.chart_data import Timeline, TimelineAxis, TimelineCall, TimelineLine
+from dashboard.charts import Chart, build_figure, escape_markup, tick_whole_numbers
+from dashboard.charts.copied_calls import shade_copies
 from dashboard.charts.threshold_marks import (
     choose_top,
     draw_thresholds,
@@ -24,351 +17,195 @@ from dashboard.charts.threshold_marks import (
     measure_labels,
     say_line,
 )
-from dashboard.words import say_size, say_tokens, say_usd
-
-# (name, colour token, field of a call), from the bottom of the stack to its top
-KINDS = (
-    ("cache read", "read", "read_tokens"),
-    ("written, 5 min", "write5m", "write_5m_tokens"),
-    ("written, 1 h", "write1h", "write_1h_tokens"),
-    ("uncached", "fresh", "uncached_tokens"),
-    ("output", "output", "output_tokens"),
+from dashboard.charts.timeline_columns import (
+    KINDS,
+    MOST_BAR_CALLS,
+    Column,
+    Span,
+    build_columns,
+    chart_hover,
+    chart_kinds,
+    find_full_span,
+    find_position,
 )
-# One bar is one element of the page; beyond this a stack is five areas with steps, however many calls there are.
-MOST_BAR_CALLS = 300
+from dashboard.charts.timeline_marks import (
+    BREAKS_ROW,
+    COMPACTIONS_ROW,
+    MOST_MARKS,
+    MOST_VERTICALS,
+    MarkContext,
+    chart_breaks,
+    chart_compactions,
+    chart_lanes,
+    draw_verticals,
+    list_rows,
+    say_change,
+)
+from dashboard.charts.timeline_range import write_range
+from dashboard.words import say_usd
+
 # The table in the page; a session of 5,000 calls would be 45,000 cells.
 MOST_TABLE_ROWS = 200
-MOST_LANES = 8
-_MAIN_PIXELS, _LANE_PIXELS, _FRAME_PIXELS = 280, 22, 70
-_SMALLEST_MARK, _LARGEST_MARK, _LARGEST_LANE_MARK = 9, 26, 16
-_LEAST_LABEL_GAP = 0.1
-# By time a context stands until the next call; the newest is drawn on by this share of the figure, so that it can be
-# seen and clicked. A session of one call is a minute wide.
-_NEWEST_SHARE, _ONLY_MILLISECONDS = 0.03, 60_000
+_MAIN_PIXELS, _ROW_PIXELS, _FRAME_PIXELS = 280, 22, 70
 _BEHIND_SHARE = 0.02
 _COLUMNS = ("Call", "Time", "Agent", "Context", *(name.capitalize() for name, _, _ in KINDS), "Event")
 
 
-def draw_timeline(
-    chart_id: str, timeline: Timeline, *, axis: TimelineAxis = TimelineAxis.CALL, has_table: bool = True
+@dataclass(frozen=True, slots=True)
+class TimelineView:
+    """What a reader asked for: the axis, the zoomed range, the picked call. `copies`: keys of calls shown as copies."""
+
+    axis: TimelineAxis = TimelineAxis.CALL
+    zoom: Span | None = None
+    picked: str | None = None
+    copies: Collection[str] = ()
+
+
+def chart_timeline(
+    chart_id: str, timeline: Timeline, view: TimelineView | None = None, *, has_table: bool = True
 ) -> Chart:
-    """Everything on one x axis. By time, calls whose time is not known are left out of the figure."""
-    shown = [call for call in timeline.calls if axis is TimelineAxis.CALL or call.at is not None]
+    """Return everything on one x axis. By time, calls whose time is not known are left out of the figure."""
+    view = view or TimelineView()
+    shown = [call for call in timeline.calls if view.axis is TimelineAxis.CALL or call.at is not None]
     main = [call for call in shown if call.agent is None]
-    places = {call.key: find_place(call, axis) for call in shown}
-    lanes = _name_lanes(shown)
-    edge = 0.5 if axis is TimelineAxis.CALL else 0.0
-    x = [places[call.key] for call in main]
-    if axis is TimelineAxis.TIME and main:
-        x.append(_find_end(places.values()))
-    series = [
-        *_stack_kinds(main, axis),
-        *_mark_compactions(timeline.compactions, shown, places, edge=edge),
-        *_mark_breaks(timeline.breaks, shown, lanes, places),
-        *_draw_lanes(shown, lanes, places),
-    ]
+    positions = {call.key: find_position(call, view.axis) for call in shown}
+    calls_span = find_full_span(list(positions.values()), view.axis)
+    full = _add_room(calls_span, timeline, view.axis)
+    columns = build_columns(main, view.axis, calls_span, view.zoom)
+    marking = MarkContext(
+        {call.key: call for call in shown},
+        positions,
+        view.zoom or full,
+        0.5 if view.axis is TimelineAxis.CALL else 0.0,
+    )
     top = choose_top(max((call.context_tokens for call in main), default=0), timeline.lines)
-    lane_count = min(len(lanes), MOST_LANES)
-    layout = _lay_out(axis, top, _label_lanes(lanes))
-    if axis is TimelineAxis.CALL:
-        layout["xaxis"] |= tick_whole_numbers(len(main)) | _range_calls(timeline.compactions, places)
+    rows = list_rows(timeline, shown)
+    traces = [
+        *chart_kinds(columns, view.axis, is_bars=len(main) <= MOST_BAR_CALLS),
+        *_chart_rows(timeline, shown, marking, rows),
+        chart_hover(columns, view.axis, top, _list_escaped_events(timeline)),
+    ]
+    layout = _lay_out(view.axis, top, rows)
+    layout["xaxis"] |= {"range": write_range(view.zoom or full, view.axis)}
+    layout["xaxis"] |= dict(zip(("minallowed", "maxallowed"), write_range(full, view.axis), strict=True))
+    if view.axis is TimelineAxis.CALL:
+        layout["xaxis"] |= tick_whole_numbers(round((view.zoom or full).width))
     if timeline.lines:
         layout["margin"]["r"] = measure_labels(timeline.lines, top)
         layout["annotations"] = label_thresholds(timeline.lines, top)
-    verticals = _draw_verticals(timeline.compactions, places, edge=edge)
-    layout["shapes"] = [*draw_thresholds(timeline.lines, top), *verticals]
+    layout["shapes"] = [
+        *shade_copies(shown, view.copies, view.axis),
+        *draw_thresholds(timeline.lines, top),
+        *draw_verticals(timeline.compactions, marking),
+        *_mark_picked(view.picked, positions),
+    ]
+    layout["meta"] = {
+        "full": write_range(full, view.axis),
+        "zoom": write_range(view.zoom, view.axis) if view.zoom else None,
+        "zone": timezone.get_current_timezone_name() if view.axis is TimelineAxis.TIME else None,
+        "picked": view.picked,
+        "refines": _refines(timeline, columns),
+    }
+    visible = [column for column in columns if marking.visible.holds(column.start)]
     listed = timeline.calls[-MOST_TABLE_ROWS:] if has_table else ()
     return Chart(
         chart_id,
         f"Context per call, in tokens: {len(timeline.calls):,} calls",
-        build_figure(
-            series,
-            layout,
-            height=_MAIN_PIXELS + _FRAME_PIXELS + _LANE_PIXELS * lane_count,
-            shared={"x": x},
-        ),
+        build_figure(traces, layout, height=_MAIN_PIXELS + _FRAME_PIXELS + _ROW_PIXELS * len(rows)),
         _COLUMNS if has_table else (),
         _list_rows(listed, timeline),
         keys=tuple(call.key for call in listed),
-        note=_say_left_out(timeline.calls, shown),
-        legend=(*_list_marks(timeline, axis), *_list_lines(timeline.lines, top)),
+        note=_say_left_out(timeline.calls, shown, visible, has_table=has_table),
+        legend=(*_list_marks(timeline, view.axis), *_list_lines(timeline.lines, top)),
+        is_zoomable=True,
     )
 
 
-def mark_picked(figure: dict[str, Any], call: TimelineCall, axis: TimelineAxis) -> dict[str, Any]:
-    """The same figure with a line through the call, as static/js/charts.js draws it where one is clicked."""
-    if axis is TimelineAxis.TIME and call.at is None:
-        return figure
-    place, layout = find_place(call, axis), figure["layout"]
+def _add_room(calls: Span, timeline: Timeline, axis: TimelineAxis) -> Span:
+    """Return the range with room for the mark of a compaction behind the last call."""
+    if axis is TimelineAxis.TIME or not any(one.is_behind for one in timeline.compactions):
+        return calls
+    return Span(calls.start, calls.end + calls.width * _BEHIND_SHARE)
+
+
+def _refines(timeline: Timeline, columns: Sequence[Column]) -> bool:
+    """Whether a figure of a zoomed range shows more than the whole one does there."""
+    return (
+        any(column.calls > 1 for column in columns)
+        or len(timeline.breaks) > MOST_MARKS
+        or len(timeline.compactions) > min(MOST_VERTICALS, 4)
+    )
+
+
+def _chart_rows(
+    timeline: Timeline, calls: Sequence[TimelineCall], marking: MarkContext, rows: Sequence[str]
+) -> list[Any]:
+    traces = []
+    if BREAKS_ROW in rows[:1]:
+        traces.append(chart_breaks(timeline.breaks, marking, 0))
+    if COMPACTIONS_ROW in rows[:2]:
+        traces.append(chart_compactions(timeline.compactions, marking, rows.index(COMPACTIONS_ROW)))
+    return [*traces, *chart_lanes(calls, marking, len(traces))]
+
+
+def _mark_picked(picked: str | None, positions: dict[str, float]) -> list[dict[str, Any]]:
+    """Return a line through the picked call, as static/js/charts.js draws it where one is clicked."""
+    if picked is None or picked not in positions:
+        return []
+    x = positions[picked]
     line = {"color": "var(--ink)", "width": 1}
-    mark = {"type": "line", "name": "picked", "x0": place, "x1": place, "y0": 0, "y1": 1, "yref": "paper", "line": line}
-    return {**figure, "layout": {**layout, "shapes": [*layout.get("shapes", ()), mark]}}
+    return [{"type": "line", "name": "picked", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": line}]
 
 
-def find_place(call: TimelineCall, axis: TimelineAxis) -> float:
-    if axis is TimelineAxis.CALL or call.at is None:
-        return call.place
-    # Plotly shows times in UTC: the person's wall clock is handed over as if it were that.
-    return round(timezone.localtime(call.at).replace(tzinfo=UTC).timestamp() * 1000)
-
-
-def _range_calls(compactions: Sequence[TimelineCompaction], places: dict[str, float]) -> dict[str, Any]:
-    """Whole calls, and room for the mark of a compaction behind the last one."""
-    if not places:
-        return {}
-    first, last = round(min(places.values())), round(max(places.values()))
-    behind = (last - first + 1) * _BEHIND_SHARE if any(one.is_behind for one in compactions) else 0
-    return {"range": [first - 0.5, last + 0.5 + behind]}
-
-
-def _find_end(places: Iterable[float]) -> float:
-    """Of the newest call, which no other has ended yet."""
-    known = list(places)
-    first, last = min(known), max(known)
-    return last + (round((last - first) * _NEWEST_SHARE) or _ONLY_MILLISECONDS)
-
-
-def _stack_kinds(calls: Sequence[TimelineCall], axis: TimelineAxis) -> list[Series]:
-    is_bars = axis is TimelineAxis.CALL and len(calls) <= MOST_BAR_CALLS
-    drawn = [*calls, *calls[-1:]] if axis is TimelineAxis.TIME else calls
-    series: list[Series] = []
-    for name, token, field in KINDS:
-        colour = f"var(--{token})"
-        look: dict[str, Any] = {"name": name, "hovertemplate": "%{y:,}"}
-        if is_bars:
-            look |= {"type": "bar", "marker": {"color": colour, "line": {"width": 0}}}
-        else:
-            shape = "hvh" if axis is TimelineAxis.CALL else "hv"
-            line = {"shape": shape, "width": 0, "color": colour}
-            look |= {"type": "scatter", "mode": "lines", "stackgroup": "tokens", "line": line, "fillcolor": colour}
-        columns = {"x": "=x", "y": [getattr(call, field) for call in drawn]}
-        if not series:
-            look["meta"] = "call"
-            columns["customdata"] = [call.key for call in drawn]
-        series.append(Series(look, columns))
-    return series
-
-
-def _mark_compactions(
-    compactions: Sequence[TimelineCompaction],
-    calls: Sequence[TimelineCall],
-    places: dict[str, float],
-    *,
-    edge: float,
-) -> list[Series]:
-    """On their verticals."""
-    by_key = {call.key: call for call in calls}
-    known = [one for one in compactions if one.key in by_key]
-    if not known:
-        return []
-    look = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "compaction",
-        "meta": "compaction",
-        "marker": {"symbol": "triangle-down", "size": 10, "color": "var(--auto-fill)"},
-        "hovertemplate": "%{text}<extra></extra>",
-    }
-    columns = {
-        "x": [_stand(one, places, edge) for one in known],
-        "y": [one.before_tokens for one in known],
-        "text": [
-            escape_markup(f"{_say_place(one, by_key[one.key])}: {say_change(one)}, {one.trigger}") for one in known
-        ],
-        "customdata": [one.key for one in known],
-    }
-    return [Series(look, columns)]
-
-
-def _stand(one: TimelineCompaction, places: dict[str, float], edge: float) -> float:
-    """Between two calls."""
-    return places[one.key] + (edge if one.is_behind else -edge)
-
-
-def _say_place(one: TimelineCompaction, call: TimelineCall) -> str:
-    return f"compacted {'after' if one.is_behind else 'before'} {_name_call(call)}"
-
-
-def _name_call(call: TimelineCall) -> str:
-    """Numbers begin anew in every thread, so that of a sub-agent is named with it."""
-    return f"call {call.number:,}" + (f" of {call.agent}" if call.agent else "")
-
-
-def _mark_breaks(
-    breaks: Sequence[TimelineBreak], calls: Sequence[TimelineCall], lanes: dict[str, int], places: dict[str, float]
-) -> list[Series]:
-    """Those of the main thread on top of their calls, those of sub-agents in the lanes of their own."""
-    by_key = {call.key: call for call in calls}
-    known = [(one, by_key[one.key]) for one in breaks if one.key in by_key]
-    most = max((float(one.usd) for one, _ in known if one.usd is not None), default=0.0)
-    own = [(one, call, call.context_tokens, _size_mark(one, most)) for one, call in known if call.agent is None]
-    apart = [
-        (one, call, lanes[call.agent], min(_size_mark(one, most), _LARGEST_LANE_MARK))
-        for one, call in known
-        if call.agent is not None
-    ]
-    return [*_draw_breaks(own, places), *_draw_breaks(apart, places, yaxis="y2")]
-
-
-def _draw_breaks(
-    marks: Sequence[tuple[TimelineBreak, TimelineCall, int, float]], places: dict[str, float], **look_of_axis: str
-) -> list[Series]:
-    """Each with its call, its height and its size."""
-    if not marks:
-        return []
-    look = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "cache break",
-        "meta": "break",
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": {
-            "color": "var(--loss)",
-            "line": {"color": "var(--card)", "width": 1.5},
-            "opacity": 1,
-            "size": [size for *_, size in marks],
-            "symbol": ["circle" if one.usd is not None else "circle-open-dot" for one, *_ in marks],
-        },
-        **look_of_axis,
-    }
-    columns = {
-        "x": [places[one.key] for one, *_ in marks],
-        "y": [height for _, _, height, _ in marks],
-        "text": [
-            escape_markup(f"cache break at {_name_call(call)}: {one.cause}, {say_usd(one.usd)}")
-            for one, call, *_ in marks
-        ],
-        "customdata": [one.key for one, *_ in marks],
-    }
-    return [Series(look, columns)]
-
-
-def _size_mark(one: TimelineBreak, most_usd: float) -> float:
-    """The area grows with the dollars; an unknown amount has the smallest mark, and another shape."""
-    if one.usd is None or most_usd <= 0:
-        return _SMALLEST_MARK
-    share = max(0.0, float(one.usd) / most_usd)
-    return round(_SMALLEST_MARK + (_LARGEST_MARK - _SMALLEST_MARK) * math.sqrt(share), 1)
-
-
-def _name_lanes(calls: Sequence[TimelineCall]) -> dict[str, int]:
-    """Agents and their lanes in order of appearance; beyond the last lane they share it."""
-    agents = list(dict.fromkeys(call.agent for call in calls if call.agent is not None))
-    return {agent: min(place, MOST_LANES - 1) for place, agent in enumerate(agents)}
-
-
-def _label_lanes(lanes: dict[str, int]) -> list[str]:
-    names = [escape_markup(agent[:24]) for agent in lanes]
-    if len(names) <= MOST_LANES:
-        return names
-    return [*names[: MOST_LANES - 1], f"{len(names) - MOST_LANES + 1:,} more"]
-
-
-def _draw_lanes(calls: Sequence[TimelineCall], lanes: dict[str, int], places: dict[str, float]) -> list[Series]:
-    told = [(call, lanes[call.agent]) for call in calls if call.agent is not None]
-    if not told:
-        return []
-    most = max(call.context_tokens for call, _ in told) or 1
-    look = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "sub-agents",
-        "yaxis": "y2",
-        "meta": "call",
-        "hovertemplate": "%{text}<extra></extra>",
-    }
-    columns = {
-        "x": [places[call.key] for call, _ in told],
-        "y": [lane for _, lane in told],
-        "customdata": [call.key for call, _ in told],
-        "text": [
-            escape_markup(f"{call.agent}, call {call.number:,}: {say_tokens(call.context_tokens)}") for call, _ in told
-        ],
-        "marker": {
-            "symbol": "line-ns",
-            "line": {"color": "var(--write5m)", "width": 2},
-            "size": [round(4 + 5 * call.context_tokens / most) for call, _ in told],
-        },
-    }
-    return [Series(look, columns)]
-
-
-def _draw_verticals(
-    compactions: Sequence[TimelineCompaction], places: dict[str, float], *, edge: float
-) -> list[dict[str, Any]]:
-    """One line per compaction at the edge of its call, with "167k → 51k" where the label has room."""
-    known = [(_stand(one, places, edge), one) for one in compactions if one.key in places]
-    first, last = min(places.values(), default=0), max(places.values(), default=1)
-    gap = (last - first) * _LEAST_LABEL_GAP
-    shapes, labelled_at = [], float("-inf")
-    for place, one in sorted(known, key=lambda pair: pair[0]):
-        shape: dict[str, Any] = {
-            "type": "line",
-            "name": "compaction",
-            "layer": "above",
-            "x0": place,
-            "x1": place,
-            "y0": 0,
-            "y1": 1,
-            "yref": "y domain",
-            "line": {"color": "var(--auto-fill)", "width": 1, "dash": "4px,3px"},
-        }
-        if place - labelled_at >= gap:
-            labelled_at = place
-            is_near_end = last - place < gap
-            shape["label"] = {
-                "text": say_change(one),
-                "textposition": "end",
-                "textangle": 0,
-                "xanchor": "right" if is_near_end else "left",
-                "yanchor": "bottom",
-                "font": {"color": "var(--auto)", "size": 11},
-            }
-        shapes.append(shape)
-    return shapes
-
-
-def say_change(one: TimelineCompaction) -> str:
-    """167k → 51k."""
-    return f"{say_size(one.before_tokens)} → {say_size(one.after_tokens)}"
-
-
-def _lay_out(axis: TimelineAxis, top_tokens: int, lanes: Sequence[str]) -> dict[str, Any]:
-    x: dict[str, Any] = {"type": "date", "title": {"text": f"time, {timezone.get_current_timezone_name()}"}}
+def _lay_out(axis: TimelineAxis, top_tokens: int, rows: Sequence[str]) -> dict[str, Any]:
+    spike = {"showspikes": True, "spikemode": "across", "spikesnap": "hovered data", "spikethickness": 1}
+    x: dict[str, Any] = {**spike, "spikedash": "solid", "spikecolor": "var(--ink-3)"}
     if axis is TimelineAxis.CALL:
-        x = {"type": "linear", "title": {"text": "call"}, "unifiedhovertitle": {"text": "call %{x:.0f}"}}
+        x |= {"type": "linear", "title": {"text": "call"}}
+    else:
+        x |= {"type": "date", "title": {"text": f"time, {timezone.get_current_timezone_name()}"}}
     layout: dict[str, Any] = {
         "barmode": "stack",
-        "bargap": 0.08,
-        "hovermode": "x unified",
+        "hovermode": "closest",
         "dragmode": "zoom",
         "margin": {"t": 24},
         "xaxis": x,
         "yaxis": {"range": [0, top_tokens], "tickformat": "~s", "fixedrange": True},
     }
-    if lanes:
-        share = len(lanes) * _LANE_PIXELS / (_MAIN_PIXELS + len(lanes) * _LANE_PIXELS)
+    if rows:
+        share = len(rows) * _ROW_PIXELS / (_MAIN_PIXELS + len(rows) * _ROW_PIXELS)
         x["anchor"] = "y2"
         layout["yaxis"]["domain"] = [share + 0.04, 1]
         layout["yaxis2"] = {
             "domain": [0, share],
-            "range": [len(lanes) - 0.5, -0.5],
-            "tickvals": list(range(len(lanes))),
-            "ticktext": list(lanes),
+            "range": [len(rows) - 0.5, -0.5],
+            "tickvals": list(range(len(rows))),
+            "ticktext": list(rows),
             "fixedrange": True,
             "showgrid": False,
             "zeroline": False,
+            "automargin": True,
         }
     return layout
 
 
-def _list_rows(calls: Sequence[TimelineCall], timeline: Timeline) -> tuple[tuple[str, ...], ...]:
+def _list_events(timeline: Timeline) -> dict[str, list[str]]:
+    """Return what happened at calls, by key."""
     events: dict[str, list[str]] = {}
     for compaction in timeline.compactions:
         when = " after it" if compaction.is_behind else ""
         events.setdefault(compaction.key, []).append(f"compacted{when} {say_change(compaction)}")
     for one in timeline.breaks:
         events.setdefault(one.key, []).append(f"{one.cause}, {say_usd(one.usd)}")
+    return events
+
+
+def _list_escaped_events(timeline: Timeline) -> dict[str, list[str]]:
+    return {key: list(map(escape_markup, words)) for key, words in _list_events(timeline).items()}
+
+
+def _list_rows(calls: Sequence[TimelineCall], timeline: Timeline) -> tuple[tuple[str, ...], ...]:
+    events = _list_events(timeline)
     return tuple(
         (
             f"{call.number:,}",
@@ -400,11 +237,16 @@ def _list_lines(lines: Sequence[TimelineLine], top_tokens: int) -> list[tuple[st
     return [(f"line {line.style}", f"{say_line(line)}{where}") for line in reversed(lines)]
 
 
-def _say_left_out(calls: Sequence[TimelineCall], shown: Sequence[TimelineCall]) -> str:
+def _say_left_out(
+    calls: Sequence[TimelineCall], shown: Sequence[TimelineCall], columns: Sequence[Column], *, has_table: bool
+) -> str:
     parts = []
-    if len(calls) > MOST_TABLE_ROWS:
+    if has_table and len(calls) > MOST_TABLE_ROWS:
         parts.append(f"The table has the newest {MOST_TABLE_ROWS:,} of {len(calls):,} calls.")
     left_out = len(calls) - len(shown)
     if left_out:
         parts.append(f"The chart leaves out {left_out:,} {'call' if left_out == 1 else 'calls'} with unknown time.")
+    most = max((column.calls for column in columns), default=1)
+    if most > 1:
+        parts.append(f"Each step shows the call with the largest context of up to {most:,} calls. Zoom in for more.")
     return " ".join(parts)

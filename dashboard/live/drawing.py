@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from dashboard import access
 from dashboard.access import Act, Actor
-from dashboard.charts.context import draw_indicator
-from dashboard.charts.money import draw_spend_per_day
+from dashboard.charts.context import chart_indicator
+from dashboard.charts.money import chart_spend_per_day
 from dashboard.models import AgentSession, Team
 from dashboard.pages.fleet import look_at_fleet
 from dashboard.pages.gauges import draw_rows
@@ -121,7 +121,7 @@ def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None)
             "header": header,
             "own_runs": own_runs,
             "tabs": list_tabs(session, tab, own_runs),
-            "indicator": draw_indicator("gauge", *shown, is_estimated=header.standing.bar.is_estimated)
+            "indicator": chart_indicator("gauge", *shown, is_estimated=header.standing.bar.is_estimated)
             if (shown := header.indicated)
             else None,
             "shown_count": count_shown(session, tab),
@@ -139,7 +139,7 @@ def draw_overview(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
         context = {
             "fleet": fleet,
             "tiles": list_tiles(team, fleet),
-            "chart": draw_spend_per_day(
+            "chart": chart_spend_per_day(
                 "spend-per-day", fleet.numbers.days, basis=name_prices(has_own=team.has_own_prices)
             ),
             "is_live": True,

@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from dashboard.chart_data import Timeline, TimelineAxis, TimelineBreak, TimelineCall, TimelineCompaction
 from dashboard.charts import Chart
-from dashboard.charts.copied_calls import shade_copies
 from dashboard.charts.threshold_marks import list_lines
-from dashboard.charts.timeline import draw_timeline, mark_picked
+from dashboard.charts.timeline import TimelineView, chart_timeline
+from dashboard.charts.timeline_columns import Span
 from dashboard.models import CompactionKind
 from dashboard.pages.session_calls import CompactionAt, PlacedCall, SessionCalls, name_thread
 from dashboard.pages.session_page import SessionHeader
@@ -19,16 +18,19 @@ BESIDE = "outside the conversation"
 _REACH = 0.45
 
 
-def draw_session(header: SessionHeader, calls: SessionCalls, *, axis: TimelineAxis, picked: int | None = None) -> Chart:
+def chart_session(
+    header: SessionHeader,
+    calls: SessionCalls,
+    *,
+    axis: TimelineAxis,
+    zoom: Span | None = None,
+    picked: int | None = None,
+) -> Chart:
     """No queries. The table behind the figure is the page's own, with all calls. `picked`: the call that is marked."""
     timeline = _collect(header, calls)
-    chart = draw_timeline(CHART_ID, timeline, axis=axis, has_table=False)
     copies = {str(call.pk) for call in calls.calls if not call.is_counted}
-    figure = shade_copies(chart.figure, timeline.calls, copies, axis)
-    index = None if picked is None else calls.find_index(picked)
-    if index is not None:
-        figure = mark_picked(figure, timeline.calls[index], axis)
-    return replace(chart, figure=figure, note=_say_left_out(timeline, axis))
+    view = TimelineView(axis, zoom, None if picked is None else str(picked), copies)
+    return chart_timeline(CHART_ID, timeline, view, has_table=False)
 
 
 def _collect(header: SessionHeader, calls: SessionCalls) -> Timeline:
@@ -113,8 +115,3 @@ def _place_breaks(calls: SessionCalls) -> list[TimelineBreak]:
         if loss is not None and loss.is_break:
             placed.append(TimelineBreak(str(call.pk), loss.lost_usd, loss.title.rstrip(".")))
     return placed
-
-
-def _say_left_out(timeline: Timeline, axis: TimelineAxis) -> str:
-    timeless = sum(call.at is None for call in timeline.calls) if axis is TimelineAxis.TIME else 0
-    return f"The chart leaves out {timeless:,} calls with unknown time." if timeless else ""

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from dashboard import access
 from dashboard.access import Act
 from dashboard.charts import Chart
-from dashboard.charts.comparison import Curve, draw_two_curves
+from dashboard.charts.comparison import Curve, chart_two_curves
 from dashboard.exports.findings import export_comparison
 from dashboard.models import AgentSession
 from dashboard.page_context import current_team
@@ -107,7 +107,7 @@ def _draw(found: Comparison, name: str, title: str, *, along: str, prefix: str =
     if first.name == second.name:
         first, second = replace(first, name=f"{first.name} (first)"), replace(second, name=f"{second.name} (second)")
     say = _say_dollars if prefix else _say_tokens
-    return draw_two_curves(f"compared-{name}", title, (first, second), along=along, say=say, prefix=prefix)
+    return chart_two_curves(f"compared-{name}", title, (first, second), along=along, say=say, prefix=prefix)
 
 
 def _say_dollars(amount: float) -> str:

@@ -14,7 +14,7 @@ from dashboard import access
 from dashboard.access import Act
 from dashboard.chart_data import DayLoss, GroupLoss
 from dashboard.charts import Chart
-from dashboard.charts.money import draw_loss_by_group, draw_loss_per_day
+from dashboard.charts.money import chart_loss_by_group, chart_loss_per_day
 from dashboard.exports.losses import export_groups, export_losses
 from dashboard.exports.tables import ExportTable
 from dashboard.live.page_state import note_ledger_state
@@ -160,7 +160,7 @@ def _compare(group: LossGroup) -> Trend | None:
 
 def _draw_days(found: Ledger) -> Chart:
     days = [DayLoss(day, each.breaks, each.lost_usd, each.avoidable_usd) for day, each in found.days]
-    return draw_loss_per_day("ledger-days", days, basis=name_prices(has_own=found.filters.team.has_own_prices))
+    return chart_loss_per_day("ledger-days", days, basis=name_prices(has_own=found.filters.team.has_own_prices))
 
 
 def _draw_groups(found: Ledger) -> Chart | None:
@@ -173,7 +173,7 @@ def _draw_groups(found: Ledger) -> Chart | None:
     if found.filters.by is GroupName.DAY or not groups:
         return None
     basis = name_prices(has_own=found.filters.team.has_own_prices)
-    return draw_loss_by_group("ledger-groups", groups, by=found.filters.by.value, basis=basis)
+    return chart_loss_by_group("ledger-groups", groups, by=found.filters.by.value, basis=basis)
 
 
 def _offer_choices(request: PageRequest, filters: LedgerFilters) -> dict[str, object]:

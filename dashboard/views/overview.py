@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.automation.crossings import list_suggestions
-from dashboard.charts.money import draw_spend_per_day
+from dashboard.charts.money import chart_spend_per_day
 from dashboard.live.page_state import note_page_state
 from dashboard.models import Team
 from dashboard.page_context import current_team
@@ -53,7 +53,7 @@ def overview(request: PageRequest) -> HttpResponse:
         context |= {
             "suggestions": list_suggestions(request.actor, team, now=timezone.now()),
             "tiles": list_tiles(team, fleet),
-            "chart": draw_spend_per_day(
+            "chart": chart_spend_per_day(
                 "spend-per-day", fleet.numbers.days, basis=name_prices(has_own=team.has_own_prices)
             ),
             "risk_url": list_url(risk_filters(team) if fleet.is_recent else SessionFilters(team=team.slug)),

@@ -4,7 +4,7 @@ from django.http import HttpResponseBase
 from django.utils import timezone
 
 from dashboard.chart_data import ContextPart
-from dashboard.charts.context import draw_composition
+from dashboard.charts.context import chart_composition
 from dashboard.exports.findings import export_context
 from dashboard.models import AgentSession
 from dashboard.page_request import PageRequest
@@ -24,7 +24,7 @@ def show(request: PageRequest, session: AgentSession) -> HttpResponseBase:
             ContextPart(piece.category, piece.tokens, piece.name or None, piece.path or None)
             for piece in found.inside.pieces
         ]
-        chart = draw_composition("composition", parts)
+        chart = chart_composition("composition", parts)
     header = read_header(request.actor, session, now=timezone.now())
     context: dict[str, object] = {"found": found, "chart": chart, "bar": header.standing.bar}
     return render_tab(request, session, "context", context, header=header)

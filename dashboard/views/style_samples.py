@@ -19,10 +19,10 @@ from dashboard.chart_data import (
     TimelineCompaction,
 )
 from dashboard.charts import Chart
-from dashboard.charts.context import draw_composition, draw_indicator
-from dashboard.charts.money import draw_loss_by_group, draw_spend_per_day
+from dashboard.charts.context import chart_composition, chart_indicator
+from dashboard.charts.money import chart_loss_by_group, chart_spend_per_day
 from dashboard.charts.threshold_marks import list_lines
-from dashboard.charts.timeline import draw_timeline
+from dashboard.charts.timeline import TimelineView, chart_timeline
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 
 CLIENT, EARLY = Policy.from_preset(Preset.CLIENT), Policy.from_preset(Preset.EARLY)
@@ -62,8 +62,8 @@ def draw_timelines(*, is_long: bool) -> list[Chart]:
     else:
         timeline = _make_timeline(150, draw_lines(EARLY, SHORT))
     return [
-        draw_timeline("calls-sample", timeline),
-        draw_timeline("times-sample", timeline, axis=TimelineAxis.TIME),
+        chart_timeline("calls-sample", timeline),
+        chart_timeline("times-sample", timeline, TimelineView(TimelineAxis.TIME)),
     ]
 
 
@@ -90,12 +90,12 @@ def draw_charts() -> list[Chart]:
         ContextPart("answers", 11_300),
         ContextPart("prompts", 6_600),
     ]
-    indicator = [draw_indicator("gauge-sample", lines, read_level(lines, 171_400))] if lines else []
+    indicator = [chart_indicator("gauge-sample", lines, read_level(lines, 171_400))] if lines else []
     return [
         *indicator,
-        draw_spend_per_day("days-sample", days),
-        draw_loss_by_group("causes-sample", causes),
-        draw_composition("parts-sample", parts),
+        chart_spend_per_day("days-sample", days),
+        chart_loss_by_group("causes-sample", causes),
+        chart_composition("parts-sample", parts),
     ]
 
 

@@ -1,14 +1,54 @@
 // Charts: draws the JSON figure named by data-chart in the colours of the theme shown, and again when that changes.
+// plotly.js is 1.5 MB: it is fetched after the page is painted and loaded, once a figure is near the visible part.
 (() => {
-  const CONFIG = { displaylogo: false, displayModeBar: false, responsive: true };
-  // A finger that moves over the figure scrolls the page: it zooms by buttons instead.
-  const TOUCHED = { ...CONFIG, displayModeBar: true, modeBarButtons: [["zoomIn2d", "zoomOut2d", "pan2d", "resetScale2d"]] };
+  const PLOTLY = document.currentScript.dataset.plotly;
+  const CONFIG = { displaylogo: false, displayModeBar: false, responsive: true, doubleClick: false };
   const TOKEN = /var\((--[\w-]+)\)/g;
+  const TEXTS = ["customdata", "text", "labels", "ids", "parents", "ticktext"]; // words of people hold no colours
   const narrow = matchMedia("(max-width: 720px)");
+  const LONGEST_ROW_NAME = 12;
   const MOST_SINGLE_TICKS = 12; // as in dashboard/charts
   // Paper is light, and as wide as this at the most; a figure does not shrink by itself when its page is laid out for it.
   const PAPER_PIXELS = 680;
   let isOnPaper = false;
+
+  // --- plotly.js ---
+
+  const idle = window.requestIdleCallback ?? ((act) => setTimeout(act, 200));
+  const pageLoaded = new Promise((resolve) => {
+    const wait = () => idle(() => resolve(), { timeout: 1000 });
+    if (document.readyState === "complete") wait();
+    else addEventListener("load", wait, { once: true });
+  });
+  let fetching = null;
+
+  function fetchPlotly() {
+    fetching ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = PLOTLY;
+      script.addEventListener("load", resolve);
+      script.addEventListener("error", () => reject(new Error("plotly.js did not arrive")));
+      document.head.append(script);
+    });
+    return fetching;
+  }
+
+  const near = new IntersectionObserver(async (entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    near.disconnect();
+    await pageLoaded;
+    try {
+      await fetchPlotly();
+    } catch {
+      // The next figure that comes near tries again; until then the words and the table stand for them all.
+      fetching = null;
+      for (const area of document.querySelectorAll("[data-chart]")) area.classList.add("failed");
+      return;
+    }
+    await drawWithin(document);
+  }, { rootMargin: "300px" });
+
+  // --- the figure ---
 
   // A custom property holds its light-dark() text; only a used colour is the resolved one.
   function reader() {
@@ -35,18 +75,18 @@
     // A long column of numbers holds no colours.
     if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map((item) => coloured(item, read));
     if (value && typeof value === "object") {
-      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, coloured(item, read)]));
+      return Object.fromEntries(
+        Object.entries(value).map(([key, item]) => [
+          key, TEXTS.includes(key) && Array.isArray(item) ? item : coloured(item, read),
+        ])
+      );
     }
     return value;
   }
 
-  // A column written "=name" stands for one that several traces share.
-  function unshare({ data, shared }) {
-    for (const trace of shared ? data : []) {
-      for (const [key, value] of Object.entries(trace)) {
-        if (typeof value === "string" && value.startsWith("=")) trace[key] = shared[value.slice(1)];
-      }
-    }
+  // A trace with the x of an earlier one names that one's number: dashboard/charts.
+  function unshare(data) {
+    for (const trace of data) if (typeof trace.x === "string") trace.x = data[Number(trace.x.slice(1))].x;
   }
 
   function mark(area, x) {
@@ -54,14 +94,25 @@
     return { type: "line", name: "picked", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", line };
   }
 
+  // A column of the timeline stands for one of several calls: it names the place of that one last.
+  function placeOf(trace, index) {
+    const told = trace.customdata[index];
+    return Array.isArray(told) ? told.at(-1) : trace.x[index];
+  }
+
+  const keyOf = (customdata) => Array.isArray(customdata) ? customdata[0] : customdata;
+
   // The page marks the call of its address; one that was picked since then goes before it.
   function shapesOf(area, data) {
     if (area.pickedKey === undefined) return area.shapesDrawn;
     const rest = area.shapesDrawn.filter((shape) => shape.name !== "picked");
     for (const trace of data) {
-      const index = trace.meta === "call" ? trace.customdata.indexOf(area.pickedKey) : -1;
-      if (index >= 0) return [...rest, mark(area, trace.x[index])];
+      const index = trace.meta === "call" ? trace.customdata.findIndex((one) => keyOf(one) === area.pickedKey) : -1;
+      if (index >= 0) return [...rest, mark(area, placeOf(trace, index))];
     }
+    // Of thousands of calls most have no column of their own: only the server knows where they stand.
+    if (area.pickedDrawn === area.pickedKey) return area.shapesDrawn;
+    area.dispatchEvent(new CustomEvent("plimsoll:unmarked", { bubbles: true }));
     return rest;
   }
 
@@ -71,22 +122,21 @@
   }
 
   // A click on a call, or on a mark that belongs to one, asks for its details.
-  function pick(area, points) {
-    // The hover gathers what lies near, a break a few calls away too; the call under the pointer decides.
-    const point = points.find(({ data }) => data.meta === "call") ?? points.find(({ data }) => data.meta);
-    if (!point) return;
+  function pick(area, [point]) {
+    if (!point?.data.meta) return;
+    const key = keyOf(point.customdata);
     const url = new URL(area.dataset.pickUrl, location.href);
-    url.searchParams.set("call", point.customdata);
-    remark(area, point.customdata);
+    url.searchParams.set("call", key);
+    remark(area, key);
     htmx.ajax("GET", url.pathname + url.search, { source: area, target: area.dataset.pickTarget, swap: "innerHTML" });
   }
 
   // Calls have whole numbers, however few of them are zoomed to.
   function tick(area) {
-    const axis = area._fullLayout.xaxis;
+    const axis = area.layout.xaxis;
     if (axis?.tickformat !== ",d") return;
     const isSingle = axis.range[1] - axis.range[0] <= MOST_SINGLE_TICKS;
-    if (isSingle === (axis.tickmode === "linear")) return;
+    if (isSingle === (axis.dtick === 1)) return;
     Plotly.relayout(area, { "xaxis.tickmode": isSingle ? "linear" : "auto", "xaxis.dtick": isSingle ? 1 : null });
   }
 
@@ -97,8 +147,14 @@
     if (area.dataset.pickUrl) area.on("plotly_click", ({ points }) => pick(area, points));
   }
 
-  // Names of lines stand in the margin, and those of compactions above the figure, where there is room for them.
+  // Names of thresholds stand in the margin, and those of compactions above the figure, where there is room for them;
+  // those of rows are cut.
   function fit(layout) {
+    if (layout.yaxis2) {
+      const cut = (name) => name.length > LONGEST_ROW_NAME ? `${name.slice(0, LONGEST_ROW_NAME - 1)}…` : name;
+      layout.yaxis2.ticktext = layout.yaxis2.ticktext.map((name) => cut(name.replace(/^sub-agent /, "")));
+      layout.yaxis2.tickfont = { size: 11 };
+    }
     for (const shape of layout.shapes ?? []) if (shape.name === "compaction") delete shape.label;
     if (!layout.annotations) return;
     layout.annotations = layout.annotations.filter((label) => label.name !== "line");
@@ -111,22 +167,31 @@
     const theme = reader();
     const figure = coloured(JSON.parse(source.textContent), theme.colour);
     theme.done();
-    unshare(figure);
-    const isTouched = matchMedia("(pointer: coarse)").matches;
-    const config = isTouched && figure.layout.dragmode === "zoom" ? TOUCHED : CONFIG;
-    if (isTouched) figure.layout.dragmode = false;
-    if (narrow.matches) fit(figure.layout);
-    if (isOnPaper) figure.layout.width = Math.min(area.clientWidth, PAPER_PIXELS);
-    area.shapesDrawn = figure.layout.shapes ?? [];
-    figure.layout.shapes = shapesOf(area, figure.data);
-    await Plotly.react(area, figure.data, figure.layout, config);
+    const { data, layout } = figure;
+    unshare(data);
+    // A finger that moves over the figure scrolls the page: it zooms by the buttons below.
+    if (matchMedia("(pointer: coarse)").matches) layout.dragmode = false;
+    if (narrow.matches) fit(layout);
+    if (isOnPaper) layout.width = Math.min(area.clientWidth, PAPER_PIXELS);
+    if (area.zoom) layout.xaxis.range = [...area.zoom]; // static/js/chart_tools.js
+    area.shapesDrawn = layout.shapes ?? [];
+    area.pickedDrawn = layout.meta?.picked;
+    layout.shapes = shapesOf(area, data);
+    await Plotly.react(area, data, layout, CONFIG);
     listen(area);
+    area.classList.remove("failed");
     area.classList.add("drawn");
+    tick(area);
+    area.dispatchEvent(new CustomEvent("plimsoll:drawn", { bubbles: true }));
   }
 
   // One at a time, with room between them for the page to answer.
   async function drawWithin(root) {
     for (const area of root.querySelectorAll("[data-chart]")) {
+      if (!window.Plotly) {
+        near.observe(area);
+        continue;
+      }
       await new Promise((resume) => setTimeout(resume));
       if (area.isConnected) await draw(area);
     }
@@ -162,6 +227,7 @@
 
   drawWithin(document);
   document.addEventListener("plimsoll:theme", () => drawWithin(document));
+  document.addEventListener("plimsoll:figure", (event) => draw(event.target));
   narrow.addEventListener("change", () => drawWithin(document));
   addEventListener("beforeprint", () => turnToPaper(true));
   addEventListener("afterprint", () => turnToPaper(false));
@@ -171,6 +237,6 @@
   });
   document.addEventListener("htmx:afterSwap", (event) => follow(event.target));
   document.addEventListener("htmx:beforeCleanupElement", (event) => {
-    if (event.target.matches?.("[data-chart]")) Plotly.purge(event.target);
+    if (event.target.matches?.("[data-chart]") && window.Plotly) Plotly.purge(event.target);
   });
 })();

@@ -212,6 +212,7 @@
     const more = Number(document.getElementById("session-count").dataset.count)
       - Number(document.getElementById("tab-content").dataset.shown);
     const words = sayMore(more, NOUNS[offer.dataset.liveNoun]);
+    if (more > 0) document.dispatchEvent(new CustomEvent("plimsoll:more-calls")); // static/js/chart_tools.js
     if (!words || more <= 0) return offer.replaceChildren();
     const link = offer.querySelector("a") ?? startOffer(offer);
     link.href = newestUrl();

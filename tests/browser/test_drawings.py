@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dashboard.charts import escape_markup
+from tests.browser.charts import wait_for_charts
 from tests.browser.keys import press
-from tests.browser.test_look import wait_for_charts
 
 
 def test_tick_of_a_gauge_tells_its_formula_to_the_keyboard(styleguide: Page) -> None:
@@ -45,7 +45,7 @@ def test_click_on_a_call_asks_for_its_details(styleguide: Page, query: str, call
     x, y = box["x"] + box["width"] * 65 / 150, box["y"] + box["height"] - 20
     styleguide.mouse.move(x - 3, y)
     styleguide.mouse.move(x - 2, y)
-    expect(styleguide.locator(".hoverlayer .legend").first).to_be_visible()
+    expect(styleguide.locator(".hoverlayer .hovertext")).to_have_count(1)
     with styleguide.expect_request(re.compile(r"/styleguide/\?call=call-\d+")) as asked:
         styleguide.mouse.click(x - 2, y)
     assert asked.value.headers["hx-request"] == "true"

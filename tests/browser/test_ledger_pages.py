@@ -10,6 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from dashboard.models import AgentSession, ApiCall, Membership, SessionHour, Team
+from tests.browser.charts import wait_for_charts
 from tests.browser.conftest import Axe, SignIn
 from tests.browser.keys import press
 from tests.builders import make_session, make_team, make_user
@@ -48,10 +49,6 @@ def team(live_url: str) -> Team:
 def signed_in(page: Page, team: Team, sign_in: SignIn) -> Page:
     sign_in(page, make_user("alice"))
     return page
-
-
-def wait_for_charts(page: Page) -> None:
-    expect(page.locator(".chart-area:not(.drawn)")).to_have_count(0)
 
 
 def test_ledger_is_narrowed_and_its_export_has_the_same_totals(signed_in: Page) -> None:

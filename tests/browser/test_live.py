@@ -19,6 +19,7 @@ from dashboard.ingest.intake import Origin
 from dashboard.live import room
 from dashboard.models import AgentSession, Membership, Scope, SessionChange, Team, TeamPolicy, User
 from dashboard.retention.deletion import delete_session
+from tests.browser.charts import wait_for_charts
 from tests.browser.conftest import Axe, PageErrors, SignIn
 from tests.builders import make_key, make_many_sessions, make_session, make_team, make_user
 from tests.dashboard.ingest.conversation import Conversation
@@ -233,7 +234,7 @@ def test_nothing_moves_when_an_offer_comes(
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(path.format(pk=session.pk))
     wait_for_stream(page)
-    expect(page.locator(".chart-area:not(.drawn)")).to_have_count(0)
+    wait_for_charts(page)
     page.locator(".tabs, .heading").last.evaluate("(each) => each.scrollIntoView()")  # a phone has it further down
     before = page.evaluate(PLACES)
     if path == "/breaks/":
@@ -299,7 +300,7 @@ def test_overview_draws_its_figure_again_and_says_how_old_it_is(
     wait_until(AgentSession.objects.exists, seconds=10, what="the session")
     page.goto("/")
     wait_for_stream(page)
-    expect(page.locator("#spend-and-loss .chart-area.drawn")).to_have_count(1)
+    wait_for_charts(page)
     page.locator("#spend-and-loss summary").click()
     spent = page.locator("#spend-and-loss tbody > tr").last.locator("td").nth(1)
     bars = "() => document.querySelector('#spend-and-loss .chart-area').data.at(-1).y.at(-1)"

@@ -4,16 +4,13 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from dashboard.models import User
+from tests.browser.charts import wait_for_charts
 from tests.browser.conftest import Axe, PageErrors, SignIn
 from tests.browser.keys import press
 
 CHARTS = 6
 SHOWN_BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 LIGHT, DARK = "rgb(246, 248, 250)", "rgb(14, 21, 28)"
-
-
-def wait_for_charts(page: Page) -> None:
-    expect(page.locator(".chart-area.drawn")).to_have_count(CHARTS)
 
 
 def theme_cookie(context: BrowserContext) -> str | None:
@@ -117,23 +114,55 @@ def test_code_is_copied_quietly(styleguide: Page, live_url: str) -> None:
 
 
 def test_charts_draw_under_the_content_policy(styleguide: Page) -> None:
-    wait_for_charts(styleguide)
+    wait_for_charts(styleguide, CHARTS)
     expect(styleguide.locator(".indicatorlayer .angular path")).not_to_have_count(0)
     expect(styleguide.locator(".scatterlayer .trace")).not_to_have_count(0)
     expect(styleguide.locator(".barlayer .trace")).not_to_have_count(0)
     expect(styleguide.locator(".treemaplayer .slice")).not_to_have_count(0)
     press(styleguide, "t")
-    wait_for_charts(styleguide)
+    wait_for_charts(styleguide, CHARTS)
     assert styleguide.evaluate("window.violations") == []
     assert styleguide.evaluate("document.querySelectorAll('style').length") == 0
 
 
 def test_charts_follow_the_theme(styleguide: Page) -> None:
-    wait_for_charts(styleguide)
+    wait_for_charts(styleguide, CHARTS)
     area = styleguide.locator(".scatterlayer .js-fill").nth(2)
     expect(area).to_have_css("fill", "rgb(15, 47, 84)")
     press(styleguide, "t")
     expect(area).to_have_css("fill", "rgb(195, 226, 251)")
+
+
+def test_plotly_comes_after_the_page_and_only_once_a_chart_is_near(page: Page, owner: User, sign_in: SignIn) -> None:
+    sign_in(page, owner)
+    page.set_viewport_size({"width": 1280, "height": 300})
+    with page.expect_event("load"):
+        page.goto("/styleguide/")
+    page.wait_for_timeout(1500)  # longer than the page waits for an idle moment
+    assert page.evaluate("'Plotly' in window") is False
+    reserved = page.locator(".chart-area").first.bounding_box()
+    assert reserved is not None
+    page.locator(".chart-area").first.scroll_into_view_if_needed()
+    wait_for_charts(page, CHARTS)
+    drawn = page.locator(".chart-area").first.bounding_box()
+    assert drawn is not None
+    assert (drawn["width"], drawn["height"]) == (reserved["width"], reserved["height"])
+    loaded, asked = page.evaluate(
+        "[performance.getEntriesByType('navigation')[0].loadEventEnd,"
+        " performance.getEntriesByType('resource').find((one) => one.name.includes('plotly.min')).startTime]"
+    )
+    assert loaded < asked
+
+
+def test_chart_says_that_it_did_not_load(page: Page, owner: User, sign_in: SignIn, page_errors: PageErrors) -> None:
+    page_errors.expect("ERR_FAILED")
+    sign_in(page, owner)
+    page.route("**/plotly/*", lambda route: route.abort())
+    page.goto("/styleguide/")
+    page.locator(".chart-area").first.scroll_into_view_if_needed()
+    expect(page.locator(".chart-area.failed")).to_have_count(CHARTS)
+    words = page.locator(".chart-area").first.evaluate("(area) => getComputedStyle(area, '::before').content")
+    assert "The chart did not load" in words
 
 
 def test_pages_without_charts_do_not_load_plotly(page: Page, owner: User, sign_in: SignIn) -> None:
@@ -146,7 +175,7 @@ def test_pages_without_charts_do_not_load_plotly(page: Page, owner: User, sign_i
 def test_style_guide_has_no_serious_accessibility_finding(styleguide: Page, axe: Axe, theme: str) -> None:
     if theme == "dark":
         press(styleguide, "t")
-    wait_for_charts(styleguide)
+    wait_for_charts(styleguide, CHARTS)
     assert axe(styleguide) == []
     press(styleguide, "?")
     assert axe(styleguide) == []

@@ -8,6 +8,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from dashboard.models import LEVELS, AgentSession, Membership, SessionHour, Team, User
+from tests.browser.charts import wait_for_charts
 from tests.browser.conftest import Axe, SignIn
 from tests.browser.keys import press
 from tests.builders import make_many_sessions, make_session, make_team, make_user
@@ -165,7 +166,7 @@ def test_pages_have_no_serious_accessibility_finding(signed_in: Page, axe: Axe, 
     signed_in.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
     signed_in.goto(path)
     if path == "/":
-        expect(signed_in.locator(".chart-area.drawn")).to_have_count(1)
+        wait_for_charts(signed_in, 1)
     assert axe(signed_in) == []
 
 

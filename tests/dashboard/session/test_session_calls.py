@@ -15,7 +15,7 @@ from dashboard.models import AgentSession, ApiCall
 from dashboard.pages.session_call import read_call, say_sources
 from dashboard.pages.session_calls import PAGE_SIZE, PlacedCall, read_calls, read_page, weave_threads
 from dashboard.pages.session_page import read_header, read_threads
-from dashboard.pages.session_timeline import draw_session
+from dashboard.pages.session_timeline import chart_session
 from dashboard.templatetags.call_rows import call_rows
 from tests.builders import make_session, make_team, make_user
 from tests.session_builders import START, add_break, add_compaction, make_calls
@@ -232,26 +232,25 @@ def test_figure_places_all_threads_on_one_axis(session: AgentSession, axis: Time
     session.refresh_from_db()
     header = read_header(viewer(), session, now=START)
     found = read_calls(viewer(), session, is_timed=True)
-    chart = draw_session(header, found, axis=axis, picked=calls[1].pk)
-    mark = chart.figure["layout"]["shapes"][-1]
-    assert (mark["name"], mark["x0"]) == ("picked", chart.figure["shared"]["x"][1])
-    main, lanes = chart.figure["data"][0], chart.figure["data"][-1]
-    assert main["customdata"][:6] == [str(call.pk) for call in calls]
+    chart = chart_session(header, found, axis=axis, picked=calls[1].pk)
+    figure = chart.serialize_figure()
+    traces = {trace["name"]: trace for trace in figure["data"]}
+    rows, lanes, compacted = traces["calls"]["customdata"], traces["call of a sub-agent"], traces["compaction"]
+    mark = figure["layout"]["shapes"][-1]
+    assert (mark["name"], mark["x0"]) == ("picked", rows[1][-1])
+    assert [row[0] for row in rows] == [str(call.pk) for call in calls]
     assert len(lanes["x"]) == 2
     if axis is TimelineAxis.CALL:
         # Both threads began together: one call of the agent followed each of the first two.
-        assert chart.figure["shared"]["x"] == [1, 2, 3, 4, 5, 6]
+        assert [row[-1] for row in rows] == [1, 2, 3, 4, 5, 6]
         assert lanes["x"] == [1, 2]
-    compacted = next(trace for trace in chart.figure["data"] if trace["name"] == "compaction")
-    assert compacted["y"] == [calls[2].context_tokens, 167_000]
     # No call has followed the newest one: it stands behind the last, and what it left is not known yet.
-    newest = chart.figure["layout"]["shapes"][-2]
-    assert newest["x0"] == compacted["x"][1] >= chart.figure["shared"]["x"][5]
+    newest = figure["layout"]["shapes"][-2]
+    assert newest["x0"] == compacted["x"][1] >= rows[5][-1]
     assert newest["label"]["text"] == "167k → unknown"
     assert "compacted after call 6: 167k → unknown" in compacted["text"][1]
     assert compacted["customdata"] == [str(calls[3].pk), str(calls[5].pk)]
-    broken = next(trace for trace in chart.figure["data"] if trace["name"] == "cache break")
-    assert broken["customdata"] == [str(calls[4].pk)]
+    assert traces["cache break"]["customdata"] == [str(calls[4].pk)]
 
 
 @pytest.mark.django_db
@@ -263,6 +262,6 @@ def test_copies_are_shaded_in_runs(session: AgentSession, copies: list[int], are
         call.is_counted = call.number not in copies
         call.save()
     header = read_header(viewer(), session, now=START)
-    chart = draw_session(header, read_calls(viewer(), session), axis=TimelineAxis.CALL)
-    shapes = [shape for shape in chart.figure["layout"]["shapes"] if shape["type"] == "rect"]
-    assert [(shape["x0"], shape["x1"]) for shape in shapes] == areas
+    chart = chart_session(header, read_calls(viewer(), session), axis=TimelineAxis.CALL)
+    shapes = [shape for shape in chart.figure.layout.shapes if shape.type == "rect"]
+    assert [(shape.x0, shape.x1) for shape in shapes] == areas
