@@ -159,7 +159,7 @@ class Forwarder:
         except BadPath as error:
             refusal = bad_path(str(error))
         except NoSuchPlace as error:
-            refusal = not_found(str(error))
+            refusal = not_found(f"Plimsoll: {error}")
         if refusal is not None:
             await send_refusal(send, refusal)
         self._tell(scope, passage, refusal, began)
