@@ -129,7 +129,7 @@ def test_sessions_are_read_again_where_their_transcript_is_there(upgraded: Path)
         assert connection.execute(query).fetchall() == [(1, 3, 2, 0, 30_553, 10)] * 2
         assert run_plimsoll(upgraded, "import", str(transcripts)).returncode == 0
         reread, kept = connection.execute(query).fetchall()
-    assert reread == (2, 2, 3, 4_000, 34_553, 11)
+    assert reread == (3, 2, 3, 4_000, 34_553, 11)
     assert kept == (1, 3, 2, 0, 30_553, 10)
 
 
