@@ -1,7 +1,9 @@
 """From `plimsoll up --demo` to the first page, then what each page weighs and when it is first painted, in Chromium.
 
-Run: python -m bench.first_paint [--rounds 3]. Needs Chromium and a quiet machine. A visit is cold in a fresh browser
-context and warm when the page is opened once more; sizes are as they travelled, compressed.
+Run: python -m bench.first_paint [--rounds 3] [--slow]. Needs Chromium and a quiet machine. A visit is cold in a fresh
+browser context and warm when the page is opened once more; sizes are as they travelled, compressed. --slow visits each
+page once more, cold, at 50 kB/s with 40 ms latency: when its text is painted, when its scripts have run, and when its
+charts are drawn.
 """
 
 import argparse
@@ -28,6 +30,22 @@ PAGES = (
 )
 TABS = ("", "compactions/", "breaks/", "context/", "transcript/", "notes/", "settings/")
 FINDINGS = ("/breaks/", "/compactions/", "/runs/")  # one page of each kind, wherever the demo has it
+SLOW = {"offline": False, "latency": 40, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
+LONGEST_WAIT_SECONDS = 120
+# Asked at every frame: the text of the page is complete (the data of the timeline's chart comes behind it), and charts
+# that can be seen are drawn.
+WATCH = """(() => {
+    const end = "footer, #tab-content > script[type='application/json']";
+    const look = () => {
+        const words = document.querySelector(end) && performance.getEntriesByName("first-contentful-paint")[0];
+        if (words) window.readableAt ??= performance.now();
+        const areas = [...document.querySelectorAll("[data-chart]")].filter((area) => area.offsetParent);
+        const drawn = areas.every((area) => area.classList.contains("drawn"));
+        if (document.readyState === "complete" && drawn) window.drawnAt ??= performance.now();
+        else requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+})()"""
 MEASURE = """() => {
     const parts = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
     const paint = performance.getEntriesByName("first-contentful-paint")[0];
@@ -68,6 +86,31 @@ def compare_visits(signed_in: BrowserContext, base: str, path: str, rounds: int)
         f"{first.server_ms:4.0f} ms, painted after {first.paint_ms:4.0f} ms; again {again.all_kb:6.1f} kB, "
         f"{again.paint_ms:4.0f} ms"
     )
+
+
+def visit_slowly(signed_in: BrowserContext, base: str, path: str) -> None:
+    context = _find_browser(signed_in).new_context(base_url=base, storage_state=signed_in.storage_state())
+    page = context.new_page()
+    page.add_init_script(WATCH)
+    network = context.new_cdp_session(page)
+    network.send("Network.enable")
+    network.send("Network.emulateNetworkConditions", SLOW)
+    page.goto(path, wait_until="commit", timeout=LONGEST_WAIT_SECONDS * 1000)
+    until = time.monotonic() + LONGEST_WAIT_SECONDS
+    while page.evaluate("window.drawnAt ?? null") is None:
+        # A chart further down is not fetched before it is near the visible part.
+        if page.evaluate("document.readyState === 'complete' && Boolean(document.querySelector('[data-chart]'))"):
+            page.locator("[data-chart]").first.evaluate("(area) => area.scrollIntoView()")
+        if time.monotonic() > until:
+            sys.exit(f"{path} was not complete within {LONGEST_WAIT_SECONDS} s.")
+        page.wait_for_timeout(50)
+    readable, drawn = page.evaluate("[window.readableAt, window.drawnAt]")
+    scripts = page.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+    print(
+        f"{path:34} at 50 kB/s: readable after {readable / 1000:4.1f} s, scripts run after {scripts / 1000:4.1f} s, "
+        f"complete after {drawn / 1000:4.1f} s"
+    )
+    context.close()
 
 
 def _take_median(visits: list[Visit]) -> Visit:
@@ -125,7 +168,8 @@ def _list_links(page: Page, kind: str) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--slow", action="store_true", help="also at 50 kB/s")
+    asked = parser.parse_args()
     chromium = find_chromium()
     if chromium is None:
         sys.exit("Chromium is not installed.")
@@ -140,7 +184,9 @@ def main() -> None:
         with started(command, environment, f"{base}/health/live", folder):
             context = measure_demo(browser, base, folder / "log", began)
             for path in list_paths(context.pages[0]):
-                compare_visits(context, base, path, rounds)
+                compare_visits(context, base, path, asked.rounds)
+                if asked.slow:
+                    visit_slowly(context, base, path)
             browser.close()
 
 

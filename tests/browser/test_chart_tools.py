@@ -145,7 +145,7 @@ def test_figure_follows_new_calls_until_it_is_zoomed(opened: Page, session: Agen
     opened.get_by_role("button", name="Zoom in").click()
     shown = read_range(opened)
     add_calls(CALLS + 30)
-    expect(opened.get_by_role("link", name="30 new calls, show")).to_be_visible()
+    expect(opened.get_by_role("link", name="Show 30 new calls")).to_be_visible()
     assert read_range(opened) == shown
     opened.get_by_role("button", name="Reset zoom").click()
     expect(title).to_have_text("Context per call, in tokens: 1,030 calls")
