@@ -180,11 +180,11 @@ def test_demo_takes_no_keys(team: Team) -> None:
     client = enter("olga")
     client.post("/demo/")
     slug = Team.objects.filter(is_demo=True).order_by("name")[0].slug
-    assert "The demo takes no keys" in client.get(f"/teams/{slug}/keys/").content.decode()
+    assert "Keys are disabled in the demo team" in client.get(f"/teams/{slug}/keys/").content.decode()
     asked = {"name": "laptop", "scopes": ["ingest"], "expires": "90"}
     refused = client.post(f"/teams/{slug}/keys/", asked)
     assert refused.status_code == 422
-    assert "The demo takes no keys" in refused.content.decode()
+    assert "Keys are disabled in the demo team" in refused.content.decode()
     told = {"name": "laptop", "scopes": ["ingest"]}
     assert client.post(f"/api/v1/teams/{slug}/keys", told, content_type="application/json").status_code == 409
     Membership.objects.filter(team=team, user=make_user("olga")).delete()

@@ -141,7 +141,7 @@ def test_unreachable_upstream_is_a_502(tmp_path: Path) -> None:
     with serving(f"http://127.0.0.1:{port}", tmp_path) as proxy:
         answered = proxy.ask("/proxy/v1/messages", b"{}")
     assert answered.status == 502
-    assert "could not be reached" in json.loads(answered.body)["error"]["message"]
+    assert "the upstream is unreachable" in json.loads(answered.body)["error"]["message"]
 
 
 # --- callers who leave (R13) ---

@@ -243,7 +243,7 @@ def test_admin_deletes_from_the_page_and_sees_what_will_be_lost(client: Client) 
     session = furnish(origin, make_talk(at=YESTERDAY))
     client.force_login(User.objects.get(username="anna"))
     page = client.get(reverse("session_tab", args=[session.pk, "settings"])).content.decode()
-    for words in ("2 calls", "1 compaction,", "1 compaction run of", "everything that was said", "cannot be undone"):
+    for words in ("2 calls", "1 compaction,", "1 compaction run by Plimsoll", "and all content", "cannot be undone"):
         assert words in page
     assert client.post(reverse("delete_session", args=[session.pk])).status_code == 302
     assert not AgentSession.objects.exists()
