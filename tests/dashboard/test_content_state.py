@@ -14,7 +14,7 @@ from tests.visitors import ask, read, sign_in
 
 pytestmark = pytest.mark.django_db
 REMOVED_AT = datetime(2026, 11, 2, tzinfo=UTC)
-NUMBERS_ONLY = "This team keeps numbers only"
+NUMBERS_ONLY = "The team stores metrics only, or did so"
 
 
 @pytest.fixture
@@ -45,9 +45,9 @@ def test_state_tells_ways_without_text_apart(team: Team, columns: dict[str, obje
 def test_tab_says_what_would_bring_the_text(team: Team, tab: str) -> None:
     session = make_session(team, "s-1", sources=["proxy"])
     page = read(sign_in("gina"), f"/sessions/{session.pk}/{tab}")
-    assert "bring numbers and no transcript" in page
+    assert "which send metrics but no transcript" in page
     assert 'href="/connect/"' in page
-    assert "It came by a way that brings no text" in page
+    assert "is not available: this session arrived through the proxy" in page
     assert NUMBERS_ONLY not in page
 
 

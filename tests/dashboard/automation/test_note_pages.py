@@ -1,5 +1,6 @@
 """The notes of a session on its page and in the API: who reads, who edits, who has them taken, and what is refused."""
 
+import re
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -153,8 +154,9 @@ def test_form_offers_the_notes_where_there_are_some(session: AgentSession) -> No
     client, url = sign_in("alice"), f"/sessions/{session.pk}/compact/"
     assert 'value="notes"' not in client.get(url).content.decode()
     note(session)
-    assert 'value="notes" checked' not in client.get(url).content.decode()
-    assert 'value="notes" checked' in client.get(f"{url}?kind=notes").content.decode()
+    chosen = re.compile(r'<input type="radio" name="kind" value="notes"[^>]* checked>')
+    assert not chosen.search(client.get(url).content.decode())
+    assert chosen.search(client.get(f"{url}?kind=notes").content.decode())
 
 
 def test_check_advises_notes_that_cover_what_the_model_sees(team: Team) -> None:

@@ -68,7 +68,7 @@ def test_session_that_no_database_takes_is_told_and_takes_no_other_along(
         return record(source, observed, follow_up)
 
     monkeypatch.setattr(intake, "record", refuse_one)
-    with pytest.raises(CommandError, match=rf"^The session {SESSION} cannot be stored \(out of range\)\.$"):
+    with pytest.raises(CommandError, match=rf"^Session {SESSION} cannot be stored \(out of range\)\.$"):
         run_import(home, tmp_path, reread=True)
     assert [session.external_id for session in AgentSession.objects.all()] == [OTHER]
     monkeypatch.undo()

@@ -204,7 +204,7 @@ def test_bad_session_takes_no_other_of_its_batch_along(tmp_path: Path, monkeypat
     with monkeypatch.context() as patched:
         patched.setattr(new_sessions, "insert_rows", refuse_rows)
         patched.setattr(intake, "record", refuse_session)
-        with pytest.raises(CommandError, match=rf"The session {bad} cannot be stored \(out of range\)"):
+        with pytest.raises(CommandError, match=rf"Session {bad} cannot be stored \(out of range\)"):
             call_command("import", str(tmp_path), quiet=True)
     good = {talks[0].session_id, talks[2].session_id}
     assert set(AgentSession.objects.values_list("external_id", flat=True)) == good
