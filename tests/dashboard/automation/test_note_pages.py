@@ -1,6 +1,7 @@
 """The notes of a session on its page and in the API: who reads, who edits, who has them taken, and what is refused."""
 
 import re
+
 import pytest
 from django.test import Client
 from django.utils import timezone
