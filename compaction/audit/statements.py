@@ -11,6 +11,8 @@ from compaction.audit.terms import IDENTIFIER, Term, list_terms
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+(?=[^a-z])|(?<=[\u3002\uff01\uff1f\uff1b])")
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _BULLET = re.compile(r"^(?:\s*(?:[-*•>☐☑✅❌✔✗]|\(?\d{1,3}[.)]|\[[ xX]\]|#{1,6}|\|)\s+)+")
+# Bold in Markdown; the stars of a pattern of paths such as src/**/*.py stay.
+_STRONG = re.compile(r"(?<![\w*/])\*\*(?=[^\s*/])(.+?)(?<=[^\s*/])\*\*(?![\w*/])")
 _RULE = re.compile(r"^[\s|:=*_#-]*$")
 # Lines that programs print, as people paste them: levels, times, stack frames, file positions, diffs.
 _MACHINE_LINE = re.compile(
@@ -100,6 +102,6 @@ def split_statements(text: str) -> Iterator[str]:
         if _RULE.match(line) or _MACHINE_LINE.search(line):
             continue
         for sentence in _SENTENCE_END.split(line):
-            statement = _BULLET.sub("", sentence).strip().strip("|*").strip()
+            statement = _STRONG.sub(r"\1", _BULLET.sub("", sentence)).strip().strip("|*").strip()
             if 3 < len(statement) <= LONGEST_STATEMENT:
                 yield statement

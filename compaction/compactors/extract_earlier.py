@@ -4,6 +4,7 @@ import re
 
 from compaction.compactors.digest import cut_text
 from compaction.compactors.extract_sections import CutRank, Section, SummaryItem, quote
+from compaction.compactors.priorities import NO_PRIORITIES, Priorities
 from compaction.compactors.summary_answer import find_missing_sections, split_sections
 from compaction.compactors.summary_prompt import SECTIONS, UP_TO_SECTIONS
 from compaction.ports import Variant
@@ -27,7 +28,8 @@ _RANKS = {
 }
 # What was pending or under way may be done since; as history it belongs to section 5.
 _OVERTAKEN = frozenset({Section.PENDING, Section.CURRENT_WORK, Section.NEXT_STEP})
-_WHOLE_CHARACTERS = 8_000  # of a summary that has no sections
+_NAMED_CHARACTERS = 2_000  # of the lines behind a cut that the instructions name
+_WHOLE_CHARACTERS, _SHORT_CHARACTERS = 8_000, 1_000  # of a summary that has no sections: at most, and when it is cut
 _OLDEST = 1_000_000  # everything carried over is older than everything since
 _CODE_LINES = 3  # of each block of code
 _QUOTE = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
@@ -42,16 +44,20 @@ _CONTINUATION = re.compile(
 )
 
 
-def list_earlier_items(summary: Entry | None) -> list[SummaryItem]:
+def list_earlier_items(summary: Entry | None, priorities: Priorities = NO_PRIORITIES) -> list[SummaryItem]:
     """Return what an earlier summary said, section by section; people's words whole."""
-    text = _read_text(summary)
+    text = read_earlier_summary(summary)
     if not text:
         return []
     variant = Variant.UP_TO if UP_TO_SECTIONS[7] in text and SECTIONS[7] not in text else Variant.FULL
     names = UP_TO_SECTIONS if variant is Variant.UP_TO else SECTIONS
     if len(find_missing_sections(text, variant)) == len(names):
-        quoted = "- An earlier summary said:\n" + quote(cut_text(text, _WHOLE_CHARACTERS))
-        return [SummaryItem(Section.PROBLEM_SOLVING, quoted, CutRank.STATEMENT, _OLDEST)]
+        whole, short = (
+            "- An earlier summary said:\n" + quote(_cut_body(text, characters, priorities))
+            for characters in (_WHOLE_CHARACTERS, _SHORT_CHARACTERS)
+        )
+        is_named = priorities.matches(whole)
+        return [SummaryItem(Section.PROBLEM_SOLVING, whole, CutRank.STATEMENT, _OLDEST, short, is_named=is_named)]
     sections = split_sections(text, variant)
     items: list[SummaryItem] = []
     for section, name in zip(Section, names, strict=True):
@@ -60,21 +66,34 @@ def list_earlier_items(summary: Entry | None) -> list[SummaryItem]:
         body = body or sections.get(name, "").partition(":")[2].strip()
         body = _LABEL.sub("", _CONTINUATION.sub("", body))
         if body.strip() and "Nothing to report." not in body[:40]:
-            items += _carry_messages(body) if section is Section.MESSAGES else [_carry_section(section, body)]
+            items += (
+                _carry_messages(body) if section is Section.MESSAGES else [_carry_section(section, body, priorities)]
+            )
     return items
 
 
-def _read_text(summary: Entry | None) -> str:
+def read_earlier_summary(summary: Entry | None) -> str:
+    """Return the text of an earlier summary; nothing where there is none."""
     blocks = summary.message.content if summary is not None and summary.message else ()
     return "\n".join(block.text for block in blocks if isinstance(block, TextBlock)).strip()
 
 
-def _carry_section(section: Section, body: str) -> SummaryItem:
+def _carry_section(section: Section, body: str, priorities: Priorities) -> SummaryItem:
     lead = "- From the summary before the last compaction" + (" (may be done since)" if section in _OVERTAKEN else "")
     target = Section.PROBLEM_SOLVING if section in (Section.CURRENT_WORK, Section.NEXT_STEP) else section
     rank = _RANKS.get(target, CutRank.ALWAYS)
-    shown = cut_text(_shorten_code(_QUOTE.sub("", body)), _ROOM[section])
-    return SummaryItem(target, f"{lead}:\n{quote(shown)}", rank, _OLDEST - section)
+    shown = _cut_body(_shorten_code(_QUOTE.sub("", body)), _ROOM[section], priorities)
+    is_named = priorities.matches(shown)
+    return SummaryItem(target, f"{lead}:\n{quote(shown)}", rank, _OLDEST - section, is_named=is_named)
+
+
+def _cut_body(body: str, characters: int, priorities: Priorities) -> str:
+    """Return the beginning of a text, and the lines behind it that mention what the instructions name."""
+    shown = cut_text(body, characters)
+    if shown == body:
+        return shown
+    named = [line for line in body[characters:].splitlines() if priorities.matches(line)]
+    return "\n".join([shown, cut_text("\n".join(named), _NAMED_CHARACTERS)]) if named else shown
 
 
 def _shorten_code(body: str) -> str:

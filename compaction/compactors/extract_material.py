@@ -8,6 +8,7 @@ from compaction.compactors.background_tasks import BackgroundTask, list_backgrou
 from compaction.compactors.checks import Check, read_checks
 from compaction.compactors.commits import Commit, list_commits
 from compaction.compactors.digest import is_change
+from compaction.compactors.extract_earlier import read_earlier_summary
 from compaction.compactors.failures import Failure, find_failures
 from compaction.compactors.known_files import KnownFile, read_known_files
 from compaction.compactors.plans import PLAN_FOLDER, PlanState, read_plan
@@ -95,7 +96,11 @@ class Material:
         return [failure for failure in self.failures if not failure.is_slip and not _is_mistaken_look(failure)]
 
     def list_own_texts(self) -> Iterator[str]:
-        """Yield what was said and which files and commands were used: where terms of instructions are looked for."""
+        """Yield the texts in which terms of instructions are looked for.
+
+        What was said, now and in an earlier summary, and which files, commands and tickets were used.
+        """
+        yield read_earlier_summary(self.work.earlier_summary)
         yield from (message.text for message in self.work.said)
         yield from (remark.text for remark in self.work.remarks)
         for action in self.work.actions:

@@ -57,7 +57,7 @@ def write_extract(
     material = read_material(entries, instructions=instructions)
     items = [
         *list_request_items(material, LABEL),
-        *list_earlier_items(material.work.earlier_summary),
+        *list_earlier_items(material.work.earlier_summary, material.priorities),
         *list_concept_items(material),
         *list_file_items(material),
         *list_error_items(material),

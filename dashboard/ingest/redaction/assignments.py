@@ -39,18 +39,19 @@ _VERDICT = rb"PASS:(?:(?<![\w.\-]PASS:)|(?<=\\[nrt]PASS:))"
 # Most places fail here: behind the name is neither a sign nor a quote, or a blank and a word of letters alone, as in
 # "token changed its", which is no secret.
 _SIGN_AHEAD = (
-    rb"(?!" + _VERDICT + rb")(?=" + _IN_NAME + rb"{2,40}+(?:\\*[\"'\]]|[:=>]|\\+u002[27]"
+    rb"(?!" + _VERDICT + rb")(?=" + _IN_NAME + rb"{2,40}+(?:\\*[\"'\]]|[:=>]|\*\*:|\\+u002[27]"
     rb"|[ \t](?!(?!(?:is|was|for|of|bearer|basic|token) )[A-Za-z]{1,30}+[ ,;)])"
     rb"|(?:,|" + _GAP + rb"){1,60}+(?:" + _QUOTE + rb")?+(?i:parameter|secret|value)))"
 )
 _ASSIGNMENT = re.compile(
     _SIGN_AHEAD + rb"(?i:passw(?:or)?d|passphrase|pass|pwd|pw|cret|ken|key|credentials?|auth)"
     rb"(?P<rest>" + _IN_NAME + rb"{0,24}+)"
-    rb"(?P<name_quote>" + _QUOTE + rb")?+(?:" + _PAIR + rb")?+\]?+[ \t]{0,4}+"
-    rb"(?P<sep>=>|:=|[:=>]|(?<=[ \t])(?P<prose>" + _IN_PROSE + rb")|(?<=[ \t]))[ \t]{0,4}+"
+    rb"(?P<name_quote>" + _QUOTE + rb")?+(?:" + _PAIR + rb")?+\]?+[ \t]{0,4}+(?:\*\*(?=:))?+"
+    rb"(?P<sep>=>|:=|[:=>]|(?<=[ \t])(?P<prose>" + _IN_PROSE + rb")|(?<=[ \t]))(?:(?<=:)\*\*(?=[ \t]))?+[ \t]{0,4}+"
     rb"(?:(?P<quote>" + _QUOTE + rb")(?:(?P=quote){2}" + _GAP + rb"{0,30}+)?+"
     rb"(?:(?i:bearer|basic|token) )?+(?P<quoted>" + _QUOTED + rb"++)(?![ \t])"
-    rb"|(?:" + _BLOCK + rb")?+(?:(?i:bearer|basic|token) )?+(?P<plain>" + _PLAIN + rb"++)(?!\())"
+    rb"|(?:" + _BLOCK + rb")?+(?:(?i:bearer|basic|token) )?+"
+    rb"(?:(?P<ticks>`)|\*\*)?+(?P<plain>" + _PLAIN + rb"++)(?!\()(?(ticks)(?=`)))"
 )
 _NAME_CHARACTERS = (string.ascii_letters + string.digits + "_.-").encode()
 _NETRC = re.compile(rb"(?<![\w\-])(?:login|user|account)[ \t]+[\w.@][\w.@+\-]{0,63}[ \t]+\Z")
@@ -59,6 +60,8 @@ _NAMES = tuple((kind, re.compile(kind.names, re.DOTALL)) for kind in ASSIGNED)
 _VERB_OPTION = re.compile(
     rb"--(?:list|export|delete|import|show|get|edit|print|create|generate|fetch|send)-", re.IGNORECASE
 )
+_SECOND_WORDS = frozenset({b"key", b"keys"})  # "key" alone is too common: the word before it decides
+_WORD_BEFORE = re.compile(rb"[A-Za-z]{1,20} \Z")
 _LONGEST_HEAD = 40  # bytes before the word in a name that are looked at
 # Paths, images and variables go on behind a colon: info/libsecret-1:amd64.list, acme/secrets:v2.1, arn:...:secret:name
 _BEFORE_PATHS = (b"/", b":", b"$", b"${")
@@ -115,11 +118,13 @@ def _classify(data: bytes, match: "re.Match[bytes]", group: str) -> str | None:
         return None
     head, outside = _read_before(data, match.start())
     written = head + data[match.start() : match.end("rest")]
+    if written.lower() in _SECOND_WORDS:
+        written = _read_word_before(outside) + written
     name = written.lower().lstrip(b"-.")
     kind = _find_kind(name)
     if kind is None or not _is_separated(match, written, outside):
         return None
-    is_digits = is_number(value)
+    is_digits = is_number(value.rstrip(b"."))
     if (not is_digits and is_placeholder(value)) or _is_name_of_key(written, name, value):
         return None
     if _is_code(data, match, value) if group == "plain" else _is_outside_quotes(match, value, outside):
@@ -138,6 +143,12 @@ def _read_before(data: bytes, at: int) -> tuple[bytes, bytes]:
     head = before[len(outside) :]
     # The letter of an escape such as \\n is no part of the name.
     return (head[1:] if outside.endswith(b"\\") else head), outside
+
+
+def _read_word_before(outside: bytes) -> bytes:
+    """The word before a name and the blank between them, as in "API key"; nothing if there is none."""
+    match = _WORD_BEFORE.search(outside)
+    return match[0] if match else b""
 
 
 @lru_cache(maxsize=4096)
@@ -170,7 +181,7 @@ def _is_name_of_key(written: bytes, name: bytes, value: bytes) -> bool:
 
 def _may_be_digits(data: bytes, match: "re.Match[bytes]", group: str) -> bool:
     """Whether a number can be a password here: no number of JSON, and no constant of a program (PASSWORD = 404005)."""
-    if match["rest"] or match["prose"]:
+    if match["rest"]:
         return False
     if group == "quoted":
         return True
@@ -182,7 +193,8 @@ def _may_be_digits(data: bytes, match: "re.Match[bytes]", group: str) -> bool:
 def _is_code(data: bytes, match: "re.Match[bytes]", value: bytes) -> bool:
     separator = match.start("sep")
     is_spaced = data[separator - 1 : separator] in (b" ", b"\t")
-    after = data[match.end() : match.end() + 2]
+    # In prose and between tags, what follows is no sign of code.
+    after = b"" if match["prose"] or match["sep"] == b">" else data[match.end() : match.end() + 2]
     if match["sep"] == b":" and value.endswith(b"!") and value[:-1].isalpha():
         return True  # a type of GraphQL
     if value.endswith((b":", b"===")) or (value[:1] in b"+=&" and match["sep"] == b"="):

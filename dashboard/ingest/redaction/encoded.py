@@ -16,6 +16,14 @@ from dashboard.ingest.redaction.marks import Span
 
 _SHORTEST = 4
 _NAMES = (
+    b"pw: ",
+    b"curl -",
+    b"mysql",
+    b"postgres",
+    b"mongodb",
+    b"redis://",
+    b"amqp",
+    b"Password",
     b"password",
     b"PASSWORD",
     b"passwd",
@@ -26,7 +34,7 @@ _NAMES = (
     b"api_key",
     b"API_KEY",
     b"apiKey",
-)
+)  # and what stands before a password in commands and addresses
 _LONGER = (b"sk-ant-", b"sk-proj-", b"sk-or-v1-", b"xoxb-", b"xoxp-", b"eyJhbGciOi")  # of shorter literals
 _TOO_COMMON = (b"Bearer ", b"Basic ", b"://", b":/\\", b":\\/", b":\\\\", b"key-", b"secret_", b".atlasv1.")
 _BEFORE = 24

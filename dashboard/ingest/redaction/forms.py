@@ -6,8 +6,9 @@ A pattern never takes half of a JSON escape or half of a character, so a JSON li
 from dataclasses import dataclass
 
 # A word may begin after a letter when that letter ends an escape: \nghp_... is a newline, then a token. For the same
-# reason \npm_... is no npm token, and to take its n would break the line. An m may end a colour code (ESC[31m).
-_LEFT = rb"(?:(?<![A-Za-z0-9_\-])(?!(?<=\\)[bfnrtu])|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=[0-9;\[]m))"
+# reason \npm_... is no npm token, and to take its n would break the line. An m may end a colour code (ESC[31m), and a K
+# the code that clears the line behind it.
+_LEFT = rb"(?:(?<![A-Za-z0-9_\-])(?!(?<=\\)[bfnrtu])|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=[0-9;\[]m)|(?<=\[K))"
 _RIGHT = rb"(?![A-Za-z0-9_\-])"
 # Some starts are unmistakable: those tokens are found in the middle of a word too, but not inside an escape.
 ANYWHERE = rb"(?!(?<=\\)[bfnrtu])(?<!\\u)(?<!\\u[0-9A-Fa-f])(?<!\\u[0-9A-Fa-f]{2})(?<!\\u[0-9A-Fa-f]{3})"

@@ -17,6 +17,7 @@ _MOST_BACKSLASHES = 3  # before a slash among the first characters, in JSON in J
 _STARTS = (
     (0, rb"b3BlbnNzaC1rZXktdjE", rb"b3BlbnNzaC1rZXktdjE"),  # OpenSSH: "openssh-key-v1"
     (6, rb"IBADA[LN]BgkqhkiG9w0BAQ", rb"MII" + _ANY + rb"{3}IBADA"),  # PKCS#8, RSA
+    (6, rb"IBADCCA[A-Za-z0-9+/]{2}GByqGSM44", rb"MII" + _ANY + rb"{3}IBADCCA"),  # PKCS#8, DSA
     (4, rb"AgEAM[A-Za-z0-9+/]{2}GByqGSM", rb"MI[GH]" + _ANY + rb"AgEAM"),  # PKCS#8, EC
     (3, rb"CAQAwEwYHKoZIzj0C", rb"M[A-P]" + _ANY + rb"CAQAw"),  # PKCS#8, EC, short
     (3, rb"CAQAwBQYDK2V[uwxv]B", rb"M[A-P]" + _ANY + rb"CAQAwBQYDK2V"),  # PKCS#8, Ed25519 and its kin

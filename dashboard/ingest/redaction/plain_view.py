@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from dashboard.ingest.redaction.marks import Span
 
-_COLOUR = rb"(?:(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033))\[[0-9;]{0,8}m){1,3}"
+# The longest sets a colour of 24 bits (38;2;255;100;10); programs such as grep add a code that clears the line (K).
+_CODE = rb"\[[0-9;]{0,16}[mK]"
+_COLOUR = rb"(?:(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033))" + _CODE + rb"){1,3}"
 _LETTER = rb"u00(?:2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])"
 # For the pass: a colour code within a word, beside the sign between a name and its value, and an escaped letter.
 EXPRESSIONS = (
@@ -22,7 +24,7 @@ EXPRESSIONS = (
 _BESIDE_A_SIGN = (1, 2)  # of the expressions: worth a look only behind a telling name
 _TELLING = re.compile(rb"(?i)k(?:ey|en|ie)|cre[td]|pass|pwd|auth|pw|://")
 _NAME_BEFORE = 120  # bytes before the place in which the name is
-_HIDDEN = re.compile(rb"(?:\x1b|\\++(?:u001[bB]|x1[bB]|033))\[[\d;]{0,8}m|\\++(?P<letter>" + _LETTER + rb")")
+_HIDDEN = re.compile(rb"(?:\x1b|\\++(?:u001[bB]|x1[bB]|033))" + _CODE + rb"|\\++(?P<letter>" + _LETTER + rb")")
 _BEFORE, _AFTER = 200, 400  # bytes around a code in which the rest of the secret is looked for, and up to a blank
 
 

@@ -163,6 +163,13 @@ def test_background_work_counts_until_its_result_was_read() -> None:
     assert select(session.entries, Part.BACKGROUND) == []
 
 
+def test_marks_of_bold_text_are_no_part_of_a_statement() -> None:
+    assert list(split_statements("1. **Drop it** - rely on length\nRun src/**/*.py and lib/**/*.py")) == [
+        "Drop it - rely on length",
+        "Run src/**/*.py and lib/**/*.py",
+    ]
+
+
 def test_announcements_are_no_progress() -> None:
     assert all(map(is_announcement, ("Let me look at it.", "Now I'll fix the test", "Good question!", "Here it is:")))
     assert not any(map(is_announcement, ("Now all 65 tests pass.", "The lock is held too long.", "Good, lint passes.")))

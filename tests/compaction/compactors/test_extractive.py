@@ -119,6 +119,18 @@ def test_a_summary_without_sections_is_carried_over_as_it_is() -> None:
     assert "> Everything was about the parser." in sections_of(session.entries)["Problem Solving"]
 
 
+def test_instructions_reach_what_only_an_earlier_summary_says() -> None:
+    session = Session()
+    filler = "\n".join(f"Step {number} was about the parser of dates." for number in range(400))
+    session.bound(words=f"{filler}\nMinhash was rejected for its speed.")
+    session.say("go on")
+    assert "Minhash" not in write_extract(session.entries)
+    text = write_extract(session.entries, instructions="keep everything about minhash")
+    assert "> Minhash was rejected for its speed." in text
+    assert "No word of the instructions occurs" not in text
+    assert "No word of the instructions occurs" in write_extract(session.entries, instructions="keep the tooltips")
+
+
 def test_the_same_input_gives_the_same_summary_and_nothing_says_so_in_each_section() -> None:
     assert write_extract(make_session().entries) == write_extract(make_session().entries)
     empty = write_extract([])

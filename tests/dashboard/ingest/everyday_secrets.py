@@ -11,6 +11,12 @@ from tests.dashboard.ingest.planted_secrets import PLANTED, some
 
 _WORD = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _BASE64 = _WORD + "01IOl+/"
+_COLOURS = (
+    ("\x1b[31m", "\x1b[0m"),
+    ("\x1b[1;38;5;208m", "\x1b[39m"),
+    ("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K"),
+    ("\x1b[38;2;255;100;10m", "\x1b[0m"),
+)
 _KEYS = {
     # what the data of an unencrypted private key starts with, as hexadecimal bytes
     "PKCS#8 RSA": "308204bd020100300d06092a864886f70d0101010500048204a7308204a30201000282010100",
@@ -20,6 +26,7 @@ _KEYS = {
     "PKCS#8 EC P-384": "3081b6020100301006072a8648ce3d020106052b8104002204819e30819b0201010430",
     "PKCS#8 Ed25519": "302e020100300506032b657004220420",
     "PKCS#8 X25519": "302e020100300506032b656e04220420",
+    "PKCS#8 DSA": "3082014b0201003082012c06072a8648ce3804013082011f02818100",
     "PKCS#1 RSA": "308204a40201000282010100",
     "PKCS#1 RSA 1024": "3082025d02010002818100",
     "SEC 1 P-256": "30770201010420",
@@ -76,13 +83,27 @@ def _passwords() -> Iterator[Everyday]:
         "The password is @@.",
         "Password is: @@",
         'the password is "@@", do not tell',
-        "the password is now `@@`".replace("`", "'"),
+        "the password is now `@@`",
+        "the password is '@@'",
         "the password for the staging server is @@",
         "my password was @@ before",
     )
-    yield from _with("pw", "password", "pw: @@", "pw=@@", 'pw = "@@"', "db_pw: @@", "rootpw @@".replace(" ", "="))
+    yield from _with(
+        "Markdown", "password", "Password: `@@`", "**Password:** @@", "- **password**: `@@`.", "pw: **@@**"
+    )
+    yield from _with("two words", "api-key", "API key: @@", "Access Key = @@", "the api key is @@", "**API key:** `@@`")
+    yield from _with("element of XML", "password", "<password>@@</password>", "<db-password>@@</db-password>")
+    yield from _with("pw", "password", "pw: @@", "pw=@@", 'pw = "@@"', "db_pw: @@", "rootpw=@@")
     for digits in ("12345678", "20240131", "918273", "4711081500"):
-        for text in ("password: @@", '"password": "@@"', "password=@@", 'DB_PASSWORD="@@"', "passwd: '@@'", "pwd: @@"):
+        for text in (
+            "password: @@",
+            '"password": "@@"',
+            "password=@@",
+            'DB_PASSWORD="@@"',
+            "passwd: '@@'",
+            "pwd: @@",
+            "the password is @@.",
+        ):
             yield Everyday("digits", text.replace("@@", digits), (digits,), "password")
 
 
@@ -125,11 +146,17 @@ def _tokens() -> Iterator[Everyday]:
         middle = len(token) // 2
         if planted.form in glued:
             yield Everyday("glued to a word", f"mytoken{token}", (token,), planted.form)
-        for code, end in (("\x1b[31m", "\x1b[0m"), ("\x1b[1;38;5;208m", "\x1b[39m")):
+        for code, end in _COLOURS:
             yield Everyday("colour around", f"token {code}{token}{end} used", (token,), planted.form)
         halves = token[:middle], token[middle:]
         coloured = f"{halves[0]}\x1b[1m\x1b[31m{halves[1]}\x1b[0m"
         yield Everyday("colour inside", f"token {coloured} used", halves, planted.form)
+        found = f"{_COLOURS[2][0]}{token[:4]}{_COLOURS[2][1]}{token[4:]}"  # as grep prints what it found
+        yield Everyday("colour inside", f"token {found} used", (token[4:],), planted.form)
+    value = _value()
+    for code, end in _COLOURS:
+        yield Everyday("colour of the name", f".env:DB_{code}PASSWORD{end}={value}", (value,), "password")
+        yield Everyday("colour of the value", f"password: {code}{value}{end}", (value,), "password")
     token = next(planted.text for planted in PLANTED if planted.form == "github-token")
     for escaped in (
         "\\u0067hp_" + token[4:],
@@ -161,6 +188,15 @@ def _encoded() -> Iterator[Everyday]:
         code = base64.b64encode(text.encode()).decode()
         inner = base64.b64encode(f"{password}".encode()).decode()[4:12]
         yield Everyday("base64", f"config.env: {code}", (inner,), "password")
+    for text, form in (
+        (f"postgres://app:{password}@db:5432/app", "url-password"),
+        (f"curl -u bob:{password} http://acme.io\n", "password"),
+        (f"mysql -u root -p{password}", "password"),
+        (f"pw: {password}", "password"),
+    ):
+        code = base64.b64encode(text.encode()).decode()
+        first = -(-text.index(password) // 3) * 4
+        yield Everyday("base64", f"data:\n  x: {code}\n", (code[first : first + 12],), form)
     block = next(planted.text for planted in PLANTED if planted.form == "private-key")
     code = base64.b64encode(block.encode()).decode()
     yield Everyday("base64", f"tls.key: {code}", (code[100:160],), "private-key")

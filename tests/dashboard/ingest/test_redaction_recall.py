@@ -12,7 +12,7 @@ from dashboard.ingest.redaction import Redactor
 from tests.dashboard.ingest.everyday_secrets import EVERYDAY, Everyday
 
 REDACTOR = Redactor.default()
-COLOUR = re.compile(r"(?:\x1b|\\+u001b)\[[\d;]*m")
+COLOUR = re.compile(r"(?:\x1b|\\+u001b)\[[\d;]*[mK]")
 
 
 def _line(content: object) -> str:
@@ -110,6 +110,9 @@ def test_real_keys_without_their_first_line_vanish_and_public_keys_stay() -> Non
         "opts.password = zod_1.z, encrypt(password: Uint8Array | string), password: ?string, role(password=md5_pw,)",
         "token='batch-token-1' secret: 'auth0-client-secret' private_key='RSA1024:' + key",
         "pass: !!result, password: !vault |",
+        "my key: hunter2xY9zAB12, sort key: abc123DEF456, public key: 9f86d081884c7d65, the api key is generated",
+        "token=`prefix-1-${id}`, key: `user-${n}-2024a`, **Password:** required",
+        "<token>AbstractTokenType</token> <Password>String</Password>",
         "X-Amz-Credential=a/20130524/us-east-1/s3/aws4_request x-goog-credential: a@b.io/20200201/auto/s/goog4_request",
         "secret_store_id: ss_7689012, SecretsManagerSecretId: arn:aws:secretsmanager:us-east-1:012:secret:x1",
         "MYSQL_PASSWORD= FILTER=integration npm test; redis-cli -n 15 -p 637901; vault_secret=database%2Fprod",
