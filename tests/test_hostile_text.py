@@ -13,7 +13,7 @@ from compaction.compactors.summary_answer import _match_heading
 from compaction.compactors.summary_prompt import SECTIONS
 from dashboard.ingest.redaction import Redactor
 from dashboard.ingest.redaction.own_patterns import MAX_LENGTH
-from dashboard.templatetags.transcripts import _make_pattern
+from dashboard.pages.transcript_rows import _build_pattern
 from tests.own_expressions import METHODS, Expression, list_expressions, list_inner_calls, make_hard_units
 
 TINY, SMALL, MEDIUM, LARGE = 250, 2_000, 16_000, 125_000
@@ -35,7 +35,7 @@ BUILT: dict[str, list["re.Pattern[str]"]] = {
     "compaction.compactors.priorities:read_priorities": [pattern for pattern in PRIORITIES if pattern],
     "compaction.compactors.priorities:list_used": [],  # the same, each term alone
     "compaction.compactors.summary_answer:_match_heading": [_match_heading(name) for name in SECTIONS],
-    "dashboard.templatetags.transcripts:_make_pattern": [_make_pattern("a a b"), _make_pattern("+ (a+)+ b")],
+    "dashboard.pages.transcript_rows:_build_pattern": [_build_pattern("a a b"), _build_pattern("+ (a+)+ b")],
     "dashboard.ingest.redaction.search:_tries_by_expression": [],
 }
 # Patterns that only ever run on a piece of text, with its longest length.

@@ -15,7 +15,7 @@ from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape
 from dashboard.access import Actor
 from dashboard.ingest.stored_entries import read_thread
-from dashboard.models import AgentSession, ApiCall, Thread
+from dashboard.models import AgentSession, ApiCall, RunKind, Thread
 from dashboard.models.api_call import OF_CONVERSATION
 from dashboard.pages.content_state import ContentState, find_content_state, find_stored_state
 from dashboard.pages.glossary import GLOSSARY
@@ -93,6 +93,14 @@ class Clearing:
 
 
 @dataclass(frozen=True)
+class SuggestedClearing:
+    """A kind of micro-compaction to suggest, with the tokens it would free."""
+
+    kind: RunKind
+    tokens: int
+
+
+@dataclass(frozen=True)
 class MicroPreview:
     """What would go now, by size and after a pause; None: there is not enough to clear."""
 
@@ -101,6 +109,13 @@ class MicroPreview:
     warning_tokens: int | None
     is_above_warning: bool
     is_idle: bool
+
+    @property
+    def suggestion(self) -> SuggestedClearing | None:
+        """By size where that frees enough: it keeps more of the newest results."""
+        if self.by_size is not None:
+            return SuggestedClearing(RunKind.MICRO_SIZE, self.by_size.tokens)
+        return SuggestedClearing(RunKind.MICRO_IDLE, self.by_idle_time.tokens) if self.by_idle_time else None
 
 
 @dataclass(frozen=True)
@@ -113,12 +128,17 @@ class Inside:
     duplicates: tuple[Duplicate, ...]
     largest: tuple[Result, ...]
     estimated_tokens: int
+    duplicate_count: int  # of all files that were read again, also those that `duplicates` leaves out
     wasted_tokens: int
     is_prefix_known: bool
     begins_midway: bool
     micro: MicroPreview
     gap_count: int
     coverage: Coverage | None
+
+    @property
+    def wasted_share(self) -> float:
+        return self.wasted_tokens / self.estimated_tokens if self.estimated_tokens else 0.0
 
     @property
     def missing_lines(self) -> str:
@@ -238,6 +258,7 @@ def _look_inside(
             for each in found.largest_results
         ),
         estimated_tokens=found.tokens,
+        duplicate_count=len(found.duplicate_reads),
         wasted_tokens=sum(each.wasted_tokens for each in found.duplicate_reads),
         is_prefix_known=found.is_prefix_known,
         begins_midway=found.sum_category(BEFORE_FILE) > 0,

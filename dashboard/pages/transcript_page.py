@@ -75,17 +75,32 @@ class Divider:
 
 
 @dataclass(frozen=True)
+class PromptPlace:
+    """The number of a prompt in its conversation, and the prompts before and after it."""
+
+    number: int
+    total: int
+    previous: str | None
+    next: str | None
+
+
+@dataclass(frozen=True)
 class ShownEntry:
     """An entry on a page; `is_wanted`: the link that led here names it, or a result inside it."""
 
     view: EntryView
     divider: Divider | None
     is_wanted: bool
+    prompt: PromptPlace | None = None
 
 
 @dataclass(frozen=True)
 class TranscriptPage:
-    """A stretch of one thread. `previous` and `next` are entries the neighbouring pages end before and begin behind."""
+    """A stretch of one thread. `previous` and `next` are entries the neighbouring pages end before and begin behind.
+
+    `prompt_before` is the last prompt before this page, or else the first one; `prompt_after` the first prompt on or
+    after this page, or else the last one.
+    """
 
     agent_id: str
     threads: tuple[ThreadChoice, ...]
@@ -97,6 +112,9 @@ class TranscriptPage:
     next: str | None
     wanted: str
     is_missing: bool  # what the link names is not among the stored lines
+    prompt_count: int = 0
+    prompt_before: str | None = None
+    prompt_after: str | None = None
 
 
 @dataclass(frozen=True)
@@ -142,10 +160,13 @@ def read_transcript_page(session: AgentSession, asked: TranscriptAsked, *, size:
     facts = threads.get(agent_id, [])
     place = next((number for number, fact in enumerate(facts) if fact.id == wanted), None) if wanted else None
     start, end = _find_stretch(facts, asked, place, size)
+    prompts = [(number, fact.id) for number, fact in enumerate(facts) if fact.kind is LineKind.PROMPT]
+    before = [uuid for number, uuid in prompts if number < start]
+    after = [uuid for number, uuid in prompts if number >= start]
     return TranscriptPage(
         agent_id=agent_id,
         threads=_list_choices(session, threads, agent_id),
-        entries=_show_entries(session, places, facts[start:end], wanted),
+        entries=_show_entries(session, places, facts[start:end], wanted, [uuid for _, uuid in prompts]),
         first=start + 1 if facts else 0,
         last=end,
         total=len(facts),
@@ -153,6 +174,9 @@ def read_transcript_page(session: AgentSession, asked: TranscriptAsked, *, size:
         next=facts[end - 1].id if end < len(facts) else None,
         wanted=wanted if place is not None else "",
         is_missing=bool(wanted) and place is None,
+        prompt_count=len(prompts),
+        prompt_before=next(iter(before[-1:] or after), None),
+        prompt_after=next(iter(after or before[-1:]), None),
     )
 
 
@@ -212,11 +236,24 @@ def _list_choices(
 
 
 def _show_entries(
-    session: AgentSession, places: LinePlaces, facts: Sequence[LineFact], wanted: str
+    session: AgentSession, places: LinePlaces, facts: Sequence[LineFact], wanted: str, prompts: Sequence[str]
 ) -> tuple[ShownEntry, ...]:
     views = view_entries(facts, read_entries(session, places, [fact.id for fact in facts]))
     dividers = _read_dividers(session, [view.uuid for view in views if view.is_divider])
-    return tuple(ShownEntry(view, dividers.get(view.uuid), wanted in _list_names(view)) for view in views)
+    prompt_places = _number_prompts(prompts)
+    return tuple(
+        ShownEntry(view, dividers.get(view.uuid), wanted in _list_names(view), prompt_places.get(view.uuid))
+        for view in views
+    )
+
+
+def _number_prompts(prompts: Sequence[str]) -> dict[str, PromptPlace]:
+    total = len(prompts)
+    neighbours = zip(prompts, [None, *prompts[:-1]], [*prompts[1:], None], strict=True)
+    return {
+        uuid: PromptPlace(number, total, previous, following)
+        for number, (uuid, previous, following) in enumerate(neighbours, start=1)
+    }
 
 
 def _list_names(view: EntryView) -> tuple[str, ...]:

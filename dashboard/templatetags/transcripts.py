@@ -1,19 +1,18 @@
 """Links from a finding to what was said: {% entry_url session_id uuid %}, {% call_url session_id call_id %}; to a call
 in the timeline: {% numbered_call_url session_id agent_id number %}; and words that were looked for, marked in what was
 said: {{ text|mark_words:words }}; the same with redaction marks as links to their rule:
-{% said_text text words team %}."""
-
-import re
-from functools import lru_cache
+{% said_text text words team %}; and text of a model as Markdown: {% said_markdown text words team %}."""
 
 from django.template import Library
 from django.urls import reverse
-from django.utils.html import escape
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
+from dashboard.markdown import render_markdown
 from dashboard.models import Team
 from dashboard.pages import session_tabs, transcript_page
 from dashboard.pages.redaction_page import cut_at_marks
+from dashboard.pages.transcript_rows import compile_search
 
 register = Library()
 register.simple_tag(transcript_page.entry_url)
@@ -24,9 +23,10 @@ register.simple_tag(session_tabs.numbered_call_url)
 @register.filter
 def mark_words(text: str, words: str) -> SafeString:
     """As the search finds them: whatever their case, across spaces and ends of lines."""
-    if not words or not words.strip():
+    pattern = compile_search(words)
+    if pattern is None:
         return escape(text)
-    pieces = _make_pattern(words).split(text)  # what stands between the words, and the words, in turn
+    pieces = pattern.split(text)  # what stands between the words, and the words, in turn
     return SafeString(
         "".join(f"<mark>{escape(piece)}</mark>" if odd % 2 else escape(piece) for odd, piece in enumerate(pieces))
     )
@@ -47,7 +47,10 @@ def said_text(text: str, words: str, team: Team) -> SafeString:
     return SafeString("".join(pieces))
 
 
-@lru_cache(maxsize=64)
-def _make_pattern(words: str) -> re.Pattern[str]:
-    spaced = r"\s+".join(map(re.escape, words.split()))
-    return re.compile(f"({spaced})", re.IGNORECASE)
+@register.simple_tag
+def said_markdown(text: str, words: str, team: Team) -> SafeString:
+    """Return text as rendered Markdown, or as it is written where something in it has to be marked or linked."""
+    pattern = compile_search(words)
+    if "[redacted:" in text or (pattern is not None and pattern.search(text)):
+        return format_html('<p class="told">{}</p>', said_text(text, words, team))
+    return render_markdown(text)

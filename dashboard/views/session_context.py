@@ -4,7 +4,7 @@ from django.http import HttpResponseBase
 from django.utils import timezone
 
 from dashboard.chart_data import ContextPart
-from dashboard.charts.context import chart_composition
+from dashboard.charts.treemap import chart_composition
 from dashboard.exports.findings import export_context
 from dashboard.models import AgentSession
 from dashboard.page_request import PageRequest

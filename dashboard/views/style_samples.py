@@ -19,10 +19,11 @@ from dashboard.chart_data import (
     TimelineCompaction,
 )
 from dashboard.charts import Chart
-from dashboard.charts.context import chart_composition, chart_indicator
+from dashboard.charts.context import chart_indicator
 from dashboard.charts.money import chart_loss_by_group, chart_spend_per_day
 from dashboard.charts.threshold_marks import list_lines
 from dashboard.charts.timeline import TimelineView, chart_timeline
+from dashboard.charts.treemap import chart_composition
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 
 CLIENT, EARLY = Policy.from_preset(Preset.CLIENT), Policy.from_preset(Preset.EARLY)

@@ -20,7 +20,9 @@ from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.gauge_bar import draw_gauge
 from dashboard.pages.policy_forms import ThresholdsDraft
+from dashboard.pages.tick_sliders import TickSlider, list_sliders
 from dashboard.policies.changes import change_policy, undo_change
+from dashboard.policies.client_thresholds import compute_client_thresholds
 from dashboard.policies.differences import Area
 from dashboard.policies.drawn_lines import DrawnWindow, draw_windows
 from dashboard.policies.effects import count_effect
@@ -29,6 +31,7 @@ from dashboard.policies.in_force import TeamSettings, find_policy
 from dashboard.views.team_page import read_before, signed_in, team_rights
 
 HISTORY_SIZE = 20
+PERCENT_FIELDS = (("warning", "Warning"), ("error", "Error"), ("auto", "Auto-compact"), ("blocking", "Blocking"))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -50,6 +53,7 @@ def thresholds(request: PageRequest, slug: str) -> HttpResponse:
         "team": team,
         "settings": settings,
         "draft": draft,
+        "percent_fields": PERCENT_FIELDS,
         **_preview(team, settings.lines_policy, draft.policy),
         **team_rights(request, team),
     }
@@ -101,7 +105,11 @@ def _preview(team: Team, current: Policy, draft: Policy | None) -> dict[str, obj
     """The lines of the draft, or of the policy in force while there is none that could be drawn."""
     shown = draft or current
     return {
-        "windows": [{"drawn": each, "bar": _draw_bar(each)} for each in draw_windows(current, shown)],
+        "windows": [
+            {"drawn": each, "bar": _draw_bar(each), "sliders": _list_sliders(shown, each)}
+            for each in draw_windows(current, shown)
+        ],
+        "client": compute_client_thresholds(shown),
         "effect": count_effect(team, current, shown, now=timezone.now()),
         "is_other": shown != current,
     }
@@ -109,3 +117,8 @@ def _preview(team: Team, current: Policy, draft: Policy | None) -> dict[str, obj
 
 def _draw_bar(window: DrawnWindow) -> object:
     return draw_gauge(window.lines, read_level(window.lines, 0))
+
+
+def _list_sliders(policy: Policy, window: DrawnWindow) -> list[TickSlider]:
+    """A model's own values have no sliders: they are fields of that model."""
+    return [] if window.model or window.lines is None else list(list_sliders(policy, window.lines))

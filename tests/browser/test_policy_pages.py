@@ -42,11 +42,11 @@ def test_lines_move_while_typing_are_saved_and_undone(page: Page, anna: User, si
     page.goto(THRESHOLDS)
     assert "147,000" in warning_of_200k(page)
     page.get_by_label("early: warns 20,000 tokens earlier").check()
-    expect(page.get_by_text("1 more session would have crossed the warning line")).to_be_visible()
+    expect(page.get_by_text("1 more session would have crossed the warning threshold")).to_be_visible()
     assert re.search(r"147,000\s+127,000", warning_of_200k(page))
     assert find_policy(anna.memberships.get().team).version == 1
     page.get_by_label("Error", exact=True).first.fill("50,000")
-    fault = page.get_by_text("The error line would be below the warning line")
+    fault = page.get_by_text("The error threshold would be below the warning threshold")
     expect(fault).to_be_visible()
     expect(page.get_by_text("the draft has errors")).to_be_visible()
     page.get_by_label("Error", exact=True).first.fill("")
@@ -60,6 +60,50 @@ def test_lines_move_while_typing_are_saved_and_undone(page: Page, anna: User, si
     expect(page.get_by_text("Version 2 undone.")).to_be_visible()
     assert "147,000" in warning_of_200k(page)
     expect(page.get_by_text("undoes version 2")).to_be_visible()
+
+
+def test_thresholds_are_moved_on_the_gauge_by_pointer_and_keys(page: Page, anna: User, sign_in: SignIn) -> None:
+    sign_in(page, anna)
+    page.goto(THRESHOLDS)
+    slider = page.get_by_role("slider", name="Warning threshold, window of 200k")
+    knob, track = slider.bounding_box(), page.locator(".tick-sliders").first.bounding_box()
+    assert knob is not None
+    assert track is not None
+    page.mouse.move(knob["x"] + knob["width"] / 2, knob["y"] + 6)
+    page.mouse.down()
+    page.mouse.move(track["x"] + track["width"] / 2, knob["y"] + 6, steps=4)
+    expect(slider).to_have_attribute("aria-valuetext", "100,000 tokens, 50% of the window")
+    page.mouse.up()
+    expect(page.get_by_label("Warning", exact=True).first).to_have_value("67,000")
+    expect(page.get_by_text("not saved")).to_be_visible()
+    assert re.search(r"147,000\s+100,000", warning_of_200k(page))
+    slider.focus()
+    press(page, "ArrowRight")
+    press(page, "PageUp")
+    expect(page.get_by_label("Warning", exact=True).first).to_have_value("56,000")
+    expect(page.locator(".is-moved").first).to_contain_text("111,000")
+    expect(slider).to_be_focused()
+    press(page, "End")
+    expect(page.get_by_label("Warning", exact=True).first).to_have_value("20,000")
+
+
+def test_thresholds_are_entered_in_percent_and_the_client_setting_is_copied(
+    page: Page, anna: User, sign_in: SignIn
+) -> None:
+    sign_in(page, anna)
+    page.goto(THRESHOLDS)
+    assert page.get_by_label("Auto-compact (%)", exact=True).is_hidden()
+    page.get_by_label("percent", exact=True).check()
+    expect(page.get_by_label("Warning (%)", exact=True)).to_have_value("73.5")
+    page.get_by_label("Auto-compact (%)", exact=True).fill("60")
+    expect(page.get_by_label("Auto-compact", exact=True).first).to_have_value("60,000")
+    box = page.locator("#client-rule")
+    expect(box).to_contain_text("Your threshold is 120,000.")
+    expect(box.locator(".code").first).to_contain_text("CLAUDE_CODE_AUTO_COMPACT_WINDOW=153000")
+    expect(box.locator(".code").first.get_by_role("button", name="Copy")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Thresholds saved.")).to_be_visible()
+    assert find_policy(anna.memberships.get().team).thresholds["auto_margin_tokens"] == 60_000
 
 
 def test_model_gets_values_of_its_own_by_keyboard(page: Page, anna: User, sign_in: SignIn) -> None:

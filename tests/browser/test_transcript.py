@@ -34,6 +34,7 @@ def test_person_follows_a_loss_to_what_was_said(
     sign_in(page, owner)
     page.goto(f"/sessions/{session.pk}/")
     page.get_by_role("link", name="Transcript").click()
+    page.locator(".tool-group > details > summary").first.click()
     call = page.locator("details.tool-call").first
     expect(call.locator("summary")).to_contain_text("/home/ann/chart.py")
     expect(call.get_by_label("Result of Read")).to_be_hidden()
@@ -41,7 +42,7 @@ def test_person_follows_a_loss_to_what_was_said(
     expect(call.get_by_label("Result of Read")).to_contain_text("depth 12 m")
     page.locator(".divider").get_by_role("link").first.click()
     expect(page).to_have_url(re.compile("/compactions/"))
-    page.locator("#retained").get_by_role("link", name="in the transcript").first.click()
+    page.locator("#lost").get_by_role("link", name="in the transcript").first.click()
     wanted = page.locator(".entry.is-wanted")
     expect(wanted).to_be_in_viewport()
     expect(wanted).to_contain_text("Never touch the lighthouse module.")
@@ -57,6 +58,7 @@ def test_transcript_is_paged_and_searched_without_scripts(
     page = context.new_page()
     sign_in(page, owner)
     page.goto(f"/sessions/{session.pk}/transcript/")
+    page.locator(".tool-group > details > summary").first.click()
     page.locator("details.tool-call > summary").first.click()
     expect(page.get_by_label("Result of Read").first).to_be_visible()
     page.get_by_role("link", name="Later").first.click()
@@ -73,3 +75,27 @@ def test_transcript_is_paged_and_searched_without_scripts(
     page.get_by_role("link", name="sub-agent").click()
     expect(page.get_by_text("Look at the tides.")).to_be_visible()
     context.close()
+
+
+def test_keys_go_from_prompt_to_prompt_across_pages(
+    page: Page, owner: User, session: AgentSession, sign_in: SignIn
+) -> None:
+    sign_in(page, owner)
+    page.goto(f"/sessions/{session.pk}/transcript/")
+    page.keyboard.press("?")
+    expect(page.locator("#keymap")).to_contain_text("Next prompt")
+    page.keyboard.press("Escape")
+    prompts = page.locator(".transcript > .is-prompt")
+    for number in (0, 1, 2):
+        page.keyboard.press("n")
+        expect(prompts.nth(number)).to_be_focused()
+        expect(prompts.nth(number)).to_be_in_viewport()
+    page.keyboard.press("p")
+    expect(prompts.nth(1)).to_be_focused()
+    last = prompts.last
+    last_id = last.get_attribute("id") or ""
+    last.get_by_role("link", name="Next prompt").click()
+    expect(page.locator(".entry.is-wanted")).to_be_in_viewport()
+    expect(page.locator(f"#{last_id}")).not_to_have_class(re.compile("is-wanted"))
+    page.locator(".entry.is-wanted").get_by_role("link", name="Previous prompt").click()
+    expect(page.locator(".entry.is-wanted")).to_have_id(last_id)

@@ -23,9 +23,10 @@ from dashboard.chart_data import (
 )
 from dashboard.charts import Chart, build_figure
 from dashboard.charts.compactions import DayCompactions, chart_compactions_per_day
-from dashboard.charts.context import chart_composition, chart_indicator
+from dashboard.charts.context import chart_indicator
 from dashboard.charts.money import chart_loss_by_group, chart_spend_per_day
 from dashboard.charts.timeline import TimelineView, chart_timeline
+from dashboard.charts.treemap import _OTHER, _STYLES, chart_composition
 from dashboard.templatetags.drawings import figure
 from tests.dashboard.chart_builders import LONG, SHORT, TIMELINE, find_trace, make_call
 
@@ -93,6 +94,34 @@ def test_areas_of_a_composition_hold_the_sums_of_what_lies_in_them() -> None:
     assert areas["files, Edit and 8 smaller ones"] == 80
     top = [value for value, parent in zip(trace["values"], trace["parents"], strict=True) if parent == ""]
     assert sum(top) == sum(part.tokens for part in parts)
+
+
+def test_areas_of_a_composition_show_tokens_and_share_in_one_colour_per_category() -> None:
+    parts = [
+        ContextPart("tool results", 60_000, "Read", "/src/transcript_renderer_test.exs"),
+        ContextPart("tool results", 15_000, "Bash"),
+        ContextPart("user text", 25_000),
+    ]
+    chart = chart_composition("parts", parts)
+    (trace,) = chart.serialize_figure()["data"]
+    assert trace["labels"] == [
+        "tool results ~75.0k · 75%",
+        "Read ~60.0k · 60%",
+        "transcript_<br>renderer_test.exs<br>~60.0k · 60%",
+        "Bash<br>~15.0k · 15%",
+        "user text<br>~25.0k · 25%",
+    ]
+    assert trace["marker"]["colors"] == ["var(--part-results)"] * 4 + ["var(--part-user)"]
+    assert chart.legend == (("part-results", "tool results ~75.0k · 75%"), ("part-user", "user text ~25.0k · 25%"))
+    assert chart.rows[0] == ("tool results", "Read", "/src/transcript_renderer_test.exs", "~60,000", "60%")
+
+
+def test_colours_of_a_composition_exist_as_tokens_and_swatches() -> None:
+    static = Path(__file__).parents[2] / "static" / "css"
+    tokens, swatches = ((static / name).read_text(encoding="utf-8") for name in ("tokens.css", "chart.css"))
+    for style in (*_STYLES.values(), _OTHER):
+        assert f"--{style}: light-dark(" in tokens
+        assert f".swatch.{style} {{ background: var(--{style}); }}" in swatches
 
 
 def test_indicator_has_one_step_from_each_line_to_the_next() -> None:

@@ -1,5 +1,6 @@
 """What fills a context: parts, files, duplicates, results and what could be cleared, for each who may look."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from dashboard import access
 from dashboard.models import AgentSession, ApiCall, Team
 from dashboard.pages.context_page import MicroPreview, read_context
+from dashboard.words import say_tokens
 from tests.builders import make_session, make_user
 from tests.recorded_talk import RecordedTalk, make_harbour, record_talk, write_recorded_talk
 from tests.visitors import ask, count_queries, read, sign_in
@@ -54,6 +56,28 @@ def test_page_shows_chart_tables_and_measured_beside_estimated(team: Team) -> No
     assert "estimated" in page
     assert page.split('id="files-title"')[1].split("</section>")[0].count(PATH) == 1
     assert "wasted tokens" in page
+
+
+def test_finding_names_the_waste_and_leads_to_the_clearing(team: Team) -> None:
+    session = record_talk(team, make_user("alice"), write_reading_talk(reads=6, lines=2))
+    page = read(sign_in("alice"), f"/sessions/{session.pk}/context/")
+    found = read_context(access.person(make_user("alice")), session, now=session.last_at).inside
+    assert found is not None
+    assert found.duplicate_count == 1
+    assert f"~{say_tokens(found.wasted_tokens)} tokens wasted on 1 file read again" in page
+    clearing = found.micro.suggestion
+    assert clearing is not None
+    assert f"would free ~{say_tokens(clearing.tokens)} tokens." in page
+    link = f"/sessions/{session.pk}/compact/?kind={clearing.kind}"
+    assert f'href="{link}"' in page
+    form = read(sign_in("alice"), link)
+    assert re.search(rf'value="{clearing.kind}"[^>]* checked', form)
+    assert link not in read(sign_in("vera"), f"/sessions/{session.pk}/context/")
+
+
+def test_finding_is_left_out_where_no_file_was_read_again(team: Team) -> None:
+    session = record_talk(team, make_user("alice"), write_reading_talk(reads=1))
+    assert "wasted on" not in read(sign_in("alice"), f"/sessions/{session.pk}/context/")
 
 
 def test_figure_and_its_table_hold_files_for_readers_alone(team: Team) -> None:

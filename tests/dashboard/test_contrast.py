@@ -12,6 +12,13 @@ SURFACES = ("paper", "card", "raised", "sunken")
 LEVELS = ("ok", "warning", "error", "auto", "blocking")
 TOKEN_KINDS = ("read", "write5m", "write1h", "fresh", "output")
 
+CONTEXT_PARTS = tuple(
+    f"part-{name}"
+    for name in (
+        "results", "requests", "system", "assistant", "thinking", "user", "summary", "attachments", "other",
+    )
+)  # fmt: skip
+
 MARGIN = 15  # CIE76; 2.3 is just noticeable side by side, areas in a chart lie apart
 
 Rgb = tuple[float, float, float]
@@ -85,6 +92,7 @@ def test_text_is_readable_on_every_surface(text: str, theme: str) -> None:
     [
         *((level, f"{level}-soft") for level in LEVELS),
         *(("ink", f"{level}-soft") for level in LEVELS),
+        *(("ink", part) for part in CONTEXT_PARTS),
         ("ink", "accent-soft"),
         ("ink-2", "accent-soft"),
         ("ink-3", "accent-soft"),

@@ -69,6 +69,17 @@ def test_save_puts_the_lines_in_force_and_posts_the_job(team: Team, anna: Client
     assert find_policy(team).thresholds == {"warning_margin_tokens": 60_000}
 
 
+def test_page_says_what_the_client_does_and_offers_sliders_to_those_who_may_tune(team: Team, anna: Client) -> None:
+    for client in (anna, client_of("vera")):
+        page = client.get(THRESHOLDS).text
+        assert "Claude Code compacts at <b>167,000</b> tokens: 200,000 \u2212 20,000" in page
+        assert "CLAUDE_CODE_AUTO_COMPACT_WINDOW=200000" in page
+        assert ('role="slider"' in page) == (client is anna)
+    fragment = anna.post(THRESHOLDS, thresholds_form("preview", auto_percent="50"), headers={"hx-request": "true"})
+    assert "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=50" in fragment.text
+    assert 'id="client-rule" aria-labelledby="client-title" hx-swap-oob="true"' in fragment.text
+
+
 def test_preview_saves_nothing_and_is_page_or_fragment(team: Team, anna: Client) -> None:
     make_session(team, "one", peak_tokens=130_000, last_at=timezone.now())
     form = thresholds_form("preview", preset="early")
