@@ -55,9 +55,14 @@ def list_ways(url: str, key: str, *, is_local: bool) -> list[Way]:
 
 def find_arrivals(actor: Actor, team: Team, ways: list[Way]) -> list[Arrival]:
     """One query over the newest sessions."""
-    newest = access.sessions(actor).filter(team=team).order_by("-last_at", "-id")
-    seen = {source for sources in newest.values_list("sources", flat=True)[:LOOKED_AT] for source in sources}
+    seen = list_seen_sources(actor, team)
     return [Arrival(way.name, not seen.isdisjoint(way.sources)) for way in ways]
+
+
+def list_seen_sources(actor: Actor, team: Team) -> set[str]:
+    """Return the sources of the newest sessions."""
+    newest = access.sessions(actor).filter(team=team).order_by("-last_at", "-id")
+    return {source for sources in newest.values_list("sources", flat=True)[:LOOKED_AT] for source in sources}
 
 
 def _follow() -> Way:
