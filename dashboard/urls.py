@@ -16,6 +16,7 @@ from dashboard.views.compactions import compaction
 from dashboard.views.compare import compare
 from dashboard.views.connect import connect
 from dashboard.views.demo import demo_progress, make_demo, remove_demo
+from dashboard.views.first_steps import dismiss_first_steps, open_first_break, open_first_session
 from dashboard.views.glossary import glossary
 from dashboard.views.health import health, health_live, health_ready
 from dashboard.views.invitations import invitation, invitations, revoke_invitation
@@ -65,6 +66,9 @@ from dashboard.views.webhooks import remove_webhook, switch_webhook, try_webhook
 
 urlpatterns = [
     path("", overview, name="overview"),
+    path("first-steps/dismiss/", dismiss_first_steps, name="dismiss_first_steps"),
+    path("first-steps/session/<int:session_id>/", open_first_session, name="open_first_session"),
+    path("first-steps/break/<int:break_id>/", open_first_break, name="open_first_break"),
     path("demo/", make_demo, name="make_demo"),
     path("demo/remove/", remove_demo, name="remove_demo"),
     path("demo/progress/", demo_progress, name="demo_progress"),

@@ -46,9 +46,9 @@ class SessionQuery(Schema):
     level: LevelName | None = Field(None, description="`above`: any threshold reached. `soon`: close to auto-compact.")
     active: ActiveWithin | None = Field(None, description="Start of the period; today begins at midnight UTC.")
     breaks: bool = Field(default=False, description="Only sessions with a cache break.")
-    sort: SortName = Field(SortName.ACTIVE, description="Always descending.")
-    after: str = Field("", max_length=100, description="`after` of the previous page.")
-    before: str = Field("", max_length=100, description="`before` of the next page.")
+    sort: SortName = Field(SortName.ACTIVE, description="Descending; `project` and `developer` ascending.")
+    after: str = Field("", max_length=4000, description="`after` of the previous page.")
+    before: str = Field("", max_length=4000, description="`before` of the next page.")
     limit: int = Field(gauges.PAGE_SIZE, ge=1, le=MOST_ROWS)
 
 

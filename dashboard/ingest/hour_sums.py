@@ -3,6 +3,7 @@
 Right at any moment, however late a line arrives or a session is judged again, and whether or not the job runs.
 """
 
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet, Sum
@@ -42,3 +43,10 @@ def read_sums(teams: QuerySet[TeamHour], sessions: QuerySet[SessionHour], wanted
     kept = teams.filter(wanted).exclude(hour_at__in=changed).order_by().values_list(*SUMS)
     fresh = add_sessions(sessions.filter(wanted, hour_at__in=changed))
     return list(kept.union(fresh, all=True))
+
+
+def list_newest_hours(teams: QuerySet[TeamHour], team: Team, *, limit: int) -> list[datetime]:
+    """Return the newest hours with calls, newest first, each once: added up or not yet."""
+    kept = teams.filter(team=team).order_by("-hour_at").values_list("hour_at", flat=True)[:limit]
+    changed = ChangedHour.objects.filter(team_id=team.pk).order_by("-hour_at").values_list("hour_at", flat=True)
+    return sorted({*kept, *changed.distinct()[:limit]}, reverse=True)[:limit]

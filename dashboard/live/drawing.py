@@ -28,7 +28,7 @@ from dashboard.pages.session_filters import SessionFilters, SortName
 from dashboard.pages.session_page import read_header
 from dashboard.pages.session_runs import look_at_runs
 from dashboard.pages.session_tabs import count_shown, list_tabs
-from dashboard.pages.tiles import list_tiles
+from dashboard.pages.tiles import list_tiles, list_url
 from dashboard.pages.ways_in import find_arrivals, list_ways
 from dashboard.templatetags.session_rows import session_rows
 from dashboard.words import name_prices
@@ -131,7 +131,8 @@ def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None)
         return DrawnSession(Belonging(session.team_id, session.owner_id), html)
 
 
-def draw_overview(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
+def draw_overview(actor: Actor, team: Team, zone: ZoneInfo | None, *, shown_period: str) -> str:
+    """With the list of sessions only where the page shows those of another period: else its rows change in place."""
     with drawing(zone):
         fleet = look_at_fleet(actor, team, now=timezone.now())
         if fleet is None:
@@ -143,6 +144,7 @@ def draw_overview(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
                 "spend-per-day", fleet.numbers.days, basis=name_prices(has_own=team.has_own_prices)
             ),
             "is_live": True,
+            "risk_url": list_url(fleet.filters) if shown_period not in ("", fleet.period) else "",
         }
         return render_to_string("live/overview.html", context)
 
@@ -172,7 +174,7 @@ def count_offer(
             visible = visible.filter(team__slug=filters.team)
         new_count = _count_some(visible.filter(pk__gt=newest_pk))
         busy_count = 0
-        if filters.sort is SortName.ACTIVE:
+        if filters.sort is SortName.ACTIVE and not filters.is_reversed:
             since_at = datetime.fromtimestamp(since_seconds, tz=UTC)
             busy = visible.filter(pk__lte=newest_pk, last_at__gt=since_at).exclude(pk__in=shown)
             busy_count = _count_some(busy)

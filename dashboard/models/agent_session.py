@@ -123,7 +123,8 @@ class AgentSession(models.Model):
             models.Index(fields=["team", "-risk_rank", "percent_left", "-id", "last_at"], name="session_by_risk"),
             models.Index(fields=["team", "-lost_usd", "-id"], name="session_by_loss"),
             models.Index(fields=["team", "-spent_usd", "-id"], name="session_by_spend"),
-            # Filters by developer, by project and by model, newest first.
+            models.Index(fields=["team", "-compaction_count", "-id"], name="session_by_compactions"),
+            # Filters by developer, by project and by model, newest first; the first two are sorts as well.
             models.Index(fields=["team", "developer", "-last_at", "-id"], name="session_of_developer"),
             models.Index(fields=["team", "project", "-last_at", "-id"], name="session_of_project"),
             models.Index(fields=["team", "model", "-last_at", "-id"], name="session_of_model"),

@@ -56,7 +56,7 @@ class User(AbstractBaseUser):
     is_active = models.BooleanField(default=True)
     is_demo = models.BooleanField(default=False)  # invented; goes with the demo
     created_at = models.DateTimeField(default=timezone.now)
-    # The columns of the sessions list that this person wants to see; empty: all of them.
+    # The columns of the sessions list that this person wants to see; empty: the default.
     session_columns = models.JSONField(default=list, blank=True)
 
     objects: ClassVar[UserManager] = UserManager()

@@ -17,6 +17,7 @@ from dashboard.access import Actor
 from dashboard.chart_data import DaySpend
 from dashboard.ingest.hour_sums import read_sums
 from dashboard.models import LEVELS, AgentSession, CompactionKind, LossKind, RunState, Team
+from dashboard.pages.active_days import ActiveDays, count_active_days
 from dashboard.pages.break_titles import title_break
 from dashboard.pages.gauges import SessionRow, list_sessions, name_session
 from dashboard.pages.ledger import LossFilter, find_losses
@@ -77,25 +78,54 @@ class NewCompaction:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """`is_recent`: the sessions are those of the last 24 hours by risk; else there were none and these are the last."""
+    """`filters`: what the sessions were listed with, of which their caption is made. `quiet_days`: the last active
+    days, where today had no activity."""
 
     numbers: FleetNumbers
     sessions: tuple[SessionRow, ...]
-    is_recent: bool
+    filters: SessionFilters
+    quiet_days: ActiveDays | None
     breaks: tuple[NewBreak, ...]
     compactions: tuple[NewCompaction, ...]
+
+    @property
+    def caption(self) -> str:
+        if self.quiet_days:
+            return f"{self.quiet_days.label}, {self.filters.order_words}"
+        period = "Active in the last 24 h" if self.filters.active else "No activity in the last 24 hours"
+        return f"{period}, {self.filters.order_words}"
+
+    @property
+    def is_by_risk(self) -> bool:
+        return self.filters.sort is SortName.RISK
+
+    @property
+    def period(self) -> str:
+        """What the numbers and the sessions are of, for pages that ask whether it is another one by now."""
+        return self.filters.since or self.filters.active or "all"
 
 
 def look_at_fleet(actor: Actor, team: Team, *, now: datetime) -> Fleet | None:
     """None before the first session."""
-    risky = list_sessions(actor, risk_filters(team), now=now, size=RISKY_ROWS).rows
-    last = risky or list_sessions(actor, SessionFilters(team=team.slug), now=now, size=RISKY_ROWS).rows
-    if not last:
+    filters = risk_filters(team)
+    rows = list_sessions(actor, filters, now=now, size=RISKY_ROWS).rows
+    if not rows:
+        filters = SessionFilters(team=team.slug)
+        rows = list_sessions(actor, filters, now=now, size=RISKY_ROWS).rows
+    if not rows:
         return None
+    zone = timezone.get_current_timezone()
+    numbers = count_fleet(actor, team, now=now, zone=zone)
+    is_quiet = not (numbers.today_count or numbers.live_count)
+    quiet_days = count_active_days(actor, team, zone=zone) if is_quiet else None
+    if quiet_days:
+        filters = since_filters(team, quiet_days)
+        rows = list_sessions(actor, filters, now=now, size=RISKY_ROWS).rows or rows
     return Fleet(
-        numbers=count_fleet(actor, team, now=now, zone=timezone.get_current_timezone()),
-        sessions=last,
-        is_recent=bool(risky),
+        numbers=numbers,
+        sessions=rows,
+        filters=filters,
+        quiet_days=quiet_days,
         breaks=_list_breaks(actor, team),
         compactions=_list_newest(actor, team),
     )
@@ -103,6 +133,10 @@ def look_at_fleet(actor: Actor, team: Team, *, now: datetime) -> Fleet | None:
 
 def risk_filters(team: Team) -> SessionFilters:
     return SessionFilters(team=team.slug, active=ActiveWithin.DAY, sort=SortName.RISK)
+
+
+def since_filters(team: Team, days: ActiveDays) -> SessionFilters:
+    return SessionFilters(team=team.slug, since=days.first.isoformat(), sort=SortName.RISK)
 
 
 def above_filters(team: Team) -> SessionFilters:

@@ -73,21 +73,20 @@ class ListQuery:
     params: tuple[Any, ...]
 
     def read(self, **values: int) -> list[ListedSession]:
-        """In no order."""
         told = [values[value.name] if isinstance(value, Open) else value for value in self.params]
         with connection.cursor() as cursor:
             cursor.execute(self.sql, told)
             return [_make_session(*row) for row in cursor.fetchall()]
 
 
-def read_listed(*parts: QuerySet[AgentSession]) -> list[ListedSession]:
-    """The sessions of all parts, in one query and in no order."""
-    query = write_query(*parts)
+def read_listed(*parts: QuerySet[AgentSession], order: Sequence[str] = ()) -> list[ListedSession]:
+    """The sessions of all parts in one query, in this order of columns or in none."""
+    query = write_query(*parts, order=order)
     return query.read() if query else []
 
 
-def write_query(*parts: QuerySet[AgentSession]) -> ListQuery | None:
-    """None where no part can hold a session."""
+def write_query(*parts: QuerySet[AgentSession], order: Sequence[str] = ()) -> ListQuery | None:
+    """None where no part can hold a session. `order`: columns as Django writes them, such as "-last_at"."""
     chosen: list[str] = []
     params: list[Any] = []
     for number, part in enumerate(parts):
@@ -98,7 +97,11 @@ def write_query(*parts: QuerySet[AgentSession]) -> ListQuery | None:
         # As a table of its own: SQLite takes no LIMIT in a part of a UNION.
         chosen.append(f"SELECT pk FROM ({sql}) AS part_{number}")  # noqa: S608 (made by Django)
         params += values
-    return ListQuery(f"{_SELECT} WHERE id IN ({' UNION ALL '.join(chosen)})", tuple(params)) if chosen else None
+    if not chosen:
+        return None
+    ordered = ", ".join(f"{name.removeprefix('-')}{' DESC' if name.startswith('-') else ''}" for name in order)
+    sql = f"{_SELECT} WHERE id IN ({' UNION ALL '.join(chosen)}){f' ORDER BY {ordered}' if ordered else ''}"
+    return ListQuery(sql, tuple(params))
 
 
 def _make_session(  # noqa: PLR0913 (a row)

@@ -27,12 +27,14 @@ COLUMN_TERMS = {
     "active": "live",
 }
 ALL_COLUMNS = tuple(COLUMN_WORDS)
+# Shown where nothing was chosen: with these, titles have room on a screen of 1280 px.
+DEFAULT_COLUMNS = tuple(name for name in ALL_COLUMNS if name not in ("compactions", "hits"))
 
 
 def pick_columns(chosen: Iterable[Any] | None) -> tuple[str, ...]:
-    """Those that are chosen, in the order of the table; all where none that exists is."""
+    """Return the chosen ones in the order of the table; the default where none that exists is."""
     names = set(map(str, chosen or ()))
-    return tuple(name for name in ALL_COLUMNS if name in names) or ALL_COLUMNS
+    return tuple(name for name in ALL_COLUMNS if name in names) or DEFAULT_COLUMNS
 
 
 def offer_columns(shown: Sequence[str]) -> list[tuple[str, str, bool]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from enum import StrEnum
 from urllib.parse import urlencode
 
@@ -18,6 +18,7 @@ LONGEST_VALUE = 200
 MOST_WORDS = 8
 LEAST_LETTERS = 3  # of one word at least: the index of the search knows nothing shorter
 _FIRST_LINE = LEVELS.index("warning")
+_FIRST_YEAR = 2000  # of days to filter by
 
 
 class ActiveWithin(StrEnum):
@@ -37,6 +38,9 @@ class SortName(StrEnum):
     RISK = "risk"
     LOST = "lost"
     SPEND = "spend"
+    PROJECT = "project"
+    DEVELOPER = "developer"
+    COMPACTIONS = "compactions"
 
 
 ACTIVE_WORDS = {
@@ -51,7 +55,22 @@ SORT_WORDS = {
     SortName.RISK: "risk",
     SortName.LOST: "lost to cache breaks",
     SortName.SPEND: "spend",
+    SortName.PROJECT: "project",
+    SortName.DEVELOPER: "developer",
+    SortName.COMPACTIONS: "compactions",
 }
+# What a list in this order says of itself: as it is by itself, and the other way round.
+ORDER_WORDS = {
+    SortName.ACTIVE: ("newest first", "oldest first"),
+    SortName.RISK: ("closest to a threshold first", "furthest from a threshold first"),
+    SortName.LOST: ("highest loss first", "lowest loss first"),
+    SortName.SPEND: ("highest spend first", "lowest spend first"),
+    SortName.PROJECT: ("by project, A to Z", "by project, Z to A"),
+    SortName.DEVELOPER: ("by developer, A to Z", "by developer, Z to A"),
+    SortName.COMPACTIONS: ("most compactions first", "fewest compactions first"),
+}
+RISING = frozenset({SortName.PROJECT, SortName.DEVELOPER})  # A to Z; all others begin with the most
+_REVERSED = "_reversed"
 LEVEL_CHOICES = (ABOVE, SOON, *reversed(LEVELS))
 LEVEL_WORDS = {ABOVE: "over a threshold", SOON: "close to auto-compact"} | {
     level: "unknown" if level == "not known" else level for level in LEVELS
@@ -81,16 +100,22 @@ class SessionFilters:
     has_breaks: bool = False
     sort: SortName = SortName.ACTIVE
     team_name: str = ""
+    since: str = ""  # a day, such as 2026-05-10: active on it or after it
+    is_reversed: bool = False
 
     @classmethod
     def read(cls, query: Mapping[str, str]) -> "SessionFilters":
         given = {name: _clean(query.get(name, "")) for name in (*_TEXTS, "level", "active", "sort")}
+        sort, is_reversed = given["sort"].removesuffix(_REVERSED), given["sort"].endswith(_REVERSED)
+        is_sort = sort in SORT_WORDS
         return cls(
             **{name: given[name] for name in _TEXTS},
             level=given["level"] if given["level"] in LEVEL_CHOICES else "",
             active=given["active"] if given["active"] in ACTIVE_WORDS else "",
             has_breaks=query.get("breaks") == "yes",
-            sort=SortName(given["sort"]) if given["sort"] in SORT_WORDS else SortName.ACTIVE,
+            sort=SortName(sort) if is_sort else SortName.ACTIVE,
+            since=_read_day(query.get("since", "")),
+            is_reversed=is_sort and is_reversed,
         )
 
     @property
@@ -100,17 +125,31 @@ class SessionFilters:
 
     @property
     def fields(self) -> dict[str, str]:
-        named = {name: getattr(self, name) for name in (*_TEXTS, "level", "active")}
+        named = {name: getattr(self, name) for name in (*_TEXTS, "level", "active", "since")}
         named["breaks"] = "yes" if self.has_breaks else ""
-        named["sort"] = "" if self.sort is SortName.ACTIVE else self.sort.value
+        named["sort"] = "" if self.sort is SortName.ACTIVE and not self.is_reversed else self.sort_value
         return {name: value for name, value in named.items() if value}
 
     @property
     def is_searching(self) -> bool:
         return is_searchable(self.text)
 
+    @property
+    def sort_value(self) -> str:
+        """As it stands in the address."""
+        return f"{self.sort.value}{_REVERSED if self.is_reversed else ''}"
+
+    @property
+    def order_words(self) -> str:
+        return ORDER_WORDS[self.sort][self.is_reversed]
+
+    @property
+    def is_rising(self) -> bool:
+        return (self.sort in RISING) is not self.is_reversed
+
     def sort_query(self, sort: SortName) -> str:
-        return replace(self, sort=sort).query
+        """The query of a column's heading: the sort of the column, or the other way round where it has that sort."""
+        return replace(self, sort=sort, is_reversed=self.sort is sort and not self.is_reversed).query
 
     def name_team(self, teams: Iterable[Team]) -> "SessionFilters":
         """With the name of the team, if it is one of these."""
@@ -127,6 +166,8 @@ class SessionFilters:
             shown.append(("level", "level", LEVEL_WORDS[self.level]))
         if self.active:
             shown.append(("active", "active", ACTIVE_WORDS[ActiveWithin(self.active)]))
+        if self.since:
+            shown.append(("since", "active since", format_day(date.fromisoformat(self.since))))
         if self.has_breaks:
             shown.append(("breaks", "cache breaks", "one or more"))
         fields = self.fields
@@ -148,6 +189,9 @@ class SessionFilters:
             wanted &= match_live(now)
         elif self.active:
             wanted &= Q(last_at__gte=find_start(ActiveWithin(self.active), now))
+        if self.since:
+            midnight = datetime.combine(date.fromisoformat(self.since), time())
+            wanted &= Q(last_at__gte=timezone.make_aware(midnight))
         return wanted & Q(break_count__gt=0) if self.has_breaks else wanted
 
 
@@ -160,6 +204,19 @@ def find_start(within: ActiveWithin, now: datetime) -> datetime:
     if within is ActiveWithin.TODAY:
         return timezone.localtime(now).replace(hour=0, minute=0, second=0, microsecond=0)
     return now - _LENGTHS.get(within, timedelta(days=7))
+
+
+def format_day(day: date) -> str:
+    return f"{day.day} {day:%b %Y}"
+
+
+def _read_day(text: str) -> str:
+    """Empty for what is no day that a database can compare."""
+    try:
+        day = date.fromisoformat(text[:20])
+    except ValueError:
+        return ""
+    return day.isoformat() if day.year >= _FIRST_YEAR else ""
 
 
 def is_searchable(text: str) -> bool:

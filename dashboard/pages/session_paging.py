@@ -6,7 +6,7 @@ of the sort's index, of which only as much is read as a page takes.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache, reduce
@@ -28,39 +28,52 @@ from dashboard.pages.session_search import TextSearch
 FEW = 1000  # matches that are found first and then sorted
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _USD_DIGITS = 8
-_PLACE = re.compile(r"(-?[0-9]{1,18}|n)(\.(-?[0-9]{1,18}|n))*", re.ASCII)
+_PART = "(-?[0-9]{1,18}|n|x([0-9a-f]{2}){0,1600})"  # a number, nothing, or a text in hexadecimal UTF-8
+_PLACE = re.compile(rf"{_PART}(\.{_PART})*", re.ASCII)
 
-Place = tuple[int | None, ...]
+Place = tuple[int | str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
     is_falling: bool = True
+    is_text: bool = False  # never missing; its order is the database's own, which Python does not know
 
-    def encode(self, value: object) -> int | None:
-        """As a whole number, so that a place can be written into a URL and compared."""
+    def encode(self, value: object) -> int | str | None:
+        """As a whole number or a text, so that a place can be written into a URL and compared."""
         if isinstance(value, datetime):
             return (value - _EPOCH) // timedelta(microseconds=1)
         if isinstance(value, Decimal):
             return int(value.scaleb(_USD_DIGITS))
-        return value if isinstance(value, int) else None
+        return value if isinstance(value, int | str) else None
 
-    def decode(self, number: int | None) -> object:
-        if number is None:
-            return None
+    def parse(self, part: str) -> int | str | None:
+        """Return a part of a written place. Raises ValueError for one that this column cannot have."""
+        if part.startswith("x") is not self.is_text:
+            raise ValueError(part)
+        if self.is_text:
+            text = bytes.fromhex(part[1:]).decode()
+            if "\x00" in text:
+                raise ValueError(part)
+            return text
+        return None if part == "n" else int(part)
+
+    def decode(self, number: int | str | None) -> object:
+        if number is None or isinstance(number, str):
+            return number
         if self.name.endswith("_at"):
             return _EPOCH + timedelta(microseconds=number)
         return Decimal(number).scaleb(-_USD_DIGITS) if self.name.endswith("_usd") else number
 
-    def beyond(self, number: int | None, *, forwards: bool) -> Q | None:
+    def beyond(self, number: int | str | None, *, forwards: bool) -> Q | None:
         """What comes after this value; nothing comes after or before a missing one, which stands alone in its rank."""
         if number is None:
             return None
         comparison = "lt" if self.is_falling is forwards else "gt"
         return Q(**{f"{self.name}__{comparison}": self.decode(number)})
 
-    def same(self, number: int | None) -> Q:
+    def same(self, number: int | str | None) -> Q:
         return Q(**{f"{self.name}__isnull": True}) if number is None else Q(**{self.name: self.decode(number)})
 
 
@@ -70,7 +83,18 @@ SORTS: dict[SortName, tuple[Column, ...]] = {
     SortName.RISK: (Column("risk_rank"), Column("percent_left", is_falling=False), _ID),
     SortName.LOST: (Column("lost_usd"), _ID),
     SortName.SPEND: (Column("spent_usd"), _ID),
+    SortName.PROJECT: (Column("project", is_falling=False, is_text=True), Column("last_at"), _ID),
+    SortName.DEVELOPER: (Column("developer", is_falling=False, is_text=True), Column("last_at"), _ID),
+    SortName.COMPACTIONS: (Column("compaction_count"), _ID),
 }
+
+
+def find_columns(filters: SessionFilters) -> tuple[Column, ...]:
+    """Return what a list is sorted by; reversed, an index is walked from its other end."""
+    columns = SORTS[filters.sort]
+    if not filters.is_reversed:
+        return columns
+    return tuple(replace(column, is_falling=not column.is_falling) for column in columns)
 
 
 class BadPlace(Exception):
@@ -88,14 +112,14 @@ class Cursor:
     def read(cls, text: str, sort: SortName, *, forwards: bool) -> "Cursor":
         if not _PLACE.fullmatch(text):
             raise BadPlace(text)
-        place = tuple(None if part == "n" else int(part) for part in text.split("."))
-        columns = SORTS[sort]
-        if len(place) != len(columns):
+        columns, parts = SORTS[sort], text.split(".")
+        if len(parts) != len(columns):
             raise BadPlace(text)
         try:
+            place = tuple(column.parse(part) for column, part in zip(columns, parts, strict=True))
             for column, number in zip(columns, place, strict=True):
                 column.decode(number)
-        except OverflowError as error:
+        except (OverflowError, ValueError) as error:
             raise BadPlace(text) from error
         return cls(place, forwards)
 
@@ -121,13 +145,14 @@ class SessionList:
     now: datetime
 
     def find_page(self, size: int, cursor: Cursor | None = None) -> Page:
-        columns = SORTS[self.filters.sort]
+        columns = find_columns(self.filters)
         forwards = cursor is None or cursor.forwards
         few, total = self._find_few()
         if few is None:
             found = self._read_walk(columns, size + 1, cursor)
         else:
-            found = read_listed(self._pick(columns, size + 1, cursor, few)) if total else []
+            order = _find_own_order(columns, forwards=forwards)
+            found = read_listed(self._pick(columns, size + 1, cursor, few), order=order) if total else []
         _sort(found, columns, forwards=forwards)
         has_more, kept = len(found) > size, found[:size]
         if not forwards:
@@ -178,9 +203,10 @@ class SessionList:
         return chosen.order_by(*order)[:size]
 
     def _read_walk(self, columns: Sequence[Column], size: int, cursor: Cursor | None) -> list[ListedSession]:
-        first_page = None if cursor or self.matching else _write_first_page(self.filters.sort, size, len(self.team_ids))
+        first_page = None if cursor or self.matching else _write_first_page(columns, size, len(self.team_ids))
         if first_page is None:
-            return read_listed(*self._walk(columns, size, cursor))
+            order = _find_own_order(columns, forwards=cursor is None or cursor.forwards)
+            return read_listed(*self._walk(columns, size, cursor), order=order)
         return first_page.read(**{f"team_{number}": team_id for number, team_id in enumerate(self.team_ids)})
 
     def _walk(self, columns: Sequence[Column], size: int, cursor: Cursor | None) -> Iterator[QuerySet[AgentSession]]:
@@ -193,15 +219,21 @@ class SessionList:
 
 
 @lru_cache(maxsize=64)
-def _write_first_page(sort: SortName, size: int, team_count: int) -> ListQuery | None:
+def _write_first_page(columns: tuple[Column, ...], size: int, team_count: int) -> ListQuery | None:
     """The list that is opened most, its SQL put together once: that takes longer than the database for the answer."""
-    order = _spell_order(SORTS[sort], forwards=True)
+    order = _spell_order(columns, forwards=True)
     teams = (AgentSession.objects.filter(team_id=Open(f"team_{number}")) for number in range(team_count))
-    return write_query(*(sessions.order_by(*order)[:size] for sessions in teams))
+    parts = (sessions.order_by(*order)[:size] for sessions in teams)
+    return write_query(*parts, order=_find_own_order(columns, forwards=True))
 
 
 def _spell_order(columns: Sequence[Column], *, forwards: bool) -> list[str]:
     return [f"{'-' if column.is_falling is forwards else ''}{column.name}" for column in columns]
+
+
+def _find_own_order(columns: Sequence[Column], *, forwards: bool) -> Sequence[str]:
+    """Return the order that the database must make of a page: with a text in it, which it compares in its own way."""
+    return _spell_order(columns, forwards=forwards) if any(column.is_text for column in columns) else ()
 
 
 def _by_ids(ids: Iterable[int] | QuerySet[AgentSession, Any]) -> QuerySet[AgentSession]:
@@ -211,6 +243,8 @@ def _by_ids(ids: Iterable[int] | QuerySet[AgentSession, Any]) -> QuerySet[AgentS
 
 
 def _sort(found: list[ListedSession], columns: Sequence[Column], *, forwards: bool) -> None:
+    if any(column.is_text for column in columns):
+        return  # in order already
     if len({column.is_falling for column in columns}) == 1:
         found.sort(key=attrgetter(*(column.name for column in columns)), reverse=columns[0].is_falling is forwards)
     else:
@@ -222,7 +256,13 @@ def find_place(columns: Sequence[Column], session: AgentSession | ListedSession)
 
 
 def spell_place(columns: Sequence[Column], session: AgentSession | ListedSession) -> str:
-    return ".".join("n" if number is None else str(number) for number in find_place(columns, session))
+    return ".".join(map(_spell_part, find_place(columns, session)))
+
+
+def _spell_part(value: int | str | None) -> str:
+    if isinstance(value, str):
+        return f"x{value.encode().hex()}"
+    return "n" if value is None else str(value)
 
 
 def _cut_stretches(columns: Sequence[Column], cursor: Cursor | None) -> Iterator[Q]:
@@ -246,6 +286,6 @@ def _encode(columns: Sequence[Column], values: Sequence[object]) -> Place:
 
 def _sort_key(columns: Sequence[Column], place: Place) -> tuple[int, ...]:
     return tuple(
-        0 if number is None else -number if column.is_falling else number
+        (-number if column.is_falling else number) if isinstance(number, int) else 0
         for column, number in zip(columns, place, strict=True)
     )

@@ -1,6 +1,6 @@
 """The ways in: what to type for each of them on this very server, what it can show, and whether something came."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 
@@ -46,18 +46,29 @@ def list_ways(url: str, key: str, *, is_local: bool) -> list[Way]:
     ways = [
         _push(url, key, program, install),
         _otlp(url, key),
-        _hooks(url, key, install, is_local=is_local),
+        _connect_here() if is_local else _hooks(url, key, install),
         _proxy(url, key, is_local=is_local),
         _api(url, key),
     ]
     return [_follow(), *ways] if is_local else ways
 
 
+def pick_recommended(ways: list[Way], *, is_local: bool) -> list[Way]:
+    """Return what to set up first: on one's own machine its transcripts, then the client; on a server a laptop's."""
+    names = ("follow", "hooks") if is_local else ("push",)
+    return [way for way in ways if way.name in names]
+
+
 def find_arrivals(actor: Actor, team: Team, ways: list[Way]) -> list[Arrival]:
     """One query over the newest sessions."""
-    newest = access.sessions(actor).filter(team=team).order_by("-last_at", "-id")
-    seen = {source for sources in newest.values_list("sources", flat=True)[:LOOKED_AT] for source in sources}
+    seen = list_seen_sources(actor, team)
     return [Arrival(way.name, not seen.isdisjoint(way.sources)) for way in ways]
+
+
+def list_seen_sources(actor: Actor, team: Team) -> set[str]:
+    """Return the sources of the newest sessions."""
+    newest = access.sessions(actor).filter(team=team).order_by("-last_at", "-id")
+    return {source for sources in newest.values_list("sources", flat=True)[:LOOKED_AT] for source in sources}
 
 
 def _follow() -> Way:
@@ -125,14 +136,20 @@ def _otlp(url: str, key: str) -> Way:
     )
 
 
-def _hooks(url: str, key: str, install: str, *, is_local: bool) -> Way:
+def _connect_here() -> Way:
+    """On this machine, the command finds the address and makes its key by itself."""
+    snippet = spell_command("connect", "claude-code", "--write", is_local=True, with_address=True)
+    return replace(_hooks("", "", ""), snippet=snippet, needs_key=False)
+
+
+def _hooks(url: str, key: str, install: str) -> Way:
     command = ("connect", "claude-code", "--url", url, "--key", key, "--write")
     return Way(
         name="hooks",
         title="Hooks and status line",
         words="Adds hooks and a status line to your Claude Code settings. Without --write the command only shows the "
         "changes; --undo removes them.",
-        snippet=spell_command(*command, is_local=is_local),
+        snippet=spell_command(*command, is_local=False),
         sources=("hooks", "statusline"),
         shows="the client's window and context, session ends, compaction starts",
         lacks="individual calls: combine it with another source",

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from dashboard.pages.gauge_bar import GaugeScale
 from dashboard.pages.gauges import SessionRow
-from dashboard.pages.session_columns import ALL_COLUMNS, COLUMN_TERMS, COLUMN_WORDS
+from dashboard.pages.session_columns import ALL_COLUMNS, COLUMN_TERMS, COLUMN_WORDS, DEFAULT_COLUMNS
 from dashboard.pages.session_filters import SessionFilters, SortName
 from dashboard.pages.sparkline import draw_hits
 from dashboard.templatetags.drawings import gauge
@@ -23,8 +23,11 @@ from dashboard.words import say_model, say_percent, say_size, say_usd
 register = template.Library()
 
 _HEADING_STYLES = {"developer": "of-developer", "context": "of-context"}
+# Each has its index. What is left to auto-compact, the hit rate and the cache's time are worked out from the row.
 _COLUMN_SORTS = {
+    "developer": SortName.DEVELOPER,
     "context": SortName.RISK,
+    "compactions": SortName.COMPACTIONS,
     "breaks": SortName.LOST,
     "spent": SortName.SPEND,
     "active": SortName.ACTIVE,
@@ -32,26 +35,30 @@ _COLUMN_SORTS = {
 
 
 @register.simple_tag
-def session_rows(rows: Iterable[SessionRow], columns: Sequence[str] = ALL_COLUMNS) -> SafeString:
+def session_rows(rows: Iterable[SessionRow], columns: Sequence[str] = DEFAULT_COLUMNS) -> SafeString:
     """`columns`: as dashboard.pages.session_columns names them."""
     now, zone = timezone.now(), timezone.get_current_timezone()
-    shown = frozenset(columns or ALL_COLUMNS)
+    shown = frozenset(columns or DEFAULT_COLUMNS)
     return SafeString("".join([_draw_row(row, now, zone, shown) for row in rows]))
 
 
 @register.simple_tag
 def session_head(
-    columns: Sequence[str] = ALL_COLUMNS, *, filters: SessionFilters | None = None, sorting: bool = False
+    columns: Sequence[str] = DEFAULT_COLUMNS, *, filters: SessionFilters | None = None, sorting: bool = False
 ) -> SafeString:
-    """The headings of these columns; with `sorting` those that have a sort are links to it."""
-    here = reverse("sessions")
-    return SafeString(
-        "".join(
-            _draw_heading(name, filters if sorting else None, here)
-            for name in ALL_COLUMNS
-            if name in (columns or ALL_COLUMNS)
-        )
-    )
+    """The headings of the session and of these columns; with `sorting` those that have a sort are links to it."""
+    here, sorted_by = reverse("sessions"), filters if sorting else None
+    shown = columns or DEFAULT_COLUMNS
+    headings = [_draw_heading(name, sorted_by, here) for name in ALL_COLUMNS if name in shown]
+    return SafeString(_draw_first_heading(sorted_by, here) + "".join(headings))
+
+
+def _draw_first_heading(filters: SessionFilters | None, here: str) -> str:
+    """Titles are content, which not everybody may read: no list is sorted by them, but by the project below them."""
+    if filters is None:
+        return '<th scope="col">Session</th>'
+    url = escape(_sort_url(filters, SortName.PROJECT, here))
+    return f'<th scope="col"{_say_order(filters, SortName.PROJECT)}>Session, <a href="{url}">project</a></th>'
 
 
 def _draw_heading(name: str, filters: SessionFilters | None, here: str) -> str:
@@ -59,21 +66,33 @@ def _draw_heading(name: str, filters: SessionFilters | None, here: str) -> str:
     sort = _COLUMN_SORTS.get(name)
     if filters is None or sort is None:
         return f'<th scope="col"{kind}>{_explain_column(name)}</th>'
-    order = ' aria-sort="descending"' if filters.sort is sort else ""
+    heading = _explain_column(name, _sort_url(filters, sort, here))
+    return f'<th scope="col"{kind}{_say_order(filters, sort)}>{heading}</th>'
+
+
+def _sort_url(filters: SessionFilters, sort: SortName, here: str) -> str:
     query = filters.sort_query(sort)
-    return f'<th scope="col"{kind}{order}>{_explain_column(name, f"{here}?{query}" if query else here)}</th>'
+    return f"{here}?{query}" if query else here
+
+
+def _say_order(filters: SessionFilters, sort: SortName) -> str:
+    if filters.sort is not sort:
+        return ""
+    return f' aria-sort="{"ascending" if filters.is_rising else "descending"}"'
 
 
 def _explain_column(name: str, url: str = "") -> str:
     words = COLUMN_WORDS[name]
-    return term(COLUMN_TERMS[name], words, url) if name in COLUMN_TERMS else words
+    if name in COLUMN_TERMS:
+        return term(COLUMN_TERMS[name], words, url)
+    return f'<a href="{escape(url)}">{words}</a>' if url else words
 
 
 @register.simple_tag
-def line_sums(rows: Iterable[SessionRow], columns: Sequence[str] = ALL_COLUMNS) -> SafeString:
+def line_sums(rows: Iterable[SessionRow], columns: Sequence[str] = DEFAULT_COLUMNS) -> SafeString:
     """How the lines of these gauges are worked out, once for all rows with the same: one stop for the keyboard, where
     a title on every gauge is for the pointer alone."""
-    if "context" not in (columns or ALL_COLUMNS):
+    if "context" not in (columns or DEFAULT_COLUMNS):
         return SafeString("")
     scales = {row.scale.sums: row.scale for row in rows if row.scale is not None}
     sums = "".join(_draw_sums(scale) for scale in scales.values())
@@ -102,10 +121,9 @@ def _draw_row(row: SessionRow, now: datetime, zone: tzinfo, shown: frozenset[str
     name, model = escape(row.name), escape(session.model)
     place = escape(f"{session.project} · {session.branch}" if session.branch else session.project or "no project")
     left = f' data-seconds-left="{row.warm_seconds}"' if row.warm_seconds else ""
-    demo = '<span class="badge accent">demo</span> ' if row.team.is_demo else ""
     first = (
         f'<td class="two"><span class="dot {row.state}" role="img" aria-label="{row.state}" title="{row.state}"></span>'
-        f'<a href="{row.url}" title="{name}">{name}</a><small>{demo}{place}</small></td>'
+        f'<a href="{row.url}" title="{name}">{name}</a><small>{place}</small></td>'
     )
     cells = (
         f'<td class="two of-developer">{escape(session.developer) or "unknown"}'
@@ -120,10 +138,10 @@ def _draw_row(row: SessionRow, now: datetime, zone: tzinfo, shown: frozenset[str
         f'<td class="num"{left}>{row.warm_words}</td>',
         f'<td class="num dim">{say_ago(session.last_at, now, zone)}</td>',
     )
-    if len(shown) == len(cells):
-        return f'<tr data-session="{session.pk}">{first}{"".join(cells)}</tr>'
     chosen = [cell for name, cell in zip(ALL_COLUMNS, cells, strict=True) if name in shown]
-    return f'<tr data-session="{session.pk}">{first}{"".join(chosen)}</tr>'
+    # The order by risk in ascending numbers, by which static/js/live.js puts rows that changed.
+    risk = f"{-session.risk_rank} {session.percent_left or 0} {-session.pk}"
+    return f'<tr data-session="{session.pk}" data-risk="{risk}">{first}{"".join(chosen)}</tr>'
 
 
 def _say_spent(row: SessionRow) -> str:

@@ -16,7 +16,7 @@ from dashboard.live.page_state import note_page_state
 from dashboard.models import Scope, Team
 from dashboard.page_context import find_real_team
 from dashboard.page_request import PageRequest
-from dashboard.pages.ways_in import find_arrivals, list_ways
+from dashboard.pages.ways_in import find_arrivals, list_ways, pick_recommended
 from dashboard.views.team_page import signed_in
 
 KEY_SCOPES = (Scope.INGEST, Scope.PROXY)
@@ -37,8 +37,12 @@ def describe_ways(request: PageRequest, team: Team, key_text: str = "") -> dict[
     """For this page, and for the overview before anything has come."""
     ways = list_ways(settings.PUBLIC_URL, key_text, is_local=settings.LOCAL_MODE)
     arrivals = {arrival.way: arrival for arrival in find_arrivals(request.actor, team, ways)}
+    recommended = pick_recommended(ways, is_local=settings.LOCAL_MODE)
     return {
         "ways": [(way, arrivals[way.name]) for way in ways],
+        "recommended_ways": [(way, arrivals[way.name]) for way in recommended],
+        "other_ways": [(way, arrivals[way.name]) for way in ways if way not in recommended],
+        "needs_key": any(way.needs_key for way in ways),
         "has_key": bool(key_text),
         "may_make_key": _may_make_key(request, team),
         "may_send": request.actor.may(Act.INGEST, team),

@@ -101,14 +101,15 @@ async def live_session(request: HttpRequest, viewer: Viewer, session_id: int) ->
 @require_safe
 @for_viewers
 async def live_overview(request: HttpRequest, viewer: Viewer, slug: str) -> HttpResponse:
-    """Tiles, and what happened last."""
+    """Tiles, what happened last, and the list of sessions where the page has that of another period."""
     team = access.require_team(viewer.actor, slug, access.Act.SEE)
     zone = read_zone(request)
     # Names of sessions are titles to who may read them.
     reader_pk = None if viewer.actor.may(access.Act.READ_TEAM_CONTENT, team) else viewer.user.pk
-    key = ("overview", team.pk, board.find_count(team), zone, reader_pk)
+    period = request.GET.get("period", "")[:20]
+    key = ("overview", team.pk, board.find_count(team), zone, reader_pk, period)
     draw = sync_to_async(draw_overview, thread_sensitive=True)
-    return HttpResponse(await parts.find(key, lambda: draw(viewer.actor, team, zone)))
+    return HttpResponse(await parts.find(key, lambda: draw(viewer.actor, team, zone, shown_period=period)))
 
 
 @require_safe

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -16,8 +17,8 @@ from dashboard.live.page_state import note_page_state
 from dashboard.models import Team
 from dashboard.page_context import current_team
 from dashboard.page_request import PageRequest
-from dashboard.pages.fleet import look_at_fleet, risk_filters
-from dashboard.pages.session_filters import SessionFilters
+from dashboard.pages.first_steps import STEPS_COOKIE, list_first_steps, read_steps
+from dashboard.pages.fleet import look_at_fleet
 from dashboard.pages.tiles import list_tiles, list_url
 from dashboard.views.connect import describe_ways
 from dashboard.words import name_prices
@@ -38,7 +39,8 @@ def overview(request: PageRequest) -> HttpResponse:
         return render(request, "overview/page.html", {"team": None})
     live = note_page_state([team])
     fleet = look_at_fleet(request.actor, team, now=timezone.now())
-    steps = first_steps(request.actor, team)
+    # On a laptop that has sessions the card with its own first steps stands instead.
+    steps = [] if fleet and settings.LOCAL_MODE else first_steps(request.actor, team)
     context = {
         "team": team,
         "role": request.actor.standings[team.slug].role,
@@ -53,10 +55,13 @@ def overview(request: PageRequest) -> HttpResponse:
         context |= {
             "suggestions": list_suggestions(request.actor, team, now=timezone.now()),
             "tiles": list_tiles(team, fleet),
+            "laptop_steps": list_first_steps(
+                request.actor, team, fleet, read_steps(request.COOKIES.get(STEPS_COOKIE, ""))
+            ),
             "chart": chart_spend_per_day(
                 "spend-per-day", fleet.numbers.days, basis=name_prices(has_own=team.has_own_prices)
             ),
-            "risk_url": list_url(risk_filters(team) if fleet.is_recent else SessionFilters(team=team.slug)),
+            "risk_url": list_url(fleet.filters),
             "zone": timezone.get_current_timezone_name(),
         }
     return render(request, "overview/page.html", context)

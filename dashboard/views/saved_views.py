@@ -1,5 +1,7 @@
 """Saving a list as it stands under a name, and removing such a view; and which columns the sessions list has."""
 
+from urllib.parse import urlencode
+
 from django.contrib import messages
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
@@ -16,7 +18,7 @@ from dashboard.page_context import current_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.compaction_filters import CompactionFilters
 from dashboard.pages.ledger_filters import LedgerFilters
-from dashboard.pages.session_columns import ALL_COLUMNS, pick_columns
+from dashboard.pages.session_columns import DEFAULT_COLUMNS, pick_columns
 from dashboard.pages.session_filters import SessionFilters
 from dashboard.views.team_page import signed_in
 
@@ -53,12 +55,14 @@ def remove_view(request: PageRequest, view_id: int) -> HttpResponse:
 
 @require_POST
 def session_columns(request: PageRequest) -> HttpResponse:
-    """All columns are kept as none chosen, so that one that is new is shown."""
+    """The default is kept as none chosen, so that it may change. The list goes on at the page it shows."""
     user = signed_in(request)
-    picked = pick_columns(request.POST.getlist("column")) if "reset" not in request.POST else ALL_COLUMNS
-    user.session_columns = [] if picked == ALL_COLUMNS else list(picked)
+    picked = pick_columns(request.POST.getlist("column")) if "reset" not in request.POST else DEFAULT_COLUMNS
+    user.session_columns = [] if picked == DEFAULT_COLUMNS else list(picked)
     user.save(update_fields=["session_columns"])
-    query = SessionFilters.read(QueryDict(request.POST.get("query", "")[:4000]).dict()).query
+    given = QueryDict(request.POST.get("query", "")[:8000]).dict()
+    place = {name: given[name] for name in ("after", "before") if given.get(name)}
+    query = urlencode(SessionFilters.read(given).fields | place)
     return redirect(_address(ListName.SESSIONS, query))
 
 

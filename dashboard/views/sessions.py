@@ -21,6 +21,7 @@ from dashboard.pages.session_filters import ACTIVE_WORDS, LEVEL_CHOICES, LEVEL_W
 from dashboard.pages.session_paging import BadPlace, Cursor
 from dashboard.views.exports import read_format, send_export
 
+COLUMNS_ID = "session-columns"
 LIST_ID, LIST_TEMPLATE = "session-list", "sessions/_list.html"
 
 
@@ -42,6 +43,9 @@ def sessions(request: PageRequest) -> HttpResponseBase:
         "live": live,
         "filters": filters,
         "is_first": cursor is None,
+        "place": {name: request.GET[name] for name in ("after", "before") if cursor and name in request.GET},
+        "is_choosing_columns": bool(request.htmx) and request.htmx.trigger == COLUMNS_ID,
+        "has_demo": any(row.team.is_demo for row in found.rows),
         "may_upload": request.actor.may_anywhere(access.Act.INGEST),
         "sorts": SORT_WORDS.items(),
     }

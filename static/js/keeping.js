@@ -1,6 +1,6 @@
 // A part of the page that is drawn anew keeps what somebody has opened, focused or scrolled in it.
 (() => {
-  const REDRAWN = "#tab-content, [data-rests-hidden]"; // besides what comes out of band
+  const REDRAWN = "#tab-content, #ways, [data-rests-hidden]"; // besides what comes out of band
   const noted = new WeakMap();
 
   // New elements are others: they are found again in the nearest thing with a name, a link by where it leads.

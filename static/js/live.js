@@ -150,6 +150,14 @@
     };
   }
 
+  // The server sends the list of sessions again when it is one of other days than the page shows.
+  function overviewUrl() {
+    const url = new URL(place.dataset.overviewUrl, location.href);
+    const period = document.getElementById("risk-list")?.dataset.period;
+    if (period) url.searchParams.set("period", period);
+    return url;
+  }
+
   const staleRows = new Set();
 
   async function drawRows() {
@@ -167,7 +175,26 @@
     for (const row of drawn.content.querySelectorAll("tr[data-session]")) {
       for (const old of document.querySelectorAll(`tr[data-session="${row.dataset.session}"]`)) putRow(old, row);
     }
+    for (const list of document.querySelectorAll("[data-by-risk]")) orderByRisk(list);
     return true;
+  }
+
+  // A list that says it has the riskiest first keeps that order while its rows change. Rows that stay in their order
+  // are not touched: one that moves takes its focus along.
+  function orderByRisk(list) {
+    const risk = (row) => row.dataset.risk.split(" ").map(Number);
+    const byRisk = (one, other) => {
+      const [a, b] = [risk(one), risk(other)];
+      const at = a.findIndex((number, index) => number !== b[index]);
+      return at < 0 ? 0 : a[at] - b[at];
+    };
+    const focused = list.contains(document.activeElement) ? document.activeElement : null;
+    let next = null;
+    for (const row of [...list.rows].sort(byRisk).reverse()) {
+      if (row.nextElementSibling !== next) list.insertBefore(row, next);
+      next = row;
+    }
+    if (focused && document.activeElement !== focused) focused.focus({ preventScroll: true });
   }
 
   function putRow(old, drawn) {
@@ -278,7 +305,7 @@
   const parts = {
     rows: paced(700, drawRows),
     session: paced(1000, drawSession),
-    overview: paced(3000, () => putPieces(place.dataset.overviewUrl)),
+    overview: paced(3000, () => putPieces(overviewUrl())),
     offer: paced(5000, drawOffer),
   };
 

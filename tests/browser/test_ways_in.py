@@ -25,7 +25,12 @@ def test_way_says_that_something_came(signed_in: Page, axe: Axe, live_url: str) 
     signed_in.goto("/")
     expect(signed_in.get_by_role("heading", name="No data yet")).to_be_visible()
     assert axe(signed_in) == []
+    fold = signed_in.locator("#way-fold-api")
+    expect(signed_in.get_by_role("region", name="JSON API")).to_have_count(0)  # folded; its state is seen
+    expect(signed_in.locator("#way-api")).to_be_visible()
+    fold.locator("summary").click()
     signed_in.get_by_role("button", name="Create key and fill it in").click()
+    expect(fold).to_have_attribute("open", "")
     expect(signed_in.get_by_role("region", name="JSON API")).to_contain_text("plk_")
     api = signed_in.get_by_role("region", name="JSON API").inner_text()
     assert live_url in api
@@ -52,7 +57,8 @@ def test_way_says_that_something_came(signed_in: Page, axe: Axe, live_url: str) 
 def test_copy_hands_out_no_snippet_without_its_key(signed_in: Page, page_errors: PageErrors) -> None:
     signed_in.context.grant_permissions(["clipboard-read", "clipboard-write"])
     signed_in.goto("/")
-    push = signed_in.locator("li").filter(has=signed_in.get_by_role("heading", name="Push from a laptop"))
+    push = signed_in.locator("#way-fold-push")
+    push.locator("summary").click()
     copy = push.get_by_role("button", name="Create key and copy")
     signed_in.route("**/connect/", lambda route: route.abort())
     page_errors.expect("Failed to load resource")
@@ -69,6 +75,7 @@ def test_copy_hands_out_no_snippet_without_its_key(signed_in: Page, page_errors:
     expect(signed_in.get_by_text("API key created and filled into every snippet below.")).to_be_visible()
     expect(signed_in.get_by_text("YOUR_KEY")).to_have_count(0)
     expect(signed_in.get_by_role("button", name="Create key and copy")).to_have_count(0)
+    signed_in.locator("#way-fold-api summary").click()
     signed_in.locator(".code").last.get_by_role("button", name="Copy").click()
     expect(signed_in.locator(".code").last.get_by_role("button", name="Copied", exact=True)).to_be_visible()
     assert ApiKey.objects.count() == 1
@@ -79,7 +86,7 @@ def test_parts_of_an_empty_overview_keep_their_distance(signed_in: Page) -> None
         signed_in.set_viewport_size({"width": width, "height": 800})
         signed_in.goto("/")
         pairs = (("[aria-labelledby=demo-title]", "#ways-state"), (".ways-in > .sub", "#make-key"))
-        for above, below in (*pairs, ("#make-key", ".connect-ways")):
+        for above, below in (*pairs, ("#make-key", ".connect-recommended")):
             assert find_edge(signed_in, below, "top") - find_edge(signed_in, above, "bottom") >= 12
 
 
@@ -112,5 +119,6 @@ def test_snippets_can_be_read_without_scripts(signed_in: Page, owner: User, sign
     with override_settings(LOCAL_MODE=False):
         bare.goto("/connect/")
         bare.get_by_role("button", name="Create key and fill it in").click()
+        bare.locator("#way-fold-proxy summary").click()
         expect(bare.get_by_role("region", name="Proxy")).to_contain_text("X-Plimsoll-Key: plk_")
     context.close()

@@ -38,6 +38,9 @@ def public(status: int) -> Row:
 # A page's keys: none. A key opens no page, so it is an anonymous visitor there (checked for every row).
 PAGES: dict[str, Row] = {
     "GET overview": everybody(200),
+    "GET open_first_session": everybody(302),
+    "GET open_first_break": everybody(302),
+    "POST dismiss_first_steps": everybody(302),
     "POST make_demo": Row(302, 403, 403, 302, 302),
     "POST remove_demo": Row(302, 403, 403, 302, 302),  # there is none
     "GET demo_progress": everybody(200),

@@ -1,10 +1,13 @@
 """Saved views and the columns of the sessions list: kept per person, shared with a team, harmless."""
 
+import re
+
 import pytest
 from django.test import Client
 
 from dashboard.accounts.saved_views import MOST_VIEWS
 from dashboard.models import ListName, SavedView, Team, User
+from dashboard.pages.session_columns import ALL_COLUMNS, COLUMN_WORDS, DEFAULT_COLUMNS
 from tests.builders import make_many_sessions, make_session, make_team, make_user
 from tests.visitors import count_queries, read, sign_in
 
@@ -126,28 +129,43 @@ def choose(client: Client, *columns: str, **more: str) -> str:
 
 def list_headings(page: str) -> list[str]:
     head = page.split('<table class="session-table">')[1].split("</thead>", maxsplit=1)[0]
-    return [part.split("</")[0].rsplit(">", 1)[1] for part in head.split("<th")[2:]]
+    return [re.sub('<span class="tip".*?</span>|<[^>]+>', "", f"<th{part}").strip() for part in head.split("<th")[2:]]
 
 
 def test_columns_are_chosen_and_stay_so(team: Team) -> None:
     mia = sign_in("mia")
     everything = list_headings(read(mia, "/sessions/"))
-    assert len(everything) == 10
+    assert everything[0] == "Session, project"
+    assert everything[1:] == [COLUMN_WORDS[name] for name in DEFAULT_COLUMNS]
     page = choose(mia, "breaks", "context", "magic")
-    assert list_headings(page) == ["Session", "Context", "Breaks"]
+    assert list_headings(page) == ["Session, project", "Context", "Breaks"]
     assert page.split("<tbody data-rows")[1].split("</tbody>")[0].count("<td") == 3
-    assert list_headings(read(mia, "/sessions/?sort=risk")) == ["Session", "Context", "Breaks"]
+    assert list_headings(read(mia, "/sessions/?sort=risk")) == ["Session, project", "Context", "Breaks"]
     assert list_headings(read(sign_in("vera"), "/sessions/")) == everything
-    assert len(list_headings(read(mia, "/"))) == 10  # the overview shows all
+    assert list_headings(read(mia, "/")) == ["Session", *everything[1:]]  # the overview shows the default
     assert User.objects.get(username="mia").session_columns == ["context", "breaks"]
 
 
 @pytest.mark.parametrize(("columns", "more"), [((), {}), (("magic",), {}), (("spent",), {"reset": "yes"})])
-def test_no_column_means_all(team: Team, columns: tuple[str, ...], more: dict[str, str]) -> None:
+def test_no_column_means_the_default(team: Team, columns: tuple[str, ...], more: dict[str, str]) -> None:
     mia = sign_in("mia")
     choose(mia, "spent")
-    assert len(list_headings(choose(mia, *columns, **more))) == 10
+    assert len(list_headings(choose(mia, *columns, **more))) == 1 + len(DEFAULT_COLUMNS)
     assert User.objects.get(username="mia").session_columns == []
+    assert len(list_headings(choose(mia, *ALL_COLUMNS))) == 1 + len(ALL_COLUMNS)
+
+
+def test_columns_are_chosen_on_the_page_that_is_shown(team: Team) -> None:
+    make_many_sessions(team, 60)
+    mia = sign_in("mia")
+    after = read(mia, "/sessions/").split('rel="next" href="')[1].split("after=")[1].split('"')[0]
+    answer = mia.post("/sessions/columns/", {"column": ["spent"], "query": f"sort=active&after={after}"})
+    assert answer.headers["Location"] == f"/sessions/?after={after}"
+    asked = {"hx-request": "true", "hx-target": "session-list", "hx-trigger": "session-columns"}
+    part = mia.get(answer.headers["Location"], headers=asked).content.decode()
+    assert part.count("<tr data-session") == 11
+    assert '<details class="menu" open>' in part
+    assert f'name="query" value="&amp;after={after}"' in part
 
 
 def test_queries_do_not_grow_with_views(team: Team) -> None:

@@ -6,6 +6,10 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from django.db import connection
+from django.db.models import Value
+from django.db.models.functions import Concat, Right
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard import access
@@ -243,7 +247,7 @@ def test_hit_rate_is_that_of_the_whole_session_wherever_it_is_shown(team: Team, 
     session = make_session(team, "one", recent_hits=[90, 12], call_count=2, **tokens)
     (row,) = list_sessions(alice, SessionFilters(), now=timezone.now()).rows
     assert row.hit_rate == read_header(alice, session, now=timezone.now()).hit_rate == 0.75
-    drawn = session_rows([row])
+    drawn = session_rows([row], ["hits"])
     assert "</svg> 75%</td>" in drawn
     assert 'aria-label="hit rate of the last call 12%, between 12% and 90% before"' in drawn
     table = export_sessions(alice, SessionFilters(), now=timezone.now())
@@ -275,3 +279,54 @@ def test_sums_behind_the_lines_stand_once_below_the_rows(team: Team, alice: Acto
     assert "<dt>blocking = available - 3,000 = 977,000</dt>" in drawn
     assert "from the client&#x27;s table for claude-sonnet-4-5</dd>" in drawn
     assert line_sums(rows, ["spent"]) == line_sums([]) == ""
+
+
+@pytest.mark.parametrize("sort", SortName)
+def test_reversed_sort_is_the_same_list_from_its_other_end(team: Team, alice: Actor, sort: SortName) -> None:
+    make_varied(team, 41, random.Random(sort))
+    AgentSession.objects.update(project=Right("external_id", 1), developer=Concat(Value("Ä"), Right("external_id", 1)))
+    plain, turned = SessionFilters(sort=sort), SessionFilters(sort=sort, is_reversed=True)
+    whole = [pk for page in walk(alice, plain, size=100) for pk in page]
+    assert [pk for page in walk(alice, turned, size=100) for pk in page] == whole[::-1]
+    assert [pk for page in walk(alice, turned, size=6) for pk in page] == whole[::-1]
+    back = list(walk(alice, turned, size=6, forwards=False))
+    assert [pk for page in back[::-1] for pk in page] == whole[::-1]
+
+
+@pytest.mark.parametrize("sort", [SortName.PROJECT, SortName.DEVELOPER, SortName.COMPACTIONS])
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_sort_walks_an_index(team: Team, alice: Actor, sort: SortName, *, is_reversed: bool) -> None:
+    make_many_sessions(team, FEW + 40, compaction_count=lambda number: number % 5)
+    filters = SessionFilters(sort=sort, is_reversed=is_reversed)
+    with CaptureQueriesContext(connection) as asked:
+        names = list_sessions(alice, filters, now=timezone.now(), size=5)
+    assert len(names.rows) == 5
+    if connection.vendor == "sqlite":
+        query = next(one["sql"] for one in asked.captured_queries if "started_at" in one["sql"])
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {query}")
+            plan = str(cursor.fetchall())
+        index = {"project": "session_of_project", "developer": "session_of_developer"}.get(sort, "session_by_compact")
+        assert f"{index}" in plan
+        assert "USING INDEX" in plan or "USING COVERING INDEX" in plan
+
+
+def test_texts_stand_in_places_as_they_are(team: Team, alice: Actor) -> None:
+    for name in ("", "a.b", "n", "Zoë 🚢", "x00"):
+        make_session(team, f"of {name}", project=name)
+    found = [pk for page in walk(alice, SessionFilters(sort=SortName.PROJECT), size=1) for pk in page]
+    assert len(found) == len(set(found)) == 5
+    for place in ("n.1.1", "xzz.1.1", "x00.1.1", "xff.1.1", "x61.x61.1"):
+        with pytest.raises(BadPlace):
+            Cursor.read(place, SortName.PROJECT, forwards=True)
+
+
+def test_sessions_since_a_day(team: Team, alice: Actor) -> None:
+    now = timezone.now()
+    for days in (0, 2, 4):
+        make_session(team, f"{days} days", last_at=now - timedelta(days=days))
+    day = (now - timedelta(days=2)).date().isoformat()
+    assert names(alice, {"since": day}) == ["0 days", "2 days"]
+    assert SessionFilters.read({"since": day}).query == f"since={day}"
+    for nonsense in ("", "yesterday", "0001-01-01", "2026-13-01"):
+        assert SessionFilters.read({"since": nonsense}).query == ""

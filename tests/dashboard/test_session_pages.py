@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -19,7 +19,18 @@ from dashboard import access
 from dashboard.api.answers import PlainEncoder
 from dashboard.api.sessions import SessionOut
 from dashboard.client.client_wishes import find_program
-from dashboard.models import AgentSession, CacheBreak, Membership, ObservedCompaction, Scope, SessionHour, Team
+from dashboard.live import room
+from dashboard.models import (
+    AgentSession,
+    CacheBreak,
+    Membership,
+    ObservedCompaction,
+    Scope,
+    SessionChange,
+    SessionHour,
+    Team,
+)
+from dashboard.pages.active_days import format_day_range
 from dashboard.pages.fleet import count_fleet
 from dashboard.person_zone import find_zone
 from tests.builders import make_key, make_many_sessions, make_session, make_team, make_user
@@ -396,3 +407,108 @@ def test_api_key_sees_its_team_alone(team: Team) -> None:
     _, text = make_key(team, make_user("alice"), Scope.READ)
     answer = Client().get("/api/v1/sessions", headers={"authorization": f"Bearer {text}"}).json()
     assert [session["external_id"] for session in answer["sessions"]] == ["ours"]
+
+
+# --- a quiet day and the first steps ---------------------------------------------------------------------------------
+
+
+def make_quiet(team: Team, days: list[int]) -> datetime:
+    """A session with one hour on each of these days before today; the newest day is in the list."""
+    noon = timezone.now().replace(hour=12, minute=0, second=0, microsecond=0)
+    for back in days:
+        at = noon - timedelta(days=back)
+        session = make_session(
+            team, f"{back} days ago", last_at=at, level="error", level_rank=3, percent_left=back, call_count=1
+        )
+        SessionHour.objects.create(
+            team=team, session=session, hour_at=at, spent_usd=2, lost_usd=1, input_tokens=100, read_tokens=80
+        )
+    return noon
+
+
+def test_quiet_day_shows_the_last_seven_active_days(team: Team) -> None:
+    noon = make_quiet(team, [3, 4, 5, 8, 9, 11, 20, 21, 40])
+    first, last = (noon - timedelta(days=20)).date(), (noon - timedelta(days=3)).date()
+    page = read(enter("alice"), "/")
+    label = f"Last 7 active days: {format_day_range(first, last)}"
+    assert page.count(label) == 2
+    assert f"{label}, closest to a threshold first" in page
+    assert read_tile(page, "Active sessions") == ("7", "none active today")
+    assert read_tile(page, "Over a threshold") == ("7", "when last active")
+    assert read_tile(page, "Spend") == ("$14.00", "list price")
+    assert read_tile(page, "Lost to cache breaks") == ("$7.00", "50% of spend")
+    assert read_tile(page, "Cache hit rate") == ("80%", "of all prompt tokens")
+    assert f'href="/sessions/?team=harbour&amp;since={first}&amp;sort=risk"' in page
+    assert f"/breaks/?team=harbour&amp;from={first}&amp;to={last}" in page
+    listed = page.split('id="risk-list"')[1].split("</table>")[0]
+    assert [int(days) for days in re.findall(r">(\d+) day[^<]*</a>", listed)] == [3, 4, 5, 8, 9, 11, 20]
+    assert "today" not in listed
+    assert "7 sessions" in read(enter("alice"), f"/sessions/?since={first}")
+
+
+def test_day_becomes_active_while_the_page_is_open(team: Team) -> None:
+    make_quiet(team, [3])
+    client = enter("alice")
+    period = read(client, "/").split('data-period="')[1].split('"')[0]
+    url = f"/live/overview/harbour?period={period}"
+    assert 'id="risk-list"' not in read(client, url)
+    session = make_session(team, "now", title="Now at work", last_at=timezone.now())
+    SessionChange.objects.note(team.pk, [session.pk])
+    room.forget()
+    part = read(client, url)
+    assert "Active in the last 24 h, closest to a threshold first" in part
+    assert "Now at work" in part.split('id="risk-list"')[1]
+    assert "Live sessions" in part
+    assert "No activity today" not in part
+    assert 'id="risk-list"' not in read(client, "/live/overview/harbour?period=day")
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "words"),
+    [
+        (date(2026, 11, 3), date(2026, 11, 14), "3-14 Nov"),
+        (date(2026, 11, 3), date(2026, 11, 3), "3 Nov"),
+        (date(2026, 10, 28), date(2026, 11, 3), "28 Oct - 3 Nov"),
+        (date(2025, 12, 30), date(2026, 1, 2), "30 Dec 2025 - 2 Jan 2026"),
+    ],
+)
+def test_range_of_days_is_written_short(first: date, last: date, words: str) -> None:
+    assert format_day_range(first, last) == words
+
+
+def test_first_steps_of_a_laptop_are_ticked_off(team: Team, settings: Settings) -> None:
+    settings.LOCAL_MODE = True
+    fill(team, 1)
+    CacheBreak.objects.update(lost_usd=Decimal("0.25"))
+    fullest = make_session(team, "full", level_rank=5, percent_left=0, last_at=timezone.now())
+    cheap = CacheBreak.objects.get()
+    costly = CacheBreak.objects.create(
+        team=team, session=fullest, call_id="c", call_number=1, kind="break", at=fullest.last_at,
+        cause="model_changed", lost_usd=Decimal("1.5"),
+    )  # fmt: skip
+    client = enter("alice")
+    card = read(client, "/").split('id="laptop-steps-title"')[1].split("</section>")[0]
+    assert f'href="/first-steps/session/{fullest.pk}/"' in card
+    assert f'href="/first-steps/break/{costly.pk}/"' in card
+    assert f"break/{cheap.pk}/" not in card
+    assert "$1.50: " in card
+    assert "connect claude-code --write" in card
+    assert "Get started" not in read(client, "/")
+    assert client.get(f"/first-steps/session/{fullest.pk}/").headers["Location"] == f"/sessions/{fullest.pk}/"
+    assert client.get(f"/first-steps/break/{costly.pk}/").headers["Location"] == f"/breaks/{costly.pk}/"
+    assert read(client, "/").count('<li class="done">') == 2
+    make_session(team, "told", sources=["statusline"], last_at=timezone.now())
+    assert "laptop-steps" not in read(client, "/")
+
+
+def test_first_steps_can_be_dismissed_and_are_for_laptops(team: Team, settings: Settings) -> None:
+    settings.LOCAL_MODE = True
+    fill(team, 1)
+    client = enter("alice")
+    assert "laptop-steps" in read(client, "/")
+    assert client.post("/first-steps/dismiss/").headers["Location"] == "/"
+    assert "laptop-steps" not in read(client, "/")
+    settings.LOCAL_MODE = False
+    server = read(enter("alice"), "/")
+    assert "laptop-steps" not in server
+    assert "Get started" in server

@@ -162,7 +162,7 @@ def test_server_tells_how_the_program_gets_on_a_laptop(team: Team) -> None:
 
 def test_json_api_names_the_way_for_agents_without_transcripts(team: Team) -> None:
     page = enter("mia").get("/connect/").content.decode()
-    assert page.count("/api/v1/ingest/items") == 2  # beside its snippet, and in the table
+    assert page.count("/api/v1/ingest/items") == 3  # in its summary, beside its snippet, and in the table
 
 
 def test_key_made_while_the_demo_is_looked_at_is_for_the_real_team(team: Team) -> None:
@@ -198,3 +198,21 @@ def test_own_machine_follows_without_a_key() -> None:
     assert not ways["follow"].needs_key
     assert NO_KEY not in ways["proxy"].snippet
     assert "follow" not in {way.name for way in list_ways("https://plimsoll.example", "", is_local=False)}
+
+
+@pytest.mark.parametrize(("is_local", "recommended"), [(True, ["follow", "hooks"]), (False, ["push"])])
+def test_one_source_is_recommended_and_the_rest_is_folded(
+    team: Team, settings: Settings, recommended: list[str], *, is_local: bool
+) -> None:
+    settings.LOCAL_MODE = is_local
+    make_session(team, "one", sources=["otlp"])
+    page = enter("mia").get("/connect/").content.decode()
+    open_part, _, folded = page.split('class="card connect-recommended"')[1].partition('<ul class="connect-ways">')
+    assert re.findall(r'id="way-title-(\w+)"', open_part) == recommended
+    names = re.findall(r'<details id="way-fold-(\w+)">', folded)
+    assert sorted(names + recommended) == sorted(
+        way.name for way in list_ways("https://plimsoll.example", "", is_local=is_local)
+    )
+    summary = folded.split('id="way-fold-otlp"')[1].split("</summary>")[0]
+    assert "received" in summary
+    assert "waiting" in folded.split('id="way-fold-proxy"')[1].split("</summary>")[0]

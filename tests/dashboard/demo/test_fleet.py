@@ -107,8 +107,14 @@ def test_sessions_and_teams_of_the_demo_are_marked() -> None:
     client.get(f"/teams/{team.slug}/")
     badge = '<span class="badge accent">demo</span>'
     session = AgentSession.objects.filter(team=team).order_by("pk")[0]
-    for path in ("/sessions/", f"/sessions/{session.pk}/", f"/teams/{team.slug}/"):
+    for path in (f"/sessions/{session.pk}/", f"/teams/{team.slug}/"):
         assert badge in client.get(path).content.decode(), path
+    sessions = client.get("/sessions/").content.decode()
+    assert sessions.count("Sample data. Sessions, people and costs are fictional.") == 1
+    assert badge not in sessions.split("<main")[1]  # the banner says it once
+    client.get(f"/teams/{Team.objects.get(is_demo=False).slug}/")
+    assert client.get("/sessions/").content.decode().split("<main")[1].count(badge) == 1
+    client.get(f"/teams/{team.slug}/")
     overview = client.get("/").content.decode()
     assert "Remove demo data" in overview
     assert "Sample data. Sessions, people and costs are fictional." in overview
