@@ -210,9 +210,8 @@ def _list_breaks(actor: Actor, team: Team) -> tuple[NewBreak, ...]:
     """The minor ones are left to the ledger."""
     wanted = LossFilter(team=team.slug, kind=LossKind.BREAK, is_counted=True, is_minor=False)
     newest = find_losses(actor, wanted).order_by("-at", "-id")
-    rows = newest.select_related("session").only(
-        "cause", "detail", "gap_seconds", "lost_tokens", "lost_usd", "at", *_name_columns()
-    )  # fmt: skip
+    columns = ("cause", "detail", "gap_seconds", "lost_tokens", "lost_usd", "at", *_name_columns())
+    rows = newest.select_related("session").only(*columns)
     return tuple(
         NewBreak(
             pk=row.pk,

@@ -19,6 +19,7 @@ from dashboard.page_context import current_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.first_steps import STEPS_COOKIE, list_first_steps, read_steps
 from dashboard.pages.fleet import look_at_fleet
+from dashboard.pages.live_gauges import list_live_gauges
 from dashboard.pages.tiles import list_tiles, list_url
 from dashboard.views.connect import describe_ways
 from dashboard.words import name_prices
@@ -57,6 +58,9 @@ def overview(request: PageRequest) -> HttpResponse:
             "tiles": list_tiles(team, fleet),
             "laptop_steps": list_first_steps(
                 request.actor, team, fleet, read_steps(request.COOKIES.get(STEPS_COOKIE, ""))
+            ),
+            "live_gauges": list_live_gauges(
+                request.actor, team, live_count=fleet.numbers.live_count, now=timezone.now()
             ),
             "chart": chart_spend_per_day(
                 "spend-per-day", fleet.numbers.days, basis=name_prices(has_own=team.has_own_prices)
