@@ -24,7 +24,20 @@ LOOKS: dict[str, dict[str, Any]] = {
     "dark": {"viewport": WIDE, "color_scheme": "dark"},
     "narrow": {"viewport": NARROW, "color_scheme": "light", "has_touch": True, "is_mobile": True},
 }
-PAGES = ("", "sessions", "breaks", "compare", "connect", "upload", "glossary", "lint", "jobs", "health", "account")
+PAGES = (
+    "",
+    "sessions",
+    "breaks",
+    "compactions",
+    "compare",
+    "connect",
+    "upload",
+    "glossary",
+    "lint",
+    "jobs",
+    "health",
+    "account",
+)
 TEAM_PAGES = (
     "",
     "settings",
