@@ -16,7 +16,6 @@ from django.utils import timezone
 
 from dashboard import access
 from dashboard.access import Act, Actor
-from dashboard.charts.context import chart_indicator
 from dashboard.charts.money import chart_spend_per_day
 from dashboard.models import AgentSession, Team
 from dashboard.pages.fleet import look_at_fleet
@@ -24,6 +23,7 @@ from dashboard.pages.gauges import draw_rows
 from dashboard.pages.ledger import find_losses
 from dashboard.pages.ledger_filters import LedgerFilters
 from dashboard.pages.listed_session import read_listed
+from dashboard.pages.live_gauges import list_live_gauges
 from dashboard.pages.session_filters import SessionFilters, SortName
 from dashboard.pages.session_page import read_header
 from dashboard.pages.session_runs import look_at_runs
@@ -121,9 +121,6 @@ def draw_session(actor: Actor, session_pk: int, tab: str, zone: ZoneInfo | None)
             "header": header,
             "own_runs": own_runs,
             "tabs": list_tabs(session, tab, own_runs),
-            "indicator": chart_indicator("gauge", *shown, is_estimated=header.standing.bar.is_estimated)
-            if (shown := header.indicated)
-            else None,
             "shown_count": count_shown(session, tab),
             "is_live": True,
         }
@@ -139,6 +136,7 @@ def draw_overview(actor: Actor, team: Team, zone: ZoneInfo | None) -> str:
         context = {
             "fleet": fleet,
             "tiles": list_tiles(team, fleet),
+            "live_gauges": list_live_gauges(actor, team, live_count=fleet.numbers.live_count, now=timezone.now()),
             "chart": chart_spend_per_day(
                 "spend-per-day", fleet.numbers.days, basis=name_prices(has_own=team.has_own_prices)
             ),

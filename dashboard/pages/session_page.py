@@ -160,12 +160,6 @@ class SessionHeader:
         return is_price_unknown(self.session)
 
     @property
-    def indicated(self) -> tuple[Lines, Reading] | None:
-        """What the round gauge shows: nothing where that would be a zero nobody measured."""
-        lines = self.standing.lines
-        return (lines, self.standing.reading) if lines and self.has_gauge else None
-
-    @property
     def has_gauge(self) -> bool:
         """A call, a sub-agent or the client's status line says how full the window is."""
         return bool(self.session.call_count or self.threads or self.session.context_tokens)

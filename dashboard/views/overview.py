@@ -17,6 +17,7 @@ from dashboard.models import Team
 from dashboard.page_context import current_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.fleet import look_at_fleet, risk_filters
+from dashboard.pages.live_gauges import list_live_gauges
 from dashboard.pages.session_filters import SessionFilters
 from dashboard.pages.tiles import list_tiles, list_url
 from dashboard.views.connect import describe_ways
@@ -53,6 +54,9 @@ def overview(request: PageRequest) -> HttpResponse:
         context |= {
             "suggestions": list_suggestions(request.actor, team, now=timezone.now()),
             "tiles": list_tiles(team, fleet),
+            "live_gauges": list_live_gauges(
+                request.actor, team, live_count=fleet.numbers.live_count, now=timezone.now()
+            ),
             "chart": chart_spend_per_day(
                 "spend-per-day", fleet.numbers.days, basis=name_prices(has_own=team.has_own_prices)
             ),

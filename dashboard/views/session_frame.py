@@ -6,7 +6,6 @@ from django.utils import timezone
 
 from dashboard import access
 from dashboard.automation.crossings import find_waiting, suggest
-from dashboard.charts.context import chart_indicator
 from dashboard.models import AgentSession
 from dashboard.page_context import remember_team
 from dashboard.page_request import PageRequest
@@ -44,8 +43,5 @@ def render_tab(
             "suggestion": suggest(request.actor, crossing) if crossing else None,
             "own_runs": own_runs,
             "tabs": list_tabs(session, tab, own_runs),
-            "indicator": chart_indicator("gauge", *shown, is_estimated=header.standing.bar.is_estimated)
-            if (shown := header.indicated)
-            else None,
         }
     return render(request, f"session/{tab}.html", shared | context)

@@ -105,7 +105,7 @@
       const value = addressOf(area).searchParams.get(name);
       if (value !== null) url.searchParams.set(name, value);
     }
-    if (area.pickedKey !== undefined) url.searchParams.set("call", area.pickedKey);
+    if (area.pickedKey) url.searchParams.set("call", area.pickedKey);
     const asked = area.asked = {};
     const answer = await fetch(url, { redirect: "manual", headers: { "HX-Request": "true", "HX-Target": "timeline-figure" } })
       .catch(() => null); // unreachable: the figure stays as it is, and static/js/live.js says so

@@ -106,6 +106,7 @@
   function shapesOf(area, data) {
     if (area.pickedKey === undefined) return area.shapesDrawn;
     const rest = area.shapesDrawn.filter((shape) => shape.name !== "picked");
+    if (area.pickedKey === null) return rest; // its details were closed
     for (const trace of data) {
       const index = trace.meta === "call" ? trace.customdata.findIndex((one) => keyOf(one) === area.pickedKey) : -1;
       if (index >= 0) return [...rest, mark(area, placeOf(trace, index))];
@@ -225,7 +226,18 @@
     }
   }
 
+  // The details are closed: no call is picked any more.
+  function unfollow() {
+    for (const area of document.querySelectorAll("[data-pick-target]")) remark(area, null);
+    for (const link of document.querySelectorAll("a[data-keeps-call]")) {
+      const url = new URL(link.href);
+      url.searchParams.delete("call");
+      link.href = url.href;
+    }
+  }
+
   drawWithin(document);
+  document.addEventListener("plimsoll:unpicked", unfollow);
   document.addEventListener("plimsoll:theme", () => drawWithin(document));
   document.addEventListener("plimsoll:figure", (event) => draw(event.target));
   narrow.addEventListener("change", () => drawWithin(document));

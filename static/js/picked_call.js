@@ -1,51 +1,71 @@
-// The picked call: its details are brought into view where a row or a mark far from them was chosen, with a way back.
+// The picked call: a drawer over the page. It opens with the answer for a row or a mark in the chart, closes with Esc or
+// its button, and gives the focus back. The address names the call while the drawer is open.
 (() => {
-  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  let opener = null; // where the focus goes when the drawer closes
 
-  function isInView(place) {
-    const { top, bottom } = place.getBoundingClientRect();
-    return top >= 0 && Math.min(bottom, top + 120) <= innerHeight;
-  }
-
-  function show(element, block) {
-    element.scrollIntoView({ block, behavior: still.matches ? "auto" : "smooth" });
-  }
-
-  function offerBack(details, chosen) {
-    const way = details.querySelector("[data-way-back]");
-    const button = way?.querySelector("button");
-    if (!button) return;
-    const isRow = chosen.matches("a");
-    button.textContent = isRow ? "Back to the table" : "Back to the chart";
-    button.addEventListener("click", () => {
-      show(isRow ? chosen.closest("tr") : chosen, "center");
-      if (isRow) chosen.focus({ preventScroll: true });
-    });
-    way.hidden = false;
-  }
+  const drawer = () => document.getElementById("call-drawer");
+  const pickedKey = () => document.querySelector("#call-details [data-call]")?.dataset.call;
+  const rows = () => [...document.querySelectorAll("#calls-table tbody a")];
+  const keyOf = (link) => new URL(link.href).searchParams.get("call");
 
   function markRow(key) {
-    for (const link of document.querySelectorAll("#calls-table tbody a")) {
-      const isPicked = new URL(link.href).searchParams.get("call") === key;
-      if (isPicked) link.setAttribute("aria-current", "true");
+    for (const link of rows()) {
+      if (keyOf(link) === key) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
     }
   }
 
-  const pickedKey = () => document.querySelector("#call-details [data-call]")?.dataset.call;
+  function open(chosen) {
+    const isInside = drawer().contains(chosen);
+    drawer().hidden = false;
+    if (isInside) return; // its own links keep the focus
+    opener = chosen;
+    drawer().scrollTop = 0;
+    drawer().focus({ preventScroll: true });
+  }
+
+  // The table may show another page by now, and a page that was opened by its address has no opener.
+  function findOpener(key) {
+    if (opener?.isConnected) return opener;
+    return rows().find((link) => keyOf(link) === key) ?? document.querySelector("[data-pick-url]");
+  }
+
+  function close() {
+    const key = pickedKey();
+    const target = findOpener(key);
+    drawer().hidden = true;
+    document.getElementById("call-details").replaceChildren();
+    markRow(undefined);
+    document.dispatchEvent(new CustomEvent("plimsoll:unpicked"));
+    const url = new URL(location.href);
+    url.searchParams.delete("call");
+    url.searchParams.delete("break");
+    if (url.hash === "#call-details") url.hash = "";
+    history.replaceState(history.state, "", url);
+    if (target && !target.matches("a, button")) target.tabIndex = -1;
+    target?.focus({ preventScroll: true });
+    opener = null;
+  }
+
+  // Esc first closes what lies above the drawer: a dialog, a menu, a tooltip. Asked before those have closed.
+  function isBelowOthers() {
+    return document.querySelector("dialog[open], details.menu[open]")
+      || drawer().querySelector(".prov:is(:hover, :focus-within):not(.tip-closed)");
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !drawer() || drawer().hidden || isBelowOthers()) return;
+    if (event.target.matches("input, textarea, select")) return;
+    close();
+  }, { capture: true });
+  document.addEventListener("click", (event) => {
+    if (event.target.closest(".close-drawer")) close();
+  });
 
   markRow(pickedKey());
   document.addEventListener("htmx:afterSettle", (event) => {
-    const details = document.getElementById("call-details");
-    if (!details) return;
+    if (!drawer()) return;
     markRow(pickedKey());
-    const chosen = event.detail.requestConfig?.elt;
-    // A link of the details themselves is gone with what they showed before: whoever clicked it looks at them.
-    if (event.detail.target !== details || !chosen?.isConnected) return;
-    details.classList.remove("nothing-picked");
-    if (isInView(details)) return;
-    offerBack(details, chosen);
-    show(details, "start");
-    details.focus({ preventScroll: true });
+    if (event.detail.target.id === "call-details" && pickedKey()) open(event.detail.requestConfig?.elt);
   });
 })();

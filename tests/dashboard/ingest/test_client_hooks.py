@@ -173,7 +173,7 @@ def test_page_of_a_session_known_by_its_status_line_does_not_contradict_itself(
     assert "No call yet" not in page.split('id="session-figures"')[1].split("</dl>")[0]
     assert "is taken from the client's status line" in page
     assert "$0.10 <small>reported by the client, no API calls recorded</small>" in page
-    assert 'id="session-indicator"' in page
+    assert 'class="gauge gauge-header"' in page
     context = read(sign_in("mia"), f"/sessions/{session.pk}/context/")
     assert "96.0k tokens, reported by the client's status line." in context
     assert "No context measured yet" not in context
@@ -183,7 +183,7 @@ def test_session_of_which_nothing_is_known_draws_no_gauge(client: Client, header
     send(client, HOOKS, headers, hook("SessionStart", model="claude-opus-4-5"))
     page = read(sign_in("mia"), f"/sessions/{AgentSession.objects.get().pk}/")
     assert "No API calls yet, and the client has not reported a context size." in page
-    assert 'id="session-indicator"' not in page
+    assert 'class="gauge gauge-header"' not in page
 
 
 def test_later_status_replaces_the_earlier_in_any_order(client: Client, headers: dict[str, str]) -> None:
