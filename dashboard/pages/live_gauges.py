@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 
 from dashboard import access
 from dashboard.access import Actor
@@ -9,7 +10,7 @@ from dashboard.charts import Chart
 from dashboard.charts.context import chart_indicator
 from dashboard.models import Team
 from dashboard.pages.gauges import SessionRow, draw_rows
-from dashboard.pages.listed_session import ListedSession, read_listed
+from dashboard.pages.listed_session import read_listed
 from dashboard.pages.live_state import match_live
 from dashboard.pages.session_filters import ActiveWithin, SessionFilters, SortName
 
@@ -26,7 +27,8 @@ class LiveGauge:
 
 @dataclass(frozen=True, slots=True)
 class LiveGauges:
-    """The sessions closest to a threshold first; `more_count` other sessions are live."""
+    """The sessions closest to a threshold, oldest first: a gauge keeps its place while its session changes.
+    `more_count` other sessions are live."""
 
     gauges: tuple[LiveGauge, ...]
     more_count: int
@@ -36,15 +38,10 @@ class LiveGauges:
 def list_live_gauges(actor: Actor, team: Team, *, live_count: int, now: datetime) -> LiveGauges:
     """Two queries; none while nothing is live."""
     live = access.sessions(actor).filter(match_live(now), team=team).order_by("-risk_rank", "percent_left", "-pk")
-    found = sorted(read_listed(live[:MOST_GAUGES]), key=_rank) if live_count else []
+    found = sorted(read_listed(live[:MOST_GAUGES]), key=attrgetter("pk")) if live_count else []
     gauges = tuple(LiveGauge(row, _chart_row(row)) for row in draw_rows(actor, found, [team], now=now))
     filters = SessionFilters(team=team.slug, active=ActiveWithin.LIVE, sort=SortName.RISK)
     return LiveGauges(gauges, max(0, live_count - len(gauges)), filters.query)
-
-
-def _rank(session: ListedSession) -> tuple[int, int, int]:
-    left = 100 if session.percent_left is None else session.percent_left
-    return -session.risk_rank, left, -session.pk
 
 
 def _chart_row(row: SessionRow) -> Chart | None:

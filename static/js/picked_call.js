@@ -16,9 +16,9 @@
   }
 
   function open(chosen) {
-    const isInside = drawer().contains(chosen);
     drawer().hidden = false;
-    if (isInside) return; // its own links keep the focus
+    // A link of the drawer itself is gone with the call it belonged to: the focus stays inside.
+    if (!chosen?.isConnected) return;
     opener = chosen;
     drawer().scrollTop = 0;
     drawer().focus({ preventScroll: true });
@@ -66,6 +66,6 @@
   document.addEventListener("htmx:afterSettle", (event) => {
     if (!drawer()) return;
     markRow(pickedKey());
-    if (event.detail.target.id === "call-details" && pickedKey()) open(event.detail.requestConfig?.elt);
+    if (event.detail.target?.id === "call-details" && pickedKey()) open(event.detail.requestConfig?.elt);
   });
 })();

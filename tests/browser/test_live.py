@@ -218,7 +218,7 @@ def test_overview_counts_by_itself(page: Page, alice: User, team: Team, followed
 
 
 PLACES = """() => [...document.querySelectorAll("main :is(tr, .card, .tile, .chart-area, h2, a.chip)")]
-  .filter((each) => each.checkVisibility())
+  .filter((each) => each.checkVisibility() && !each.matches(".live-gauge *"))
   .map((each) => `${each.localName} ${Math.round(each.getBoundingClientRect().top)}`)"""
 
 
@@ -253,7 +253,7 @@ def test_nothing_moves_when_an_offer_comes(
     expect(offer).to_have_css("pointer-events", "auto")  # soon, not at once: a click may be on its way
 
 
-def test_open_table_stays_open_while_its_part_is_drawn_anew(
+def test_open_details_stay_open_while_the_header_is_updated(
     page: Page, alice: User, team: Team, followed: Path
 ) -> None:
     writer = Writer(followed, "harbour")
@@ -261,20 +261,35 @@ def test_open_table_stays_open_while_its_part_is_drawn_anew(
     page.set_viewport_size({"width": 1280, "height": 600})
     page.goto(f"/sessions/{find_session(writer).pk}/")
     wait_for_stream(page)
-    fold, inside = page.locator("#session-indicator details"), page.locator("#session-indicator summary")
-    inside.focus()
-    inside.press("Enter")
-    expect(fold).to_have_attribute("open", "")
-    fold.evaluate("(each) => { each.isOld = true; each.querySelector('.table-wrap').scrollLeft = 20; }")
-    scrolled = fold.locator(".table-wrap").evaluate("(each) => each.scrollLeft")
+    details, summary = page.locator(".session-about"), page.locator(".session-about > summary")
+    summary.focus()
+    summary.press("Enter")
+    expect(details).to_have_attribute("open", "")
+    details.locator("dl").evaluate("(each) => { each.isOld = true; }")
     before = page.evaluate(PLACES)
     writer.answer()
     expect(find_figure(page, "Calls")).to_contain_text("4")
-    assert not fold.evaluate("(each) => each.isOld ?? false")
-    expect(fold).to_have_attribute("open", "")
-    expect(inside).to_be_focused()
-    assert fold.locator(".table-wrap").evaluate("(each) => each.scrollLeft") == scrolled
+    assert not details.locator("dl").evaluate("(each) => each.isOld ?? false")
+    expect(details).to_have_attribute("open", "")
+    expect(details.locator("dl")).to_be_visible()
+    expect(summary).to_be_focused()
     assert page.evaluate(PLACES) == before
+
+
+def test_open_drawer_stays_while_the_header_is_updated(page: Page, alice: User, team: Team, followed: Path) -> None:
+    writer = Writer(followed, "harbour")
+    writer.answer(3)
+    page.goto(f"/sessions/{find_session(writer).pk}/")
+    wait_for_stream(page)
+    page.get_by_role("link", name="2", exact=True).click()
+    drawer = page.locator("#call-drawer")
+    expect(drawer).to_be_focused()
+    writer.answer()
+    expect(find_figure(page, "Calls")).to_contain_text("4")
+    expect(drawer).to_be_focused()
+    page.get_by_role("link", name="Show 1 new call").click()
+    expect(page.locator("#calls-table tbody > tr")).to_have_count(4)
+    expect(drawer).to_contain_text("Call 2")
 
 
 def test_open_table_stays_open_when_new_calls_are_shown(page: Page, alice: User, team: Team, followed: Path) -> None:

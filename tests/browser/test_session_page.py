@@ -35,6 +35,12 @@ def opened(page: Page, session: AgentSession, owner: User, sign_in: SignIn) -> P
     return page
 
 
+PLACES = """() => [...document.querySelectorAll("main > *, #tab-content > *:not(#call-drawer)")].map((each) => {
+  const { x, y, width, height } = each.getBoundingClientRect();
+  return [x, y, width, height].map(Math.round);
+})"""
+
+
 def find_box(page: Page, selector: str) -> FloatRect:
     box = page.locator(selector).first.bounding_box()
     assert box is not None
@@ -54,7 +60,7 @@ def read_range(page: Page) -> list[float]:
     return shown
 
 
-def test_click_on_a_call_shows_its_details_beside_the_chart(opened: Page, session: AgentSession) -> None:
+def test_click_on_a_call_shows_its_details_in_the_drawer(opened: Page, session: AgentSession) -> None:
     wait_for_charts(opened)
     area = opened.locator("[data-pick-url]")
     area.scroll_into_view_if_needed()
@@ -88,23 +94,96 @@ def test_click_on_a_call_shows_its_details_beside_the_chart(opened: Page, sessio
     assert list_marks(opened) == [90]
 
 
-def test_row_far_down_brings_the_details_into_view_and_leads_back(opened: Page) -> None:
+def test_drawer_opens_over_the_page_and_gives_the_focus_back(opened: Page) -> None:
     wait_for_charts(opened)
     opened.set_viewport_size({"width": 1280, "height": 600})
+    drawer = opened.get_by_role("complementary", name="Call details")
+    expect(drawer).to_be_hidden()
     row = opened.get_by_role("link", name="60", exact=True)
     row.scroll_into_view_if_needed()
-    details = opened.locator("#call-details")
-    expect(details).not_to_be_in_viewport()
+    before = opened.evaluate(PLACES)
     row.click()
-    expect(details.get_by_role("heading", name="Call 60")).to_be_in_viewport()
-    expect(details).to_be_focused()
+    expect(drawer.get_by_role("heading", name="Call 60")).to_be_in_viewport()
+    expect(drawer).to_be_focused()
+    assert opened.evaluate(PLACES) == before
     # The compaction behind it is a link away.
-    expect(details).to_contain_text("Compacted after this call: 50k → 20k.")
-    details.get_by_role("link", name="View compaction").focus()
-    details.get_by_role("button", name="Back to the table").click()
-    expect(row).to_be_focused()
-    expect(row).to_be_in_viewport()
+    expect(drawer).to_contain_text("Compacted after this call: 50k → 20k.")
+    expect(drawer.get_by_role("link", name="View compaction")).to_be_visible()
     expect(row).to_have_attribute("aria-current", "true")
+    expect(opened).to_have_url(re.compile(r"\?call=\d+$"))
+    opened.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    expect(row).to_be_focused()
+    assert opened.evaluate(PLACES) == before
+    expect(row).not_to_have_attribute("aria-current", "true")
+    expect(opened).to_have_url(re.compile(r"/sessions/\d+/$"))
+    assert list_marks(opened) == []
+
+
+def test_escape_closes_a_menu_before_the_drawer(opened: Page) -> None:
+    opened.get_by_role("link", name="100", exact=True).click()
+    drawer = opened.locator("#call-drawer")
+    expect(drawer).to_be_visible()
+    summary = opened.locator(".session-about > summary")
+    summary.click()
+    expect(opened.locator(".session-about")).to_have_attribute("open", "")
+    opened.keyboard.press("Escape")
+    expect(opened.locator(".session-about")).not_to_have_attribute("open", "")
+    expect(drawer).to_be_visible()
+    opened.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+
+
+def test_drawer_of_an_address_closes_by_its_button(opened: Page) -> None:
+    opened.goto(f"{opened.url}?number=90")
+    drawer = opened.locator("#call-drawer")
+    expect(drawer).to_contain_text("Call 90")
+    wait_for_charts(opened)
+    assert list_marks(opened) == [90]
+    drawer.get_by_role("button", name="Close").click()
+    expect(drawer).to_be_hidden()
+    expect(opened.get_by_role("link", name="90", exact=True)).to_be_focused()
+    wait_until(lambda: list_marks(opened) == [], seconds=10, what="a chart without a mark")
+    assert "call=" not in (opened.get_by_role("link", name="by time").get_attribute("href") or "")
+    opened.reload()
+    expect(drawer).to_be_hidden()
+
+
+def test_drawer_is_a_sheet_from_below_on_a_phone(opened: Page) -> None:
+    opened.set_viewport_size({"width": 390, "height": 844})
+    opened.get_by_role("link", name="100", exact=True).click()
+    expect(opened.locator("#call-drawer")).to_contain_text("Call 100")
+    opened.wait_for_timeout(300)  # its movement
+    box = find_box(opened, "#call-drawer")
+    assert (box["x"], box["width"]) == (0, 390)
+    assert box["y"] >= 0.3 * 844 - 1
+    assert round(box["y"] + box["height"]) == 844
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["Mend the crane", "Mend the crane and say which of the nine winches has to be stopped for it, and for how long"],
+)
+def test_chart_begins_within_the_first_360_pixels(opened: Page, session: AgentSession, title: str) -> None:
+    AgentSession.objects.filter(pk=session.pk).update(title=title)
+    opened.set_viewport_size({"width": 1280, "height": 900})
+    opened.reload()
+    opened.locator(".banner").evaluate_all("banners => banners.forEach((banner) => banner.remove())")
+    assert find_box(opened, "#tab-content .card")["y"] <= 360
+    head, card = find_box(opened, ".heading"), find_box(opened, ".session-summary")
+    assert card["y"] + card["height"] - head["y"] <= 210
+    assert opened.locator(".session-summary .chart").count() == 0
+
+
+def test_details_of_a_session_open_by_keyboard(opened: Page, session: AgentSession) -> None:
+    about = opened.locator(".session-about")
+    expect(about.get_by_text(session.external_id)).to_be_hidden()
+    about.locator("summary").focus()
+    opened.keyboard.press("Enter")
+    expect(about.get_by_text(session.external_id, exact=True)).to_be_visible()
+    opened.keyboard.press("Escape")
+    expect(about.get_by_text(session.external_id, exact=True)).to_be_hidden()
+    expect(about.locator("summary")).to_be_focused()
 
 
 def test_ticks_stay_whole_numbers_in_a_part_that_is_zoomed_to(opened: Page) -> None:
@@ -130,7 +209,7 @@ def test_printed_tables_keep_inside_their_cards(opened: Page, path: str) -> None
     )
     assert widths
     assert [pair for pair in widths if pair[0] > pair[1]] == []
-    expect(opened.get_by_role("heading", name="Call details")).to_be_hidden()
+    expect(opened.locator("#call-drawer")).to_be_hidden()
 
 
 def test_actions_begin_at_the_edge_of_a_narrow_page(opened: Page) -> None:
