@@ -181,8 +181,30 @@ def test_call_whose_turn_and_length_are_not_known_says_so(session: AgentSession)
     assert "Estimated from the text received (3.4 characters per token" in words
     AgentSession.objects.filter(pk=session.pk).update(call_count=2, spent_usd="0.02")
     page = read_words(client, url)
-    assert "~$0.02" in page
-    assert "with estimates" in page
+    assert "~$0.02 estimated" in page
+    assert "their output is estimated from the text received" in page
+
+
+def test_drawer_is_hidden_until_a_call_is_picked(session: AgentSession) -> None:
+    calls = make_calls(session, 3)
+    client, url = sign_in("mia"), f"/sessions/{session.pk}/"
+    drawer = re.compile(r'<aside [^>]*id="call-drawer"[^>]*>')
+    for path, is_hidden in ((url, True), (f"{url}?call={calls[1].pk}", False), (f"{url}?call=999999999", True)):
+        (opening,) = drawer.findall(client.get(path).content.decode())
+        assert opening.endswith(" hidden>") is is_hidden, path
+
+
+def test_details_hold_what_the_header_leaves_out(session: AgentSession) -> None:
+    AgentSession.objects.filter(pk=session.pk).update(
+        project_path="/srv/harbour", branch="fix/crane", client_version="2.1.9", sources=["proxy"], break_count=2,
+        rebuild_count=1, client_cost_usd=Decimal("1.50"),
+    )  # fmt: skip
+    page = sign_in("mia").get(f"/sessions/{session.pk}/").content.decode()
+    details = page.split('id="session-about"')[1].split("</details>")[0]
+    for value in ("/srv/harbour", "fix/crane", "Claude Code 2.1.9", "proxy", "s-1", "2 breaks, 1 expected rebuild",
+                  "$1.50 reported by the client"):  # fmt: skip
+        assert value in details, value
+    assert "fix/crane" not in page.split('id="session-facts"')[1].split("</span>\n  <details")[0]
 
 
 def test_break_is_picked_by_its_call(session: AgentSession) -> None:
