@@ -53,7 +53,7 @@
 
   function readActions() {
     const buttons = [...document.querySelectorAll(BUTTONS)].filter((each) => each.checkVisibility());
-    const everywhere = [...document.querySelectorAll(".top [data-action], main .menu [data-action], .foot [data-action]")].reverse();
+    const everywhere = [...document.querySelectorAll(".top [data-action], main .menu-panel a[data-action], .foot [data-action]")].reverse();
     const exported = [...document.querySelectorAll(".exports a:not([data-key])")].map((link) => ({
       group: "Actions", words: link.getAttribute("aria-label"), run: () => link.click(),
     }));

@@ -218,6 +218,16 @@ def test_printed_tables_keep_inside_their_cards(opened: Page, path: str) -> None
     expect(opened.locator("#call-drawer")).to_be_hidden()
 
 
+def test_printed_header_holds_the_details_and_no_letters_below_each_other(opened: Page) -> None:
+    opened.set_viewport_size({"width": 718, "height": 1000})
+    opened.emulate_media(media="print")
+    expect(opened.locator("#session-about")).to_be_visible()
+    expect(opened.locator(".session-more")).to_be_hidden()
+    heights = opened.locator(".figures > div").evaluate_all("figures => figures.map((each) => each.offsetHeight)")
+    assert heights
+    assert max(heights) < 60
+
+
 def test_actions_begin_at_the_edge_of_a_narrow_page(opened: Page) -> None:
     opened.set_viewport_size({"width": 360, "height": 700})
     left = {round(box["x"]) for box in (find_box(opened, "h1"), find_box(opened, ".heading > .actions > .btn"))}
