@@ -56,6 +56,7 @@ def owner(live_url: str) -> User:
 def test_link_from_the_terminal_opens_the_product(page: Page, owner: User) -> None:
     page.goto(create_link(owner, now=timezone.now(), valid_for=timedelta(hours=1)))
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.locator(".top summary", has_text="Settings").click()
     page.get_by_role("link", name="Team", exact=True).click()
     expect(page.get_by_role("heading", name="Harbour")).to_be_visible()
 

@@ -30,7 +30,7 @@ def test_button_fills_the_overview_and_button_takes_it_away(
     page.set_viewport_size({"width": 360, "height": 740})
     assert page.evaluate("document.documentElement.scrollWidth") == 360
     page.get_by_role("button", name="Remove demo data").click()
-    expect(page.get_by_text("The demo is removed: 3 sessions")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("Demo data removed: 3 sessions")).to_be_visible(timeout=20_000)
     expect(page.get_by_role("button", name="Load demo data")).to_be_visible()
     assert not AgentSession.objects.exists()
     assert not Team.objects.filter(is_demo=True).exists()

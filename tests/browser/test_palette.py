@@ -90,7 +90,7 @@ FOUND = {
     "dark mode": "Theme: dark",
     "make demo": "Load demo data",
     "web shop": "Web shop",
-    "export csv": "Export the sessions as CSV",
+    "export csv": "Export sessions as CSV",
     "glossary": "Glossary",
 }
 

@@ -38,7 +38,7 @@ def test_key_is_replaced_and_removed_after_a_question(page: Page, anna: User, si
     page.get_by_role("link", name="Summariser").click()
     expect(page.get_by_text("ending in …wxyz")).to_be_visible()
     page.get_by_label("API key", exact=True).fill(KEY.replace("wxyz", "1234"))
-    page.get_by_role("button", name="Replace the key").click()
+    page.get_by_role("button", name="Replace API key").click()
     expect(page.get_by_text("ending in …1234")).to_be_visible()
     assert page.get_by_label("API key", exact=True).input_value() == ""
     assert find_key(team).endswith("1234")
