@@ -14,6 +14,9 @@ from dashboard.pages import session_tabs, transcript_page
 from dashboard.pages.redaction_page import cut_at_marks
 from dashboard.pages.transcript_rows import compile_search
 
+# A page shows many texts: rendering a longer one could take a quarter of a second.
+MAX_MARKDOWN_CHARACTERS = 10_000
+
 register = Library()
 register.simple_tag(transcript_page.entry_url)
 register.simple_tag(transcript_page.call_url)
@@ -49,8 +52,9 @@ def said_text(text: str, words: str, team: Team) -> SafeString:
 
 @register.simple_tag
 def said_markdown(text: str, words: str, team: Team) -> SafeString:
-    """Return text as rendered Markdown, or as it is written where something in it has to be marked or linked."""
+    """Return text as rendered Markdown; as it is written if it is long or if something in it is marked or linked."""
     pattern = compile_search(words)
-    if "[redacted:" in text or (pattern is not None and pattern.search(text)):
+    has_marks = "[redacted:" in text or (pattern is not None and pattern.search(text))
+    if has_marks or len(text) > MAX_MARKDOWN_CHARACTERS:
         return format_html('<p class="told">{}</p>', said_text(text, words, team))
     return render_markdown(text)

@@ -10,6 +10,7 @@ from dashboard.models import AgentSession, Team, User
 from dashboard.pages.transcript_entry import CallPart
 from dashboard.pages.transcript_page import PromptPlace, TranscriptAsked, entry_url, read_transcript_page
 from dashboard.pages.transcript_rows import TranscriptRow, compile_search, group_tool_calls
+from dashboard.templatetags.transcripts import MAX_MARKDOWN_CHARACTERS, said_markdown
 from tests.dashboard.ingest.conversation import Conversation
 from tests.recorded_talk import RecordedTalk, make_harbour, record_talk, write_recorded_talk
 
@@ -104,6 +105,15 @@ def test_answer_with_a_match_is_shown_as_written_with_its_words_marked(team: Tea
     session = _answer(team, alice, "**12 m** below the [pier](https://example.com)")
     assert "<mark>**12 m**</mark> below" in _show(session, client, "?text=**12 m**")
     assert "<strong>12 m</strong> below" in _show(session, client, "?text=lighthouse")
+
+
+def test_answer_with_a_redaction_or_a_very_long_one_is_shown_as_written(
+    team: Team, alice: User, client: Client
+) -> None:
+    redacted = _show(_answer(team, alice, "**Key** [redacted:jwt]"), client)
+    assert re.search(r'\*\*Key\*\* <a class="redacted" href="[^"]+\?rule=jwt"', redacted)
+    assert str(said_markdown("**a** " * 10, "", team)).count("<strong>") == 10
+    assert "<strong>" not in said_markdown("**a** " * MAX_MARKDOWN_CHARACTERS, "", team)
 
 
 @pytest.mark.parametrize(
