@@ -94,7 +94,8 @@ def test_keys_go_from_prompt_to_prompt_across_pages(
     expect(prompts.nth(1)).to_be_focused()
     last = prompts.last
     last_id = last.get_attribute("id") or ""
-    last.get_by_role("link", name="Next prompt").click()
+    last.get_by_role("link", name="Next prompt").focus()
+    page.keyboard.press("n")
     expect(page.locator(".entry.is-wanted")).to_be_in_viewport()
     expect(page.locator(f"#{last_id}")).not_to_have_class(re.compile("is-wanted"))
     page.locator(".entry.is-wanted").get_by_role("link", name="Previous prompt").click()
