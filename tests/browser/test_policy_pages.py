@@ -199,6 +199,11 @@ def test_thresholds_and_storage_work_without_scripts(
     page = context.new_page()
     sign_in(page, anna)
     page.goto(THRESHOLDS)
+    expect(page.locator(".tick-slider").first).to_be_hidden()
+    form, field = page.locator("form.card").bounding_box(), page.locator("#id_blocking_margin_tokens").bounding_box()
+    assert form is not None
+    assert field is not None
+    assert form["x"] < field["x"] < field["x"] + field["width"] < form["x"] + form["width"]
     page.get_by_label("early: warns 20,000 tokens earlier").check()
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_text("not saved")).to_be_visible()
