@@ -100,11 +100,24 @@
   }
 
   async function takeDropped(items) {
-    const entries = [...items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+    const given = [...items].filter((item) => item.kind === "file")
+      .map((item) => [item.webkitGetAsEntry(), item.getAsFile()]); // now: they are gone after the event
     const found = [];
-    for (const entry of entries) await collect(entry, found);
+    let failure = "";
+    for (const [entry, file] of given) {
+      try {
+        if (entry) await collect(entry, found);
+        else found.push([file.name, file]);
+      } catch (error) {
+        failure = ` Some dropped files could not be read: ${error.message}`;
+      }
+    }
     for (const [path, file] of found) dropped.set(path, file);
     showChosen();
+    if (failure) {
+      results.hidden = false;
+      summary.textContent += `.${failure}`;
+    }
   }
 
   const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
