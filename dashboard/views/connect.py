@@ -42,7 +42,6 @@ def describe_ways(request: PageRequest, team: Team, key_text: str = "") -> dict[
         "ways": [(way, arrivals[way.name]) for way in ways],
         "recommended_ways": [(way, arrivals[way.name]) for way in recommended],
         "other_ways": [(way, arrivals[way.name]) for way in ways if way not in recommended],
-        "needs_key": any(way.needs_key for way in ways),
         "has_key": bool(key_text),
         "may_make_key": _may_make_key(request, team),
         "may_send": request.actor.may(Act.INGEST, team),

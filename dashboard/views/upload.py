@@ -1,6 +1,7 @@
 """Transcripts from the browser: many files at once, a result for each; with scripts in parts, with progress."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -9,10 +10,11 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db import OperationalError
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import access
-from dashboard.access import Act
+from dashboard.access import Act, Actor
 from dashboard.ingest.bodies import BodyRefused
 from dashboard.ingest.intake import Origin
 from dashboard.ingest.record import TooBusy
@@ -22,6 +24,7 @@ from dashboard.models import Team
 from dashboard.own_commands import spell_command
 from dashboard.page_context import find_real_team
 from dashboard.page_request import PageRequest
+from dashboard.pages.gauges import name_session
 from dashboard.views.team_page import signed_in
 
 MOST_FILES = 500
@@ -29,6 +32,15 @@ TRY_AGAIN = "The database is busy or full. Lines imported so far are kept; uploa
 SKIPPED_OTHER = "Skipped: not a transcript (.jsonl file)."
 SKIPPED_COMPRESSED = "Skipped: compressed. Decompress it and upload the .jsonl file."
 _COMPRESSED_ENDINGS = (".gz", ".tgz", ".zip", ".zst", ".bz2", ".xz", ".7z")
+
+
+@dataclass(frozen=True)
+class UploadedSession:
+    """A session that lines of a file belong to. Without calls there is nothing to see on its page yet."""
+
+    url: str
+    name: str
+    call_count: int
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,8 @@ class FileResult:
     refusal: str = ""
     status: int = HTTPStatus.OK
     is_skipped: bool = False  # by its name, without being read
+    size_bytes: int = 0
+    sessions: tuple[UploadedSession, ...] = ()
 
     @property
     def is_taken_in(self) -> bool:
@@ -64,7 +78,7 @@ def upload(request: PageRequest) -> HttpResponse:
     if request.method == "POST":
         origin = make_origin(request)
         files = request.FILES.getlist("file")
-        results = [_take_in_chosen(origin, file) for file in files[:MOST_FILES]]
+        results = _link_sessions(request.actor, [_take_in_chosen(origin, file) for file in files[:MOST_FILES]])
         context |= {"results": results, "summary": _summarize(results, chosen=len(files))}
         context |= {"team": origin.team, "left_out": max(0, len(files) - MOST_FILES), "is_empty": not files}
         status = HTTPStatus.OK if files else HTTPStatus.UNPROCESSABLE_ENTITY
@@ -86,7 +100,31 @@ def upload_part(request: PageRequest) -> HttpResponse:
         if found.status == HTTPStatus.SERVICE_UNAVAILABLE:
             response["Retry-After"] = str(settings.RETRY_AFTER_SECONDS)
         return response
-    return JsonResponse(spell_part(found.result))
+    sessions = list_uploaded_sessions(request.actor, _list_pks(found.result))
+    links = [{"url": one.url, "name": one.name, "calls": one.call_count} for one in sessions.values()]
+    return JsonResponse(spell_part(found.result) | {"session_links": links})
+
+
+def list_uploaded_sessions(actor: Actor, pks: Iterable[int]) -> dict[int, UploadedSession]:
+    """Return these sessions by their keys, in one query."""
+    found = access.sessions(actor).filter(pk__in=set(pks)).select_related("team")
+    return {
+        session.pk: UploadedSession(
+            reverse("session", args=[session.pk]), name_session(actor, session, session.team), session.call_count
+        )
+        for session in found
+    }
+
+
+def _link_sessions(actor: Actor, results: list[FileResult]) -> list[FileResult]:
+    known = list_uploaded_sessions(actor, (pk for each in results for pk in _list_pks(each.result)))
+    return [
+        replace(each, sessions=tuple(known[pk] for pk in _list_pks(each.result) if pk in known)) for each in results
+    ]
+
+
+def _list_pks(result: UploadResult | None) -> list[int]:
+    return [recorded.session_pk for recorded in result.sessions.values()] if result else []
 
 
 def make_origin(request: PageRequest) -> Origin:
@@ -109,10 +147,11 @@ def take_in_file(origin: Origin, data: bytes, name: str, *, line: int = 1) -> Fi
 def _take_in_chosen(origin: Origin, file: "UploadedFile[Any]") -> FileResult:
     """Skip files that are no transcripts by name, as the script of the page does."""
     name = file.name or "file"
+    size = file.size or 0
     if is_followed(name):
-        return take_in_file(origin, file.read(), name)
+        return replace(take_in_file(origin, file.read(), name), size_bytes=size)
     reason = SKIPPED_COMPRESSED if name.lower().endswith(_COMPRESSED_ENDINGS) else SKIPPED_OTHER
-    return FileResult(name, refusal=reason, is_skipped=True)
+    return FileResult(name, refusal=reason, is_skipped=True, size_bytes=size)
 
 
 def _summarize(results: list[FileResult], *, chosen: int) -> str:

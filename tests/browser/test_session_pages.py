@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from dashboard.models import LEVELS, AgentSession, Membership, SessionHour, Team, User
+from dashboard.models import LEVELS, AgentSession, Membership, SessionChange, SessionHour, Team, User
 from tests.browser.charts import wait_for_charts
 from tests.browser.conftest import Axe, SignIn
 from tests.browser.keys import press
@@ -204,3 +204,52 @@ def test_sums_behind_the_lines_are_one_stop_for_the_keyboard(signed_in: Page) ->
     summary.focus()
     signed_in.keyboard.press("Enter")
     expect(signed_in.get_by_text("blocking = available - 3,000 = 177,000")).to_be_visible()
+
+
+def test_titles_have_room_and_the_head_stays_in_sight(signed_in: Page) -> None:
+    signed_in.set_viewport_size({"width": 1280, "height": 500})
+    signed_in.goto("/sessions/")
+    first = signed_in.locator(".session-table tbody td").first
+    assert first.evaluate("cell => cell.getBoundingClientRect().width") >= 360
+    signed_in.mouse.wheel(0, 900)
+    head = signed_in.locator(".session-table th").first
+    expect(head).to_be_in_viewport()
+    assert head.evaluate("cell => cell.getBoundingClientRect().top") == 0
+
+
+def test_row_opens_its_session_and_columns_come_at_once(signed_in: Page) -> None:
+    signed_in.goto("/sessions/?text=billing")
+    signed_in.locator("summary", has_text="Columns").click()
+    signed_in.get_by_label("Compactions", exact=True).check()
+    expect(signed_in.locator(".session-table th", has_text="Compactions")).to_have_count(1)
+    expect(signed_in.get_by_label("Compactions", exact=True)).to_be_focused()
+    signed_in.keyboard.press("Escape")
+    spent = signed_in.locator("tr[data-session] td", has_text="$4.00")
+    with signed_in.context.expect_page() as opened:
+        spent.click(button="middle")
+    expect(opened.value).to_have_url(re.compile(r"/sessions/\d+/$"))
+    spent.click()
+    expect(signed_in).to_have_url(re.compile(r"/sessions/\d+/$"))
+
+
+def test_headings_sort_in_both_directions(signed_in: Page) -> None:
+    signed_in.goto("/sessions/")
+    for direction in ("ascending", "descending"):
+        signed_in.locator(".session-table th a", has_text="project").click()
+        expect(signed_in.locator(f'th[aria-sort="{direction}"]')).to_contain_text("project")
+    expect(signed_in).to_have_url("/sessions/?sort=project_reversed")
+    expect(signed_in.get_by_role("heading", name="By project, Z to A")).to_be_visible()
+
+
+def test_live_rows_keep_the_order_of_their_caption(signed_in: Page) -> None:
+    now = timezone.now()
+    calm = AgentSession.objects.exclude(external_id="risky").order_by("pk")[0]
+    AgentSession.objects.exclude(pk__in=[calm.pk, AgentSession.objects.get(external_id="risky").pk]).delete()
+    signed_in.goto("/")
+    rows = signed_in.locator("#risk-list tr[data-session]")
+    expect(rows.first).to_contain_text(RISKY)
+    expect(signed_in.locator('html[data-heard="stream"]')).to_have_count(1)
+    AgentSession.objects.filter(pk=calm.pk).update(level="blocking", level_rank=5, percent_left=0, last_at=now)
+    SessionChange.objects.note(calm.team_id, [calm.pk])
+    expect(rows.first).to_have_attribute("data-session", str(calm.pk))
+    expect(rows).to_have_count(2)
