@@ -48,7 +48,7 @@ class NothingToCompact(RunError):
     reason = "nothing_to_compact"
 
     def __init__(
-        self, sentence: str = "Nothing was said since the last compaction, so there is nothing to compact."
+        self, sentence: str = "There are no new messages since the last compaction, so there is nothing to compact."
     ) -> None:
         super().__init__(sentence)
 
@@ -292,7 +292,7 @@ class UnreasonedSection(CompactionError):
     """A section that changes every turn needs a reason in writing."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f'The section "{name}" is computed anew every turn, so it needs a written reason.')
+        super().__init__(f'The section "{name}" is computed again every turn, so it needs a written reason.')
         self.name = name
 
 

@@ -208,7 +208,7 @@ class Follower:
 
     def _set_aside(self, path: str, followed: Followed, reason: str) -> None:
         """Nothing of it is lost: it is tried again, ever more rarely, and at once with the next start."""
-        log.error("file could not be taken in", extra={"file": followed.number, "error": reason})
+        log.error("file could not be imported", extra={"file": followed.number, "error": reason})
         if followed.failure_count == 0:
             count_drops(self._origin, {f"not imported: {reason}": 1}, detail=followed.name)
         seconds = min(REFUSED_AGAIN_SECONDS * 2**followed.failure_count, FAILED_AGAIN_SECONDS)

@@ -96,7 +96,7 @@ def _say_meaning(compaction: ObservedCompaction, in_a_row: int, *, is_solved: bo
         return "Nothing was freed: the context is as full as it was, and goes on growing with every call."
     words = (
         "Nothing was freed. The client tries again by itself and stops after three failures in a row; "
-        "at the blocking line it takes no further prompt."
+        "at the blocking threshold it accepts no further prompt."
     )
     return words if in_a_row == 1 else f"{words} This was failure {in_a_row} in a row."
 

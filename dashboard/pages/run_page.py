@@ -70,7 +70,7 @@ class RevisionRow:
 
     @property
     def words(self) -> str:
-        return "as written" if self.number == 1 else f"edited by {self.by or 'somebody who left'}"
+        return "as written" if self.number == 1 else f"edited by {self.by or 'a former member'}"
 
 
 @dataclass(frozen=True)

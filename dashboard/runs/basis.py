@@ -79,7 +79,7 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
     chain = find_chain(apply_boundaries(asked))
     entries = chain.entries
     if not entries:
-        raise RunRefused("thread_unknown", "This session has no such conversation, or nothing was said in it.")
+        raise RunRefused("thread_unknown", "Conversation not found in this session, or it has no messages.")
     context = slice_context(entries)
     model = _find_model(context, session)
     shapes = [entry for entry in stored if isinstance(entry.payload, ApiRequestShape)]

@@ -191,7 +191,7 @@ def _warn_of_no_saving(preview: Preview) -> tuple[Notice, ...]:
         return ()
     sentence = (
         f"The context would not get smaller: it holds {preview.before_tokens:,} tokens now and is expected to hold "
-        f"{low:,} with the summary and the files that come back."
+        f"{low:,} with the summary and the restored files."
     )
     return (Notice("no_saving", sentence, {"before_tokens": preview.before_tokens, "after_tokens": low}),)
 
@@ -287,7 +287,7 @@ def _look_at_clearing(basis: Basis, preview: Preview, *, now: datetime) -> Previ
     warnings: tuple[Notice, ...] = ()
     if warm_until is not None and warm_until > now:
         left = f"{(warm_until - now).total_seconds() / 60:.0f} minutes"
-        sentence = f"The prompt cache is warm for another {left}; a client that goes on from the result writes it anew."
+        sentence = f"The prompt cache is warm for another {left}; a client that continues from the result re-writes it."
         warnings = (Notice("cache_warm", sentence),)
     return replace(
         preview,

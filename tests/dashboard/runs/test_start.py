@@ -213,7 +213,7 @@ def test_preview_without_a_model_knows_the_result(session: AgentSession) -> None
 
 
 def test_result_that_is_no_smaller_is_warned_of(session: AgentSession) -> None:
-    """A conversation of 2,000 tokens with four files that come back."""
+    """A conversation of 2,000 tokens with four restored files."""
     [notice] = preview_run(session, RunChoices(), now=timezone.now()).warnings
     assert (notice.code, notice.figures) == ("no_saving", {"before_tokens": 11_943, "after_tokens": 16_580})
 
