@@ -220,7 +220,7 @@ def test_a_compaction_by_hand_with_only_its_own_command_lines_behind_it_leaves_n
     talk.say("Caveat: these messages were made by local commands.", isMeta=True)
     talk.say("<command-name>/compact</command-name>")
     talk.say("<local-command-stdout>Compacted</local-command-stdout>")
-    with pytest.raises(NothingToCompact, match="Nothing was said"):
+    with pytest.raises(NothingToCompact, match="There are no new messages"):
         compact_full(talk.entries, REQUEST, Outside(Script()))
 
 
