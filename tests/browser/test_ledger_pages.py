@@ -101,7 +101,8 @@ def test_view_is_saved_and_columns_are_chosen(signed_in: Page) -> None:
 def test_session_is_compared_with_another(signed_in: Page) -> None:
     first = AgentSession.objects.get(external_id="s-1")
     signed_in.goto(f"/sessions/{first.pk}/")
-    signed_in.get_by_role("link", name="Compare with…").click()
+    signed_in.locator("summary", has_text="More").click()
+    signed_in.get_by_role("link", name="Compare with another session").click()
     signed_in.get_by_role("link", name="=Fix login 3").click()
     expect(signed_in.get_by_role("row", name=re.compile("Cache breaks per 100 calls"))).to_contain_text("no change")
     wait_for_charts(signed_in)
