@@ -43,7 +43,7 @@ def test_person_takes_edits_and_compacts_from_notes(
     expect(page.locator("#changes .line.add").first).to_contain_text("Key Decisions")
     page.locator("#history").get_by_role("link", name="1", exact=True).click()
     expect(page.get_by_text("This is not the newest version.")).to_be_visible()
-    page.get_by_role("link", name="Compact from the notes").click()
+    page.get_by_role("link", name="Compact from notes").click()
     expect(page.get_by_role("radio", name="From the notes")).to_be_checked()
     context.close()
 

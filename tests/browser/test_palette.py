@@ -133,7 +133,7 @@ def test_palette_does_what_can_be_done(signed_in: Page, session: AgentSession) -
     press(signed_in, "Escape")
     choose(signed_in, "api keys", "API keys")
     expect(signed_in).to_have_url(re.compile("/teams/harbour/keys/$"))
-    choose(signed_in, "make key", "Create key")
+    choose(signed_in, "create key", "Create key")
     expect(signed_in.get_by_label("Name")).to_be_focused()  # it is filled in before it is sent
     signed_in.goto(f"/sessions/{session.pk}/settings/")
     choose(signed_in, "delete", "Delete session")

@@ -159,7 +159,7 @@ def test_rule_is_switched_off_after_a_question_and_a_mark_is_reported(page: Page
     expect(page.get_by_label("Rule", exact=True)).to_have_value("badge")
     page.get_by_label("What was redacted (optional)").fill("numbers of berths")
     page.get_by_role("button", name="Send report").click()
-    expect(page.get_by_text("Reported: badge.")).to_be_visible()
+    expect(page.get_by_text("Report on badge sent.")).to_be_visible()
     page.get_by_role("button", name="Resolve the report on badge").click()
     expect(page.get_by_text("No open reports")).to_be_visible()
 
