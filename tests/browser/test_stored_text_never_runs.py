@@ -180,6 +180,8 @@ def list_team_urls(team: Team) -> Iterator[str]:
         "compare_runs",
         "download_session",  # a file
         "live_session",  # parts of a page that is opened
+        "open_first_session",  # redirects to a page that is opened
+        "open_first_break",
     }
     known = {"slug": team.slug}
     for row in PAGES:
