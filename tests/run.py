@@ -113,7 +113,7 @@ def run_suite(run: Run) -> None:
             url = stack.enter_context(started_postgresql())
             # tests/faults makes databases of its own on this server.
             # One process answers all pages: each thread that did holds a connection, beside those that a test opens.
-            postgresql = {"PLIMSOLL_TEST_DATABASE_URL": url, "PLIMSOLL_DATABASE_POOL": "30"}
+            postgresql = {"PLIMSOLL_TEST_DATABASE_URL": url, "PLIMSOLL_DATABASE_POOL": "80"}
             faults = {"PLIMSOLL_TEST_POSTGRESQL_URL": url}
         elsewhere = tuple(f"--ignore={name}" for name in (BROWSER, *PROCESSES))
 

@@ -77,7 +77,8 @@ class PostgresqlServer:
               "--auth", "scram-sha-256", "--locale", "C.UTF-8", "--no-sync"], cwd=folder, **self._as_user)
         # fmt: on
         self.url = f"postgresql://plimsoll:{password}@127.0.0.1:{port}/postgres"
-        options = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
+        options: dict[str, object] = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
+        options |= {"fsync": "off", "max_connections": 200}  # test processes hold a pool each
         # What was committed survives a kill of the server only when it left its memory before the answer.
         options |= dict.fromkeys(("full_page_writes", "synchronous_commit"), "on" if is_durable else "off")
         self._command = [programs / "postgres", "-D", data, *(f"--{name}={value}" for name, value in options.items())]

@@ -249,10 +249,14 @@ def _show_entries(
 
 def _number_prompts(prompts: Sequence[str]) -> dict[str, PromptPlace]:
     total = len(prompts)
-    neighbours = zip(prompts, [None, *prompts[:-1]], [*prompts[1:], None], strict=True)
     return {
-        uuid: PromptPlace(number, total, previous, following)
-        for number, (uuid, previous, following) in enumerate(neighbours, start=1)
+        uuid: PromptPlace(
+            number,
+            total,
+            prompts[number - 2] if number > 1 else None,
+            prompts[number] if number < total else None,
+        )
+        for number, uuid in enumerate(prompts, start=1)
     }
 
 

@@ -202,6 +202,14 @@ def test_marked_words_stay_text() -> None:
     assert mark_words("a+b (c", "+b (") == "a<mark>+b (</mark>c"
 
 
+def test_conversation_without_a_prompt_is_shown(team: Team, alice: User, client: Client) -> None:
+    talk = Conversation("unprompted")
+    talk.answer("msg_1", words="The tide turns at noon.")
+    session = record_talk(team, alice, talk)
+    client.force_login(alice)
+    assert "The tide turns at noon." in client.get(_url(session)).content.decode()
+
+
 def test_page_unpacks_only_the_segments_it_shows(team: Team, alice: User) -> None:
     talk = Conversation("long")
     for number in range(60):

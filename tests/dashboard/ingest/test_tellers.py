@@ -115,7 +115,7 @@ def test_session_of_another_agent_has_the_window_of_the_api_everywhere(client: C
     page = visitor.get(f"/sessions/{session.pk}/settings/").content.decode()
     assert "In force: the client compacts" not in page
     assert "client defaults" not in page
-    assert "Agent: not Claude Code" in page
+    assert "<dt>Agent</dt><dd>not Claude Code" in page
     told = visitor.get(f"/api/v1/sessions/{session.pk}").json()
     assert (told["is_claude_code"], told["window_tokens"], told["level"]) == (False, 1_000_000, "ok")
 
