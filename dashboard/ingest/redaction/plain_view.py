@@ -21,9 +21,9 @@ EXPRESSIONS = (
     rb"[A-Za-z]" + _COLOUR + rb"[:=] ?[A-Za-z0-9_\-]{6}",
     rb"\\" + _LETTER,
 )
-_BESIDE_A_SIGN = (1, 2)  # of the expressions: worth a look only behind a telling name
+_BESIDE_A_SIGN = (1, 2)  # of the expressions: worth a look only near a telling name
 _TELLING = re.compile(rb"(?i)k(?:ey|en|ie)|cre[td]|pass|pwd|auth|pw|://")
-_NAME_BEFORE = 120  # bytes before the place in which the name is
+_NAME_BEFORE, _NAME_AFTER = 120, 24  # bytes around the place in which the name is, as in "x=" and a coloured --token
 _HIDDEN = re.compile(rb"(?:\x1b|\\++(?:u001[bB]|x1[bB]|033))" + _CODE + rb"|\\++(?P<letter>" + _LETTER + rb")")
 _BEFORE, _AFTER = 200, 400  # bytes around a code in which the rest of the secret is looked for, and up to a blank
 
@@ -51,8 +51,9 @@ class PlainView:
 
 
 def may_hide(number: int, text: bytes, at: int) -> bool:
-    """Whether a secret may be at the place of an expression."""
-    return number not in _BESIDE_A_SIGN or _TELLING.search(text, max(0, at - _NAME_BEFORE), at) is not None
+    """Return whether a secret may be at the place of an expression: where a sign is, a telling name is near."""
+    begin, end = max(0, at - _NAME_BEFORE), at + _NAME_AFTER
+    return number not in _BESIDE_A_SIGN or _TELLING.search(text, begin, end) is not None
 
 
 def make_views(text: bytes, at: Iterable[int]) -> Iterator[PlainView]:

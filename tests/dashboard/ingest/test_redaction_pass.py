@@ -23,7 +23,7 @@ REDACTOR = Redactor.default()
 MOST_ROUNDS = 4
 PATTERNS = [(form, re.compile(form.pattern)) for form in FORMS if form is not COOKIE]
 READ = [(re.compile(rb"(?=" + expression + rb")"), read) for expression, read in READERS]
-HIDDEN = re.compile(rb"(?=" + rb"|".join(plain_view.EXPRESSIONS) + rb")")
+HIDDEN = [re.compile(rb"(?=(" + expression + rb"))") for expression in plain_view.EXPRESSIONS]
 ANY_CASE = [re.compile(rb"(?i)(?=" + word + rb")") for word in WORDS]
 
 
@@ -66,7 +66,13 @@ def _read_whole(data: bytes) -> Iterator[Span]:
 
 def _search_all(data: bytes) -> Iterator[Span]:
     yield from (*_search_whole(data), *_read_whole(data))
-    for view in plain_view.make_views(data, [match.start() for match in HIDDEN.finditer(data)]):
+    hidden = sorted(
+        match.start()
+        for number, expression in enumerate(HIDDEN)
+        for match in expression.finditer(data)
+        if plain_view.may_hide(number, data, match.end(1) - 1)
+    )
+    for view in plain_view.make_views(data, hidden):
         yield from map(view.map_back, (*_search_whole(view.data), *_read_whole(view.data)))
 
 
@@ -131,6 +137,11 @@ def test_a_secret_across_the_bound_of_two_windows_is_found(name: str) -> None:
         alone = REDACTOR.redact(b" " + planted.text.encode() + b" end")
         assert redacted.data[len(before) :] == alone.data[1:]
         assert redacted.counts == alone.counts == {name: 1}
+
+
+def test_a_coloured_option_behind_a_sign_is_found() -> None:
+    redacted = REDACTOR.redact(b"run=\x1b[31m--token kX9qLm42ZtPw7")
+    assert redacted.data == b"run=\x1b[31m--token [redacted:token]"
 
 
 def test_a_token_with_a_colour_across_the_bound_of_two_windows_is_found() -> None:
