@@ -67,7 +67,7 @@ def _read_whole(data: bytes) -> Iterator[Span]:
 def _search_all(data: bytes) -> Iterator[Span]:
     yield from (*_search_whole(data), *_read_whole(data))
     hidden = sorted(
-        match.start()
+        match.end(1) - 1
         for number, expression in enumerate(HIDDEN)
         for match in expression.finditer(data)
         if plain_view.may_hide(number, data, match.end(1) - 1)
