@@ -58,7 +58,7 @@ def _mark_axis(curves: Sequence[Curve]) -> dict[str, Any]:
 
 
 def _chart_curve(curve: Curve, look: tuple[str, str], prefix: str) -> Any:
-    """A call or day without a point leaves a gap; dots show a point that stands between two gaps."""
+    """A call or day without a point leaves a gap; dots show a point between two gaps."""
     token, dash = look
     figures = ",.2f" if prefix else ",.0f"
     known = dict(curve.points)

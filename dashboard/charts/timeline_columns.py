@@ -49,7 +49,7 @@ class Span(NamedTuple):
 
 
 class Column(NamedTuple):
-    """Consecutive calls drawn as one: the call with the largest context stands for all of them."""
+    """Consecutive calls drawn as one: the call with the largest context represents them."""
 
     call: TimelineCall
     first: TimelineCall
@@ -60,7 +60,7 @@ class Column(NamedTuple):
 
 
 def find_position(call: TimelineCall, axis: TimelineAxis) -> float:
-    """Return where a call stands on the x axis: its number, or milliseconds."""
+    """Return the position of a call on the x axis: its number, or milliseconds."""
     if axis is TimelineAxis.CALL or call.at is None:
         return call.place
     # Plotly shows times in UTC, so the wall clock of the viewer's zone is passed as if it were UTC.

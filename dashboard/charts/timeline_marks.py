@@ -36,7 +36,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MarkContext:
-    """Positions of all calls by key, the visible range, and how far a compaction stands from its call."""
+    """Positions of all calls by key, the visible range, and the distance of a compaction from its call."""
 
     calls: dict[str, TimelineCall]
     positions: dict[str, float]
