@@ -16,19 +16,32 @@ from dashboard.models import AgentSession, CompactionKind, ObservedCompaction, S
 def audit_compactions(run: JobRun) -> None:
     """Repeatable: compactions that were audited by the rules of today are left alone."""
     session = AgentSession.objects.filter(pk=int(str(run.payload["session"]))).first()
+    audited = _audit_session(run, session) if session else 0
+    with run.finishing() as result:
+        result["compactions"] = audited
+
+
+def _audit_session(run: JobRun, session: AgentSession) -> int:
+    # A boundary whose summary has not arrived yet is left out: its row changes when it does, and the job comes again.
+    waiting = ObservedCompaction.objects.filter(
+        _find_waiting(session), session=session, kind=CompactionKind.FULL, summary_tokens__isnull=False
+    )
+    threads: dict[str, tuple[Entry, ...]] = {}  # a thread is unpacked once, however many compactions it has
     audited = 0
-    # A boundary whose summary has not arrived yet says nothing: its row changes when it does, and the job comes again.
-    seen = ObservedCompaction.objects.filter(session=session, kind=CompactionKind.FULL, summary_tokens__isnull=False)
-    for compaction in seen.filter(_find_waiting(session)).order_by("at") if session else ():
+    for pk in waiting.order_by("agent_id", "at").values_list("pk", flat=True):
         run.check()
-        report = audit(read_thread(session, compaction.agent_id).entries, compaction.entry_uuid) if session else None
+        compaction = waiting.filter(pk=pk).first()
+        if compaction is None:  # audited meanwhile by a job of an earlier import of the session
+            continue
+        if compaction.agent_id not in threads:
+            threads = {compaction.agent_id: read_thread(session, compaction.agent_id).entries}
+        report = audit(threads[compaction.agent_id], compaction.entry_uuid)
         with run.writing():
             _keep(compaction, report)
             SessionChange.objects.note(compaction.team_id, [compaction.session_id])
         audited += 1
         run.report(done=audited)
-    with run.finishing() as result:
-        result["compactions"] = audited
+    return audited
 
 
 def _find_waiting(session: AgentSession) -> Q:

@@ -131,7 +131,7 @@ def test_work_that_stands_still_is_told_to_probes_and_people(
     )
     Job.objects.create(kind="of a newer version", key="new", created_at=now - timedelta(days=1))
     assert (owner.get("/health/ready").status_code == 503) == stands_still
-    assert ("Background worker is not running" in owner.get("/").content.decode()) == stands_still
+    assert ("Background work is delayed" in owner.get("/").content.decode()) == stands_still
 
 
 def test_jobs_page_shows_filters_cancels_and_retries(owner: Client) -> None:

@@ -2,8 +2,10 @@
 
 import pytest
 
+from dashboard.ingest import audit as audit_job
 from dashboard.ingest.intake import Origin, take_in
 from dashboard.ingest.observed import Piece
+from dashboard.ingest.stored_entries import read_thread
 from dashboard.jobs.perform import perform_due
 from dashboard.models import Job, ObservedCompaction, TeamPolicy
 from tests.builders import make_team
@@ -57,3 +59,16 @@ def test_boundary_that_arrives_before_its_summary_is_audited_with_it(origin: Ori
     found = _audit(origin, talk, *talk.lines[end:])
     assert found.audited_at is not None
     assert found.retained_percent == 100
+
+
+def test_thread_is_unpacked_once_for_all_its_compactions(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = _compacted_talk("Nothing was kept.")
+    talk.compact(summary="Nothing was kept again.")
+    talk.ask("Continue.")
+    talk.answer("m3", read=10_000, written=20_000)
+    take_in(origin, Piece(talk.data, "test", talk.session_id))
+    reads: list[str] = []
+    monkeypatch.setattr(audit_job, "read_thread", lambda *asked: (reads.append(asked[1]), read_thread(*asked))[1])
+    perform_due()
+    assert reads == [""]
+    assert [row.audited_at is not None for row in ObservedCompaction.objects.all()] == [True, True]
