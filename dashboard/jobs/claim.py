@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Count, F, Min, OuterRef, Q, QuerySet, Subquery
 
+from dashboard.jobs.post import BACKGROUND
 from dashboard.models import Job, JobState
 
 TRIES = 50
@@ -38,6 +39,8 @@ def due_jobs(now: datetime) -> QuerySet[Job]:
 def claim_next(*, worker: str, kinds: Iterable[str], now: datetime) -> Claim | None:
     """Jobs of a kind this worker does not know stay where they are, for a newer worker."""
     due = due_jobs(now).filter(kind__in=list(kinds))
+    if not _has_background_place(worker):
+        due = due.filter(priority__lt=BACKGROUND)
     due = due.filter(Q(attempts__lt=TRUSTED_ATTEMPTS) | Q(pk=_next_suspect(due)))
     for _ in range(TRIES):
         candidate = _fairest(due)
@@ -58,6 +61,13 @@ def claim_next(*, worker: str, kinds: Iterable[str], now: datetime) -> Claim | N
         if taken:
             return Claim(Job.objects.select_related("team").get(pk=candidate.pk), candidate.fence + 1)
     return None
+
+
+def _has_background_place(worker: str) -> bool:
+    """Half of a worker's threads are left to jobs that a person waits for: audits of a large import take minutes."""
+    process = worker.rpartition(":")[0]
+    running = Job.objects.filter(state=JobState.RUNNING, priority__gte=BACKGROUND, worker__startswith=f"{process}:")
+    return running.count() < max(1, settings.WORKER_THREADS // 2)
 
 
 def _next_suspect(due: QuerySet[Job]) -> int | None:

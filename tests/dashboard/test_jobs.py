@@ -139,6 +139,20 @@ def test_urgent_goes_first_then_order_of_posting() -> None:
     assert claimed_keys(5) == ["urgent", "a", "b", "slow", ""]
 
 
+def test_background_jobs_leave_half_of_a_worker_to_others(settings: Settings) -> None:
+    settings.WORKER_THREADS = 4
+    for number in range(4):
+        post_job("note", key=f"audit {number}", priority=BACKGROUND)
+    names = [f"host:1:{thread}" for thread in range(4)]
+    taken = [claim_next(worker=name, kinds=["note"], now=timezone.now()) for name in names]
+    assert [claim is not None for claim in taken] == [True, True, False, False]
+    wanted = post_job("note", key="asked by a person")
+    claim = claim_next(worker=names[2], kinds=["note"], now=timezone.now())
+    assert claim is not None
+    assert claim.job == wanted
+    assert claim_next(worker="host:2:1", kinds=["note"], now=timezone.now()) is not None
+
+
 def test_teams_take_turns_however_many_jobs_one_posts() -> None:
     greedy, modest, new = (make_team(name) for name in ("Greedy", "Modest", "New"))
     for number in range(4):

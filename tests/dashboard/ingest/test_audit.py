@@ -5,9 +5,9 @@ import pytest
 from dashboard.ingest import audit as audit_job
 from dashboard.ingest.intake import Origin, take_in
 from dashboard.ingest.observed import Piece
-from dashboard.ingest.stored_entries import read_thread
+from dashboard.ingest.stored_entries import StoredThread, read_thread
 from dashboard.jobs.perform import perform_due
-from dashboard.models import Job, ObservedCompaction, TeamPolicy
+from dashboard.models import AgentSession, Job, ObservedCompaction, TeamPolicy
 from tests.builders import make_team
 from tests.dashboard.ingest.conversation import Conversation
 
@@ -68,7 +68,12 @@ def test_thread_is_unpacked_once_for_all_its_compactions(origin: Origin, monkeyp
     talk.answer("m3", read=10_000, written=20_000)
     take_in(origin, Piece(talk.data, "test", talk.session_id))
     reads: list[str] = []
-    monkeypatch.setattr(audit_job, "read_thread", lambda *asked: (reads.append(asked[1]), read_thread(*asked))[1])
+
+    def read_and_count(session: AgentSession, agent_id: str) -> StoredThread:
+        reads.append(agent_id)
+        return read_thread(session, agent_id)
+
+    monkeypatch.setattr(audit_job, "read_thread", read_and_count)
     perform_due()
     assert reads == [""]
     assert [row.audited_at is not None for row in ObservedCompaction.objects.all()] == [True, True]
