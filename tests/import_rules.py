@@ -88,6 +88,8 @@ DOORS = (
     ),
     Door(("compaction.compactors",), never=("compaction.audit",)),
     Door(("dashboard.models",), only=("django", "compaction", "dashboard.models")),
+    # A later change of live code must neither break a migration nor change what it does.
+    Door(("dashboard.migrations",), only=("django", "msgspec", "zstandard", "dashboard.migrations")),
     Door(
         DECODERS,
         only=(
@@ -244,7 +246,6 @@ def find_violations(root: Path) -> list[str]:
         f"{path.relative_to(root)}:{told}"
         for package in PACKAGES
         for path in sorted((root / package).rglob("*.py"))
-        if "migrations" not in path.parts
         for told in _check_file(path, _module_name(path.relative_to(root)))
     ]
 
@@ -253,7 +254,8 @@ def _check_file(path: Path, module: str) -> Iterator[str]:
     source = path.read_text()
     tree = ast.parse(source)
     is_package = path.name == "__init__.py"
-    if source.strip() and not ast.get_docstring(tree):
+    is_generated = "migrations" in path.parts
+    if source.strip() and not is_generated and not ast.get_docstring(tree):
         yield "1: no module docstring"
     if module == "dashboard" and len(tree.body) > 1:
         yield "1: dashboard/__init__.py stays empty, so that small programs start without Django"

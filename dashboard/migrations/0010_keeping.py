@@ -4,7 +4,7 @@ import django.db.models.deletion
 import django.utils.timezone
 from django.db import migrations, models
 
-from dashboard.ingest.segments import read_segment_facts
+from dashboard.migrations._frozen_0010 import list_shape_digests
 
 
 def note_shape_uses(apps, schema_editor):
@@ -17,7 +17,7 @@ def note_shape_uses(apps, schema_editor):
         found = set()
         rows = segments.objects.filter(session__team=team).values_list("session", "facts")
         for session, facts in rows.iterator(chunk_size=100):
-            digests = {fact.shape[1] for fact in read_segment_facts(facts) if fact.shape}
+            digests = set(list_shape_digests(facts))
             found.update((session, pks[digest]) for digest in digests if digest in pks)
         uses.objects.bulk_create(
             [uses(session_id=session, shape_id=shape) for session, shape in sorted(found)], batch_size=500

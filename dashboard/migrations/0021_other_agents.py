@@ -10,9 +10,7 @@ from typing import Any
 from django.db import migrations, models
 from django.db.models import Exists, Max, OuterRef
 
-from compaction.context.policy import Policy
-from compaction.context.windows import ModelInUse, find_window
-from dashboard.session_levels import work_out_level
+from dashboard.migrations._frozen_0021 import compute_level, find_window_tokens
 
 _OPEN_TO_ALL = {"api", "otlp", "proxy"}
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -39,28 +37,27 @@ def find_other_agents(apps: Any, schema_editor: Any) -> None:
 
 def _level_anew(session: Any, thresholds: dict[int, dict[str, Any]]) -> None:
     session.is_claude_code = False
-    in_use = _find_use(session)
-    level = work_out_level(Policy.from_team_values(thresholds.get(session.team_id, {})), in_use, session.context_tokens)
+    session.model, session.is_window_inferred = _find_model(session)
+    known = session.model, session.reported_window_tokens, session.context_tokens
+    level = compute_level(thresholds.get(session.team_id, {}), *known)
     if session.auto_line_tokens != level.auto_line_tokens:
         session.forecast = None  # the next call makes one
-    session.model, session.is_window_inferred = in_use.model, in_use.is_window_inferred
     session.window_tokens, session.auto_line_tokens = level.window_tokens, level.auto_line_tokens
     session.level, session.level_rank, session.percent_left = level.level, level.level_rank, level.percent_left
     session.version += 1
     session.save()
     for thread in session.threads.all():
-        window = find_window(ModelInUse(thread.model, is_claude_code=False))
-        session.threads.filter(pk=thread.pk).update(window_tokens=window.tokens if window else None)
+        session.threads.filter(pk=thread.pk).update(window_tokens=find_window_tokens(thread.model, None))
 
 
-def _find_use(session: Any) -> ModelInUse:
+def _find_model(session: Any) -> tuple[str, bool]:
     """The name without what was added to it, where the API's table has a window that is long enough."""
-    use = {"is_claude_code": False, "reported_window_tokens": session.reported_window_tokens}
-    plain = ModelInUse(session.model.removesuffix(_LONG), **use)
-    window = find_window(plain)
-    if not session.is_window_inferred or (window is not None and window.tokens >= session.peak_tokens):
-        return plain if session.is_window_inferred else ModelInUse(session.model, **use)
-    return ModelInUse(session.model, is_window_inferred=True, **use)
+    if not session.is_window_inferred:
+        return session.model, False
+    plain = session.model.removesuffix(_LONG)
+    tokens = find_window_tokens(plain, session.reported_window_tokens)
+    is_enough = tokens is not None and tokens >= session.peak_tokens
+    return (plain, False) if is_enough else (session.model, True)
 
 
 def mark_inferred_windows(apps: Any, schema_editor: Any) -> None:
