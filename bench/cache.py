@@ -14,9 +14,9 @@ from typing import Any
 
 from compaction.cache.breaks import judge_thread
 from compaction.cache.calls import CacheCall
-from compaction.cache.fingerprint import Fingerprint, take_fingerprint
 from compaction.cache.prefix_diff import diff_requests
-from compaction.cache.request import read_request
+from compaction.prompt.fingerprint import Fingerprint, take_fingerprint
+from compaction.prompt.request import read_request
 from compaction.transcripts.entries import Usage
 
 JUDGE_GOAL_US = 50

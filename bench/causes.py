@@ -20,7 +20,7 @@ from compaction.cache.breaks import Outcome, Verdict, judge_thread
 from compaction.cache.calls import CacheCall
 from compaction.cache.causes import Cause
 from compaction.cache.conditions import CONDITIONS, NEEDED_CALLS, NEEDED_RATIO, NEEDED_SESSIONS, Condition, Rate
-from compaction.cache.evidence import infer_causes
+from compaction.cache.diagnosis import infer_causes
 from compaction.cache.thread_calls import read_session_calls
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Line

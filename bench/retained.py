@@ -28,7 +28,7 @@ from itertools import combinations
 from pathlib import Path
 
 from compaction.audit.audit import audit_summary
-from compaction.compactors.extractive import write_extract
+from compaction.compactors.extractive.summarizer import write_extract
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry, TextBlock
 from compaction.transcripts.transcript import read_transcript

@@ -62,7 +62,7 @@ class Door:
 
 
 # Packages of the engine: each may import those before it.
-FLOORS = ("llm", "transcripts", "context", "prompt", "cache", "compactors")
+FLOORS = ("llm", "transcripts", "context", "prompt", "timeline", "cache", "activity", "compactors")
 
 # fmt: off
 DOORS = (
@@ -81,8 +81,8 @@ DOORS = (
         only_here=(
             *("compaction.audit", "compaction.transcripts"),
             *(
-                f"compaction.compactors.{name}"
-                for name in ("work", "spoken", "todos", "background_tasks", "definitions")
+                f"compaction.activity.{name}"
+                for name in ("tool_calls", "user_messages", "todos", "background_tasks", "definitions")
             ),
         ),
     ),
@@ -220,8 +220,8 @@ HOMES_IN_COMPACTION = {
         "compaction.transcripts.usage",
         "compaction.transcripts.entries",
         "compaction.transcripts.reader",
-        "compaction.transcripts.glance",
-        "compaction.cache.facts",
+        "compaction.timeline.fast_lines",
+        "compaction.timeline.observations",
     ),
 }
 

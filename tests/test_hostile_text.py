@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from compaction.compactors.priorities import read_priorities
-from compaction.compactors.summary_answer import _match_heading
-from compaction.compactors.summary_prompt import SECTIONS
+from compaction.activity.priorities import read_priorities
+from compaction.compactors.summary.answer import _match_heading
+from compaction.compactors.summary.prompt import SECTIONS
 from dashboard.ingest.redaction import Redactor
 from dashboard.ingest.redaction.own_patterns import MAX_LENGTH
 from dashboard.pages.transcript_rows import _build_pattern
@@ -32,9 +32,9 @@ PRIORITIES = [
     read_priorities("保留数据库").pattern,
 ]
 BUILT: dict[str, list["re.Pattern[str]"]] = {
-    "compaction.compactors.priorities:read_priorities": [pattern for pattern in PRIORITIES if pattern],
-    "compaction.compactors.priorities:list_used": [],  # the same, each term alone
-    "compaction.compactors.summary_answer:_match_heading": [_match_heading(name) for name in SECTIONS],
+    "compaction.activity.priorities:read_priorities": [pattern for pattern in PRIORITIES if pattern],
+    "compaction.activity.priorities:list_used": [],  # the same, each term alone
+    "compaction.compactors.summary.answer:_match_heading": [_match_heading(name) for name in SECTIONS],
     "dashboard.pages.transcript_rows:_build_pattern": [_build_pattern("a a b"), _build_pattern("+ (a+)+ b")],
     "dashboard.ingest.redaction.search:_tries_by_expression": [],
 }

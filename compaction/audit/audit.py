@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from compaction.activity.tool_calls import read_work
 from compaction.audit.emphasis import Emphasis
 from compaction.audit.error_texts import select_errors
 from compaction.audit.passage_search import KEPT, MISSING, VERBATIM, Match, RetainedText
@@ -11,7 +12,6 @@ from compaction.audit.references import select_references
 from compaction.audit.report import AuditReport, Finding
 from compaction.audit.requirements import select_decisions, select_requirements
 from compaction.audit.statements import Part, Statement
-from compaction.compactors.work import read_work
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.client_protocol import FILE_ATTACHMENTS
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from compaction.activity.tool_calls import Work
 from compaction.audit.statements import Statement
 from compaction.audit.terms import IDENTIFIER, list_terms
-from compaction.compactors.work import Work
 from compaction.transcripts.entries import Entry
 
 _OFTEN = 4  # messages that mention a name: more do not make it more central

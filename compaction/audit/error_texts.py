@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
+from compaction.activity.tool_calls import Action, Work
+from compaction.activity.user_messages import read_reply
 from compaction.audit.passage_search import RetainedText
 from compaction.audit.statements import Part, Statement, measure_substance
 from compaction.audit.terms import list_terms
-from compaction.compactors.spoken import read_reply
-from compaction.compactors.work import Action, Work
 from compaction.transcripts.client_protocol import TOOL_ERROR
 
 # A line that names a failure. A stack frame or a count of failures does not.

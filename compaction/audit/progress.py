@@ -3,6 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from compaction.activity.background_tasks import list_background_tasks
+from compaction.activity.todos import read_todos
+from compaction.activity.tool_calls import Remark, Work
 from compaction.audit.statements import (
     Part,
     Statement,
@@ -12,9 +15,6 @@ from compaction.audit.statements import (
     split_statements,
 )
 from compaction.audit.terms import list_terms
-from compaction.compactors.background_tasks import list_background_tasks
-from compaction.compactors.todos import read_todos
-from compaction.compactors.work import Remark, Work
 from compaction.transcripts.entries import Entry
 
 _COMMITTED = re.compile(

@@ -4,10 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from compaction.activity.definitions import find_definitions, list_new_texts
+from compaction.activity.tool_calls import Work
 from compaction.audit.statements import Part, Statement
 from compaction.audit.terms import IDENTIFIER, is_identifier, list_terms
-from compaction.compactors.definitions import find_definitions, list_new_texts
-from compaction.compactors.work import Work
 from compaction.transcripts.client_protocol import FILE_EDITORS, FILE_WRITERS
 
 _MOST_FILES = 15

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from compaction.activity.tool_calls import Action, Remark, Work
+from compaction.activity.user_messages import Said, SaidKind
 from compaction.audit.statements import (
     LEAST_BINDING_SUBSTANCE,
     Part,
@@ -10,8 +12,6 @@ from compaction.audit.statements import (
     make_statement,
     split_statements,
 )
-from compaction.compactors.spoken import Said, SaidKind
-from compaction.compactors.work import Action, Remark, Work
 from compaction.transcripts.client_protocol import AGENT_TOOLS, FILE_READERS, ToolName
 from compaction.transcripts.values import get_text
 

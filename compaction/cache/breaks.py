@@ -22,7 +22,7 @@ from compaction.cache.calls import (
 )
 from compaction.cache.causes import Cause, Grade
 from compaction.cache.costs import find_excess_usd
-from compaction.cache.evidence import Explanation, Finding, explain_loss, find_gap_seconds
+from compaction.cache.diagnosis import Explanation, Finding, explain_loss, find_gap_seconds
 from compaction.transcripts.frozen import Value
 
 DEFAULT_POLICY = CachePolicy()

@@ -11,10 +11,10 @@ from typing import Any
 
 from compaction.cache.causes import Cause
 from compaction.cache.conditions import Condition
-from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.llm.cache_ttl import CacheTtl, find_written_ttl
 from compaction.llm.names import UNJUDGED_FAMILIES
 from compaction.llm.prices import Price, find_team_price
+from compaction.prompt.fingerprint import Fingerprint, read_fingerprint
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.frozen import Value, change_value
 from compaction.transcripts.values import get_count, get_fields, get_text, get_texts, get_time

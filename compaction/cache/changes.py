@@ -3,14 +3,15 @@
 Details name tools, servers, positions and sizes; they never hold prompt text.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from compaction.cache.causes import Cause, rank_cause
-from compaction.cache.fingerprint import Fingerprint, ToolPrint
-from compaction.cache.invalidation import LOOKBACK_BLOCKS, Place, Reach, find_reach, keeps_system_messages
-from compaction.cache.request import Level, find_server
+from compaction.llm.names import keeps_system_messages
+from compaction.prompt.fingerprint import Fingerprint, ToolPrint
+from compaction.prompt.invalidation import LOOKBACK_BLOCKS, Place, Reach
+from compaction.prompt.request import Level, find_server
 
 LONGEST_LIST = 5  # names shown before "and n more"
 
@@ -35,6 +36,31 @@ _SPOKEN_SETTINGS = {
     "auto_mode": "off",
     "overage": "off",
 }
+
+
+_START = Place(Level.TOOLS)
+_SYSTEM = Place(Level.SYSTEM)
+_MESSAGES = Place(Level.MESSAGES)
+# Model-specific, or not documented: at worst everything.
+_UNSURE = Reach(_START, None)
+_REACHES: Mapping[Cause, Reach] = {
+    Cause.MODEL_CHANGED: Reach(_START, _START),
+    Cause.CACHING_OFF: Reach(_START, _START),
+    Cause.WEB_SEARCH_TOGGLED: Reach(_SYSTEM, _SYSTEM),
+    Cause.CITATIONS_TOGGLED: Reach(_SYSTEM, _SYSTEM),
+    Cause.SPEED_CHANGED: Reach(_SYSTEM, _SYSTEM),
+    Cause.EFFORT_CHANGED: Reach(_START, _MESSAGES),
+    Cause.THINKING_CHANGED: Reach(_START, _MESSAGES),
+    Cause.TOOL_CHOICE_CHANGED: Reach(_MESSAGES, _MESSAGES),
+    Cause.IMAGES_CHANGED: Reach(_MESSAGES, _MESSAGES),
+    Cause.SYSTEM_MESSAGE_ADDED: Reach(_SYSTEM, _MESSAGES),
+    Cause.LOOKBACK_EXCEEDED: Reach(_MESSAGES, _MESSAGES),
+}
+
+
+def find_reach(cause: Cause) -> Reach:
+    """How far a change reaches where its kind alone decides."""
+    return _REACHES.get(cause, _UNSURE)
 
 
 @dataclass(frozen=True, slots=True)

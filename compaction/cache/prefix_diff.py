@@ -10,11 +10,11 @@ from enum import StrEnum
 from itertools import zip_longest
 
 from compaction.cache.changes import are_messages_comparable
-from compaction.cache.fingerprint import Fingerprint
-from compaction.cache.invalidation import CHARACTERS_PER_TOKEN
-from compaction.cache.pieces import Piece, list_printed_pieces, list_request_pieces
-from compaction.cache.request import LEVELS, Level, Marker, Path, PromptRequest, find_server
 from compaction.cache.text_diff import TextDiff, diff_text, find_first_difference
+from compaction.prompt.blocks import Piece, list_printed_pieces, list_request_pieces
+from compaction.prompt.fingerprint import Fingerprint
+from compaction.prompt.invalidation import CHARACTERS_PER_TOKEN
+from compaction.prompt.request import LEVELS, Level, Marker, Path, PromptRequest, find_server
 
 
 class How(StrEnum):

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from compaction.cache.breaks import DEFAULT_POLICY
 from compaction.cache.calls import CacheCall, CachePolicy
-from compaction.cache.fact_calls import collect_fact_calls
-from compaction.cache.fact_order import split_facts
-from compaction.cache.fact_reading import print_shape, read_fact
-from compaction.cache.fingerprint import Digest, Fingerprint
+from compaction.prompt.fingerprint import Digest, Fingerprint
+from compaction.timeline.calls import collect_fact_calls
+from compaction.timeline.order import split_facts
+from compaction.timeline.read_entries import print_shape, read_fact
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from compaction.compactors.micro_size import DEFAULT_SIZE_SETTINGS, SizeSettings, clear_by_size
+from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS, SizeSettings, clear_by_size
 from compaction.context.thresholds import Level, Lines, Reading
 from compaction.transcripts.entries import Entry
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from compaction.compactors.auto_micro import MicroSteps, take_micro_steps
 from compaction.compactors.breaker import list_breaker_events
-from compaction.compactors.cleanup import ThreadMemory
 from compaction.compactors.crossing import CrossingWatch
-from compaction.compactors.fork import ParentRequest
 from compaction.compactors.full import compact_full
-from compaction.compactors.micro import CLEARABLE_TOOLS
-from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
+from compaction.compactors.micro.clearing import CLEARABLE_TOOLS
+from compaction.compactors.micro.steps import MicroSteps, take_micro_steps
+from compaction.compactors.notes.from_notes import compact_from_notes
+from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
 from compaction.compactors.outcome import ChainPosition, Outcome, Trigger
-from compaction.compactors.preparation import SummaryModels
 from compaction.compactors.run import CompactionRequest, Outside
-from compaction.compactors.session_memory import compact_from_notes
+from compaction.compactors.summary.fork_request import ParentRequest
+from compaction.compactors.summary.plain_request import SummaryModels
+from compaction.compactors.thread_state import ThreadMemory
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, read_level
 from compaction.context.tokens import measure_context

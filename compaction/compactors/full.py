@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from compaction.compactors.news import check_news, list_selectable
 from compaction.compactors.outcome import CompactionKind, Outcome
 from compaction.compactors.run import CompactionRequest, Outside, Selection, run_compaction
-from compaction.compactors.shrinking import SummaryRange
+from compaction.compactors.summary.too_long import SummaryRange
 from compaction.transcripts.chain import ContextSlice
 from compaction.transcripts.entries import Entry
 

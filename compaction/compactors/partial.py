@@ -7,7 +7,7 @@ from compaction.compactors.cuts import find_cut
 from compaction.compactors.news import check_news, has_speech, list_selectable
 from compaction.compactors.outcome import CompactionKind, Outcome
 from compaction.compactors.run import CompactionRequest, Outside, Selection, run_compaction
-from compaction.compactors.shrinking import SummaryRange
+from compaction.compactors.summary.too_long import SummaryRange
 from compaction.errors import NothingToCompact, PivotNotFound
 from compaction.transcripts.chain import ContextSlice
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from compaction.compactors.assembly import Replacement, assemble_outcome
-from compaction.compactors.fork import ParentRequest
-from compaction.compactors.hook_runs import HookWishes, run_post_hooks, run_pre_hooks
+from compaction.compactors.hooks import HookWishes, run_post_hooks, run_pre_hooks
 from compaction.compactors.outcome import (
     ChainPosition,
     CompactionKind,
@@ -19,12 +18,13 @@ from compaction.compactors.outcome import (
     Trigger,
     restore_nothing,
 )
-from compaction.compactors.preparation import SummaryModels
 from compaction.compactors.run_events import list_run_events
-from compaction.compactors.shrinking import Room, SummaryRange
-from compaction.compactors.summarising import SummaryTask, WrittenSummary, write_summary
-from compaction.compactors.summary_message import make_summary_entry, write_summary_text
-from compaction.compactors.summary_prompt import write_prompt
+from compaction.compactors.summary.ask import SummaryTask, WrittenSummary, write_summary
+from compaction.compactors.summary.fork_request import ParentRequest
+from compaction.compactors.summary.message import make_summary_entry, write_summary_text
+from compaction.compactors.summary.plain_request import SummaryModels
+from compaction.compactors.summary.prompt import write_prompt
+from compaction.compactors.summary.too_long import Room, SummaryRange
 from compaction.context.tokens import measure_context
 from compaction.errors import CompactionCancelled, RunError
 from compaction.events import CompactionFailed

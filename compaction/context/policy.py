@@ -10,7 +10,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from compaction.context.policy_values import (
+from compaction.context.policy_parsing import (
     is_off,
     is_on,
     read_client_cache_ttl,

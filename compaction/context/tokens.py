@@ -17,11 +17,9 @@ from compaction.transcripts.entries import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from compaction.transcripts.glance import PlainBlock
 
 CHARACTERS_PER_TOKEN = 4  # the client's own rule of thumb
 MEDIA_TOKENS = 2_000  # the client's flat figure for an image or a document
-_MEDIA_PARTS = ("image", "document")
 MARGIN_NUMERATOR, MARGIN_DENOMINATOR = 4, 3  # the client's safety margin of one third
 
 
@@ -96,27 +94,6 @@ def count_entry_tokens(entry: Entry, cache: ResultCache | None = None) -> int:
     if entry.type not in ("user", "assistant") or entry.message is None:
         return 0
     return sum(count_block_tokens(block, cache) for block in entry.message.content)
-
-
-def count_plain_tokens(blocks: Iterable[PlainBlock]) -> int | None:
-    """The same for a line of tool results that was read without making its entry; None where that takes one."""
-    tokens = 0
-    for block in blocks:
-        if block.type == "text" and block.text:
-            tokens += count_text_tokens(block.text)
-        elif block.type != "tool_result" or not block.tool_use_id:
-            return None
-        elif isinstance(block.content, str):
-            tokens += count_text_tokens(block.content)
-        else:
-            for part in block.content or ():
-                if part.type == "text" and part.text is not None:
-                    tokens += count_text_tokens(part.text)
-                elif part.type in _MEDIA_PARTS:
-                    tokens += MEDIA_TOKENS
-                else:
-                    return None
-    return tokens
 
 
 def add_margin(tokens: int) -> int:

@@ -158,3 +158,15 @@ FIRST_KEEPING_THINKING = {
     for family, versions in _FAMILY_VERSIONS.items()
     if {model.keeps_thinking for model in versions.values()} == {True, False}
 }
+
+
+def keeps_thinking(model: str | None) -> bool:
+    """Whether a model keeps earlier thinking when a new prompt arrives; unknown models are given the benefit."""
+    found = find_nearest_model(read_model_name(model)) if model else None
+    return found is None or found.keeps_thinking
+
+
+def keeps_system_messages(model: str | None) -> bool:
+    """Whether a system message inside the conversation leaves the cache whole; unknown models get the benefit."""
+    found = find_nearest_model(read_model_name(model)) if model else None
+    return found is None or found.keeps_system_messages

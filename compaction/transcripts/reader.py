@@ -25,8 +25,8 @@ from compaction.transcripts.entries import (
     TextBlock,
 )
 from compaction.transcripts.frozen import make_filler
+from compaction.transcripts.json_fields import has_payload, read_payload
 from compaction.transcripts.lines import Line
-from compaction.transcripts.payload_fields import has_payload, read_payload
 from compaction.transcripts.payloads import Attachment, Payload, Progress
 from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.usage import (

@@ -8,15 +8,15 @@ from functools import lru_cache, partial
 import orjson
 
 from compaction.compactors.advice import Advice, advise, count_clearable_tokens
-from compaction.compactors.micro import apply_boundaries
-from compaction.compactors.micro_size import DEFAULT_SIZE_SETTINGS
+from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS
+from compaction.compactors.micro.clearing import apply_boundaries
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Level, Lines, Reading, draw_lines, read_level
 from compaction.context.tokens import measure_context
 from compaction.context.windows import ModelInUse
+from compaction.transcripts.api_messages import ApiMessage, read_messages
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry, Usage
-from compaction.transcripts.messages import ApiMessage, read_messages
 from dashboard.ingest.stored_entries import read_thread
 from dashboard.models import AgentSession, Team
 from dashboard.policies.in_force import TeamSettings, find_policy

@@ -5,22 +5,22 @@ from datetime import datetime
 from enum import StrEnum
 
 from compaction.compactors.auto import Decision, Turn, run_chain
-from compaction.compactors.auto_micro import MicroSteps
-from compaction.compactors.cleanup import ThreadMemory
-from compaction.compactors.extractive import ExtractiveSummarizer
+from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
 from compaction.compactors.full import compact_full
-from compaction.compactors.micro import MicroOutcome, find_clearable
-from compaction.compactors.micro_size import DEFAULT_SIZE_SETTINGS, clear_by_size
+from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS, clear_by_size
+from compaction.compactors.micro.clearing import MicroOutcome, find_clearable
+from compaction.compactors.micro.steps import MicroSteps
 from compaction.compactors.outcome import Outcome, Trigger
-from compaction.compactors.restore import ContextRestorer
+from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.thread_state import ThreadMemory
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, read_level
 from compaction.context.tokens import estimate_tokens
 from compaction.errors import NothingToCompact, RunError
 from compaction.ports import Monitor, Summarizer, SummaryAnswer, SummaryRequest
+from compaction.transcripts.api_messages import read_messages, write_messages
 from compaction.transcripts.entries import Entry
-from compaction.transcripts.messages import read_messages, write_messages
 from dashboard.agents.checks import Question, draw_question_lines, measure_question
 from dashboard.ingest.audit_rows import AuditReport, audit_compaction
 from dashboard.models import Team

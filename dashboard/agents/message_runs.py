@@ -7,11 +7,11 @@ from uuid import UUID, uuid4
 
 from django.core.exceptions import PermissionDenied
 
-from compaction.cache.request import read_request, write_json
 from compaction.compactors.outcome import Trigger
 from compaction.context.tokens import estimate_tokens
+from compaction.prompt.request import read_request, write_json
+from compaction.transcripts.api_messages import ApiMessage
 from compaction.transcripts.chain import slice_context
-from compaction.transcripts.messages import ApiMessage
 from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.agents.message_compaction import CompactKind, Conversation, Wish

@@ -6,7 +6,8 @@ Nothing is stored: the state of the cache edits goes out with a plan and comes b
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compaction.compactors.cache_edits import (
+from compaction.compactors.micro.api_context_editing import NativeSettings, build_context_management
+from compaction.compactors.micro.cache_edits import (
     CacheEditState,
     EditSettings,
     Message,
@@ -16,8 +17,7 @@ from compaction.compactors.cache_edits import (
     plan_deletions,
     register_results,
 )
-from compaction.compactors.micro import apply_boundaries, find_clearable
-from compaction.compactors.native_edits import NativeSettings, build_context_management
+from compaction.compactors.micro.clearing import apply_boundaries, find_clearable
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry, ThinkingBlock, ToolUseBlock
 from dashboard.ingest.stored_entries import read_thread

@@ -3,9 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compaction.cache.layout import Layout, Scope, SystemBlock, mark_messages, mark_tools, write_system
-from compaction.cache.linter import LintFinding, find_least_tokens, lint_request
-from compaction.cache.request import Fields, read_request
 from compaction.context.reminder import (
     ContextSection,
     InstructionFile,
@@ -14,6 +11,9 @@ from compaction.context.reminder import (
 )
 from compaction.errors import CompactionError
 from compaction.llm.cache_ttl import CacheTtl
+from compaction.prompt.layout import Layout, Scope, SystemBlock, mark_messages, mark_tools, write_system
+from compaction.prompt.linter import LintFinding, find_least_tokens, lint_request
+from compaction.prompt.request import Fields, read_request
 from compaction.transcripts.flatten import flatten
 from compaction.transcripts.reader import load_json
 

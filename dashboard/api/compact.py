@@ -9,7 +9,7 @@ from pydantic import ConfigDict
 
 from compaction.compactors.outcome import Fate
 from compaction.errors import RunError
-from compaction.transcripts.messages import find_index
+from compaction.transcripts.api_messages import find_index
 from dashboard.access import Act
 from dashboard.agents.message_compaction import Compacted, CompactKind, Wish, compact_at_once, read_conversation
 from dashboard.agents.message_runs import choose_trigger, is_left_to_run, start_message_run

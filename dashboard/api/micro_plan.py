@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from ninja import Field, Router, Schema
 from pydantic import ConfigDict
 
-from compaction.compactors.cache_edits import CacheEditState, EditSettings, PinnedEdit, make_edits_block
-from compaction.compactors.micro import CLEARABLE_TOOLS
-from compaction.compactors.native_edits import NativeSettings
-from compaction.transcripts.messages import read_messages
+from compaction.compactors.micro.api_context_editing import NativeSettings
+from compaction.compactors.micro.cache_edits import CacheEditState, EditSettings, PinnedEdit, make_edits_block
+from compaction.compactors.micro.clearing import CLEARABLE_TOOLS
+from compaction.transcripts.api_messages import read_messages
 from dashboard.accounts.refusals import Refused
 from dashboard.agents.micro_plans import CONTEXT_EDITING_BETA, MicroPlan, MicroWish, plan_for_session, plan_micro
 from dashboard.api.agent_schemas import MOST_MESSAGES, Message, Tokens

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from ninja import Field, Router, Schema
 from pydantic import ConfigDict
 
-from compaction.cache.layout import Layout
 from compaction.llm.cache_ttl import CacheTtl
+from compaction.prompt.layout import Layout
 from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.agents.prompts import Lint, lay_out, lint_prompt, write_reminder

@@ -8,8 +8,8 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from compaction.compactors.auto_micro import MicroSteps
-from compaction.compactors.micro_size import clear_by_size
+from compaction.compactors.micro.by_size import clear_by_size
+from compaction.compactors.micro.steps import MicroSteps
 from compaction.compactors.outcome import Trigger
 from compaction.errors import AutomaticRunsPaused
 from dashboard.automation.crossings import FRESH_FOR, find_last_crossing, is_armed

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from compaction.compactors.extraction import STALE_SECONDS, ExtractionMark, judge_extraction
+from compaction.compactors.notes.schedule import STALE_SECONDS, ExtractionMark, judge_extraction
 from compaction.errors import CompactionCancelled, RunError
 from dashboard.automation.crossings import FRESH_FOR
 from dashboard.automation.guards import is_guarded

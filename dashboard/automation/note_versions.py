@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
-from compaction.compactors.notes import ALL_NOTES_TOKENS
+from compaction.compactors.notes.template import ALL_NOTES_TOKENS
 from compaction.context.tokens import count_text_tokens
 from dashboard import access
 from dashboard.access import Actor

@@ -7,11 +7,11 @@ from decimal import Decimal
 
 from django.utils import timezone
 
-from compaction.compactors.extraction import read_extraction, write_extraction_prompt
-from compaction.compactors.notes import split_notes
-from compaction.compactors.notes_extractive import find_own_words, write_extractive_notes
-from compaction.compactors.preparation import prepare_plain
-from compaction.compactors.summary_answer import check_answer
+from compaction.compactors.notes.extractive import find_own_words, write_extractive_notes
+from compaction.compactors.notes.schedule import read_extraction, write_extraction_prompt
+from compaction.compactors.notes.template import split_notes
+from compaction.compactors.summary.answer import check_answer
+from compaction.compactors.summary.plain_request import prepare_plain
 from compaction.ports import SilentMonitor, Variant
 from dashboard.automation.note_versions import PERSON
 from dashboard.automation.wishes import NotesWriter

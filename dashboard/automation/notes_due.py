@@ -3,7 +3,7 @@
 The job that is posted then reads the conversation, and judges.
 """
 
-from compaction.compactors.extraction import DEFAULT_EXTRACTION_SETTINGS
+from compaction.compactors.notes.schedule import DEFAULT_EXTRACTION_SETTINGS
 from dashboard.automation.wishes import NotesWriter
 from dashboard.jobs.post import JsonValue, post_job
 from dashboard.models import AutomationSettings, Job, SessionNote, Team

@@ -8,7 +8,7 @@ from enum import StrEnum
 from django.db import transaction
 from django.utils import timezone
 
-from compaction.compactors.notes import DEFAULT_TEMPLATE, check_template
+from compaction.compactors.notes.template import DEFAULT_TEMPLATE, check_template
 from compaction.errors import BadNotesTemplate
 from dashboard.accounts import audit
 from dashboard.accounts.refusals import Refused

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from compaction.transcripts.agents import AgentMeta
+from compaction.transcripts.subagents import AgentMeta
 from dashboard.demo.codebase import shorten_wish
 from dashboard.demo.fleet import FLEET, TEAMS, Planned, Way, find_wish
 from dashboard.demo.notice import GO_ON

@@ -9,10 +9,10 @@ from functools import partial
 
 from msgspec import structs
 
-from compaction.cache.facts import REPORT, Answer, ClientTold, Compacted, LineFact, LineKind, Request
-from compaction.cache.fingerprint import Digest, take_fingerprint, write_message_prints
-from compaction.cache.request import PromptRequest, read_request, spell_deletions
 from compaction.llm.cache_ttl import find_shortest_ttl
+from compaction.prompt.fingerprint import Digest, take_fingerprint, write_message_prints
+from compaction.prompt.request import PromptRequest, read_request, spell_deletions
+from compaction.timeline.observations import REPORT, Answer, ClientTold, Compacted, LineFact, LineKind, Request
 from compaction.transcripts.client_protocol import COMPACT_BOUNDARY
 from compaction.transcripts.usage import make_usage
 from compaction.transcripts.user_lines import classify_blocks

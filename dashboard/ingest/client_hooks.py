@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from compaction.cache.facts import REPORT, ClientTold, Compacted, LineFact, LineKind, change_fact
 from compaction.context.tokens import count_text_tokens
+from compaction.timeline.observations import REPORT, ClientTold, Compacted, LineFact, LineKind, change_fact
 from dashboard.client.status_values import read_count, read_number
 from dashboard.ingest.client_json import find_time, read_clean_text, read_objects, read_text
 from dashboard.ingest.observed import ObservedLine, ObservedSession, Prepared, Rules

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from compaction.cache.facts import REPORT, ClientTold, LineFact, LineKind
+from compaction.timeline.observations import REPORT, ClientTold, LineFact, LineKind
 from dashboard.client.status_values import StatusValues, read_status
 from dashboard.ingest.client_json import find_time, read_clean_text, read_moment, read_objects, read_text
 from dashboard.ingest.observed import ObservedLine, ObservedSession, Prepared, Rules

@@ -10,7 +10,7 @@ from functools import partial
 
 from compaction.context.policy import Policy
 from compaction.errors import AgentMetaUnreadable
-from compaction.transcripts.agents import read_agent_meta
+from compaction.transcripts.subagents import read_agent_meta
 from dashboard.ingest.drawn import DrawnSession, draw_session
 from dashboard.ingest.file_tail import Limits, Place, read_half_line, take_look
 from dashboard.ingest.looks import PIECE_BYTES, FileLook, NextLook

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from compaction.cache.fact_order import merge_facts
-from compaction.cache.fingerprint import read_fingerprint
 from compaction.context.policy import Policy
 from compaction.llm.prices import NO_PRICES, Price
+from compaction.prompt.fingerprint import read_fingerprint
+from compaction.timeline.order import merge_facts
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import PolicyAt, SessionPicture, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id

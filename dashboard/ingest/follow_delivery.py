@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from compaction.transcripts.agents import AgentMeta
+from compaction.transcripts.subagents import AgentMeta
 from dashboard.ingest.intake import Origin, count_drops, take_in, take_in_agent_meta
 from dashboard.ingest.observed import Piece
 from dashboard.ingest.transcripts import name_session

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from django.utils import timezone
 
-from compaction.cache.facts import READING_VERSION
+from compaction.timeline.observations import READING_VERSION
 from dashboard.ingest.file_tail import Place
 from dashboard.models import FollowedFile, Team
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from compaction.errors import AgentMetaUnreadable
-from compaction.transcripts.agents import read_agent_meta
+from compaction.transcripts.subagents import read_agent_meta
 from dashboard.ingest.file_tail import Look, Place, take_look
 from dashboard.ingest.follow_delivery import Delivery
 from dashboard.ingest.followed_files import Kept, OpenLine, keep_open_line, keep_place, show_path

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from compaction.cache.facts import READING_VERSION
+from compaction.timeline.observations import READING_VERSION
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.followed_files import NAMED_AT_ONCE, digest_path
 from dashboard.ingest.looks import NextLook

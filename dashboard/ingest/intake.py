@@ -14,7 +14,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from compaction.context.policy import Policy
-from compaction.transcripts.agents import AgentMeta
+from compaction.transcripts.subagents import AgentMeta
 from dashboard.automation.crossings import AUTO_RANK, FRESH_FOR, find_last_crossing, is_armed
 from dashboard.automation.notes_due import may_be_due, post_notes
 from dashboard.ingest.deleted_sessions import DELETED, leave_deleted, leave_deleted_drawn

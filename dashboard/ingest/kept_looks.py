@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from django.db import transaction
 from django.utils import timezone
 
-from compaction.cache.facts import READING_VERSION
+from compaction.timeline.observations import READING_VERSION
 from dashboard.ingest.followed_files import LONGEST_PATH, digest_path, show_path
 from dashboard.ingest.imported_files import PLACE_COLUMNS
 from dashboard.ingest.looks import FileLook

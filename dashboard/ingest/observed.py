@@ -7,9 +7,9 @@ from datetime import datetime
 
 import msgspec
 
-from compaction.cache.facts import REPORT, LineFact, LineKind
 from compaction.context.policy import Policy
 from compaction.llm.prices import Price
+from compaction.timeline.observations import REPORT, LineFact, LineKind
 
 # What lies outside is not a time but a mistake, and no sum of times may leave what a date can be.
 EARLIEST_YEAR, LATEST_YEAR = 2000, 2200

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from compaction.cache.fingerprint import take_fingerprint
-from compaction.cache.request import PromptRequest, write_canonical, write_json
+from compaction.prompt.fingerprint import take_fingerprint
+from compaction.prompt.request import PromptRequest, write_canonical, write_json
 from dashboard.ingest.observed import ObservedShape, Rules
 from dashboard.ingest.transcripts import change_names, digest_text, find_redactor
 

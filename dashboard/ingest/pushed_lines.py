@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from compaction.cache.facts import READING_VERSION, REPORT, LineFact, LineKind, change_fact, forget_words
+from compaction.timeline.observations import READING_VERSION, REPORT, LineFact, LineKind, change_fact, forget_words
 from compaction.transcripts.values import LARGEST_COUNT
 from dashboard.ingest.observed import (
     EARLIEST_YEAR,
@@ -46,7 +46,7 @@ class PushUnreadable(Exception):
 
 
 class PushedTool(msgspec.Struct, frozen=True, array_like=True):
-    """As compaction.cache.fingerprint.ToolPrint has it."""
+    """As compaction.prompt.fingerprint.ToolPrint has it."""
 
     name: str
     digest: str

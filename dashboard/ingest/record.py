@@ -12,11 +12,11 @@ from datetime import datetime
 from django.db import IntegrityError, OperationalError, transaction
 from django.db.models import Q, QuerySet
 
-from compaction.cache.fact_order import merge_facts
-from compaction.cache.facts import LineFact, change_fact
-from compaction.cache.fingerprint import Fingerprint, read_fingerprint
 from compaction.context.policy import Policy
 from compaction.llm.prices import Price
+from compaction.prompt.fingerprint import Fingerprint, read_fingerprint
+from compaction.timeline.observations import LineFact, change_fact
+from compaction.timeline.order import merge_facts
 from dashboard.ingest.counting import Claim, Counted, decide_counting, hand_over, total_again, weigh_copies
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import PolicyAt, SessionPicture, Totals, add_totals, draw_picture

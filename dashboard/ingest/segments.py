@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import zstandard
 
-from compaction.cache.facts import LineFact, LineKind, pack_facts, unpack_facts
+from compaction.timeline.observations import LineFact, LineKind, pack_facts, unpack_facts
 from dashboard.ingest.observed import ObservedLine
 from dashboard.ingest.redaction.marks import MARK_START, MARKS
 

@@ -6,8 +6,8 @@ A thread is read whole, or its places first and then only the segments that hold
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from compaction.cache.fact_order import order_facts, split_facts
-from compaction.cache.facts import LineFact
+from compaction.timeline.observations import LineFact
+from compaction.timeline.order import order_facts, split_facts
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import read_transcript
 from dashboard.ingest.segments import read_segment_facts, read_segment_lines

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from compaction.cache.facts import LineFact, keep_words
+from compaction.timeline.observations import LineFact, keep_words
 from dashboard.ingest.observed import ObservedLine
 from dashboard.ingest.redaction_counts import count_segments
 from dashboard.ingest.segments import (

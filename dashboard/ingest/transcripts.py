@@ -10,15 +10,22 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Protocol
 
-from compaction.cache.fact_reading import print_shape, read_fact, read_plain_fact, read_problem
-from compaction.cache.facts import READING_VERSION, LineFact, LineKind, change_fact, change_unanswered, forget_words
-from compaction.cache.fingerprint import Digest, Fingerprint
-from compaction.transcripts.agents import AgentMeta, find_agent_id, write_nested_line
+from compaction.prompt.fingerprint import Digest, Fingerprint
+from compaction.timeline.observations import (
+    READING_VERSION,
+    LineFact,
+    LineKind,
+    change_fact,
+    change_unanswered,
+    forget_words,
+)
+from compaction.timeline.read_entries import print_shape, read_fact, read_plain_fact, read_problem
 from compaction.transcripts.client_protocol import AGENT_PROGRESS
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Line, Position
 from compaction.transcripts.reader import read_line
 from compaction.transcripts.skipped import Item, SkippedLine
+from compaction.transcripts.subagents import AgentMeta, find_agent_id, write_nested_line
 from compaction.transcripts.titles import cut_title
 from compaction.transcripts.transcript import TranscriptReader
 from dashboard.ingest.hostile_json import ENDLESS_BYTES, MOST_DIGITS, MOST_VALUES, holds_endless_number, holds_too_much

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from compaction.errors import AgentMetaUnreadable
-from compaction.transcripts.agents import read_agent_meta
+from compaction.transcripts.subagents import read_agent_meta
 from dashboard.ingest.bodies import refuse_many_lines
 from dashboard.ingest.deleted_sessions import DELETED
 from dashboard.ingest.file_tail import PIECE_LINES, take_lines

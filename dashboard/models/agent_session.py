@@ -91,7 +91,7 @@ class AgentSession(models.Model):
     micro_count = models.PositiveIntegerField(default=0)
     entry_count = models.PositiveIntegerField(default=0)
     problem_count = models.PositiveIntegerField(default=0)  # lines that could not be read
-    # The earliest version of the reader among its lines (compaction.cache.facts.READING_VERSION); None: no lines.
+    # The earliest version of the reader among its lines (READING_VERSION in the engine); None: no lines.
     reading_version = models.PositiveSmallIntegerField(null=True, blank=True)
     projection_version = models.PositiveSmallIntegerField(default=1)  # which made these figures of its lines
     has_content = models.BooleanField(default=False)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from compaction.cache.facts import REPORT, ClientTold, LineFact, LineKind
+from compaction.timeline.observations import REPORT, ClientTold, LineFact, LineKind
 from dashboard.ingest.client_hooks import NAME as HOOKS
 from dashboard.ingest.client_status import NAME as STATUS_LINE
 from dashboard.ingest.otlp.telling import SOURCE as TELEMETRY

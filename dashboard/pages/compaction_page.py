@@ -6,8 +6,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from compaction.compactors.summary_answer import split_sections
-from compaction.compactors.summary_prompt import list_sections
+from compaction.compactors.summary.answer import split_sections
+from compaction.compactors.summary.prompt import list_sections
 from compaction.ports import Variant
 from compaction.transcripts.entries import Entry, TextBlock
 from compaction.transcripts.payloads import OlderSummary

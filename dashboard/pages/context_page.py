@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from compaction.compactors.micro import MicroOutcome, apply_boundaries
-from compaction.compactors.micro_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time, find_idle_time
-from compaction.compactors.micro_size import clear_by_size
+from compaction.compactors.micro.by_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time, find_idle_time
+from compaction.compactors.micro.by_size import clear_by_size
+from compaction.compactors.micro.clearing import MicroOutcome, apply_boundaries
 from compaction.context.composition import BEFORE_FILE, Composition, compose_context
 from compaction.context.coverage import Coverage, compute_coverage
 from compaction.context.tokens import MARGIN_DENOMINATOR, ResultCache, measure_context

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from compaction.cache.fact_order import order_facts
-from compaction.cache.facts import LineFact
+from compaction.timeline.observations import LineFact
+from compaction.timeline.order import order_facts
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.entries import Entry, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.transcript import read_transcript

@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from compaction.cache.text_diff import TextDiff, diff_text
-from compaction.compactors.notes import NotesSection, split_notes
+from compaction.compactors.notes.template import NotesSection, split_notes
 from compaction.context.tokens import count_text_tokens
 from dashboard import access
 from dashboard.access import Act, Actor

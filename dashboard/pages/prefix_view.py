@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from compaction.cache.fingerprint import Fingerprint, ToolPrint
-from compaction.cache.pieces import list_printed_pieces
 from compaction.cache.prefix_diff import BlockChange, Divergence, How, PrefixDiff, diff_fingerprints, diff_requests
-from compaction.cache.request import LEVELS, Level, Path, find_server
 from compaction.cache.text_diff import DiffLine, DiffRow, Mark, pair_lines
+from compaction.prompt.blocks import list_printed_pieces
+from compaction.prompt.fingerprint import Fingerprint, ToolPrint
+from compaction.prompt.request import LEVELS, Level, Path, find_server
 from dashboard.pages.recorded_requests import RequestPair
 
 MOST_CHANGES = 40  # with text, of one level; the rest is counted

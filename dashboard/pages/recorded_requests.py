@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compaction.cache.breaks import DEFAULT_POLICY
-from compaction.cache.fact_calls import collect_fact_calls
-from compaction.cache.fact_order import order_facts, split_facts
-from compaction.cache.fact_reports import settle_reports
-from compaction.cache.facts import LineFact
-from compaction.cache.fingerprint import Fingerprint, read_fingerprint
-from compaction.cache.request import PromptMessage, PromptRequest
-from compaction.cache.request_lines import Shape, read_shape
+from compaction.prompt.fingerprint import Fingerprint, read_fingerprint
+from compaction.prompt.request import PromptMessage, PromptRequest
+from compaction.prompt.request_lines import Shape, read_shape
+from compaction.timeline.calls import collect_fact_calls
+from compaction.timeline.observations import LineFact
+from compaction.timeline.order import order_facts, split_facts
+from compaction.timeline.telemetry import settle_reports
 from compaction.transcripts.transcript import read_transcript
 from compaction.transcripts.values import get_fields
 from dashboard.ingest.picture.columns import fit_id

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from compaction.compactors.known_files import KnownFile, read_known_files
-from compaction.compactors.work import read_work
+from compaction.activity.files import KnownFile, read_known_files
+from compaction.activity.tool_calls import read_work
 from compaction.transcripts.attachments import Extent, find_extent, render_attachment
 from compaction.transcripts.client_protocol import AttachmentKind
 from compaction.transcripts.entries import Entry

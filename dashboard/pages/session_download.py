@@ -12,7 +12,7 @@ from django.db import connections
 from django.db.models import Model
 from django.http import StreamingHttpResponse
 
-from compaction.cache.facts import REPORT
+from compaction.timeline.observations import REPORT
 from dashboard.ingest.segments import read_segment_lines
 from dashboard.models import (
     AgentSession,

@@ -11,7 +11,6 @@ from typing import Any
 
 from django.db.models import Q
 
-from compaction.cache.facts import READING_VERSION
 from compaction.context.forecast import (
     MEMORY_POINTS,
     CallPoint,
@@ -24,6 +23,7 @@ from compaction.context.forecast import (
 )
 from compaction.context.thresholds import Lines, Reading, draw_lines, read_level
 from compaction.context.windows import ModelInUse
+from compaction.timeline.observations import READING_VERSION
 from compaction.transcripts.entries import Usage
 from dashboard import access
 from dashboard.access import Actor

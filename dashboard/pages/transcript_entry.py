@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from compaction.cache.facts import LineFact, LineKind
 from compaction.context.composition import find_path
 from compaction.context.tokens import count_block_tokens, count_entry_tokens, count_text_tokens
+from compaction.timeline.observations import LineFact, LineKind
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.entries import (
     Block,

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from django.urls import reverse
 
-from compaction.cache.facts import REPORT, LineFact, LineKind
+from compaction.timeline.observations import REPORT, LineFact, LineKind
 from compaction.transcripts.client_protocol import INVISIBLE_ATTACHMENTS
 from dashboard.access import Actor
 from dashboard.ingest.stored_entries import LinePlaces, read_entries, read_places

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Max, Q
 
-from compaction.cache.facts import WITHOUT_ANSWER, WITHOUT_USAGE
+from compaction.timeline.observations import WITHOUT_ANSWER, WITHOUT_USAGE
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import AgentSession, ApiCall, Thread, UnansweredCall, UnansweredKind

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from compaction.context.policy import Policy
-from compaction.context.policy_values import CLIENT_WINDOW_RANGE
+from compaction.context.policy_parsing import CLIENT_WINDOW_RANGE
 from compaction.context.thresholds import ONE_RESPONSE_MARGIN_TOKENS, Lines, draw_lines
 from compaction.context.windows import ModelInUse
 from compaction.llm.table import LONG_WINDOW_TOKENS, SHORT_WINDOW_TOKENS

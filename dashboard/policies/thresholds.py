@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from compaction.context.policy import Policy, Preset
-from compaction.context.policy_values import read_team_value
+from compaction.context.policy_parsing import read_team_value
 from compaction.errors import BadPolicy
 from compaction.llm.names import LONGEST_NAME, read_model_name
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from compaction.cache.request import PromptMessage, read_request
-from compaction.compactors.native_edits import NativeSettings, build_result_clearing
+from compaction.compactors.micro.api_context_editing import NativeSettings, build_result_clearing
+from compaction.prompt.request import PromptMessage, read_request
 from compaction.transcripts.values import get_fields, get_items, get_text
 from dashboard.policies.proxy_additions import ProxyAdditions
 from dashboard.proxy.conversations import mark_answer, mark_message

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from compaction.cache.fingerprint import Fingerprint
+from compaction.prompt.fingerprint import Fingerprint
 
 MOST_ALIKE = 50  # conversations that are word for word the same; of more the newest are remembered
 _Value = TypeVar("_Value")

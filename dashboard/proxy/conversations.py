@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compaction.cache.request import Fields, PromptMessage, write_canonical
+from compaction.prompt.request import Fields, PromptMessage, write_canonical
 from compaction.transcripts.flatten import COMPACTION_TYPE
 from compaction.transcripts.values import get_text
 from dashboard.proxy.conversation_owners import (

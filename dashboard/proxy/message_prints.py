@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from compaction.cache.fingerprint import Digest, Fingerprint, take_fingerprint
-from compaction.cache.request import Fields, Marker, PromptMessage, PromptRequest, read_request
+from compaction.prompt.fingerprint import Digest, Fingerprint, take_fingerprint
+from compaction.prompt.request import Fields, Marker, PromptMessage, PromptRequest, read_request
 from compaction.transcripts.reader import load_json
 
 MOST_REMEMBERED_BYTES = 32 * 1024 * 1024

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.cache.fingerprint import Digest, Fingerprint, take_fingerprint
-from compaction.cache.request import Fields, PromptRequest, read_request, write_canonical
+from compaction.prompt.fingerprint import Digest, Fingerprint, take_fingerprint
+from compaction.prompt.request import Fields, PromptRequest, read_request, write_canonical
 from compaction.transcripts.reader import load_json
 from compaction.transcripts.user_lines import classify_blocks
 from compaction.transcripts.values import get_fields, get_text

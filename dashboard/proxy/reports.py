@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from compaction.cache.fact_clearing import BY_API
-from compaction.cache.facts import (
+from compaction.llm.cache_ttl import find_shortest_ttl
+from compaction.prompt.fingerprint import Digest, Fingerprint, write_message_prints
+from compaction.prompt.request import write_json
+from compaction.timeline.api_clearing import BY_API
+from compaction.timeline.observations import (
     REPORT,
     WITHOUT_ANSWER,
     WITHOUT_USAGE,
@@ -18,9 +21,6 @@ from compaction.cache.facts import (
     Request,
     Unanswered,
 )
-from compaction.cache.fingerprint import Digest, Fingerprint, write_message_prints
-from compaction.cache.request import write_json
-from compaction.llm.cache_ttl import find_shortest_ttl
 from compaction.transcripts.titles import LONGEST_TITLE
 from compaction.transcripts.user_lines import find_prompt_words
 from compaction.transcripts.values import get_count, get_text

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import brotli
 import zstandard
 
-from compaction.cache.request import write_json
+from compaction.prompt.request import write_json
 from compaction.transcripts.calls import TOOL_REQUEST_CHARACTERS, settle_output
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.reader import load_json

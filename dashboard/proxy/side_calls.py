@@ -5,8 +5,8 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 
-from compaction.cache.request import BILLING_LINE
-from compaction.compactors.summary_prompt import TEXT_ONLY_TEXT
+from compaction.compactors.summary.prompt import TEXT_ONLY_TEXT
+from compaction.prompt.request import BILLING_LINE
 from compaction.transcripts.values import get_count, get_items, get_text
 from dashboard.proxy.threads import MOST_THREADS, ThreadName
 

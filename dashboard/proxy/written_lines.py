@@ -6,7 +6,7 @@ A line is named after everything said up to it, so a message that is sent again 
 from datetime import UTC, datetime
 from uuid import UUID
 
-from compaction.cache.request import write_json
+from compaction.prompt.request import write_json
 from dashboard.ingest.observed import ObservedLine, Piece, Rules
 from dashboard.ingest.transcripts import prepare
 from dashboard.proxy.conversations import chain_marks, mark_answer, mark_message

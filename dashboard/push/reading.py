@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 
 from compaction.errors import AgentMetaUnreadable
-from compaction.transcripts.agents import read_agent_meta
+from compaction.transcripts.subagents import read_agent_meta
 from dashboard.ingest.decoding import LARGEST_META_BYTES, tell_too_long
 from dashboard.ingest.file_tail import Limits, Place, take_look
 from dashboard.ingest.observed import Piece, Prepared, Rules, merge_prepared

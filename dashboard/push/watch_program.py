@@ -10,7 +10,7 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
-from compaction.cache.facts import READING_VERSION
+from compaction.timeline.observations import READING_VERSION
 from dashboard.client.client_folder import find_folder, read_connection
 from dashboard.client.client_wishes import is_safe_address
 from dashboard.client.spool_sender import hold_lock

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from compaction.cache.facts import change_fact, forget_words
+from compaction.timeline.observations import change_fact, forget_words
 from dashboard.ingest.observed import ObservedLine
 from dashboard.ingest.segments import read_segment_lines
 from dashboard.ingest.stored_lines import replace_segment

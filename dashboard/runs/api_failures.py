@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-from compaction.compactors.shrinking import read_prompt_too_long
+from compaction.compactors.summary.too_long import read_prompt_too_long
 from compaction.errors import PromptTooLong, RunError, SummarizerUnavailable
 
 LONGEST_QUOTE = 200

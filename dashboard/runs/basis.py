@@ -4,15 +4,15 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from compaction.cache.facts import REPORT, LineKind
-from compaction.compactors.fork import ParentRequest
-from compaction.compactors.micro import apply_boundaries
-from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
+from compaction.compactors.micro.clearing import apply_boundaries
+from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
+from compaction.compactors.summary.fork_request import ParentRequest
 from compaction.context.composition import BEFORE_FILE, LARGEST_PREFIX_TOKENS, PREFIX, compose_context
 from compaction.context.coverage import Coverage, compute_coverage
 from compaction.context.thresholds import Lines, draw_lines
 from compaction.context.tokens import ResultCache, measure_context
 from compaction.llm.names import read_model_name
+from compaction.timeline.observations import REPORT, LineKind
 from compaction.transcripts.chain import ContextSlice, find_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape

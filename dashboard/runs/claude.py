@@ -17,7 +17,7 @@ from anthropic import AnthropicError, APIConnectionError, APIStatusError, AsyncA
 from django.conf import settings
 from django.utils import timezone
 
-from compaction.compactors.summary_answer import check_answer, parse_answer
+from compaction.compactors.summary.answer import check_answer, parse_answer
 from compaction.errors import BadSummary, CompactionCancelled, RunError, SummarizerUnavailable
 from compaction.llm.names import LONG_WINDOW_SUFFIX
 from compaction.ports import KEEP_ALIVE_SECONDS, Monitor, Path, SilentMonitor, SummaryAnswer, SummaryRequest

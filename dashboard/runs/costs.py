@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from compaction.compactors.preparation import SummaryModels
-from compaction.compactors.shrinking import SUMMARY_TOKENS
+from compaction.compactors.summary.plain_request import SummaryModels
+from compaction.compactors.summary.too_long import SUMMARY_TOKENS
 from compaction.context.tokens import add_margin, count_text_tokens
 from compaction.context.windows import ModelInUse, find_window
 from compaction.llm.names import read_model_name

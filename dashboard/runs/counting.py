@@ -6,7 +6,7 @@ A conversation is never sent for the sake of a count alone: where no model write
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from compaction.compactors.preparation import name_tools
+from compaction.compactors.summary.plain_request import name_tools
 from compaction.errors import CompactionCancelled, RunError
 from compaction.ports import Monitor, Summarizer
 from compaction.transcripts.entries import Entry

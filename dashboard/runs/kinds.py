@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from compaction.compactors.full import compact_full
-from compaction.compactors.micro import MicroOutcome, find_clearable
-from compaction.compactors.micro_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time
-from compaction.compactors.micro_size import DEFAULT_SIZE_SETTINGS, clear_by_size
+from compaction.compactors.micro.by_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time
+from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS, clear_by_size
+from compaction.compactors.micro.clearing import MicroOutcome, find_clearable
+from compaction.compactors.notes.from_notes import compact_from_notes
 from compaction.compactors.outcome import ChainPosition, Outcome
 from compaction.compactors.partial import compact_from, compact_up_to
-from compaction.compactors.preparation import SummaryModels
 from compaction.compactors.run import CompactionRequest, Outside
-from compaction.compactors.session_memory import compact_from_notes
+from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.errors import NothingToCompact
 from dashboard.models import RunKind
 from dashboard.runs.basis import Basis

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from compaction.compactors.micro import MicroOutcome, find_clearable
+from compaction.compactors.micro.clearing import MicroOutcome, find_clearable
 from compaction.compactors.outcome import Fate, Outcome
 from compaction.context.tokens import add_margin, count_text_tokens
 from compaction.ports import Stage

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from compaction.compactors.fork import ParentRequest
+from compaction.compactors.summary.fork_request import ParentRequest
 from compaction.llm.cache_ttl import find_expiry
 from dashboard.ingest.segments import expand
 from dashboard.models import CapturedRequest, SummarizerName

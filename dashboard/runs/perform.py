@@ -9,9 +9,9 @@ from functools import partial
 
 from django.utils import timezone
 
-from compaction.compactors.micro import MicroOutcome
+from compaction.compactors.micro.clearing import MicroOutcome
 from compaction.compactors.outcome import ChainPosition, Outcome, Trigger
-from compaction.compactors.restore import ContextRestorer
+from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import Outside
 from compaction.errors import CompactionCancelled, RunError
 from compaction.events import Event

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 
-from compaction.compactors.extraction import WAIT_SECONDS
-from compaction.compactors.extractive import ExtractiveSummarizer
-from compaction.compactors.micro import find_clearable
+from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
+from compaction.compactors.micro.clearing import find_clearable
+from compaction.compactors.notes.schedule import WAIT_SECONDS
 from compaction.compactors.outcome import Fate, Outcome
-from compaction.compactors.preparation import SummaryModels
-from compaction.compactors.restore import ContextRestorer
+from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import Outside
-from compaction.compactors.shrinking import SUMMARY_TOKENS
+from compaction.compactors.summary.plain_request import SummaryModels
+from compaction.compactors.summary.too_long import SUMMARY_TOKENS
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.errors import RunError
 from compaction.llm.names import LONGEST_NAME, read_model_name

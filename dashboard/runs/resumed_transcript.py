@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from compaction.compactors.assembly import relink_entry
-from compaction.compactors.micro import is_cleared
+from compaction.compactors.micro.clearing import is_cleared
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.chain import find_chain, is_boundary
 from compaction.transcripts.client_protocol import CLEARED_RESULT, DELTA_ATTACHMENTS

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
-from compaction.compactors.summary_answer import collapse_blank_lines, find_missing_sections
+from compaction.compactors.summary.answer import collapse_blank_lines, find_missing_sections
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.ports import Variant
 from dashboard.ingest.audit_rows import audit_compaction, serialize_report

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from datetime import datetime
 
-from compaction.compactors.extraction import find_wait_seconds
-from compaction.compactors.micro import apply_boundaries
-from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
+from compaction.compactors.micro.clearing import apply_boundaries
+from compaction.compactors.notes.from_notes import check_notes
+from compaction.compactors.notes.schedule import find_wait_seconds
+from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
 from compaction.compactors.outcome import Trigger
 from compaction.compactors.run import CompactionRequest
-from compaction.compactors.session_memory import check_notes
 from compaction.errors import NotesNotUsable
 from compaction.transcripts.chain import follow_chain, slice_context
 from dashboard.ingest.stored_entries import read_thread

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from compaction.compactors.extractive import ExtractiveSummarizer
+from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
 from compaction.errors import SummarizerUnavailable
 from compaction.ports import Summarizer
 from dashboard.models import NativeForm, SummarizerName, Team

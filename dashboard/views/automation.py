@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from compaction.compactors.notes import DEFAULT_TEMPLATE
+from compaction.compactors.notes.template import DEFAULT_TEMPLATE
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts.refusals import Refused

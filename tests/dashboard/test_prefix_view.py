@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from compaction.cache.fingerprint import take_fingerprint
-from compaction.cache.request import read_request
+from compaction.prompt.fingerprint import take_fingerprint
+from compaction.prompt.request import read_request
 from dashboard.pages.prefix_view import Change, PrefixView, view_difference
 from dashboard.pages.recorded_requests import RequestPair
 from tests.compaction.cache.builders import body, digest, text, tool

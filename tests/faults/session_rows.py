@@ -14,7 +14,7 @@ django.setup()
 
 from django.db.models import Model, QuerySet  # noqa: E402
 
-from compaction.transcripts.agents import read_agent_meta  # noqa: E402
+from compaction.transcripts.subagents import read_agent_meta  # noqa: E402
 from dashboard.ingest.follow_delivery import IntakeDelivery  # noqa: E402
 from dashboard.ingest.follower import find_origin  # noqa: E402
 from dashboard.ingest.stored_lines import read_stored_lines  # noqa: E402

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from compaction.cache.facts import LineKind
+from compaction.timeline.observations import LineKind
 from dashboard.ingest.segments import read_segment_lines
 from tests.dashboard.running import Running, run_plimsoll, running_plimsoll, wait_until
 from tests.real_client.client import Client, make_client

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compaction.cache.facts import (
+from compaction.timeline.observations import (
     Answer,
     ClientTold,
     Compacted,

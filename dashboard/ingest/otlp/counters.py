@@ -1,6 +1,6 @@
 """Metrics of Claude Code: what the client says it spent and used, to be held against the calls. Never added to them."""
 
-from compaction.cache.facts import LineKind
+from compaction.timeline.observations import LineKind
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp.attributes import hash_attributes, spell_usd
 from dashboard.ingest.otlp.telling import Dropped, Told, read_about

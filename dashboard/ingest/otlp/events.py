@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from compaction.cache.facts import Answer, Compacted, LineKind, Unanswered
+from compaction.timeline.observations import Answer, Compacted, LineKind, Unanswered
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.titles import LONGEST_TITLE
 from compaction.transcripts.user_lines import find_prompt_words

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from compaction.cache.facts import LineFact
+from compaction.timeline.observations import LineFact
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape, Prepared, Rules
 from dashboard.ingest.otlp import json_form, protobuf_form
 from dashboard.ingest.otlp.counters import read_point

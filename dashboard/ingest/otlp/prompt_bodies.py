@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 
-from compaction.cache.facts import Answer, LineKind, Request
-from compaction.cache.fingerprint import Fingerprint, take_fingerprint
-from compaction.cache.request_lines import read_raw_body
 from compaction.errors import BodyUnreadable
+from compaction.prompt.fingerprint import Fingerprint, take_fingerprint
+from compaction.prompt.request_lines import read_raw_body
+from compaction.timeline.observations import Answer, LineKind, Request
 from compaction.transcripts.reader import load_json
 from compaction.transcripts.usage import read_usage
 from compaction.transcripts.values import get_count, get_fields, get_text

@@ -5,7 +5,7 @@ In the conventions `gen_ai.usage.input_tokens` includes what came from the cache
 
 from datetime import datetime, timedelta
 
-from compaction.cache.facts import Answer, LineKind
+from compaction.timeline.observations import Answer, LineKind
 from compaction.transcripts.entries import Usage
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp.attributes import clean_name, find_clean_name, find_count, find_name, find_seconds

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from compaction.cache.calls import CONVERSATION_SOURCES
-from compaction.cache.facts import REPORT, LineFact, LineKind
+from compaction.timeline.observations import REPORT, LineFact, LineKind
 from dashboard.ingest.observed import ObservedShape, Rules
 from dashboard.ingest.otlp.attributes import find_clean_name, find_name
 from dashboard.ingest.otlp.values import Attributes

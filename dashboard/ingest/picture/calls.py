@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from compaction.cache.fact_calls import FactCall
 from compaction.context.call_costs import total_of
 from compaction.llm.prices import Price, find_team_price
+from compaction.timeline.calls import FactCall
 from dashboard.ingest.picture.columns import LARGEST_COUNT, Row, fit, fit_count, fit_id, fit_usd
 
 

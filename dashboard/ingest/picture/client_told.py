@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from compaction.cache.fact_calls import FactCall
-from compaction.cache.facts import LineFact, LineKind
 from compaction.context.tokens import ContextSize
 from compaction.context.windows import ModelInUse
 from compaction.llm.names import read_model_name
+from compaction.timeline.calls import FactCall
+from compaction.timeline.observations import LineFact, LineKind
 
 
 def find_status(facts: Iterable[LineFact]) -> LineFact | None:

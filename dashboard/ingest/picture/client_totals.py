@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
-from compaction.cache.facts import LineFact, LineKind
+from compaction.timeline.observations import LineFact, LineKind
 from dashboard.ingest.picture.columns import fit_count, fit_usd
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from compaction.cache.fact_calls import FactCall, answers_turn
-from compaction.cache.facts import Compacted, LineFact, LineKind
 from compaction.context.thresholds import Lines, find_drift
 from compaction.context.windows import read_client_version
+from compaction.timeline.calls import FactCall, answers_turn
+from compaction.timeline.observations import Compacted, LineFact, LineKind
 from dashboard.ingest.picture.columns import Row, fit, fit_id
 
 # Attachments after a compaction are in the transcript from this version on.

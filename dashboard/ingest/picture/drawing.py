@@ -7,14 +7,6 @@ from itertools import chain, islice
 
 from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
 from compaction.cache.calls import CachePolicy
-from compaction.cache.fact_calls import FactCall, collect_fact_calls
-from compaction.cache.fact_clearing import settle_clearing
-from compaction.cache.fact_client import settle_client
-from compaction.cache.fact_context import measure_thread
-from compaction.cache.fact_order import order_facts, split_facts
-from compaction.cache.fact_reports import settle_reports
-from compaction.cache.facts import REPORT, LineFact, LineKind
-from compaction.cache.fingerprint import Fingerprint
 from compaction.context.forecast import MEMORY_POINTS, CallPoint, NotEnoughData, Pace, measure_pace
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
@@ -22,6 +14,14 @@ from compaction.context.windows import ModelInUse, find_window
 from compaction.llm.cache_ttl import find_expiry
 from compaction.llm.names import LONG_WINDOW_SUFFIX
 from compaction.llm.prices import NO_PRICES, Price
+from compaction.prompt.fingerprint import Fingerprint
+from compaction.timeline.api_clearing import settle_clearing
+from compaction.timeline.calls import FactCall, collect_fact_calls
+from compaction.timeline.client_reports import settle_client
+from compaction.timeline.context_size import measure_thread
+from compaction.timeline.observations import REPORT, LineFact, LineKind
+from compaction.timeline.order import order_facts, split_facts
+from compaction.timeline.telemetry import settle_reports
 from dashboard.ingest.picture.calls import draw_calls
 from dashboard.ingest.picture.client_told import (
     add_reported_window,

@@ -7,8 +7,8 @@ from compaction.cache.break_places import BrokenAt, locate_losses
 from compaction.cache.breaks import Outcome, Verdict
 from compaction.cache.calls import CachePolicy
 from compaction.cache.causes import Grade
-from compaction.cache.evidence import Explanation
-from compaction.cache.fact_calls import FactCall
+from compaction.cache.diagnosis import Explanation
+from compaction.timeline.calls import FactCall
 from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id, fit_usd
 
 KINDS = {Outcome.BREAK: "break", Outcome.EXPECTED: "expected"}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from compaction.cache.facts import REPORT, LineFact
+from compaction.timeline.observations import REPORT, LineFact
 
 # The ids of facts begin with who told them; these are heard from Claude Code alone.
 _OF_CLAUDE_CODE = ("hook:", "status:", "otlp:")

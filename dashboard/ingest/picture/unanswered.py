@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from compaction.cache.facts import WITHOUT_USAGE, LineFact, LineKind, Unanswered
+from compaction.timeline.observations import WITHOUT_USAGE, LineFact, LineKind, Unanswered
 from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id
 
 _KINDS = {LineKind.FAILURE: "failed", LineKind.COUNT: "count"}

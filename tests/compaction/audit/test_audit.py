@@ -10,7 +10,7 @@ from compaction.audit.audit import audit_compaction, audit_summary, select_state
 from compaction.audit.passage_search import MatchKind
 from compaction.audit.report import FULL_COUNT, WEIGHTS, AuditReport
 from compaction.audit.statements import Part, Statement, is_announcement, split_statements
-from compaction.compactors.extractive import ExtractiveSummarizer
+from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
 from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import Trigger
 from compaction.compactors.run import CompactionRequest, Outside

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from compaction.cache.calls import Baseline, CacheCall
-from compaction.cache.fingerprint import Fingerprint, take_fingerprint
-from compaction.cache.request import read_request
+from compaction.prompt.fingerprint import Fingerprint, take_fingerprint
+from compaction.prompt.request import read_request
 from compaction.transcripts.entries import Usage
 
 START = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)

@@ -8,7 +8,7 @@ from compaction.cache.breaks import LossRule, Outcome, is_late, judge, judge_thr
 from compaction.cache.calls import CacheCall, CachePolicy, announce, make_baseline, read_baseline
 from compaction.cache.causes import Cause
 from compaction.cache.conditions import Condition
-from compaction.cache.request import spell_deletions
+from compaction.prompt.request import spell_deletions
 from tests.compaction.cache.builders import baseline, call, prints, use
 
 BOTH = (LossRule.READ_FELL, LossRule.PREFIX_MISSED)

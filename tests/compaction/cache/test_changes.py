@@ -4,8 +4,8 @@ import pytest
 
 from compaction.cache.causes import CAUSES, Cause, Grade
 from compaction.cache.changes import compare_fingerprints, find_first_divergent_message
-from compaction.cache.fingerprint import Fingerprint
-from compaction.cache.request import Level
+from compaction.prompt.fingerprint import Fingerprint
+from compaction.prompt.request import Level
 from tests.compaction.cache.builders import body, prints, text, tool
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}

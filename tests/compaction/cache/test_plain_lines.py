@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.cache.fact_reading import read_fact, read_plain_fact
-from compaction.cache.facts import READING_VERSION, LineKind
+from compaction.timeline.observations import READING_VERSION, LineKind
+from compaction.timeline.read_entries import read_fact, read_plain_fact
 from compaction.transcripts.client_protocol import CAVEAT
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Line

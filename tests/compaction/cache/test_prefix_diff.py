@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.cache.fingerprint import take_fingerprint
 from compaction.cache.prefix_diff import How, PrefixDiff, diff_fingerprints, diff_requests
-from compaction.cache.request import Level, PromptMessage, PromptRequest, read_request
 from compaction.cache.text_diff import Mark
+from compaction.prompt.fingerprint import take_fingerprint
+from compaction.prompt.request import Level, PromptMessage, PromptRequest, read_request
 from tests.compaction.cache.builders import body, digest, text, tool
 
 

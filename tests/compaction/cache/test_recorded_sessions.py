@@ -11,11 +11,11 @@ from compaction.cache.breaks import Outcome, judge_thread
 from compaction.cache.calls import CacheCall
 from compaction.cache.changes import find_first_divergent_message
 from compaction.cache.costs import find_cost_usd
-from compaction.cache.fingerprint import take_fingerprint
-from compaction.cache.linter import lint_request
-from compaction.cache.request import PromptRequest, read_request
-from compaction.cache.request_lines import collect_requests
 from compaction.cache.thread_calls import read_session_calls
+from compaction.prompt.fingerprint import take_fingerprint
+from compaction.prompt.linter import lint_request
+from compaction.prompt.request import PromptRequest, read_request
+from compaction.prompt.request_lines import collect_requests
 from compaction.transcripts.payloads import ApiRequest
 from tests.compaction.cache.builders import digest, text
 from tests.compaction.recorded import each_recorded, list_recorded, read_recorded

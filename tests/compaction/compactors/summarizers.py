@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from compaction.compactors.summary_prompt import list_sections
+from compaction.compactors.summary.prompt import list_sections
 from compaction.events import Event
 from compaction.ports import (
     HookResult,

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from compaction.compactors.auto import ChainResult, ChainTracking, Decision, Turn, run_chain
 from compaction.compactors.breaker import Breaker
-from compaction.compactors.cleanup import ThreadMemory
 from compaction.compactors.crossing import CrossingWatch
-from compaction.compactors.extractive import ExtractiveSummarizer
-from compaction.compactors.micro import MicroKind
-from compaction.compactors.notes import DEFAULT_TEMPLATE, SessionNotes
+from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
+from compaction.compactors.micro.clearing import MicroKind
+from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
 from compaction.compactors.outcome import Trigger
-from compaction.compactors.restore import ContextRestorer
+from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import Outside
+from compaction.compactors.thread_state import ThreadMemory
 from compaction.context.policy import Policy
 from compaction.context.thresholds import draw_lines
 from compaction.context.windows import ModelInUse

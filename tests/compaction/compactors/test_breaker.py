@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.compactors.breaker import MOST_FAILURES, Breaker, list_breaker_events
-from compaction.compactors.cache_edits import CacheEditState
-from compaction.compactors.cleanup import ThreadMemories, copy_memory, expect_drop, take_expected_drop
 from compaction.compactors.crossing import CrossingAnswer, CrossingWatch, answer_crossing
+from compaction.compactors.micro.cache_edits import CacheEditState
 from compaction.compactors.outcome import Trigger
+from compaction.compactors.thread_state import ThreadMemories, copy_memory, expect_drop, take_expected_drop
 from compaction.errors import (
     AutomaticRunsPaused,
     BlockedByHook,

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from compaction.compactors.fork import ParentRequest
 from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import (
     ChainPosition,
@@ -16,9 +15,10 @@ from compaction.compactors.outcome import (
     RestoredState,
     Trigger,
 )
-from compaction.compactors.preparation import SummaryModels
 from compaction.compactors.run import CompactionRequest, Outside
-from compaction.compactors.summary_prompt import SECTIONS
+from compaction.compactors.summary.fork_request import ParentRequest
+from compaction.compactors.summary.plain_request import SummaryModels
+from compaction.compactors.summary.prompt import SECTIONS
 from compaction.context.tokens import measure_context
 from compaction.errors import (
     BlockedByHook,

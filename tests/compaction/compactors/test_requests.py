@@ -5,12 +5,12 @@ import json
 import pytest
 
 from compaction.cache.prefix_diff import diff_requests
-from compaction.cache.request import read_request
-from compaction.compactors.fork import ParentRequest, prepare_fork
-from compaction.compactors.preparation import SummaryModels, prepare_plain
-from compaction.compactors.stripping import strip_entries
+from compaction.compactors.summary.fork_request import ParentRequest, prepare_fork
+from compaction.compactors.summary.plain_request import SummaryModels, prepare_plain
+from compaction.compactors.summary.stripping import strip_entries
 from compaction.errors import NothingToCompact
 from compaction.ports import Path, SummaryRequest, Variant
+from compaction.prompt.request import read_request
 from compaction.transcripts.entries import Entry
 from tests.compaction.compactors.talks import DOCUMENT, IMAGE, Talk, make_talk
 from tests.compaction.making import request as tool_request

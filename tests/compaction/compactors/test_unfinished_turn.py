@@ -1,7 +1,7 @@
 """The summary without a model says how far a turn is that has not ended: findings, named steps, the last request."""
 
-from compaction.compactors.extractive import write_extract
-from compaction.compactors.summary_answer import split_sections
+from compaction.compactors.extractive.summarizer import write_extract
+from compaction.compactors.summary.answer import split_sections
 from compaction.ports import Variant
 from tests.compaction.compactors.sessions import ROOT, Session
 from tests.compaction.making import request

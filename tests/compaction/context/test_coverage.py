@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compaction.compactors.micro import apply_boundaries
+from compaction.compactors.micro.clearing import apply_boundaries
 from compaction.context.composition import compose_context
 from compaction.context.coverage import Coverage, compute_coverage
 from compaction.context.tokens import measure_context

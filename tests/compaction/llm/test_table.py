@@ -12,9 +12,6 @@ import pytest
 
 from compaction.cache.calls import CachePolicy
 from compaction.cache.causes import CAUSES, Cause
-from compaction.cache.invalidation import keeps_system_messages, keeps_thinking
-from compaction.cache.linter import Rule, find_least_tokens, lint_request
-from compaction.cache.request import read_request
 from compaction.context.call_costs import cost_of, total_of
 from compaction.context.forecast import price_next_call
 from compaction.context.policy import Policy
@@ -27,11 +24,15 @@ from compaction.llm.names import (
     UNJUDGED_FAMILIES,
     find_model,
     find_nearest_model,
+    keeps_system_messages,
+    keeps_thinking,
     read_model_name,
 )
 from compaction.llm.offered_models import find_small_model, list_offered_models
 from compaction.llm.prices import _OWN_TABLE, FAST_FACTORS, price_of
 from compaction.llm.table import LONG_WINDOW_TOKENS, MODELS, Model, list_current_models
+from compaction.prompt.linter import Rule, find_least_tokens, lint_request
+from compaction.prompt.request import read_request
 from compaction.transcripts.entries import Usage
 from tests.compaction.cache.builders import body, text
 

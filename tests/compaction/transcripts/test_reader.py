@@ -6,7 +6,6 @@ from decimal import Decimal
 import pytest
 
 from compaction.errors import AgentMetaUnreadable
-from compaction.transcripts.agents import AgentMeta, find_agent_id, read_agent_meta, write_nested_line
 from compaction.transcripts.blocks import write_block
 from compaction.transcripts.entries import (
     DocumentBlock,
@@ -41,6 +40,7 @@ from compaction.transcripts.payloads import (
     TurnDuration,
 )
 from compaction.transcripts.reader import read_line
+from compaction.transcripts.subagents import AgentMeta, find_agent_id, read_agent_meta, write_nested_line
 from compaction.transcripts.transcript import read_transcript
 from tests.compaction.making import answer, make_entry, make_line, request, result, say, text, thought, use
 from tests.compaction.recorded import RECORDED_DATA

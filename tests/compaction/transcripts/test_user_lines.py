@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compaction.cache.fact_reading import read_fact
 from compaction.compactors.news import has_speech
+from compaction.timeline.read_entries import read_fact
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import read_transcript
 from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_blocks, classify_entry, find_prompt_words

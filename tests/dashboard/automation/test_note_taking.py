@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from django.utils import timezone
 
-from compaction.compactors.notes import DEFAULT_TEMPLATE, is_template_only, split_notes
+from compaction.compactors.notes.template import DEFAULT_TEMPLATE, is_template_only, split_notes
 from compaction.errors import SummarizerUnavailable
 from compaction.ports import Monitor, SummaryAnswer, SummaryRequest
 from dashboard.automation.note_taking import PAUSE_AFTER_FAILURE

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from compaction.transcripts.agents import AgentMeta
+from compaction.transcripts.subagents import AgentMeta
 from dashboard.ingest.agent_facts import prepare_items
 from dashboard.ingest.client_hooks import prepare_hooks
 from dashboard.ingest.client_status import prepare_statuses

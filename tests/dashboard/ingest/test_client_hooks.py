@@ -12,7 +12,7 @@ from django.test import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.cache.facts import LineKind, pack_facts, unpack_facts
+from compaction.timeline.observations import LineKind, pack_facts, unpack_facts
 from dashboard.ingest.client_hooks import EVENTS, NOT_KNOWN, prepare_hooks
 from dashboard.ingest.client_json import LARGEST_COUNT
 from dashboard.ingest.client_reports import SPOOL_FULL

@@ -11,7 +11,7 @@ from django.db import OperationalError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compaction.transcripts.agents import AgentMeta
+from compaction.transcripts.subagents import AgentMeta
 from dashboard.health import read_intake
 from dashboard.ingest.folder_watch import FolderWatch
 from dashboard.ingest.follow import Follower

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from compaction.cache.facts import READING_VERSION, LineFact, LineKind, change_fact
+from compaction.timeline.observations import READING_VERSION, LineFact, LineKind, change_fact
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.folder_watch import FolderWatch
 from dashboard.ingest.follow import Follower

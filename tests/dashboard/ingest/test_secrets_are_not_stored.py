@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from django.apps import apps
 
-from compaction.transcripts.agents import AgentMeta
+from compaction.transcripts.subagents import AgentMeta
 from dashboard.ingest.intake import Origin, count_drops, make_rules, store, take_in, take_in_agent_meta
 from dashboard.ingest.observed import ObservedSession, Piece, Prepared
 from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export

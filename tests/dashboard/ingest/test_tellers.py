@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from compaction.cache.facts import REPORT, LineFact, LineKind
 from compaction.context.policy import Policy
+from compaction.timeline.observations import REPORT, LineFact, LineKind
 from dashboard import access
 from dashboard.ingest.intake import Origin, take_in
 from dashboard.ingest.observed import Piece, Rules

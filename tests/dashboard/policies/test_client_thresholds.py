@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from compaction.context.policy import Policy
-from compaction.context.policy_values import CLIENT_WINDOW_RANGE
+from compaction.context.policy_parsing import CLIENT_WINDOW_RANGE
 from compaction.context.thresholds import draw_lines
 from compaction.context.windows import ModelInUse
 from dashboard.policies.client_thresholds import ClientThreshold, compute_client_thresholds

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.cache.facts import LineKind
-from compaction.cache.request import PromptMessage
+from compaction.prompt.request import PromptMessage
+from compaction.timeline.observations import LineKind
 from dashboard.ingest.observed import Rules
 from dashboard.proxy.conversation_owners import Kin, StoredSession
 from dashboard.proxy.conversations import AGAIN_SECONDS, Asked, Conversations

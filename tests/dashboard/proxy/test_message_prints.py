@@ -5,8 +5,8 @@ import json
 import random
 from typing import Any
 
-from compaction.cache.fingerprint import take_fingerprint
-from compaction.cache.request import read_request
+from compaction.prompt.fingerprint import take_fingerprint
+from compaction.prompt.request import read_request
 from dashboard.proxy.message_prints import MessagePrints
 
 KEY = b"k" * 32

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 import zstandard
 
-from compaction.cache.facts import LineFact, LineKind
-from compaction.compactors.summary_prompt import write_prompt
+from compaction.compactors.summary.prompt import write_prompt
 from compaction.ports import Variant
+from compaction.timeline.observations import LineFact, LineKind
 from dashboard.ingest.observed import Rules
 from dashboard.proxy.reports import Report, Reporter
 from dashboard.proxy.responses import NotReadable

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from compaction.cache.facts import LineKind
+from compaction.timeline.observations import LineKind
 from dashboard.ingest.observed import Rules
 from dashboard.models import AgentSession, ApiCall, CacheBreak, Team
 from dashboard.proxy.reports import Reporter

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from django.test import Client
 
-from compaction.transcripts.agents import read_agent_meta
+from compaction.transcripts.subagents import read_agent_meta
 from dashboard.ingest.intake import Origin, take_in, take_in_agent_meta
 from dashboard.ingest.observed import Piece
 from dashboard.ingest.pushed_lines import NOT_A_LINE, read_push

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.utils import timezone
 
-from compaction.transcripts.agents import AgentMeta
+from compaction.transcripts.subagents import AgentMeta
 from dashboard.ingest.intake import Origin, take_in, take_in_agent_meta
 from dashboard.ingest.observed import Piece
 from dashboard.ingest.segments import compress, expand

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from compaction.compactors.summary_prompt import SECTIONS
+from compaction.compactors.summary.prompt import SECTIONS
 from compaction.errors import RunError
 from compaction.ports import Monitor, SummaryAnswer, SummaryRequest
 from compaction.transcripts.entries import Usage

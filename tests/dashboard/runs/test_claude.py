@@ -10,7 +10,7 @@ from email.utils import format_datetime
 import pytest
 from pytest_django import Settings
 
-from compaction.compactors.summary_prompt import SECTIONS, write_prompt
+from compaction.compactors.summary.prompt import SECTIONS, write_prompt
 from compaction.errors import (
     CompactionCancelled,
     PromptTooLong,

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from compaction.compactors.fork import ParentRequest
 from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import Outcome, Trigger
-from compaction.compactors.preparation import SummaryModels
 from compaction.compactors.run import CompactionRequest, Outside
-from compaction.compactors.summary_prompt import SECTIONS
+from compaction.compactors.summary.fork_request import ParentRequest
+from compaction.compactors.summary.plain_request import SummaryModels
+from compaction.compactors.summary.prompt import SECTIONS
 from compaction.errors import ConversationTooLong, SummarizerUnavailable, SummaryRefused
 from compaction.ports import Path
 from compaction.transcripts.entries import Entry

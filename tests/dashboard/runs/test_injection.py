@@ -9,8 +9,8 @@ import pytest
 from django.template import Context, Template
 from django.utils import timezone
 
-from compaction.compactors.shrinking import SUMMARY_TOKENS
-from compaction.compactors.summary_prompt import TEXT_ONLY_TEXT
+from compaction.compactors.summary.prompt import TEXT_ONLY_TEXT
+from compaction.compactors.summary.too_long import SUMMARY_TOKENS
 from dashboard.models import AgentSession, EntrySegment, RunKind, RunState, SummarizerName
 from dashboard.runs.choices import RunChoices
 from dashboard.runs.preview import preview_run

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from compaction.compactors.extractive import ExtractiveSummarizer
+from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
 from compaction.compactors.full import compact_full
-from compaction.compactors.micro_idle import IdleSettings, clear_by_idle_time
+from compaction.compactors.micro.by_idle import IdleSettings, clear_by_idle_time
 from compaction.compactors.outcome import Fate, Outcome, Trigger
 from compaction.compactors.partial import compact_from, compact_up_to
-from compaction.compactors.restore import ContextRestorer
+from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import CompactionRequest, Outside
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from compaction.cache.facts import LineFact, LineKind
+from compaction.timeline.observations import LineFact, LineKind
 from dashboard.ingest.observed import Prepared, Rules
 from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export
 from tests.dashboard.ingest.conversation import MODEL, START

@@ -1,0 +1,1 @@
+"""What happened in a stretch of conversation, read once."""

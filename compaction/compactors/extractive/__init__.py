@@ -1,0 +1,1 @@
+"""A summary selected from the conversation, without a model."""

@@ -1,0 +1,1 @@
+"""Clearing tool results without a model call."""

@@ -1,0 +1,1 @@
+"""Asking a model for a summary."""

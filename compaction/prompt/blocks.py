@@ -1,0 +1,145 @@
+"""Pieces: one shape for what two requests are compared by, whether their text is there or only its fingerprint."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from compaction.prompt.fingerprint import Fingerprint, ToolPrint
+from compaction.prompt.request import (
+    Fields,
+    Level,
+    Path,
+    PromptMessage,
+    PromptRequest,
+    Tool,
+    write_canonical,
+    write_json,
+)
+from compaction.transcripts.values import get_items, get_text
+
+DESCRIPTION, SCHEMA = "description", "schema"
+_TEXT_KEYS = ("text", "thinking")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A tool, system block, message or message block; `identity` is its canonical text or its hash."""
+
+    level: Level
+    path: Path
+    name: str
+    identity: str
+    size_characters: int
+    source: Tool | PromptMessage | Fields | None = None
+    printed: ToolPrint | None = None
+
+    def list_parts(self) -> "Sequence[Piece]":
+        """The blocks of a message; nothing else has parts."""
+        if not isinstance(self.source, PromptMessage):
+            return ()
+        return tuple(
+            _make_block_piece(block, (*self.path, "content", index)) for index, block in enumerate(self.source.blocks)
+        )
+
+    def spell(self, parts: tuple[str, ...] = ()) -> str | None:
+        """The text as a person would read it, one thing per line; None where it is withheld. `parts` as
+        `list_changed_parts` names them leave out what did not change."""
+        if self.source is None or (isinstance(self.source, PromptMessage) and self.source.opaque_hash is not None):
+            return None
+        if isinstance(self.source, Tool):
+            return _spell_tool(self.source.fields, parts)
+        if isinstance(self.source, PromptMessage):
+            return "\n".join(_spell_block(block) for block in self.source.blocks)
+        return _spell_block(self.source)
+
+    def list_changed_parts(self, other: "Piece") -> tuple[str, ...]:
+        """What of a tool changed: its description, its schema, or something else."""
+        if self.printed is not None and other.printed is not None:
+            same = {
+                DESCRIPTION: self.printed.description_digest == other.printed.description_digest,
+                SCHEMA: self.printed.schema_digest == other.printed.schema_digest,
+            }
+        elif isinstance(self.source, Tool) and isinstance(other.source, Tool):
+            old, new = self.source.fields, other.source.fields
+            same = {
+                DESCRIPTION: old.get("description") == new.get("description"),
+                SCHEMA: write_json(old.get("input_schema")) == write_json(new.get("input_schema")),
+            }
+        else:
+            return ()
+        return tuple(part for part, is_same in same.items() if not is_same) or ("other fields",)
+
+
+def list_request_pieces(request: PromptRequest, level: Level) -> Sequence[Piece]:
+    """The pieces of one level of a request; deferred tools stand outside the prefix."""
+    if level is Level.TOOLS:
+        return [_make_tool_piece(tool, index) for index, tool in enumerate(request.tools) if not tool.is_deferred]
+    if level is Level.SYSTEM:
+        return [_make_block_piece(block, (level.value, index)) for index, block in enumerate(request.system)]
+    return [_make_message_piece(message, index) for index, message in enumerate(request.messages)]
+
+
+def list_printed_pieces(prints: Fingerprint, level: Level) -> Sequence[Piece]:
+    """The pieces of one level of a fingerprint."""
+    if level is Level.TOOLS:
+        return [
+            Piece(level, (level.value, index), tool.name, tool.digest, tool.size_characters, printed=tool)
+            for index, tool in enumerate(prints.tools)
+            if not tool.is_deferred
+        ]
+    if level is Level.SYSTEM:
+        return [
+            Piece(level, (level.value, index), "text", block.digest, block.size_characters)
+            for index, block in enumerate(prints.system)
+        ]
+    sizes = prints.message_sizes or (0,) * len(prints.messages)
+    return [
+        Piece(level, (level.value, index), "message", digest, size)
+        for index, (digest, size) in enumerate(zip(prints.messages, sizes, strict=True))
+    ]
+
+
+def _make_tool_piece(tool: Tool, index: int) -> Piece:
+    text = write_canonical(tool.fields)
+    return Piece(Level.TOOLS, (Level.TOOLS.value, index), tool.name, text, len(text), tool)
+
+
+def _make_block_piece(block: Fields, path: Path) -> Piece:
+    text = write_canonical(block)
+    return Piece(Level(str(path[0])), path, get_text(block, "type") or "", text, len(text), block)
+
+
+def _make_message_piece(message: PromptMessage, index: int) -> Piece:
+    path = (Level.MESSAGES.value, index)
+    if message.opaque_hash is not None:
+        return Piece(Level.MESSAGES, path, "message", message.opaque_hash, 0, message)
+    text = write_canonical((message.role, message.blocks, message.details))
+    return Piece(Level.MESSAGES, path, message.role, text, len(text), message)
+
+
+def _spell_tool(fields: Fields, parts: tuple[str, ...]) -> str:
+    description = get_text(fields, "description") or ""
+    if parts == (DESCRIPTION,):
+        return description
+    if parts == (SCHEMA,):
+        return _spell_json(fields.get("input_schema"))
+    rest = {key: value for key, value in fields.items() if key not in ("name", "description")}
+    return f"{description}\n{_spell_json(rest)}"
+
+
+def _spell_block(block: Fields) -> str:
+    for key in _TEXT_KEYS:
+        text = get_text(block, key)
+        if text is not None:
+            return text
+    if block.get("type") == "tool_result":
+        content = block.get("content")
+        if isinstance(content, str):
+            return content
+        parts = get_items(block, "content")
+        return "\n".join(_spell_block(part) if isinstance(part, Mapping) else str(part) for part in parts)
+    return _spell_json(block)
+
+
+def _spell_json(value: object) -> str:
+    """JSON with one key a line: enough for a line diff, at a tenth of the cost of indenting."""
+    return write_json(value).replace(',"', ',\n"')
