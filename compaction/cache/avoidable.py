@@ -8,15 +8,16 @@ once. Other breaks with an avoidable cause are avoidable whole, as keeping the r
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from compaction.cache.breaks import DEFAULT_POLICY, Outcome, Verdict
-from compaction.cache.calls import CacheCall, CachePolicy
+from compaction.cache.breaks import Outcome, Verdict
 from compaction.cache.causes import CAUSES, Cause
 from compaction.cache.costs import NOTHING_USD, find_surcharge_usd
+from compaction.cache.policy import DEFAULT_POLICY, CachePolicy
 from compaction.llm.cache_ttl import CacheTtl
+from compaction.timeline.calls import Call
 
 
 def compute_avoidable(
-    calls: Sequence[CacheCall], verdicts: Sequence[Verdict], policy: CachePolicy = DEFAULT_POLICY
+    calls: Sequence[Call], verdicts: Sequence[Verdict], policy: CachePolicy = DEFAULT_POLICY
 ) -> Mapping[str, Decimal | None]:
     """Return the avoidable dollars of each break of a thread that something on offer would have prevented, by call id.
 
@@ -45,7 +46,7 @@ def _needs_hour(verdict: Verdict) -> bool:
 
 
 def _charge_hour(
-    calls: Sequence[CacheCall], verdicts: Sequence[Verdict], bridged: set[str], policy: CachePolicy
+    calls: Sequence[Call], verdicts: Sequence[Verdict], bridged: set[str], policy: CachePolicy
 ) -> dict[str, Decimal | None]:
     """Return the loss of each bridged break less the surcharge of the writes up to it; what a loss cannot pay is left
     to the next one, and writes after the last pause are paid by the last losses.

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compaction.cache.breaks import Verdict
-from compaction.cache.calls import CONVERSATION_START, CacheCall
+from compaction.timeline.calls import CONVERSATION_START, Call
+from compaction.transcripts.entries import Usage
 
 # Reads of one prefix differ by a few tokens between requests: 16,589 and 16,606.
 SAME_PERCENT = 1
@@ -63,25 +64,27 @@ def name_place(place: BreakPlace, held_tokens: int) -> str:
             return f"broke after {held_tokens:,} tokens"
 
 
-def locate_losses(calls: Mapping[str, CacheCall], verdicts: Sequence[Verdict]) -> dict[str, BrokenAt]:
+def locate_losses(calls: Mapping[str, Call], verdicts: Sequence[Verdict]) -> dict[str, BrokenAt]:
     """Return where each loss of a thread broke its cache, by call id; breaks and rebuilds alike."""
     judged = [verdict for verdict in verdicts if verdict.baseline and verdict.baseline.call_id == verdict.call_id]
     losses = {verdict.call_id: verdict.loss.read_tokens for verdict in judged if verdict.loss is not None}
     if not losses:
         return {}
-    first = calls[judged[0].call_id]
-    prefix = _find_system_tokens(first, list(losses.values()))
+    first = judged[0]
+    begins_conversation = first.parent_call_id == CONVERSATION_START
+    prefix = _find_system_tokens(
+        calls[first.call_id].usage, list(losses.values()), begins_conversation=begins_conversation
+    )
     return {call_id: BrokenAt(_find_place(read_tokens, prefix), read_tokens) for call_id, read_tokens in losses.items()}
 
 
-def _find_system_tokens(first: CacheCall, reads: list[int]) -> int | None:
+def _find_system_tokens(usage: Usage, reads: list[int], *, begins_conversation: bool) -> int | None:
     """Return the size of tools and system prompt: the longest prefix short of the first prompt that was read again and
     again after losses, or else at least once. In a thread that begins in the middle of a conversation, the shortest
     that was read twice."""
-    usage = first.usage
     seen = [tokens for tokens in (usage.cache_read_tokens, *reads) if tokens]
     repeated = [tokens for index, tokens in enumerate(seen) if any(_is_same(tokens, other) for other in seen[:index])]
-    if first.parent_call_id != CONVERSATION_START:
+    if not begins_conversation:
         return min(repeated, default=None)
     first_tokens = usage.cache_read_tokens + usage.cache_creation_tokens
 

@@ -1,31 +1,29 @@
-"""Breaks: whether a call lost its cache, was expected to rebuild it, or nothing happened; one call or a whole thread.
+"""Decides whether a call lost its cache, was expected to rebuild it, or neither; for one call or a whole thread.
 
-Judging is a pure function of the previous baseline and the call. Calls that arrive late are judged by judging the
-thread again from the baseline before them.
+Judging is a pure function of the previous baseline and the call. After a call that arrives late, the thread is judged
+again from the baseline before it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from operator import attrgetter
 
-from compaction.cache.calls import (
-    ANNOUNCED,
-    CONVERSATION_START,
+import msgspec
+
+from compaction.cache.baseline import (
+    EXPECTED_CAUSES,
     Baseline,
-    CacheCall,
-    CachePolicy,
-    announce,
-    make_baseline,
-    merge_calls,
+    add_expected_causes,
+    build_baseline,
+    list_expected_causes,
 )
 from compaction.cache.causes import Cause, Grade
 from compaction.cache.costs import find_excess_usd
 from compaction.cache.diagnosis import Explanation, Finding, explain_loss, find_gap_seconds
-from compaction.transcripts.frozen import Value
-
-DEFAULT_POLICY = CachePolicy()
+from compaction.cache.policy import DEFAULT_POLICY, CachePolicy
+from compaction.timeline.calls import CONVERSATION_START, Call
 
 
 class Outcome(StrEnum):
@@ -57,7 +55,7 @@ class Loss:
     recreated_tokens: int
 
 
-class Verdict(Value, frozen=True):
+class Verdict(msgspec.Struct, frozen=True, gc=False):
     """The judgement of one call. `lost_usd` is None when a price is unknown; `baseline` is for the next call."""
 
     call_id: str
@@ -69,6 +67,7 @@ class Verdict(Value, frozen=True):
     gap_seconds: float | None = None
     ttl_in_force: str | None = None
     lost_usd: Decimal | None = None
+    parent_call_id: str | None = None  # the judged call it continues, where known
 
     @property
     def primary(self) -> Finding | None:
@@ -81,21 +80,34 @@ class Verdict(Value, frozen=True):
         return self.primary.cause if self.primary else self.rebuild
 
 
-def judge(previous: Baseline | None, call: CacheCall, policy: CachePolicy = DEFAULT_POLICY) -> Verdict:
-    """Judge one call against its thread's baseline; the verdict carries the baseline for the next one."""
+def judge_call(
+    previous: Baseline | None,
+    call: Call,
+    policy: CachePolicy = DEFAULT_POLICY,
+    *,
+    parent_call_id: str | None = None,
+) -> Verdict:
+    """Judge one call against its thread's baseline; the verdict carries the baseline for the next one.
+
+    `parent_call_id`: the judged call it continues, where known.
+    """
     if previous is not None and previous.call_id == call.call_id:
-        return Verdict(call.call_id, Outcome.NOTHING, previous)
+        return Verdict(call.call_id, _NOTHING, previous)
+    expected = list_expected_causes(call)
     if not policy.judges(call.model, call.query_source, call.usage):
-        # Where no line tells of a compaction, the call that wrote its summary does.
-        compacted = (Cause.COMPACTED,) if call.query_source == "compact" and call.usage.output_tokens else ()
-        return Verdict(call.call_id, Outcome.NOTHING, announce(previous, *call.announced, *compacted))
-    baseline = make_baseline(previous, call)
+        # Where no line records a compaction, the call that wrote its summary does.
+        if call.query_source == "compact" and call.usage.output_tokens:
+            expected |= {Cause.COMPACTED}
+        return Verdict(call.call_id, _NOTHING, add_expected_causes(previous, expected))
+    baseline = build_baseline(previous, call)
     if previous is None:
-        return Verdict(call.call_id, Outcome.EXPECTED, baseline, rebuild=Cause.FIRST_CALL)
+        return Verdict(
+            call.call_id, Outcome.EXPECTED, baseline, rebuild=Cause.FIRST_CALL, parent_call_id=parent_call_id
+        )
     loss = find_loss(previous, call, policy)
     if loss is None:
-        return Verdict(call.call_id, _NOTHING, baseline)
-    rebuild = _find_announced(previous, call)
+        return Verdict(call.call_id, _NOTHING, baseline, parent_call_id=parent_call_id)
+    rebuild = _find_expected(previous, call, expected, parent_call_id)
     explanation = explain_loss(previous, call) if rebuild is None else None
     if explanation is not None and explanation.primary.grade is Grade.UNKNOWN and _is_shortened(previous, call, policy):
         rebuild, explanation = Cause.PROMPT_SHORTENED, None
@@ -115,47 +127,51 @@ def judge(previous: Baseline | None, call: CacheCall, policy: CachePolicy = DEFA
             recreated_tokens=loss.recreated_tokens,
             team_price=policy.find_price(call.model),
         ),
+        parent_call_id=parent_call_id,
     )
 
 
-def is_late(previous: Baseline | None, call: CacheCall) -> bool:
-    """Whether a call was made before the one its thread was last judged up to: then judge the thread again from the
-    baseline before it."""
-    return previous is not None and call.at < previous.at and call.call_id != previous.call_id
-
-
 def judge_thread(
-    calls: Iterable[CacheCall], policy: CachePolicy = DEFAULT_POLICY, *, baseline: Baseline | None = None
+    calls: Iterable[Call], policy: CachePolicy = DEFAULT_POLICY, *, baseline: Baseline | None = None
 ) -> tuple[Verdict, ...]:
-    """Judge the calls of one thread in the order they were made, whatever order they come in; each call once."""
+    """Judge the calls of one thread in the order they were made, whatever order they come in."""
+    ordered = sorted(calls, key=attrgetter("at", "position", "call_id"))
+    parents = _find_judged_parents(ordered, policy)
     verdicts = []
-    for call in order_calls(calls):
-        verdict = judge(baseline, call, policy)
+    for call in ordered:
+        verdict = judge_call(baseline, call, policy, parent_call_id=parents.get(call.call_id))
         baseline = verdict.baseline
         verdicts.append(verdict)
     return tuple(verdicts)
 
 
-def order_calls(calls: Iterable[CacheCall]) -> tuple[CacheCall, ...]:
-    """Calls in the order they were made, several reports of one call made one."""
-    told = list(calls)
-    if len({call.call_id for call in told}) < len(told):
-        reports: dict[str, list[CacheCall]] = {}
-        for call in told:
-            reports.setdefault(call.call_id, []).append(call)
-        told = [merge_calls(found) for found in reports.values()]
-    return tuple(sorted(told, key=attrgetter("at", "position", "call_id")))
+def _find_judged_parents(calls: Sequence[Call], policy: CachePolicy) -> dict[str, str]:
+    """Return the nearest judged ancestor of each call, by call id."""
+    parents = {call.call_id: call.parent_call_id for call in calls if call.parent_call_id is not None}
+    skipped = {call.call_id for call in calls if not policy.judges(call.model, None, call.usage)}
+    if not skipped:
+        return parents
+    judged = {}
+    for call_id, parent in parents.items():
+        seen = {call_id}
+        above: str | None = parent
+        while above in skipped and above not in seen:
+            seen.add(above)
+            above = parents.get(above)
+        if above is not None and above not in seen:
+            judged[call_id] = above
+    return judged
 
 
-def find_loss(previous: Baseline, call: CacheCall, policy: CachePolicy = DEFAULT_POLICY) -> Loss | None:
-    """The loss by either rule. The first alone misses a second miss right after a first: the read stays low."""
+def find_loss(previous: Baseline, call: Call, policy: CachePolicy = DEFAULT_POLICY) -> Loss | None:
+    """Return the loss by either rule. The first alone misses a second miss right after a first: the read stays low."""
     read_tokens = call.usage.cache_read_tokens
     if read_tokens >= previous.cached_tokens:
         return None
     rules = []
-    if _is_below(read_tokens, previous.read_tokens, policy):
+    if policy.is_below(read_tokens, previous.read_tokens):
         rules.append(LossRule.READ_FELL)
-    if _is_below(read_tokens, previous.cached_tokens, policy):
+    if policy.is_below(read_tokens, previous.cached_tokens):
         rules.append(LossRule.PREFIX_MISSED)
     if not rules:
         return None
@@ -169,23 +185,21 @@ def find_loss(previous: Baseline, call: CacheCall, policy: CachePolicy = DEFAULT
     )
 
 
-def _is_below(read_tokens: int, expected_tokens: int, policy: CachePolicy) -> bool:
-    missing = expected_tokens - read_tokens
-    return missing > policy.loss_tokens and missing * 100 > policy.loss_share_percent * expected_tokens
-
-
-def _find_announced(previous: Baseline, call: CacheCall) -> Cause | None:
-    known = {*previous.announced, *call.announced}
+def _find_expected(
+    previous: Baseline, call: Call, expected: frozenset[Cause], parent_call_id: str | None
+) -> Cause | None:
+    """Return the weightiest cause that makes a rebuild expected."""
+    known = previous.expected_causes | expected
     if _deletes_more(previous, call):
-        known.add(Cause.DELETION_ANNOUNCED)
-    if _is_rewound(previous, call):
-        known.add(Cause.REWOUND)
-    return next((cause for cause in ANNOUNCED if cause in known), None)
+        known |= {Cause.DELETION_ANNOUNCED}
+    if _is_rewound(previous, call, parent_call_id):
+        known |= {Cause.REWOUND}
+    return next((cause for cause in EXPECTED_CAUSES if cause in known), None)
 
 
-def _deletes_more(previous: Baseline, call: CacheCall) -> bool:
-    """Whether the answer counts more tokens as deleted, or the request deletes results from the cache that the last one
-    did not, and those of the last one too: the server lets the others go when they are no longer sent."""
+def _deletes_more(previous: Baseline, call: Call) -> bool:
+    """Return whether the response counts more tokens as deleted, or the request deletes results besides those of the
+    previous one, whose deletions it must repeat: the server restores those that are no longer sent."""
     if call.usage.cache_deleted_tokens > previous.deleted_tokens:
         return True
     if previous.fingerprint is None or call.fingerprint is None:
@@ -193,14 +207,14 @@ def _deletes_more(previous: Baseline, call: CacheCall) -> bool:
     return previous.fingerprint.deletions < call.fingerprint.deletions
 
 
-def _is_shortened(previous: Baseline, call: CacheCall, policy: CachePolicy) -> bool:
-    """Whether less was sent than the cache held: what was taken out of the prompt could not be read from it."""
+def _is_shortened(previous: Baseline, call: Call, policy: CachePolicy) -> bool:
+    """Return whether less was sent than the cache held: what was removed from the prompt could not be read."""
     return call.usage.prompt_tokens < previous.cached_tokens - policy.loss_tokens
 
 
-def _is_rewound(previous: Baseline, call: CacheCall) -> bool:
-    """Whether the call continues from elsewhere. A new start is believed only of a shorter prompt: some transcripts
-    hang whole conversations under a new root."""
-    if call.parent_call_id == CONVERSATION_START:
+def _is_rewound(previous: Baseline, call: Call, parent_call_id: str | None) -> bool:
+    """Return whether the call continues from elsewhere. A new start counts only with a shorter prompt: some transcripts
+    attach whole conversations to a new root."""
+    if parent_call_id == CONVERSATION_START:
         return call.usage.prompt_tokens < previous.cached_tokens
-    return call.parent_call_id is not None and call.parent_call_id != previous.call_id
+    return parent_call_id is not None and parent_call_id != previous.call_id

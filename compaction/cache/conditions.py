@@ -6,27 +6,14 @@ its rate; `python -m bench.causes FOLDER` counts again.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from compaction.cache.causes import Cause
+from compaction.timeline.preceding import Condition
 
 # A condition is a cause when its rate is this many times the base rate on the sessions it was not found on, ...
 NEEDED_RATIO = 10
 # ... over at least as many calls, and breaks in as many sessions: fewer prove nothing.
 NEEDED_CALLS, NEEDED_SESSIONS = 5, 3
-
-
-class Condition(StrEnum):
-    """What held right before a call. The order is that of the causes found in them."""
-
-    CLIENT_RESTARTED = "client_restarted"
-    TURN_WITHOUT_THINKING = "turn_without_thinking"
-    COMMAND_STARTED = "command_started"
-    LONG_TURN = "long_turn"
-    TOOLS_SEARCHED = "tools_searched"
-    CALL_FAILED = "call_failed"
-    INTERRUPTED = "interrupted"
-    PERMISSION_MODE_CHANGED = "permission_mode_changed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from compaction.cache.calls import Baseline, CacheCall
+from compaction.cache.baseline import Baseline
 from compaction.cache.causes import (
     API_REASONS,
     API_WITHOUT_REASON,
@@ -21,10 +21,12 @@ from compaction.cache.causes import (
     rank_cause,
 )
 from compaction.cache.changes import Change, compare_fingerprints
-from compaction.cache.conditions import CONDITIONS, Condition
+from compaction.cache.conditions import CONDITIONS
 from compaction.llm.cache_ttl import CacheTtl, find_expired_ttl
 from compaction.llm.names import keeps_thinking
 from compaction.prompt.invalidation import Prediction, predict_read
+from compaction.timeline.calls import Call
+from compaction.timeline.preceding import Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ _SPEAKERS = {
 }
 
 
-def explain_loss(previous: Baseline, call: CacheCall) -> Explanation:
+def explain_loss(previous: Baseline, call: Call) -> Explanation:
     """Why this call read less than the previous one left for it."""
     changes = _compare_requests(previous, call)
     prediction = _predict(previous, call, changes)
@@ -102,42 +104,42 @@ def explain_loss(previous: Baseline, call: CacheCall) -> Explanation:
         further=_drop_repeated(ordered),
         conflicts=tuple(_find_conflicts(spoken, knows_requests=changes is not None)),
         prediction=prediction,
-        unproven=tuple(condition for condition in call.noticed if CONDITIONS[condition].cause is None),
+        unproven=tuple(condition for condition in call.conditions if CONDITIONS[condition].cause is None),
     )
 
 
-def find_gap_seconds(previous: Baseline, call: CacheCall) -> float:
+def find_gap_seconds(previous: Baseline, call: Call) -> float:
     """From the start of one request to the start of the next: that is how the lifetime is counted."""
     return (call.at - previous.at).total_seconds()
 
 
-def _compare_requests(previous: Baseline, call: CacheCall) -> tuple[Change, ...] | None:
+def _compare_requests(previous: Baseline, call: Call) -> tuple[Change, ...] | None:
     """The changes between two known requests; None when one of them is not known."""
     if previous.fingerprint is None or call.fingerprint is None:
         return None
     return compare_fingerprints(previous.fingerprint, call.fingerprint)
 
 
-def _predict(previous: Baseline, call: CacheCall, changes: tuple[Change, ...] | None) -> Prediction | None:
+def _predict(previous: Baseline, call: Call, changes: tuple[Change, ...] | None) -> Prediction | None:
     if changes is None or previous.fingerprint is None:
         return None
     reaches = (change.reach for change in changes)
     return predict_read(previous.fingerprint, reaches, previous.cached_tokens, call.usage.cache_read_tokens)
 
 
-def _hear_api(call: CacheCall) -> Iterator[Finding]:
+def _hear_api(call: Call) -> Iterator[Finding]:
     cause = API_REASONS.get(call.api_reason or "")
     if cause is not None:
         yield Finding(cause, Grade.API, call.api_reason or "")
 
 
-def _hear_client(call: CacheCall) -> Iterator[Finding]:
+def _hear_client(call: Call) -> Iterator[Finding]:
     causes = {CLIENT_REASONS[name] for name in call.client_reasons if name in CLIENT_REASONS}
     for cause in sorted(causes, key=rank_cause):
         yield Finding(cause, Grade.CLIENT)
 
 
-def infer_causes(previous: Baseline, call: CacheCall) -> Iterator[Finding]:
+def infer_causes(previous: Baseline, call: Call) -> Iterator[Finding]:
     """Causes that times, models and versions show."""
     if call.model and previous.model and call.model != previous.model:
         yield Finding(Cause.MODEL_CHANGED, Grade.INFERRED, f"{previous.model} -> {call.model}")
@@ -158,9 +160,9 @@ def infer_causes(previous: Baseline, call: CacheCall) -> Iterator[Finding]:
         yield Finding(Cause.THINKING_DROPPED, Grade.INFERRED, f"a new prompt to {call.model}")
 
 
-def _infer_from_conditions(call: CacheCall) -> Iterator[Finding]:
+def _infer_from_conditions(call: Call) -> Iterator[Finding]:
     """Where nothing else explains a loss, as there the rates were counted."""
-    for condition in call.noticed:
+    for condition in call.conditions:
         known = CONDITIONS[condition]
         if known.cause is not None:
             yield Finding(known.cause, Grade.INFERRED, known.rate_words)
@@ -177,7 +179,7 @@ def _order_findings(spoken: dict[Grade, tuple[Finding, ...]], prediction: Predic
     return [*told, *late, *rest] if late else ordered
 
 
-def _give_up(call: CacheCall, *, knows_requests: bool) -> Finding:
+def _give_up(call: Call, *, knows_requests: bool) -> Finding:
     read_tokens = call.usage.cache_read_tokens
     still_read = f"{read_tokens:,} tokens were still read" if read_tokens else "nothing was read"
     if call.api_reason in API_WITHOUT_REASON and not knows_requests:

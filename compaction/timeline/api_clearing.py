@@ -5,7 +5,7 @@ Only what is more than with the call before was cleared then, whatever was remem
 
 from collections.abc import Mapping, Sequence
 
-from compaction.timeline.calls import SOURCES, answers_turn
+from compaction.timeline.calls import SOURCES, belongs_to_conversation
 from compaction.timeline.observations import REPORT, Compacted, LineFact, LineKind, change_compacted, change_fact
 
 BY_API = "api"  # the trigger of such a compaction
@@ -36,7 +36,7 @@ def settle_clearing(facts: Sequence[LineFact]) -> Sequence[LineFact]:
                 settled.append(change_fact(fact, compacted=grown))
             continue
         settled.append(fact)
-        if fact.answer is not None and fact.answer.source == _PROXY and answers_turn(fact):
+        if fact.answer is not None and fact.answer.source == _PROXY and belongs_to_conversation(fact):
             total = fact.answer.cleared_tokens
             before[thread] = total, count if total >= tokens else 0
     return settled

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from compaction.context.composition import LARGEST_PREFIX_TOKENS
 from compaction.context.tokens import ContextSize, add_margin
-from compaction.timeline.calls import TRANSCRIPT, FactCall, answers_turn
+from compaction.timeline.calls import TRANSCRIPT, Call, belongs_to_conversation
 from compaction.timeline.observations import LineFact, LineKind
 
 _BOUNDARY = LineKind.BOUNDARY
@@ -24,7 +24,7 @@ class _Branch:
     lines: list[LineFact] = field(default_factory=list)
 
 
-def measure_thread(facts: Sequence[LineFact], turns: Sequence[FactCall]) -> ContextSize:
+def measure_thread(facts: Sequence[LineFact], turns: Sequence[Call]) -> ContextSize:
     """Return the size of a thread's context. `turns` are its calls without those beside the conversation.
 
     Behind a compaction that no call has followed, all of it is an estimate: what the boundary reports or its lines come
@@ -49,7 +49,7 @@ def _sum_tokens(lines: Sequence[LineFact]) -> int:
     return sum(fact.tokens or 0 for fact in lines)
 
 
-def _find_branch(facts: Sequence[LineFact], measured: dict[str, FactCall]) -> _Branch | None:
+def _find_branch(facts: Sequence[LineFact], measured: dict[str, Call]) -> _Branch | None:
     """Return the current branch; None without lines, or when the last call is known from telemetry only."""
     leaf = next((index for index in range(len(facts) - 1, -1, -1) if _is_message(facts[index])), None)
     if leaf is None or any(_is_unwritten(fact, measured) for fact in facts[leaf + 1 :]):
@@ -73,9 +73,9 @@ def _is_message(fact: LineFact) -> bool:
     return fact.type in _MESSAGES or fact.kind is _BOUNDARY
 
 
-def _is_unwritten(fact: LineFact, measured: dict[str, FactCall]) -> bool:
+def _is_unwritten(fact: LineFact, measured: dict[str, Call]) -> bool:
     """Return whether this is a report of a conversation call that has no line."""
-    if fact.answer is None or fact.answer.source == TRANSCRIPT or not answers_turn(fact):
+    if fact.answer is None or fact.answer.source == TRANSCRIPT or not belongs_to_conversation(fact):
         return False
     call = measured.get(fact.answer.call_id)
     return call is not None and call.line_count == 0
@@ -104,7 +104,7 @@ def _add_lines_beside(facts: Sequence[LineFact], branch: _Branch, places: dict[s
             branch.lines.append(fact)
 
 
-def _find_prefix_tokens(facts: Sequence[LineFact], measured: dict[str, FactCall]) -> int:
+def _find_prefix_tokens(facts: Sequence[LineFact], measured: dict[str, Call]) -> int:
     """Return what system and tools take: what the first call read beyond the lines before it. Of a transcript that
     begins in the middle that holds an earlier conversation too, so no more of it counts than they usually take."""
     before = 0

@@ -173,3 +173,12 @@ def _find_opening(text: str, tag: str, here: int) -> int:
     while start >= 0 and text[start + len(tag) + 1 : start + len(tag) + 2] not in (">", " ", "\n"):
         start = text.find(f"<{tag}", start + 1)
     return start
+
+
+# How the client names calls of a conversation; calls with other sources (titles, suggestions) are made beside it.
+CONVERSATION_SOURCES = ("repl_main_thread", "sdk", "agent:")
+
+
+def is_beside_conversation(source: str | None) -> bool:
+    """Return whether a call was made for something other than the next turn; without a source it was made for it."""
+    return source is not None and not source.startswith(CONVERSATION_SOURCES)

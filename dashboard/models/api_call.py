@@ -6,11 +6,11 @@ from operator import or_
 from django.db import models
 from django.db.models import Q
 
-from compaction.cache.calls import CONVERSATION_SOURCES
+from compaction.transcripts.client_protocol import CONVERSATION_SOURCES
 from dashboard.models.agent_session import AgentSession, usd_field
 from dashboard.models.team import Team
 
-# Calls that belong to the conversation: the negation of compaction.cache.calls.is_beside_conversation.
+# Calls that belong to the conversation: the negation of client_protocol.is_beside_conversation.
 OF_CONVERSATION = reduce(or_, (Q(query_source__startswith=name) for name in CONVERSATION_SOURCES), Q(query_source=""))
 
 

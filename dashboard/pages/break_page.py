@@ -8,7 +8,8 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from compaction.cache.causes import Cause, CauseNote, Family, Grade, Outlook
-from compaction.cache.conditions import CONDITIONS, Condition
+from compaction.cache.conditions import CONDITIONS
+from compaction.timeline.preceding import Condition
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import AgentSession, ApiCall, CacheBreak, CompactionKind, LossKind

@@ -4,14 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.cache.breaks import DEFAULT_POLICY
 from compaction.prompt.fingerprint import Fingerprint, read_fingerprint
 from compaction.prompt.request import PromptMessage, PromptRequest
 from compaction.prompt.request_lines import Shape, read_shape
-from compaction.timeline.calls import collect_fact_calls
+from compaction.timeline.build import build_timeline
 from compaction.timeline.observations import LineFact
-from compaction.timeline.order import order_facts, split_facts
-from compaction.timeline.telemetry import settle_reports
+from compaction.timeline.order import order_facts
 from compaction.transcripts.transcript import read_transcript
 from compaction.transcripts.values import get_fields
 from dashboard.ingest.picture.columns import fit_id
@@ -39,15 +37,17 @@ class RequestPair:
 
 def read_request_pair(session: AgentSession, loss: CacheBreak, *, with_text: bool) -> RequestPair | Missing:
     """Two queries at most; the conversation itself is not unpacked."""
-    facts = settle_reports(order_facts(read_stored_lines(session).facts.values()))
-    digests = {fact.shape[0]: fact.shape[1] for fact in facts if fact.shape}
+    lines = order_facts(read_stored_lines(session).facts.values())
+    digests = {line.shape[0]: line.shape[1] for line in lines if line.shape}
     if not digests:
         return Missing.NOT_RECORDED
     shapes = _Shapes(session, digests, with_text=with_text)
-    thread = next((lines for name, lines in split_facts(facts).items() if fit_id(name) == loss.agent_id), [])
-    calls = collect_fact_calls(thread, DEFAULT_POLICY, shapes=shapes.prints)
-    prints = {fit_id(call.call_id): call.cache_call.fingerprint for call in calls}
-    names = _name_shapes(thread)
+    timeline = build_timeline(lines, shapes={digests[name]: prints for name, prints in shapes.prints.items()})
+    thread = next((each for each in timeline.threads if fit_id(each.agent_id) == loss.agent_id), None)
+    if thread is None:
+        return Missing.INCOMPLETE
+    prints = {fit_id(call.call_id): call.fingerprint for call in thread.calls}
+    names = _name_shapes(thread.observations)
     pair = [prints.get(call_id) for call_id in (loss.previous_call_id, loss.call_id)]
     used = [names.get(call_id) for call_id in (loss.previous_call_id, loss.call_id)]
     before, after = pair

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
-from compaction.cache.breaks import DEFAULT_POLICY
-from compaction.cache.calls import is_beside_conversation
+from compaction.cache.policy import DEFAULT_POLICY
 from compaction.context.call_costs import Cost, cost_of
 from compaction.context.forecast import NextCallCost, price_next_call
 from compaction.llm.names import read_model_name
 from compaction.llm.prices import Price
 from compaction.transcripts.calls import describe_output_estimate
+from compaction.transcripts.client_protocol import is_beside_conversation
 from compaction.transcripts.entries import Usage
 from dashboard import access
 from dashboard.access import Actor

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from django.db.models import ExpressionWrapper, F, IntegerField, Q, QuerySet
 
-from compaction.cache.calls import is_beside_conversation
 from compaction.cache.causes import CAUSES
+from compaction.transcripts.client_protocol import is_beside_conversation
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.kept_query import KeptQuery, Open

@@ -7,7 +7,8 @@ import pytest
 from pytest_django import Settings
 
 from compaction.cache.causes import CAUSES, Cause
-from compaction.cache.conditions import CONDITIONS, Condition
+from compaction.cache.conditions import CONDITIONS
+from compaction.timeline.preceding import Condition
 from dashboard.models import AgentSession, ApiCall, CacheBreak, Team
 from dashboard.pages.keyset import Place, read_place
 from tests.builders import make_session, make_user

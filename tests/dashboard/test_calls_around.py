@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from compaction.cache.calls import CONVERSATION_SOURCES, is_beside_conversation
+from compaction.transcripts.client_protocol import CONVERSATION_SOURCES, is_beside_conversation
 from dashboard.models import ApiCall, CacheBreak, CompactionKind, ObservedCompaction, Scope, Team, User
 from dashboard.pages.calls_around import CallsAround, find_compaction_before, read_calls_around
 from tests.builders import make_key, make_session

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from compaction.cache.calls import LOSS_SHARE_PERCENT, LOSS_TOKENS
+from compaction.cache.policy import DEFAULT_POLICY
 from compaction.compactors.micro.clearing import (
     CLEARABLE_TOOLS,
     Clearing,
@@ -153,9 +153,8 @@ def note_response(
 
 
 def _has_collapsed(expected_tokens: int, read_tokens: int) -> bool:
-    """The rule for cache breaks, against what was to be expected after the deletions."""
-    lost = expected_tokens - read_tokens
-    return lost > LOSS_TOKENS and lost * 100 > expected_tokens * LOSS_SHARE_PERCENT
+    """Apply the rule for cache breaks to what was expected after the deletions."""
+    return DEFAULT_POLICY.is_below(read_tokens, expected_tokens)
 
 
 def drop_deletions(state: CacheEditState) -> CacheEditState:

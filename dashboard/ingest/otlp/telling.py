@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from compaction.cache.calls import CONVERSATION_SOURCES
 from compaction.timeline.observations import REPORT, LineFact, LineKind
+from compaction.transcripts.client_protocol import CONVERSATION_SOURCES
 from dashboard.ingest.observed import ObservedShape, Rules
 from dashboard.ingest.otlp.attributes import find_clean_name, find_name
 from dashboard.ingest.otlp.values import Attributes

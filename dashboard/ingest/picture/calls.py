@@ -5,16 +5,16 @@ from decimal import Decimal
 
 from compaction.context.call_costs import total_of
 from compaction.llm.prices import Price, find_team_price
-from compaction.timeline.calls import FactCall
+from compaction.timeline.calls import Call
 from dashboard.ingest.picture.columns import LARGEST_COUNT, Row, fit, fit_count, fit_id, fit_usd
 
 
-def draw_calls(agent_id: str, calls: Sequence[FactCall], prices: Mapping[str, Price]) -> dict[str, Row]:
+def draw_calls(agent_id: str, calls: Sequence[Call], prices: Mapping[str, Price]) -> dict[str, Row]:
     """By call id, in the order of the thread. `prices`: the team's own."""
     return {fit_id(call.call_id): draw_call(agent_id, number, call, prices) for number, call in enumerate(calls, 1)}
 
 
-def draw_call(agent_id: str, number: int, call: FactCall, prices: Mapping[str, Price]) -> Row:
+def draw_call(agent_id: str, number: int, call: Call, prices: Mapping[str, Price]) -> Row:
     usage = call.usage
     long_tokens = min(usage.cache_creation_1h_tokens, usage.cache_creation_tokens)
     counts: tuple[int, ...] = (
@@ -36,8 +36,8 @@ def draw_call(agent_id: str, number: int, call: FactCall, prices: Mapping[str, P
         "ended_at": call.ended_at,
         "turn": call.turn,
         "model": fit(call.model, 200),
-        "client_version": fit(call.version, 60),
-        "query_source": fit(call.cache_call.query_source, 80),
+        "client_version": fit(call.client_version, 60),
+        "query_source": fit(call.query_source, 80),
         "stop_reason": fit(call.stop_reason, 60),
         "input_tokens": input_tokens,
         "read_tokens": read_tokens,
@@ -51,12 +51,12 @@ def draw_call(agent_id: str, number: int, call: FactCall, prices: Mapping[str, P
         "ttft_seconds": call.ttft_seconds,
         "provenance": dict(call.provenance),
         "added": fit(", ".join(call.added), 60),
-        "miss_reason": fit(call.cache_call.api_reason, 60),
+        "miss_reason": fit(call.api_reason, 60),
         "cleared_tokens": fit_count(call.cleared_tokens),
     }
 
 
-def price_call(call: FactCall, prices: Mapping[str, Price]) -> Decimal | None:
+def price_call(call: Call, prices: Mapping[str, Price]) -> Decimal | None:
     """Return what a call costs at the team's own price, else at the list price; None when neither is known."""
     own = find_team_price(prices, call.model)
     return fit_usd(total_of(call.usage, call.model or "", call.started_at, team_price=own))

@@ -7,7 +7,7 @@ from datetime import datetime
 from compaction.context.tokens import ContextSize
 from compaction.context.windows import ModelInUse
 from compaction.llm.names import read_model_name
-from compaction.timeline.calls import FactCall
+from compaction.timeline.calls import Call
 from compaction.timeline.observations import LineFact, LineKind
 
 
@@ -38,7 +38,7 @@ def add_reported_window(in_use: ModelInUse | None, status: LineFact | None) -> M
     return replace(in_use, reported_window_tokens=told.window_tokens)
 
 
-def find_reported_context(calls: Sequence[FactCall], status: LineFact | None) -> ContextSize | None:
+def find_reported_context(calls: Sequence[Call], status: LineFact | None) -> ContextSize | None:
     """Where no call is known the status line is all there is."""
     told = status.client if status is not None else None
     if status is None or told is None or calls or not told.context_tokens:
@@ -46,7 +46,7 @@ def find_reported_context(calls: Sequence[FactCall], status: LineFact | None) ->
     return ContextSize(told.context_tokens, 0, status.id)
 
 
-def find_reported_warmth(calls: Sequence[FactCall], status: LineFact | None) -> datetime | None:
+def find_reported_warmth(calls: Sequence[Call], status: LineFact | None) -> datetime | None:
     """The client's own word on when the cache ends, unless a call came after it."""
     if status is None or status.client is None or status.at is None:
         return None

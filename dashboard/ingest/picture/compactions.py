@@ -6,7 +6,7 @@ from datetime import datetime
 
 from compaction.context.thresholds import Lines, find_drift
 from compaction.context.windows import read_client_version
-from compaction.timeline.calls import FactCall, answers_turn
+from compaction.timeline.calls import Call, belongs_to_conversation
 from compaction.timeline.observations import Compacted, LineFact, LineKind
 from dashboard.ingest.picture.columns import Row, fit, fit_id
 
@@ -44,7 +44,7 @@ def tell_compactions(facts: Iterable[LineFact]) -> bool:
 
 
 def draw_compactions(
-    agent_id: str, facts: Sequence[LineFact], calls: Sequence[FactCall], draw_lines: DrawLines
+    agent_id: str, facts: Sequence[LineFact], calls: Sequence[Call], draw_lines: DrawLines
 ) -> dict[str, Row]:
     """By the id of the boundary or report, in order."""
     rows: dict[str, Row] = {}
@@ -67,7 +67,7 @@ def draw_compactions(
 
 def _step(walk: _Walk, fact: LineFact) -> None:
     walk.turn += fact.kind is _PROMPT
-    if fact.kind in _TURN_KINDS and (fact.answer is None or answers_turn(fact)):
+    if fact.kind in _TURN_KINDS and (fact.answer is None or belongs_to_conversation(fact)):
         walk.last = fact
     if fact.answer is not None and fact.answer.call_id not in walk.seen_calls and fact.answer.call_id in walk.calls:
         walk.seen_calls.add(fact.answer.call_id)
@@ -81,13 +81,13 @@ def _take_rest(facts: Sequence[LineFact], position: int) -> list[LineFact]:
         if fact.kind in _COMPACTIONS:
             break
         rest.append(fact)
-        if answers_turn(fact):
+        if belongs_to_conversation(fact):
             break
     return rest
 
 
 def _draw_compaction(
-    fact: LineFact, told: Compacted, rest: Sequence[LineFact], around: tuple[FactCall | None, FactCall | None]
+    fact: LineFact, told: Compacted, rest: Sequence[LineFact], around: tuple[Call | None, Call | None]
 ) -> Row:
     before, after = around
     before_tokens = told.before_tokens
@@ -95,7 +95,7 @@ def _draw_compaction(
         before_tokens = before.usage.context_tokens
     after_tokens, origin = told.after_tokens, "client" if told.after_tokens is not None else ""
     has_failed = fact.kind is LineKind.COMPACTION_REPORT
-    if after is not None and rest and answers_turn(rest[-1]) and not has_failed:
+    if after is not None and rest and belongs_to_conversation(rest[-1]) and not has_failed:
         after_tokens, origin = after.usage.prompt_tokens, "next call"
     saved = told.saved_tokens
     if saved is None and before_tokens is not None and after_tokens is not None:
@@ -125,7 +125,7 @@ def _draw_compaction(
 
 
 def _draw_full(
-    fact: LineFact, walk: _Walk, rest: Sequence[LineFact], before: FactCall | None, draw_lines: DrawLines
+    fact: LineFact, walk: _Walk, rest: Sequence[LineFact], before: Call | None, draw_lines: DrawLines
 ) -> Row:
     summary = next((line for line in rest if line.kind is LineKind.SUMMARY), None)
     row: Row = {
@@ -147,9 +147,9 @@ def _count_kept(told: Compacted, facts: Sequence[LineFact]) -> int:
     return 0 if first is None or last is None or last < first else last - first + 1
 
 
-def _compare_with_line(fact: LineFact, before: FactCall | None, draw_lines: DrawLines) -> Row:
+def _compare_with_line(fact: LineFact, before: Call | None, draw_lines: DrawLines) -> Row:
     told = fact.compacted
-    lines = draw_lines(before.model, fact.version or before.version, fact.at) if before is not None else None
+    lines = draw_lines(before.model, fact.version or before.client_version, fact.at) if before is not None else None
     if lines is None or told is None:
         return {}
     drift = None

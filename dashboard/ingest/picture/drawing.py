@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, islice
 
-from compaction.cache.breaks import DEFAULT_POLICY, Verdict, judge_thread
-from compaction.cache.calls import CachePolicy
+from compaction.cache.breaks import Verdict, judge_thread
+from compaction.cache.policy import DEFAULT_POLICY, CachePolicy
 from compaction.context.forecast import MEMORY_POINTS, CallPoint, NotEnoughData, Pace, measure_pace
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Lines, draw_lines
@@ -15,13 +15,10 @@ from compaction.llm.cache_ttl import find_expiry
 from compaction.llm.names import LONG_WINDOW_SUFFIX
 from compaction.llm.prices import NO_PRICES, Price
 from compaction.prompt.fingerprint import Fingerprint
-from compaction.timeline.api_clearing import settle_clearing
-from compaction.timeline.calls import FactCall, collect_fact_calls
-from compaction.timeline.client_reports import settle_client
+from compaction.timeline.build import Thread, build_timeline
+from compaction.timeline.calls import Call
 from compaction.timeline.context_size import measure_thread
 from compaction.timeline.observations import REPORT, LineFact, LineKind
-from compaction.timeline.order import order_facts, split_facts
-from compaction.timeline.telemetry import settle_reports
 from dashboard.ingest.picture.calls import draw_calls
 from dashboard.ingest.picture.client_told import (
     add_reported_window,
@@ -44,8 +41,6 @@ from dashboard.session_levels import work_out_level
 PROJECTION_VERSION = 4
 RECENT_CALLS = 24  # as many as a sparkline can show
 _AGENT, _PROMPT, _TITLE = LineKind.AGENT, LineKind.PROMPT, LineKind.TITLE
-# Lines of the conversation itself: nearly all.
-_USUAL = frozenset({LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT, LineKind.COMMAND, LineKind.OTHER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +60,8 @@ class _Thread:
     agent_id: str
     facts: Sequence[LineFact]
     unusual: Sequence[LineFact]
-    calls: tuple[FactCall, ...]
-    turns: Sequence[FactCall]  # without what the client did beside the conversation, which fills no window
+    calls: tuple[Call, ...]
+    turns: Sequence[Call]  # without what the client did beside the conversation, which fills no window
     contexts: Sequence[int]  # tokens after each of the turns
     in_use: ModelInUse | None
     verdicts: tuple[Verdict, ...]
@@ -83,18 +78,12 @@ def draw_picture(
 ) -> SessionPicture:
     """`shapes`: prints by their digest here. `prices`: the team's own. `policy_at`: which policy was in force then;
     None: always this one."""
-    ordered: Sequence[LineFact] = order_facts(facts)
-    unusual = _list_unusual(ordered)
-    is_claude_code = is_of_claude_code(ordered, external_id)
-    if any(fact.type == REPORT or fact.client is not None for fact in unusual):
-        ordered = settle_client(settle_clearing(settle_reports(ordered)))
-        unusual = _list_unusual(ordered)
-    named = _name_shapes(unusual, shapes or {})
+    observed = list(facts)
+    timeline = build_timeline(observed, shapes=shapes or {})
+    ordered, unusual = timeline.observations, timeline.unusual
+    is_claude_code = is_of_claude_code(observed, external_id)
     cache_policy = CachePolicy(prices=prices) if prices else DEFAULT_POLICY
-    threads = [
-        _judge(agent_id, lines, named, cache_policy, is_claude_code=is_claude_code)
-        for agent_id, lines in split_facts(ordered).items()
-    ]
+    threads = [_judge(thread, cache_policy, is_claude_code=is_claude_code) for thread in timeline.threads]
     main, status = threads[0], find_status(unusual)
     # Of some sessions only a sub-agent's file is there: then it is what can be shown.
     shown = main if main.turns or status else max(threads, key=lambda thread: len(thread.turns))
@@ -105,18 +94,14 @@ def draw_picture(
     return picture
 
 
-def _list_unusual(facts: Iterable[LineFact]) -> list[LineFact]:
-    return [fact for fact in facts if fact.kind not in _USUAL or fact.type == REPORT or fact.client is not None]
-
-
-def _find_model_in_use(
-    calls: Sequence[FactCall], contexts: Sequence[int], *, is_claude_code: bool
-) -> ModelInUse | None:
+def _find_model_in_use(calls: Sequence[Call], contexts: Sequence[int], *, is_claude_code: bool) -> ModelInUse | None:
     """The model of the last call. A context that no window of its name holds was in the long one."""
     last = next((call for call in reversed(calls) if call.usage.prompt_tokens), None)
     if last is None or not last.model:
         return None
-    in_use = ModelInUse(last.model, is_claude_code=is_claude_code, client_version=last.version, responses=len(calls))
+    in_use = ModelInUse(
+        last.model, is_claude_code=is_claude_code, client_version=last.client_version, responses=len(calls)
+    )
     window = find_window(in_use)
     same = [tokens for call, tokens in zip(calls, contexts, strict=True) if call.model == last.model]
     if window is not None and max(same) > window.tokens:
@@ -131,25 +116,20 @@ def _infer_long_window(in_use: ModelInUse) -> ModelInUse:
     return long if window and longer and longer.tokens > window.tokens else in_use
 
 
-def _name_shapes(facts: Iterable[LineFact], shapes: Mapping[str, Fingerprint]) -> dict[str, Fingerprint]:
-    named = {fact.shape[0]: shapes[fact.shape[1]] for fact in facts if fact.shape and fact.shape[1] in shapes}
-    return dict(sorted(named.items()))
-
-
-def _judge(
-    agent_id: str | None,
-    facts: Sequence[LineFact],
-    shapes: Mapping[str, Fingerprint],
-    policy: CachePolicy,
-    *,
-    is_claude_code: bool,
-) -> _Thread:
-    calls = collect_fact_calls(facts, policy, shapes=shapes)
-    turns = [call for call in calls if not call.is_beside]
+def _judge(thread: Thread, policy: CachePolicy, *, is_claude_code: bool) -> _Thread:
+    turns = thread.conversation_calls
     contexts = [call.usage.context_tokens for call in turns]
     in_use = _find_model_in_use(turns, contexts, is_claude_code=is_claude_code)
-    verdicts = judge_thread([call.cache_call for call in calls], policy)
-    return _Thread(fit_id(agent_id), facts, _list_unusual(facts), calls, turns, contexts, in_use, verdicts)
+    return _Thread(
+        agent_id=fit_id(thread.agent_id),
+        facts=thread.observations,
+        unusual=thread.unusual,
+        calls=thread.calls,
+        turns=turns,
+        contexts=contexts,
+        in_use=in_use,
+        verdicts=judge_thread(thread.calls, policy),
+    )
 
 
 def _add_thread(
@@ -276,12 +256,12 @@ def _find_warm_until(main: _Thread) -> datetime | None:
     return find_expiry(start, baseline.ttl)
 
 
-def _list_recent_hits(calls: Sequence[FactCall]) -> list[int]:
+def _list_recent_hits(calls: Sequence[Call]) -> list[int]:
     usages = [call.usage for call in _take_last(calls, RECENT_CALLS)]
     return [round(100 * usage.cache_read_tokens / usage.prompt_tokens) for usage in usages]
 
 
-def _take_last(calls: Sequence[FactCall], count: int) -> list[FactCall]:
+def _take_last(calls: Sequence[Call], count: int) -> list[Call]:
     """Of those that sent something, in their order."""
     return list(islice((call for call in reversed(calls) if call.usage.prompt_tokens), count))[::-1]
 

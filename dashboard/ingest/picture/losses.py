@@ -5,23 +5,23 @@ from collections.abc import Mapping, Sequence
 from compaction.cache.avoidable import compute_avoidable
 from compaction.cache.break_places import BrokenAt, locate_losses
 from compaction.cache.breaks import Outcome, Verdict
-from compaction.cache.calls import CachePolicy
 from compaction.cache.causes import Grade
 from compaction.cache.diagnosis import Explanation
-from compaction.timeline.calls import FactCall
+from compaction.cache.policy import CachePolicy
+from compaction.timeline.calls import Call
 from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id, fit_usd
 
 KINDS = {Outcome.BREAK: "break", Outcome.EXPECTED: "expected"}
 
 
 def draw_losses(
-    agent_id: str, calls: Mapping[str, FactCall], verdicts: Sequence[Verdict], policy: CachePolicy
+    agent_id: str, calls: Mapping[str, Call], verdicts: Sequence[Verdict], policy: CachePolicy
 ) -> dict[str, Row]:
     """By call id. The first call of a thread rebuilds nothing: it has no row."""
-    avoidable = compute_avoidable([call.cache_call for call in calls.values()], verdicts, policy)
+    avoidable = compute_avoidable(list(calls.values()), verdicts, policy)
     rows: dict[str, Row] = {}
     judged = list(verdicts)
-    places = locate_losses({call_id: call.cache_call for call_id, call in calls.items()}, judged)
+    places = locate_losses(calls, judged)
     numbers = {call_id: number for number, call_id in enumerate(calls, 1)}
     previous = ""
     for verdict in judged:
@@ -37,13 +37,13 @@ def draw_losses(
     return rows
 
 
-def draw_loss(call: FactCall, verdict: Verdict, broken_at: BrokenAt | None) -> Row:
+def draw_loss(call: Call, verdict: Verdict, broken_at: BrokenAt | None) -> Row:
     primary, loss, cause = verdict.primary, verdict.loss, verdict.cause
     if loss is None or cause is None:
         raise ValueError(verdict.call_id)  # a break or rebuild has both
     return {
         "kind": KINDS[verdict.outcome],
-        "at": call.cache_call.at,
+        "at": call.at,
         "model": fit(call.model, 200),
         "cause": cause.value,
         "grade": (primary.grade if primary else Grade.CLIENT).value,
