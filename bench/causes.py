@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.threads import read_session_calls
 from compaction.cache.breaks import Outcome, Verdict, judge_thread
 from compaction.cache.calls import CacheCall
 from compaction.cache.causes import Cause
 from compaction.cache.conditions import CONDITIONS, NEEDED_CALLS, NEEDED_RATIO, NEEDED_SESSIONS, Condition, Rate
 from compaction.cache.evidence import infer_causes
-from compaction.cache.thread_calls import read_session_calls
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Line
 from compaction.transcripts.reader import read_line

@@ -1,6 +1,6 @@
 """Calls as break detection sees them, the baseline the next one is judged against, and the policy of judging.
 
-A baseline is a small value that can be stored with its thread. How calls are found in transcripts: see thread_calls.
+How calls are found in stored facts: see fact_calls.
 """
 
 from collections.abc import Mapping

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from bench.causes import HALVES, JudgedCall, count_rate, find_condition, list_calls, print_causes, print_rates
+from bench.threads import read_session_calls
 from compaction.cache.causes import CAUSES, Cause, Grade
 from compaction.cache.conditions import BASE_CHECKING, BASE_TUNING, CONDITIONS, Condition, Rate
-from compaction.cache.thread_calls import read_session_calls
 from tests.compaction.making import answer, make_entry, make_line, request, result, say, text, thought, use
 from tests.compaction.recorded import RECORDED_DATA
 

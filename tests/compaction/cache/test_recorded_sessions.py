@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from bench.threads import read_session_calls
 from compaction.cache.breaks import Outcome, judge_thread
 from compaction.cache.calls import CacheCall
 from compaction.cache.changes import find_first_divergent_message
@@ -14,10 +15,8 @@ from compaction.cache.costs import find_cost_usd
 from compaction.cache.fingerprint import take_fingerprint
 from compaction.cache.linter import lint_request
 from compaction.cache.request import PromptRequest, read_request
-from compaction.cache.request_lines import collect_requests
-from compaction.cache.thread_calls import read_session_calls
-from compaction.transcripts.payloads import ApiRequest
 from tests.compaction.cache.builders import digest, text
+from tests.compaction.cache.recorded_requests import list_requests
 from tests.compaction.recorded import each_recorded, list_recorded, read_recorded
 
 pytestmark = pytest.mark.recorded_data
@@ -72,9 +71,9 @@ def _as_body(request: PromptRequest) -> dict[str, object]:
 
 @each_recorded()
 def test_proxy_and_transcript_agree_on_one_call(path: Path) -> None:
-    requests = list(collect_requests(read_recorded(path).entries).values())
-    own = [take_fingerprint(request, digest) for request in requests]
-    seen = [take_fingerprint(read_request(_as_body(request)), digest) for request in requests]
+    requests = list_requests(read_recorded(path).entries)
+    own = [prints for _, prints, _ in requests]
+    seen = [take_fingerprint(read_request(_as_body(request)), digest) for _, _, request in requests]
     for from_transcript, from_proxy in zip(own, seen, strict=True):
         assert from_transcript.system == from_proxy.system
         assert from_transcript.tools == from_proxy.tools
@@ -86,16 +85,13 @@ def test_proxy_and_transcript_agree_on_one_call(path: Path) -> None:
 
 @each_recorded()
 def test_request_lists_are_as_long_as_the_messages_sent(path: Path) -> None:
-    entries = read_recorded(path).entries
-    requests = collect_requests(entries)
-    assert all(request.are_messages_known and request.markers for request in requests.values())
-    for entry in entries:
-        if isinstance(entry.payload, ApiRequest):
-            marked = requests[entry.payload.id].markers[-1].index
-            assert marked == len(requests[entry.payload.id].messages) - 1
+    for _, prints, _ in list_requests(read_recorded(path).entries):
+        assert prints.are_messages_known
+        assert prints.markers
+        assert prints.markers[-1].index == len(prints.messages) - 1
 
 
 @each_recorded()
 def test_markers_of_the_real_client_are_in_order(path: Path) -> None:
-    for request in collect_requests(read_recorded(path).entries).values():
+    for _, _, request in list_requests(read_recorded(path).entries):
         assert {finding.rule.value for finding in lint_request(request)} <= {"volatile text before a marker"}

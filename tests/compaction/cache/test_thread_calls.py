@@ -1,7 +1,7 @@
+from bench.threads import read_session_calls
 from compaction.cache.breaks import Outcome, judge_thread
 from compaction.cache.calls import CONVERSATION_START
 from compaction.cache.causes import Cause
-from compaction.cache.thread_calls import read_session_calls
 from compaction.transcripts.entries import Entry
 from tests.compaction.cache.builders import digest, text, tool
 from tests.compaction.making import answer, make_entry, request, result, say, thought

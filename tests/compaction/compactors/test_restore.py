@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.threads import split_threads
 from compaction.compactors.extractive import ExtractiveSummarizer
 from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import Restored, RestoredItem, RestoredKind, RestoredState, Trigger
@@ -18,7 +19,7 @@ from compaction.context.tokens import count_entry_tokens
 from compaction.errors import NothingToCompact
 from compaction.ports import FreshFile
 from compaction.transcripts.attachments import render_attachment
-from compaction.transcripts.chain import follow_chain, split_threads
+from compaction.transcripts.chain import follow_chain
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import read_transcript
 from compaction.transcripts.writer import write_entry

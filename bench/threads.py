@@ -1,6 +1,10 @@
-"""The calls of a transcript as break detection wants them, straight from its entries in the order of the file."""
+"""Threads of a transcript and their calls, straight from its entries: for benchmarks and tests.
+
+The dashboard builds both from stored facts (dashboard.ingest.picture.drawing).
+"""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from compaction.cache.breaks import DEFAULT_POLICY
 from compaction.cache.calls import CacheCall, CachePolicy
@@ -12,11 +16,33 @@ from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape
 
 
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """The main conversation (`agent_id` None) or one sub-agent."""
+
+    agent_id: str | None
+    entries: tuple[Entry, ...]
+
+
+def split_threads(entries: Iterable[Entry]) -> tuple[Thread, ...]:
+    """Return the main thread first, then sub-agents in order of appearance; old sidechains are named after the uuid
+    they start at."""
+    threads: dict[str | None, list[Entry]] = {None: []}
+    roots: dict[str, str] = {}
+    for entry in entries:
+        name = entry.agent_id if entry.is_sidechain else None
+        if entry.is_sidechain and name is None:
+            name = roots.get(entry.parent_uuid or "", entry.uuid or "sidechain")
+            roots[entry.uuid or ""] = name
+        threads.setdefault(name, []).append(entry)
+    return tuple(Thread(name, tuple(found)) for name, found in threads.items() if found or name is None)
+
+
 def read_session_calls(
     entries: Iterable[Entry], policy: CachePolicy = DEFAULT_POLICY, *, digest: Digest | None = None
 ) -> dict[str | None, tuple[CacheCall, ...]]:
-    """The calls of every thread, by the sub-agent's id; None is the main conversation. Requests are fingerprinted only
-    when a digest is given."""
+    """Return the calls of every thread by the sub-agent's id; None is the main conversation. Requests are
+    fingerprinted only when a digest is given."""
     lines = tuple(entries)
     shapes = None if digest is None else _print_shapes(lines, digest)
     threads = split_facts(read_fact(entry, digest) for entry in lines)
