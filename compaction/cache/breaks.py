@@ -118,12 +118,6 @@ def judge(previous: Baseline | None, call: CacheCall, policy: CachePolicy = DEFA
     )
 
 
-def is_late(previous: Baseline | None, call: CacheCall) -> bool:
-    """Whether a call was made before the one its thread was last judged up to: then judge the thread again from the
-    baseline before it."""
-    return previous is not None and call.at < previous.at and call.call_id != previous.call_id
-
-
 def judge_thread(
     calls: Iterable[CacheCall], policy: CachePolicy = DEFAULT_POLICY, *, baseline: Baseline | None = None
 ) -> tuple[Verdict, ...]:

@@ -11,13 +11,12 @@ from typing import Any
 
 from compaction.cache.causes import Cause
 from compaction.cache.conditions import Condition
-from compaction.cache.fingerprint import Fingerprint, read_fingerprint
+from compaction.cache.fingerprint import Fingerprint
 from compaction.llm.cache_ttl import CacheTtl, find_written_ttl
 from compaction.llm.names import UNJUDGED_FAMILIES
 from compaction.llm.prices import Price, find_team_price
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.frozen import Value, change_value
-from compaction.transcripts.values import get_count, get_fields, get_text, get_texts, get_time
 
 # Both must be passed for a loss; the client's own figures.
 LOSS_SHARE_PERCENT = 5
@@ -118,45 +117,6 @@ class Baseline(Value, frozen=True):
     def cached_tokens(self) -> int:
         """The prefix the next call should find."""
         return self.read_tokens + self.written_tokens
-
-    def to_fields(self) -> dict[str, object]:
-        """Plain values for a JSON column."""
-        return {
-            "call_id": self.call_id,
-            "at": self.at.isoformat(),
-            "model": self.model,
-            "read_tokens": self.read_tokens,
-            "written_tokens": self.written_tokens,
-            "ttl": self.ttl,
-            "client_version": self.client_version,
-            "speed": self.speed,
-            "has_thinking": self.has_thinking,
-            "fingerprint": None if self.fingerprint is None else self.fingerprint.to_fields(),
-            "announced": [cause.value for cause in self.announced],
-            "deleted_tokens": self.deleted_tokens,
-        }
-
-
-def read_baseline(fields: Mapping[str, object]) -> Baseline | None:
-    """A baseline from `to_fields`; None when the stored value is not one."""
-    call_id, at = get_text(fields, "call_id"), get_time(fields, "at")
-    if call_id is None or at is None:
-        return None
-    prints = get_fields(fields, "fingerprint")
-    return Baseline(
-        call_id=call_id,
-        at=at,
-        model=get_text(fields, "model"),
-        read_tokens=get_count(fields, "read_tokens") or 0,
-        written_tokens=get_count(fields, "written_tokens") or 0,
-        ttl=get_text(fields, "ttl"),
-        client_version=get_text(fields, "client_version"),
-        speed=get_text(fields, "speed"),
-        has_thinking=fields.get("has_thinking") is True,
-        fingerprint=read_fingerprint(prints) if prints else None,
-        announced=tuple(Cause(name) for name in get_texts(fields, "announced") if name in tuple(Cause)),
-        deleted_tokens=get_count(fields, "deleted_tokens") or 0,
-    )
 
 
 def make_baseline(previous: Baseline | None, call: CacheCall) -> Baseline:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from compaction.cache.avoidable import compute_avoidable
 from compaction.cache.breaks import Outcome, judge, judge_thread, order_calls
-from compaction.cache.calls import ANNOUNCED, Baseline, CacheCall, read_baseline
+from compaction.cache.calls import ANNOUNCED, Baseline, CacheCall
 from compaction.cache.causes import Cause
 from compaction.cache.conditions import Condition
 from compaction.cache.costs import find_cost_usd
@@ -59,13 +59,13 @@ def test_judging_twice_changes_nothing(thread: list[CacheCall]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(THREADS)
-def test_one_by_one_with_stored_baselines_gives_the_same_as_all_at_once(thread: list[CacheCall]) -> None:
+def test_one_by_one_gives_the_same_as_all_at_once(thread: list[CacheCall]) -> None:
     state: Baseline | None = None
     verdicts = []
     for call in order_calls(thread):
         verdict = judge(state, call)
         verdicts.append(verdict)
-        state = read_baseline(verdict.baseline.to_fields()) if verdict.baseline else None
+        state = verdict.baseline
     assert tuple(verdicts) == judge_thread(thread)
 
 
