@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from compaction.cache.breaks import judge_thread
-from compaction.cache.calls import CacheCall
 from compaction.cache.prefix_diff import diff_requests
 from compaction.prompt.fingerprint import Fingerprint, take_fingerprint
 from compaction.prompt.request import read_request
+from compaction.timeline.calls import Call
 from compaction.transcripts.entries import Usage
 
 JUDGE_GOAL_US = 50
@@ -57,7 +57,7 @@ def make_tool(number: int, tag: str = "") -> dict[str, Any]:
     return {"name": f"mcp__server{number % 9}__tool{number}", "description": description, "input_schema": schema}
 
 
-def make_calls(count: int, prints: Sequence[Fingerprint] = ()) -> list[CacheCall]:
+def make_calls(count: int, prints: Sequence[Fingerprint] = ()) -> list[Call]:
     """A thread that breaks as often as real ones do."""
     calls = []
     cached = 30_000
@@ -66,7 +66,7 @@ def make_calls(count: int, prints: Sequence[Fingerprint] = ()) -> list[CacheCall
         read, written = (16_000, cached - 16_000) if is_broken else (cached, 600)
         cached = 30_000 if cached > 160_000 else read + written
         calls.append(
-            CacheCall(
+            Call(
                 call_id=f"m{number}",
                 at=START + timedelta(seconds=20 * number),
                 model="claude-opus-5-5",

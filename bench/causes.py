@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.threads import read_session_calls
 from compaction.cache.breaks import Outcome, Verdict, judge_thread
-from compaction.cache.calls import CacheCall
 from compaction.cache.causes import Cause
 from compaction.cache.conditions import CONDITIONS, NEEDED_CALLS, NEEDED_RATIO, NEEDED_SESSIONS, Condition, Rate
 from compaction.cache.diagnosis import infer_causes
-from compaction.cache.thread_calls import read_session_calls
+from compaction.timeline.calls import Call
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import Line
 from compaction.transcripts.reader import read_line
@@ -35,8 +35,8 @@ class JudgedCall:
 
     file: str
     session: str
-    call: CacheCall
-    before: CacheCall
+    call: Call
+    before: Call
     verdict: Verdict
     was_loss_before: bool
     is_quiet: bool  # nothing announced a rebuild, and no known cause holds
@@ -70,15 +70,15 @@ def list_calls(paths: Iterable[Path]) -> Iterator[JudgedCall]:
             yield from _judge(path, session, calls, seen)
 
 
-def _judge(path: Path, session: str, calls: tuple[CacheCall, ...], seen: set[str]) -> Iterator[JudgedCall]:
-    before: CacheCall | None = None
+def _judge(path: Path, session: str, calls: tuple[Call, ...], seen: set[str]) -> Iterator[JudgedCall]:
+    before: Call | None = None
     baseline, was_loss = None, False
     by_id = {call.call_id: call for call in calls}
     for verdict in judge_thread(calls):
         call = by_id[verdict.call_id]
         is_judged = verdict.baseline is not None and verdict.baseline.call_id == call.call_id
         if is_judged and before is not None and baseline is not None and call.call_id not in seen:
-            is_quiet = verdict.outcome is not Outcome.EXPECTED and not call.announced
+            is_quiet = verdict.outcome is not Outcome.EXPECTED and not call.events
             is_quiet = is_quiet and not any(infer_causes(baseline, call))
             yield JudgedCall(path.name, session, call, before, verdict, was_loss, is_quiet)
         seen.add(call.call_id)
@@ -112,7 +112,7 @@ def measure_pause(each: JudgedCall) -> float:
 
 def find_condition(each: JudgedCall, condition: Condition) -> bool:
     """Whether a condition holds, and none of those that are causes and stand before it: they are found first."""
-    held = each.call.noticed
+    held = each.call.conditions
     return condition in held and not any(CONDITIONS[other].cause for other in held[: held.index(condition)])
 
 
@@ -172,7 +172,7 @@ def main() -> None:
     for each in calls if asked.list else ():
         if each.verdict.loss is not None:
             loss, cause = each.verdict.loss, each.verdict.cause
-            held = ", ".join(each.call.noticed)
+            held = ", ".join(each.call.conditions)
             print(f"{each.half[:1]} {each.file[:12]} {each.call.call_id[-6:]} {cause} read {loss.read_tokens:,} of "
                   f"{loss.expected_tokens:,} [{held}]")  # fmt: skip
 

@@ -21,7 +21,6 @@ from compaction.transcripts.entries import Entry
 from compaction.transcripts.flatten import flatten
 from compaction.transcripts.reader import decode_head
 from compaction.transcripts.rounds import group_rounds
-from compaction.transcripts.scanner import Scanner
 from compaction.transcripts.transcript import TranscriptReader, read_transcript
 
 GOAL_MESSAGES = 2_000
@@ -116,7 +115,6 @@ def print_reading(files: list[bytes]) -> None:
     print(f"{len(files)} files, {megabytes:.0f} MB, {lines:,} lines")
     works: dict[str, Callable[[bytes], object]] = {
         "floor: heads only": _decode_heads,
-        "metrics (scan)": _scan,
         "entries, lazy": _read,
         "entries, all decoded": _decode_all,
     }
@@ -129,13 +127,6 @@ def _decode_heads(data: bytes) -> object:
     for line in BytesIO(data):
         decode_head(line)
     return None
-
-
-def _scan(data: bytes) -> object:
-    scanner = Scanner()
-    for start in range(0, len(data), CHUNK_BYTES):
-        scanner.feed(data[start : start + CHUNK_BYTES])
-    return scanner.result()
 
 
 def _read(data: bytes) -> object:

@@ -25,6 +25,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
+from bench.threads import split_threads
 from compaction.context.forecast import (
     LONGEST_PAUSE_SECONDS,
     CallPoint,
@@ -36,7 +37,7 @@ from compaction.context.forecast import (
 from compaction.context.policy import Policy
 from compaction.context.thresholds import draw_lines
 from compaction.context.windows import ModelInUse
-from compaction.transcripts.chain import is_boundary, split_threads
+from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import Boundary
 from compaction.transcripts.transcript import read_transcript

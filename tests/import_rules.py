@@ -215,14 +215,6 @@ HOMES = {
 }
 HOMES_IN_COMPACTION = {
     "orjson": ("compaction.transcripts.reader",),
-    "msgspec": (
-        "compaction.transcripts.frozen",
-        "compaction.transcripts.usage",
-        "compaction.transcripts.entries",
-        "compaction.transcripts.reader",
-        "compaction.timeline.fast_lines",
-        "compaction.timeline.observations",
-    ),
 }
 
 # Imports inside a function never dodge a cycle. The one reason that counts: a program that starts without waiting.

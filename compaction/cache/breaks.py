@@ -4,7 +4,7 @@ Judging is a pure function of the previous baseline and the call. After a call t
 again from the baseline before it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -132,11 +132,18 @@ def judge_call(
 
 
 def judge_thread(
-    calls: Iterable[Call], policy: CachePolicy = DEFAULT_POLICY, *, baseline: Baseline | None = None
+    calls: Iterable[Call],
+    policy: CachePolicy = DEFAULT_POLICY,
+    *,
+    baseline: Baseline | None = None,
+    parents: Mapping[str, str] | None = None,
 ) -> tuple[Verdict, ...]:
-    """Judge the calls of one thread in the order they were made, whatever order they come in."""
+    """Judge the calls of one thread in the order they were made, whatever order they come in.
+
+    To judge the end of a thread, pass the `baseline` before it and the judged parents of the whole thread.
+    """
     ordered = sorted(calls, key=attrgetter("at", "position", "call_id"))
-    parents = _find_judged_parents(ordered, policy)
+    parents = find_judged_parents(ordered, policy) if parents is None else parents
     verdicts = []
     for call in ordered:
         verdict = judge_call(baseline, call, policy, parent_call_id=parents.get(call.call_id))
@@ -145,7 +152,7 @@ def judge_thread(
     return tuple(verdicts)
 
 
-def _find_judged_parents(calls: Sequence[Call], policy: CachePolicy) -> dict[str, str]:
+def find_judged_parents(calls: Sequence[Call], policy: CachePolicy) -> dict[str, str]:
     """Return the nearest judged ancestor of each call, by call id."""
     parents = {call.call_id: call.parent_call_id for call in calls if call.parent_call_id is not None}
     skipped = {call.call_id for call in calls if not policy.judges(call.model, None, call.usage)}

@@ -9,7 +9,6 @@ from datetime import datetime
 from enum import StrEnum
 
 from compaction.compactors.breaker import list_breaker_events
-from compaction.compactors.crossing import CrossingWatch
 from compaction.compactors.full import compact_full
 from compaction.compactors.micro.clearing import CLEARABLE_TOOLS
 from compaction.compactors.micro.steps import MicroSteps, take_micro_steps
@@ -37,11 +36,9 @@ class Decision(StrEnum):
 
     DISABLED = "disabled"
     GUARDED = "guarded"
-    RUN_OPEN = "run open"
     BREAKER_OPEN = "breaker open"
     LINE_NOT_KNOWN = "line not known"
     BELOW_LINE = "below the line"
-    ANSWERED = "crossing already answered"
     FROM_NOTES = "compacted from notes"
     FULL = "compacted in full"
     NOTHING_NEW = "nothing new"
@@ -81,7 +78,6 @@ class Turn:
     run_id: str | None = None
     is_too_long: bool = False
     is_autonomous: bool = False
-    has_open_run: bool = False
     can_edit_cache: bool = False
     cache_ttl_seconds: int = DEFAULT_TTL.seconds
     clearable_tools: frozenset[str] | None = CLEARABLE_TOOLS  # None: of any tool
@@ -91,7 +87,6 @@ class Turn:
     parent: ParentRequest | None = None
     models: SummaryModels = field(default_factory=SummaryModels)
     prefix_tokens: int = 0
-    watch: CrossingWatch = field(default_factory=CrossingWatch)
     tracking: ChainTracking = field(default_factory=ChainTracking)
 
     @property
@@ -108,16 +103,10 @@ class ChainResult:
     entries: Sequence[Entry]
     used_tokens: int
     micro: MicroSteps
-    watch: CrossingWatch
     tracking: ChainTracking
     outcome: Outcome | None = None
     failure: RunError | None = None
     notes_refusal: RunError | None = None
-
-    @property
-    def was_compacted(self) -> bool:
-        """Whether a summary took the place of the conversation."""
-        return self.outcome is not None
 
 
 def run_chain(entries: Sequence[Entry], turn: Turn, memory: ThreadMemory, outside: Outside) -> ChainResult:
@@ -135,16 +124,11 @@ def run_chain(entries: Sequence[Entry], turn: Turn, memory: ThreadMemory, outsid
     for step in micro.outcomes:
         outside.monitor.note_event(step.event)
     entries, used_tokens = micro.apply(entries), max(0, used_tokens - micro.saved_tokens)
-    watch = turn.watch
-    if turn.lines is not None:
-        boundary_uuid = context.boundary.uuid if context.boundary else None
-        watch = watch.observe(used_tokens, turn.lines.auto.tokens, boundary_uuid)
     result = ChainResult(
         decision=Decision.BELOW_LINE,
         entries=entries,
         used_tokens=used_tokens,
         micro=micro,
-        watch=watch,
         tracking=turn.tracking.note_turn(),
     )
     held = _find_hold(result, turn, memory)
@@ -155,19 +139,17 @@ def run_chain(entries: Sequence[Entry], turn: Turn, memory: ThreadMemory, outsid
 
 
 def _find_hold(result: ChainResult, turn: Turn, memory: ThreadMemory) -> Decision | None:
-    """Why there is to be no compaction: switches, guard, breaker, line, crossing, the first of them that holds."""
+    """Why there is to be no compaction: switches, guard, breaker, line, the first of them that holds."""
     policy = turn.policy
     is_allowed = policy.compacts_when_too_long if turn.is_too_long else policy.compacts_by_itself
     holds = {
         Decision.DISABLED: not is_allowed,
         Decision.GUARDED: turn.source in GUARDED_SOURCES,
-        Decision.RUN_OPEN: turn.has_open_run,
         Decision.BREAKER_OPEN: memory.breaker.is_open,
     }
     if not turn.is_too_long:
         holds[Decision.LINE_NOT_KNOWN] = turn.lines is None
         holds[Decision.BELOW_LINE] = not read_level(turn.lines, result.used_tokens).is_above_auto
-        holds[Decision.ANSWERED] = not result.watch.is_armed
     return next((decision for decision, is_held in holds.items() if is_held), None)
 
 
@@ -190,7 +172,6 @@ def _compact(result: ChainResult, turn: Turn, memory: ThreadMemory, outside: Out
             entries=outcome.entries,
             outcome=outcome,
             notes_refusal=refusal,
-            watch=result.watch.answered(),
             tracking=ChainTracking(turn.run_id or outcome.boundary.uuid),
         )
     last = entries[-1] if entries else None

@@ -1,25 +1,23 @@
-"""Requests from elsewhere: the `api-request*` lines of newer transcripts, and raw bodies that telemetry carries."""
+"""Requests from elsewhere: shapes and markers of the `api-request*` lines of newer transcripts, and raw bodies that
+telemetry carries. The requests themselves are put together in timeline.recorded_requests."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from compaction.errors import BodyUnreadable
 from compaction.llm.cache_ttl import DEFAULT_TTL
 from compaction.prompt.request import (
     Fields,
     Marker,
-    PromptMessage,
     PromptRequest,
     Tool,
     make_tool,
     read_request,
-    read_settings,
     strip_billing_line,
 )
-from compaction.transcripts.entries import Entry
-from compaction.transcripts.payloads import ApiRequest, ApiRequestShape, CacheMarker
+from compaction.transcripts.payloads import CacheMarker
 from compaction.transcripts.reader import load_json
-from compaction.transcripts.values import get_fields, get_items, get_texts
+from compaction.transcripts.values import get_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,46 +26,6 @@ class Shape:
 
     system: tuple[Fields, ...]
     tools: tuple[Tool, ...]
-
-
-@dataclass(slots=True)
-class RequestBook:
-    """Follows the request lines of one transcript and puts each request together; lines must come in file order."""
-
-    _shapes: dict[str, Shape] = field(default_factory=dict)
-    _hashes: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def add(self, entry: Entry) -> tuple[str, PromptRequest] | None:
-        """The request this line completes, by its id; None for every other line."""
-        payload = entry.payload
-        if isinstance(payload, ApiRequestShape):
-            self._shapes[payload.shape_hash] = read_shape(get_fields(entry.fields, "shape"))
-        if not isinstance(payload, ApiRequest):
-            return None
-        return payload.id, self._put_together(payload, get_fields(entry.fields, "params"))
-
-    def _put_together(self, line: ApiRequest, params: Fields) -> PromptRequest:
-        kept = self._hashes.get(line.base) if line.base else ()
-        is_known = kept is not None and len(kept) >= line.keep
-        hashes = (*(kept or ())[: line.keep], *line.tail) if is_known else ()
-        if is_known:
-            self._hashes[line.id] = hashes
-        shape = self._shapes.get(line.shape_hash or "", Shape((), ()))
-        return PromptRequest(
-            model=line.model,
-            tools=shape.tools,
-            system=shape.system,
-            messages=tuple(PromptMessage("", opaque_hash=each) for each in hashes),
-            markers=tuple(marker for each in line.cache_markers if (marker := convert_marker(each)) is not None),
-            settings=read_settings(params, get_texts(params, "betas")),
-            are_messages_known=is_known,
-        )
-
-
-def collect_requests(entries: Iterable[Entry]) -> dict[str, PromptRequest]:
-    """Every request that a transcript's lines describe, by the id that responses refer to."""
-    book = RequestBook()
-    return dict(found for entry in entries if (found := book.add(entry)) is not None)
 
 
 def read_raw_body(body: bytes | str, *, betas: Iterable[str] = ()) -> PromptRequest:

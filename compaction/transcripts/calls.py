@@ -7,7 +7,6 @@ from math import ceil
 
 from compaction.llm.table import MODELS
 from compaction.transcripts.entries import Block, Entry, Message, TextBlock, ThinkingBlock, ToolUseBlock, Usage
-from compaction.transcripts.frozen import make_filler
 
 # Without a stop reason the reported output is where the stream began, not where it ended: the written characters say
 # more. Both figures were fitted on one half of the recorded calls with a stop reason and no hidden thinking, and
@@ -39,16 +38,11 @@ class Call:
     agent_id: str | None = None
     is_sidechain: bool = False
     version: str | None = None
-    last_uuid: str | None = None
-    last_line_number: int = 0
 
     @property
     def counted_usage(self) -> Usage:
         """The usage with the output to count with."""
         return self.usage.changed(output_tokens=self.output_tokens) if self.is_output_estimated else self.usage
-
-
-fill_call = make_filler(Call)
 
 
 def count_written_characters(blocks: Iterable[Block]) -> int:
@@ -106,24 +100,22 @@ def make_call(
     message = last.message or Message("assistant")
     usage = message.usage or Usage()
     output_tokens = settle_output(usage, message.stop_reason, written_characters)
-    return fill_call(
-        call_id,
-        usage,
-        output_tokens,
-        output_tokens > usage.output_tokens,
-        message.model,
-        started_at,
-        last.at,
-        line_count,
-        message.stop_reason,
-        message.cache_miss_reason,
-        last.request_id,
-        last.session_id,
-        last.agent_id,
-        last.is_sidechain,
-        last.version,
-        last.uuid,
-        last.line_number,
+    return Call(
+        message_id=call_id,
+        usage=usage,
+        output_tokens=output_tokens,
+        is_output_estimated=output_tokens > usage.output_tokens,
+        model=message.model,
+        started_at=started_at,
+        ended_at=last.at,
+        line_count=line_count,
+        stop_reason=message.stop_reason,
+        cache_miss_reason=message.cache_miss_reason,
+        request_id=last.request_id,
+        session_id=last.session_id,
+        agent_id=last.agent_id,
+        is_sidechain=last.is_sidechain,
+        version=last.version,
     )
 
 

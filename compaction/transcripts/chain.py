@@ -1,4 +1,4 @@
-"""Who follows whom: threads, the active branch, boundaries, and the slice of it that the model still sees."""
+"""Who follows whom: the active branch, boundaries, and the slice of it that the model still sees."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,14 +8,6 @@ from compaction.transcripts.entries import Entry, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.payloads import Boundary
 
 CONVERSATION_TYPES = frozenset({"user", "assistant", "attachment", "system"})
-
-
-@dataclass(frozen=True, slots=True)
-class Thread:
-    """The main conversation (`agent_id` None) or one sub-agent."""
-
-    agent_id: str | None
-    entries: tuple[Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +36,6 @@ class ContextSlice:
 def is_boundary(entry: Entry) -> bool:
     """Whether everything before this entry has left the context."""
     return entry.type == "system" and entry.subtype == COMPACT_BOUNDARY
-
-
-def split_threads(entries: Iterable[Entry]) -> tuple[Thread, ...]:
-    """The main thread first, then sub-agents in order of appearance; old sidechains go by the uuid they start at."""
-    threads: dict[str | None, list[Entry]] = {None: []}
-    roots: dict[str, str] = {}
-    for entry in entries:
-        name = entry.agent_id if entry.is_sidechain else None
-        if entry.is_sidechain and name is None:
-            name = roots.get(entry.parent_uuid or "", entry.uuid or "sidechain")
-            roots[entry.uuid or ""] = name
-        threads.setdefault(name, []).append(entry)
-    return tuple(Thread(name, tuple(found)) for name, found in threads.items() if found or name is None)
 
 
 def find_leaf(entries: Sequence[Entry]) -> Entry | None:

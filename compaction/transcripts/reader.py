@@ -5,7 +5,7 @@ Every line is kept: what cannot be read becomes a skipped line with number and r
 
 import json
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Annotated, Literal, TypeVar
@@ -14,7 +14,7 @@ import msgspec
 import orjson
 
 from compaction.transcripts.blocks import read_blocks
-from compaction.transcripts.calls import TOOL_REQUEST_CHARACTERS, count_written_characters
+from compaction.transcripts.calls import TOOL_REQUEST_CHARACTERS
 from compaction.transcripts.entries import (
     Block,
     Entry,
@@ -139,7 +139,6 @@ class LineHead(msgspec.Struct, rename=name_in_json, gc=False):
 
 _fill_entry, _fill_message = make_filler(Entry), make_filler(Message)
 _HEAD = msgspec.json.Decoder(LineHead)
-_WRITTEN = msgspec.json.Decoder(list[Written])
 _NESTED: dict[str, type[msgspec.Struct]] = {
     "message": _Message,
     "attachment": _Kind,
@@ -155,19 +154,13 @@ _NESTED: dict[str, type[msgspec.Struct]] = {
 _LIGHT_PAYLOADS = {"api-request-shape", "api-request-blob", "file-history-snapshot"}
 
 
-def read_line(line: Line, types: Container[str] | None = None) -> Sequence[Item]:
-    """The entries of one line (two objects may share it), or the line itself as skipped, with the reason.
-
-    With `types`, lines of other types are passed over as soon as their head is known: the way to read metrics fast.
-    """
+def read_line(line: Line) -> Sequence[Item]:
+    """The entries of one line (two objects may share it), or the line itself as skipped, with the reason."""
     if line.is_dropped:
         reason = f"The line has {line.size_bytes:,} bytes, more than is kept of one line."
         return (SkippedLine("too_long", line.number, line.offset, b"", reason, line.size_bytes),)
     head = decode_head(line.raw)
-    if head is None:
-        items = _read_leniently(line)
-        return [item for item in items if types is None or not isinstance(item, Entry) or item.type in types]
-    return (make_entry(head, line),) if types is None or head.type in types else ()
+    return tuple(_read_leniently(line)) if head is None else (make_entry(head, line),)
 
 
 def decode_head(raw: bytes) -> LineHead | None:
@@ -176,23 +169,6 @@ def decode_head(raw: bytes) -> LineHead | None:
         return _HEAD.decode(raw)
     except (ValueError, RecursionError):
         return None
-
-
-def count_head_characters(head: LineHead) -> int:
-    """What the model wrote on this line, as calls.count_written_characters has it, without making the blocks."""
-    if head.message is None or head.message.content is _NO_JSON:
-        return 0
-    try:
-        blocks = _WRITTEN.decode(head.message.content)
-    except (ValueError, RecursionError):
-        return count_written_characters(_decode_blocks(head.message.content))
-    return sum(count_block_characters(block) for block in blocks)
-
-
-def drop_content(head: LineHead) -> None:
-    """Let go of the line behind this head, which its undecoded content keeps in memory."""
-    if head.message is not None:
-        head.message.content = _NO_JSON
 
 
 def count_block_characters(block: Written) -> int:

@@ -1,22 +1,12 @@
 """A whole transcript, or one that is still being written: feed bytes, get entries, resume where it stopped."""
 
-from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import LARGEST_LINE_BYTES, Line, LineSplitter, Position
 from compaction.transcripts.reader import read_line
 from compaction.transcripts.skipped import Item, SkippedLine
-
-# Every line type measured in public transcripts (client 1.0.17 to 2.1.126) and written by 2.1.197 and 2.1.325.
-KNOWN_TYPES = frozenset(
-    {
-        "user", "assistant", "system", "attachment", "progress", "summary", "SummaryMessage", "file-history-snapshot",
-        "queue-operation", "last-prompt", "permission-mode", "mode", "pr-link", "ai-title", "atis-latch", "tools-used",
-        "api-request", "api-request-shape", "api-request-blob", "cost-state",
-    }
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +36,16 @@ class Transcript:
         """The lines that could not be read, with number and reason."""
         return tuple(item for item in self.items if isinstance(item, SkippedLine) and item.is_problem)
 
-    @property
-    def unknown_types(self) -> Counter[str]:
-        """How many entries there are of each type this library does not know."""
-        return Counter(entry.type for entry in self.entries if entry.type not in KNOWN_TYPES)
-
 
 class TranscriptReader:
-    """Reads a transcript chunk by chunk; chunks may be cut anywhere, even inside a character.
-
-    With `types`, entries of other types are passed over unread.
-    """
+    """Reads a transcript chunk by chunk; chunks may be cut anywhere, even inside a character."""
 
     def __init__(
         self,
         position: Position | None = None,
         *,
-        types: Container[str] | None = None,
         largest_line_bytes: int = LARGEST_LINE_BYTES,
     ) -> None:
-        self._types = types
         self._splitter = LineSplitter(position, largest_line_bytes=largest_line_bytes)
         self.tail: IncompleteTail | None = None
 
@@ -78,7 +58,7 @@ class TranscriptReader:
         """What the lines completed by this chunk hold."""
         items: list[Item] = []
         for line in self.split(chunk):
-            items += read_line(line, self._types)
+            items += read_line(line)
         return items
 
     def split(self, chunk: bytes) -> list[Line]:
@@ -91,7 +71,7 @@ class TranscriptReader:
         raw, size_bytes = self._splitter.peek(), self._splitter.waiting_bytes
         if not size_bytes:
             return ()
-        items = read_line(Line(position.line_count + 1, position.offset, raw, size_bytes), self._types)
+        items = read_line(Line(position.line_count + 1, position.offset, raw, size_bytes))
         if any(isinstance(item, SkippedLine) and item.is_problem for item in items):
             self.tail = IncompleteTail(position.line_count + 1, position.offset, raw, size_bytes)
             return ()

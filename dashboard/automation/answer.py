@@ -122,13 +122,14 @@ def _note_crossing(session: AgentSession, mode: AutomaticMode, *, now: datetime)
 def _start(session: AgentSession, wish: Wish, *, uses_notes: bool, now: datetime) -> tuple[CompactionRun | None, str]:
     """The first rung that does, or why there is no run, as a sentence: it is told quietly, never raised."""
     try:
-        if (breaker := read_breaker(session)).is_open:
-            return None, str(AutomaticRunsPaused(breaker.failures))
+        read_breaker(session).check(Trigger.AUTO)
         kind = choose_kind(session, now=now) if uses_notes else RunKind.FULL
         choices = RunChoices(kind=kind, summarizer=wish.summarizer, trigger=Trigger.AUTO)
         return start_automatic_run(session, choices, now=now), ""
     except RunRefused as refusal:
         return None, refusal.sentence
+    except AutomaticRunsPaused as paused:
+        return None, str(paused)
 
 
 def choose_kind(session: AgentSession, *, now: datetime) -> RunKind:

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef, Q
 
-from compaction.compactors.crossing import REARM_PERCENT
 from compaction.context.thresholds import Level
 from dashboard import access
 from dashboard.access import Actor
@@ -13,6 +12,7 @@ from dashboard.models import AgentSession, ApiCall, AutomaticMode, LineCrossing,
 from dashboard.session_levels import LEVEL_RANKS
 
 AUTO_RANK = LEVEL_RANKS[Level.AUTO_COMPACT]
+REARM_PERCENT = 5  # below the line: small ups and downs are one crossing
 FRESH_FOR = timedelta(hours=1)  # a crossing in an imported history of last year is nobody's concern now
 
 

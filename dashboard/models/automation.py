@@ -11,7 +11,7 @@ from dashboard.models.user import User
 
 
 class AutomaticMode(models.TextChoices):
-    """As compaction.compactors.crossing.CrossingAnswer."""
+    """What a team wants done about a crossed threshold."""
 
     OFF = "off"
     SUGGEST = "suggest"

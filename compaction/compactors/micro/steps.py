@@ -9,13 +9,11 @@ from compaction.compactors.micro.by_idle import DEFAULT_IDLE_SETTINGS, clear_by_
 from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS, clear_by_size
 from compaction.compactors.micro.cache_edits import plan_deletions, register_results
 from compaction.compactors.micro.clearing import MicroOutcome
-from compaction.compactors.thread_state import ThreadMemory, expect_drop
+from compaction.compactors.thread_state import ThreadMemory
 from compaction.context.thresholds import Lines
 from compaction.context.tokens import add_margin
 from compaction.transcripts.chain import slice_context
 from compaction.transcripts.entries import Entry
-
-CLEARED_REASON = "cleared"
 
 
 class MicroTurn(Protocol):
@@ -86,14 +84,10 @@ def take_micro_steps(
             steps.append(by_size)
     for step in steps:
         memory.micro.note(step)
-        expect_drop(memory, CLEARED_REASON)
     return MicroSteps(tuple(steps), queued)
 
 
 def _queue_deletions(entries: Sequence[Entry], memory: ThreadMemory) -> int:
     before = register_results(memory.cache_edits, entries)
     memory.cache_edits = plan_deletions(before)
-    queued = len(memory.cache_edits.pending) - len(before.pending)
-    if queued:
-        expect_drop(memory, CLEARED_REASON)
-    return queued
+    return len(memory.cache_edits.pending) - len(before.pending)

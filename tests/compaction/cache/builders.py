@@ -4,9 +4,10 @@ import hashlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from compaction.cache.calls import Baseline, CacheCall
+from compaction.cache.baseline import Baseline
 from compaction.prompt.fingerprint import Fingerprint, take_fingerprint
 from compaction.prompt.request import read_request
+from compaction.timeline.calls import Call
 from compaction.transcripts.entries import Usage
 
 START = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
@@ -31,12 +32,12 @@ def use(read: int = 0, written: int = 0, *, hour: int = 0, plain: int = 10, **fi
     )
 
 
-def call(call_id: str, read: int = 0, written: int = 0, *, minutes: float = 0, **fields: Any) -> CacheCall:
+def call(call_id: str, read: int = 0, written: int = 0, *, minutes: float = 0, **fields: Any) -> Call:
     """A call some minutes after the start; `hour` tokens of the writes live an hour."""
     usage = fields.pop("usage", None) or use(
         read, written, hour=fields.pop("hour", 0), **fields.pop("usage_fields", {})
     )
-    return CacheCall(
+    return Call(
         call_id=call_id,
         at=START + timedelta(minutes=minutes),
         model=fields.pop("model", MODEL),

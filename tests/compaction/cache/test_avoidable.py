@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 
 from compaction.cache.avoidable import compute_avoidable
 from compaction.cache.breaks import Outcome, judge_thread
-from compaction.cache.calls import CacheCall, CachePolicy
 from compaction.cache.costs import find_cost_usd
+from compaction.cache.policy import CachePolicy
 from compaction.llm.prices import Price, Rates
+from compaction.timeline.calls import Call
 from compaction.transcripts.entries import Usage
 from tests.compaction.cache.builders import START, call
 
 MODEL = "claude-opus-5-5"  # $4 input: $5 a 5-minute write, $8 a 1-hour write, $0.20 a read per million tokens
 
 
-def pause(minutes: float, *, ttl: str = "5m", model: str = MODEL) -> list[CacheCall]:
+def pause(minutes: float, *, ttl: str = "5m", model: str = MODEL) -> list[Call]:
     """Return a thread whose whole prefix is written again after a pause."""
     hour = {"5m": 0, "1h": 1}[ttl]
     return [
@@ -46,7 +47,7 @@ SURCHARGE = Decimal(103_000) * 3 / 1_000_000
         (pause(90, model="claude-sonnet-5"), None),  # and held nothing after such a pause
     ],
 )
-def test_what_could_have_been_avoided(thread: list[CacheCall], expected: Decimal | str | None) -> None:
+def test_what_could_have_been_avoided(thread: list[Call], expected: Decimal | str | None) -> None:
     verdicts = judge_thread(thread)
     assert verdicts[-1].outcome is Outcome.BREAK
     lost_usd = verdicts[-1].lost_usd
@@ -73,7 +74,7 @@ def test_without_a_price_of_the_hour_nothing_is_said() -> None:
 
 
 @st.composite
-def threads(draw: st.DrawFn) -> list[CacheCall]:
+def threads(draw: st.DrawFn) -> list[Call]:
     """Draw a thread of one model with 5-minute writes, some of it lost now and then."""
     calls, at, cached = [], START, 0
     for number in range(draw(st.integers(1, 9))):
@@ -81,14 +82,14 @@ def threads(draw: st.DrawFn) -> list[CacheCall]:
         read = draw(st.sampled_from((cached, cached, cached // 2, 0)))
         written = draw(st.sampled_from((0, 500, 20_000, 90_000))) + cached - read
         usage = Usage(input_tokens=9, cache_creation_tokens=written, cache_read_tokens=read, output_tokens=50)
-        calls.append(CacheCall(f"m{number}", at, MODEL, usage, number))
+        calls.append(Call(call_id=f"m{number}", at=at, model=MODEL, usage=usage, position=number))
         cached = read + written
     return calls
 
 
 @settings(max_examples=200, deadline=None)
 @given(threads())
-def test_sum_over_a_thread_is_what_the_hour_would_have_saved(thread: list[CacheCall]) -> None:
+def test_sum_over_a_thread_is_what_the_hour_would_have_saved(thread: list[Call]) -> None:
     """The bill of the thread less that of the same thread with the hour, worked out from whole bills here."""
     verdicts = judge_thread(thread)
     avoidable = compute_avoidable(thread, verdicts)

@@ -4,7 +4,7 @@ import pytest
 
 from compaction.cache.break_places import BreakPlace, locate_losses
 from compaction.cache.breaks import judge_thread
-from compaction.cache.calls import CONVERSATION_START
+from compaction.timeline.calls import CONVERSATION_START
 from tests.compaction.cache.builders import call
 
 E, S, C, L = BreakPlace.EVERYTHING, BreakPlace.SYSTEM, BreakPlace.CONVERSATION, BreakPlace.LATER

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from bench.causes import HALVES, JudgedCall, count_rate, find_condition, list_calls, print_causes, print_rates
+from bench.threads import read_session_calls
 from compaction.cache.causes import CAUSES, Cause, Grade
-from compaction.cache.conditions import BASE_CHECKING, BASE_TUNING, CONDITIONS, Condition, Rate
-from compaction.cache.thread_calls import read_session_calls
+from compaction.cache.conditions import BASE_CHECKING, BASE_TUNING, CONDITIONS, Rate
+from compaction.timeline.preceding import Condition
 from tests.compaction.making import answer, make_entry, make_line, request, result, say, text, thought, use
 from tests.compaction.recorded import RECORDED_DATA
 
@@ -59,7 +60,7 @@ BEFORE_A_CALL: dict[str, tuple[list[Any], set[Condition]]] = {
 def test_condition_holds_for_the_next_call_only(name: str) -> None:
     lines, held = BEFORE_A_CALL[name]
     calls = read_session_calls([*lines, answer("last", usage=USAGE), answer("after", usage=USAGE)])[None]
-    noticed = {call.call_id: set(call.noticed) for call in calls}
+    noticed = {call.call_id: set(call.conditions) for call in calls}
     assert noticed["last"] == held
     assert noticed["after"] == set()
 

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from compaction.cache.causes import CAUSES, Cause, Grade
-from compaction.cache.conditions import Condition
 from compaction.cache.diagnosis import explain_loss
+from compaction.timeline.preceding import Condition
 from tests.compaction.cache.builders import baseline, body, call, prints, text, tool
 
 OLD = "claude-sonnet-4-5"
@@ -35,10 +35,11 @@ GRADED: list[tuple[Grade, Cause, dict[str, Any], dict[str, Any]]] = [
     (Grade.INFERRED, Cause.TTL_EXPIRED_1H, {"ttl": "1h"}, {"minutes": 61}),
     (Grade.INFERRED, Cause.TTL_EXPIRED_1H, {"ttl": None}, {"minutes": 61}),
     (Grade.INFERRED, Cause.CLIENT_UPDATED, {"client_version": "2.1.20"}, {"client_version": "2.1.25"}),
-    (Grade.INFERRED, Cause.CLIENT_RESTARTED, {}, {"noticed": (Condition.CLIENT_RESTARTED, Condition.COMMAND_STARTED)}),
+    (Grade.INFERRED, Cause.CLIENT_RESTARTED, {},
+     {"conditions": (Condition.CLIENT_RESTARTED, Condition.COMMAND_STARTED)}),
     (Grade.INFERRED, Cause.TURN_WITHOUT_THINKING, {},
-     {"noticed": (Condition.TURN_WITHOUT_THINKING, Condition.COMMAND_STARTED)}),
-    (Grade.INFERRED, Cause.COMMAND_STARTED, {}, {"noticed": (Condition.COMMAND_STARTED, Condition.INTERRUPTED)}),
+     {"conditions": (Condition.TURN_WITHOUT_THINKING, Condition.COMMAND_STARTED)}),
+    (Grade.INFERRED, Cause.COMMAND_STARTED, {}, {"conditions": (Condition.COMMAND_STARTED, Condition.INTERRUPTED)}),
     (Grade.INFERRED, Cause.TTL_TIER_CHANGED, {"ttl": "1h"}, {}),
     (Grade.INFERRED, Cause.THINKING_DROPPED, {"has_thinking": True, "model": OLD},
      {"starts_turn": True, "model": OLD}),

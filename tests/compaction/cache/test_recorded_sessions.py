@@ -7,17 +7,16 @@ from random import Random
 
 import pytest
 
+from bench.threads import read_session_calls
 from compaction.cache.breaks import Outcome, judge_thread
-from compaction.cache.calls import CacheCall
 from compaction.cache.changes import find_first_divergent_message
 from compaction.cache.costs import find_cost_usd
-from compaction.cache.thread_calls import read_session_calls
 from compaction.prompt.fingerprint import take_fingerprint
 from compaction.prompt.linter import lint_request
 from compaction.prompt.request import PromptRequest, read_request
-from compaction.prompt.request_lines import collect_requests
-from compaction.transcripts.payloads import ApiRequest
+from compaction.timeline.calls import Call
 from tests.compaction.cache.builders import digest, text
+from tests.compaction.cache.recorded_requests import list_requests
 from tests.compaction.recorded import each_recorded, list_recorded, read_recorded
 
 pytestmark = pytest.mark.recorded_data
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.recorded_data
 @each_recorded()
 def test_order_of_lines_changes_no_verdict(path: Path) -> None:
     for calls in read_session_calls(read_recorded(path).entries, digest=digest).values():
-        shuffled = [*calls, *calls[::2]]
+        shuffled = list(calls)
         Random(7).shuffle(shuffled)
         assert judge_thread(shuffled) == judge_thread(calls)
 
@@ -55,7 +54,7 @@ def test_breaks_are_as_rare_as_in_the_public_sessions() -> None:
     assert 0 < sum(verdict.lost_usd or 0 for verdict in breaks) < spent * Decimal("0.166")
 
 
-def _find_cost(call: CacheCall) -> Decimal | None:
+def _find_cost(call: Call) -> Decimal | None:
     return find_cost_usd(call.usage, call.model, call.at)
 
 
@@ -72,9 +71,9 @@ def _as_body(request: PromptRequest) -> dict[str, object]:
 
 @each_recorded()
 def test_proxy_and_transcript_agree_on_one_call(path: Path) -> None:
-    requests = list(collect_requests(read_recorded(path).entries).values())
-    own = [take_fingerprint(request, digest) for request in requests]
-    seen = [take_fingerprint(read_request(_as_body(request)), digest) for request in requests]
+    requests = list_requests(read_recorded(path).entries)
+    own = [prints for _, prints, _ in requests]
+    seen = [take_fingerprint(read_request(_as_body(request)), digest) for _, _, request in requests]
     for from_transcript, from_proxy in zip(own, seen, strict=True):
         assert from_transcript.system == from_proxy.system
         assert from_transcript.tools == from_proxy.tools
@@ -86,16 +85,13 @@ def test_proxy_and_transcript_agree_on_one_call(path: Path) -> None:
 
 @each_recorded()
 def test_request_lists_are_as_long_as_the_messages_sent(path: Path) -> None:
-    entries = read_recorded(path).entries
-    requests = collect_requests(entries)
-    assert all(request.are_messages_known and request.markers for request in requests.values())
-    for entry in entries:
-        if isinstance(entry.payload, ApiRequest):
-            marked = requests[entry.payload.id].markers[-1].index
-            assert marked == len(requests[entry.payload.id].messages) - 1
+    for _, prints, _ in list_requests(read_recorded(path).entries):
+        assert prints.are_messages_known
+        assert prints.markers
+        assert prints.markers[-1].index == len(prints.messages) - 1
 
 
 @each_recorded()
 def test_markers_of_the_real_client_are_in_order(path: Path) -> None:
-    for request in collect_requests(read_recorded(path).entries).values():
+    for _, _, request in list_requests(read_recorded(path).entries):
         assert {finding.rule.value for finding in lint_request(request)} <= {"volatile text before a marker"}

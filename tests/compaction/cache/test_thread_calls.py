@@ -1,7 +1,7 @@
+from bench.threads import read_session_calls
 from compaction.cache.breaks import Outcome, judge_thread
-from compaction.cache.calls import CONVERSATION_START
 from compaction.cache.causes import Cause
-from compaction.cache.thread_calls import read_session_calls
+from compaction.timeline.calls import CONVERSATION_START
 from compaction.transcripts.entries import Entry
 from tests.compaction.cache.builders import digest, text, tool
 from tests.compaction.making import answer, make_entry, request, result, say, thought
@@ -87,7 +87,8 @@ def test_a_haiku_call_between_two_others_is_no_rewind() -> None:
         answer("side", usage=_usage(0, 900), model="claude-haiku-4-5"),
         answer("m2", usage=_usage(0, 50_000)),
     )
-    assert read_session_calls(entries)[None][2].parent_call_id == "m1"
+    calls = read_session_calls(entries)[None]
+    assert (calls[2].parent_call_id, judge_thread(calls)[2].parent_call_id) == ("side", "m1")
     assert _judge(entries)[1:] == [(Outcome.NOTHING, None), (Outcome.BREAK, Cause.UNEXPLAINED)]
 
 

@@ -1,4 +1,4 @@
-"""The automatic chain: order of steps, guards, switches, breaker, reactive runs, tracking, one run per crossing."""
+"""The automatic chain: order of steps, guards, switches, breaker, reactive runs, tracking."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from compaction.compactors.auto import ChainResult, ChainTracking, Decision, Turn, run_chain
 from compaction.compactors.breaker import Breaker
-from compaction.compactors.crossing import CrossingWatch
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
+from compaction.compactors.micro.cache_edits import CacheEditState
 from compaction.compactors.micro.clearing import MicroKind
 from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
 from compaction.compactors.outcome import Trigger
@@ -80,14 +80,11 @@ def test_the_line_is_reached_not_passed(tokens: int, decision: Decision) -> None
         ({"policy": Policy(is_auto_enabled=False)}, Decision.DISABLED),
         ({"source": "compact"}, Decision.GUARDED),
         ({"source": "session_memory"}, Decision.GUARDED),
-        ({"has_open_run": True}, Decision.RUN_OPEN),
         ({"lines": None}, Decision.LINE_NOT_KNOWN),
-        ({"watch": CrossingWatch(is_armed=False)}, Decision.ANSWERED),
         ({"policy": Policy(is_compaction_enabled=False), "is_too_long": True}, Decision.DISABLED),
         ({"policy": Policy(is_reactive_enabled=False), "is_too_long": True}, Decision.DISABLED),
         ({"policy": Policy(is_auto_enabled=False), "is_too_long": True}, Decision.FULL),
         ({"lines": None, "is_too_long": True}, Decision.FULL),
-        ({"watch": CrossingWatch(is_armed=False), "is_too_long": True}, Decision.FULL),
         ({"source": "compact", "is_too_long": True}, Decision.GUARDED),
     ],
 )
@@ -95,8 +92,8 @@ def test_switches_guards_and_reactive_runs(turn: dict[str, object], decision: De
     entries = make_entries(170_000)
     result, _ = run(entries, make_turn(**turn))
     assert result.decision is decision
-    assert result.was_compacted is (decision is Decision.FULL)
-    if not result.was_compacted:
+    assert (result.outcome is not None) is (decision is Decision.FULL)
+    if result.outcome is None:
         assert result.entries is entries
 
 
@@ -142,11 +139,10 @@ def test_three_failures_open_the_breaker_and_no_fourth_is_tried() -> None:
 
 
 def test_a_success_closes_the_breaker_and_cleans_the_thread() -> None:
-    memory = ThreadMemory(breaker=Breaker(2), cache_baseline_tokens=80_000)
-    memory.read_files["/a"] = "x"
+    memory = ThreadMemory(breaker=Breaker(2), cache_edits=CacheEditState(order=("t1",)))
     result, watcher = run(make_entries(170_000), memory=memory)
-    assert result.was_compacted
-    assert (memory.breaker, memory.read_files, memory.expected_drop) == (Breaker(), {}, "compacted")
+    assert result.outcome is not None
+    assert (memory.breaker, memory.cache_edits) == (Breaker(), CacheEditState())
     assert not any(isinstance(event, BreakerClosed) for event in watcher.events)
 
 
@@ -181,27 +177,6 @@ def test_recompactions_are_tracked() -> None:
     assert (done.is_recompaction, done.turns_since_previous, done.previous_run_id) == (True, 2, "run-1")
 
 
-def test_one_run_per_crossing_while_the_conversation_itself_goes_on_above_the_line() -> None:
-    entries = make_entries(170_000)
-    first, _ = run(entries)
-    second, _ = run(entries, make_turn(watch=first.watch))
-    assert (first.decision, second.decision) == (Decision.FULL, Decision.ANSWERED)
-    below, _ = run(make_entries(158_000), make_turn(watch=second.watch))
-    again, _ = run(entries, make_turn(watch=below.watch))
-    assert again.decision is Decision.FULL
-    compacted = Session()
-    compacted.say("before")
-    compacted.bound()
-    compacted.entries += make_entries(170_000)
-    bounded, _ = run(compacted.entries, make_turn(watch=first.watch))
-    assert bounded.decision is Decision.FULL
-
-
-def test_a_failed_run_leaves_the_crossing_to_the_breaker() -> None:
-    result, _ = run(make_entries(170_000), by=Script((SummarizerUnavailable("overloaded"),)))
-    assert result.watch.is_armed
-
-
 def test_a_cold_cache_is_used_to_clear_old_results() -> None:
     entries = make_entries(20_000, rounds=9)
     result, watcher = run(entries, make_turn(now=NOW + timedelta(hours=2)))
@@ -234,7 +209,7 @@ def test_a_warm_cache_is_edited_and_the_messages_stay() -> None:
     result, _ = run(entries, make_turn(can_edit_cache=True), memory=memory)
     assert result.entries is entries
     assert result.micro.queued_deletions == 11
-    assert (memory.cache_edits.is_drop_expected, memory.expected_drop) == (True, "cleared")
+    assert memory.cache_edits.is_drop_expected
 
 
 def test_nothing_new_since_the_last_boundary_is_no_failure() -> None:
@@ -268,7 +243,7 @@ def test_whatever_happens_no_fourth_automatic_failure_in_a_row_gets_through(
         result, _ = run(entries, make_turn(is_too_long=True), memory=memory, by=by)
         if result.decision is Decision.FAILED:
             failures += 1
-        elif result.was_compacted:
+        elif result.outcome is not None:
             failures = 0
         assert failures <= 3
 

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from bench.threads import split_threads
 from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import CompactionKind, Fate, Outcome, Trigger
 from compaction.compactors.partial import compact_from, compact_up_to
 from compaction.compactors.run import CompactionRequest, Outside
 from compaction.errors import ConversationTooLong, NothingToCompact, PromptTooLong
-from compaction.transcripts.chain import follow_chain, slice_context, split_threads
+from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from tests.compaction.compactors.checks import check_outcome
 from tests.compaction.compactors.summarizers import Script, summarise_well

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.threads import split_threads
 from compaction.compactors.micro.clearing import apply_boundaries
 from compaction.context.composition import compose_context
 from compaction.context.coverage import Coverage, compute_coverage
 from compaction.context.tokens import measure_context
-from compaction.transcripts.chain import follow_chain, slice_context, split_threads
+from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from tests.compaction.making import answer, make_entry, say, text, use
 from tests.compaction.recorded import each_recorded, read_recorded

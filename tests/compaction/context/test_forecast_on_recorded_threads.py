@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench.forecast import HALVES, Tally, find_half, list_stretches, replay_auto_line
+from bench.threads import split_threads
 from compaction.context.forecast import CallPoint, Forecast, forecast_line, trace_calls
-from compaction.transcripts.chain import split_threads
 from compaction.transcripts.transcript import read_transcript
 
 RECORDED = Path(__file__).resolve().parents[3] / "../shared/data/transcripts"

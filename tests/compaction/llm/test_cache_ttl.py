@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.cache.calls import CacheCall, make_baseline
+from compaction.cache.baseline import build_baseline
 from compaction.context.forecast import price_next_call
 from compaction.llm.cache_ttl import CacheTtl, find_expired_ttl, find_expiry, find_shortest_ttl, find_written_ttl
+from compaction.timeline.calls import Call
 from compaction.transcripts.entries import Usage
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -32,12 +33,12 @@ def test_break_detection_and_forecast_agree_on_every_write(short: int, long: int
         cache_creation_1h_tokens=long,
         cache_read_tokens=read,
     )
-    call = CacheCall("a", NOW, "claude-opus-5-5", usage)
+    call = Call(call_id="a", at=NOW, model="claude-opus-5-5", usage=usage)
     cost = price_next_call(usage, "claude-opus-5-5", NOW)
     assert cost is not None
     if call.written_ttl is not None:
         assert cost.ttl is call.written_ttl
-        assert make_baseline(None, call).ttl == cost.ttl
+        assert build_baseline(None, call).ttl == cost.ttl
     else:
         assert cost.ttl is (CacheTtl.FIVE_MINUTES if read else CacheTtl.OFF)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from compaction.cache.calls import CachePolicy
 from compaction.cache.causes import CAUSES, Cause
+from compaction.cache.policy import CachePolicy
 from compaction.context.call_costs import cost_of, total_of
 from compaction.context.forecast import price_next_call
 from compaction.context.policy import Policy
@@ -152,7 +152,8 @@ def test_prices_of_our_own_are_for_models_of_the_table() -> None:
 _NEW_FAMILY = """
 from compaction.llm import table
 table.MODELS["claude-saga-6"] = table.Model(least_cached_tokens=256, keeps_thinking=False)
-from compaction.cache import calls, causes, invalidation, linter
+from compaction.cache import causes, policy as judging
+from compaction.prompt import linter
 from compaction.context import policy, thresholds, windows
 from compaction.llm import names, offered_models
 from compaction.transcripts.entries import Usage
@@ -160,8 +161,8 @@ for is_claude_code in (True, False):
     in_use = windows.ModelInUse("claude-saga-6-20270101", is_claude_code=is_claude_code)
     assert thresholds.draw_lines(policy.Policy(), in_use).window.tokens == 1_000_000
 assert linter.find_least_tokens("claude-saga-6") == 256
-assert (invalidation.keeps_thinking("claude-saga-6"), invalidation.keeps_system_messages("claude-saga-6")) == (0, 1)
-assert calls.CachePolicy().judges("claude-saga-6", None, Usage(input_tokens=1))
+assert (names.keeps_thinking("claude-saga-6"), names.keeps_system_messages("claude-saga-6")) == (0, 1)
+assert judging.CachePolicy().judges("claude-saga-6", None, Usage(input_tokens=1))
 assert "claude-saga-6" in table.list_current_models() and "claude-saga-6" not in offered_models.list_offered_models()
 """
 

@@ -10,9 +10,12 @@ from compaction.errors import BodyUnreadable
 from compaction.prompt.fingerprint import read_fingerprint, take_fingerprint
 from compaction.prompt.linter import lint_request
 from compaction.prompt.request import Marker, find_server, read_request, write_canonical
-from compaction.prompt.request_lines import collect_requests, read_raw_body
+from compaction.prompt.request_lines import read_raw_body
+from compaction.transcripts.entries import Entry
 from tests.compaction.cache.builders import body, digest, prints, text, tool
-from tests.compaction.making import make_entry
+from tests.compaction.cache.recorded_requests import list_requests
+from tests.compaction.making import answer, make_entry
+from tests.compaction.making import use as use_tokens
 
 
 def test_markers_are_set_apart_with_paths_that_skip_the_version_stamp() -> None:
@@ -112,25 +115,26 @@ def test_server_is_named_from_the_tool() -> None:
     assert [find_server(name) for name in ("mcp__mail__send_all", "Bash", "mcp__")] == ["mail", None, None]
 
 
-def _line(request_id: str, tail: list[str], **fields: object) -> object:
+def _lines(request_id: str, tail: list[str], **fields: object) -> list[Entry]:
+    """A request, and the response that names it."""
     params = {"model": "m", "betas": ["b"], "output_config": {"effort": "medium"}}
-    return make_entry("api-request", id=request_id, shapeHash="s", params=params, tail=tail, **fields)
+    request = make_entry("api-request", id=request_id, shapeHash="s", params=params, tail=tail, **fields)
+    return [request, answer(request_id, usage=use_tokens(), requestRef=request_id)]
 
 
 def test_hash_lists_are_put_together_from_their_base() -> None:
     shape = {"system": [text("You are.")], "tools": [tool("Bash")]}
     lines = [
         make_entry("api-request-shape", shapeHash="s", shape=shape),
-        _line("one", ["h0", "h1"], keep=0),
-        _line("two", ["h2"], base="one", keep=2),
-        _line("three", ["h9"], base="two", keep=1),
-        _line("lost", ["h9"], base="nobody", keep=1),
+        *_lines("one", ["h0", "h1"], keep=0),
+        *_lines("two", ["h2"], base="one", keep=2),
+        *_lines("three", ["h9"], base="two", keep=1),
+        *_lines("lost", ["h9"], base="nobody", keep=1),
     ]
-    requests = collect_requests(lines)  # type: ignore[arg-type]
-    hashes = {name: [message.opaque_hash for message in each.messages] for name, each in requests.items()}
+    found = {name: prints for name, prints, _ in list_requests(lines)}
+    hashes = {name: list(each.messages) for name, each in found.items()}
     assert hashes == {"one": ["h0", "h1"], "two": ["h0", "h1", "h2"], "three": ["h0", "h9"], "lost": []}
-    assert [each.are_messages_known for each in requests.values()] == [True, True, True, False]
-    found = {name: take_fingerprint(each, digest) for name, each in requests.items()}
+    assert [each.are_messages_known for each in found.values()] == [True, True, True, False]
     assert find_first_divergent_message(found["two"], found["three"]) == 1
     assert find_first_divergent_message(found["two"], found["lost"]) is None
     assert compare_fingerprints(found["one"], found["two"]) == ()

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from compaction.cache.breaks import DEFAULT_POLICY, Outcome, judge_thread
+from compaction.cache.breaks import Outcome, judge_thread
 from compaction.cache.causes import Grade
-from compaction.timeline.calls import FactCall, collect_fact_calls
+from compaction.timeline.calls import Call, collect_calls
 from compaction.timeline.observations import Answer, LineFact, LineKind
 from compaction.timeline.order import order_facts
 from compaction.transcripts.entries import Usage
@@ -39,8 +39,8 @@ def report(name: str, minute: float, used: Usage, *, source: str = "otlp", **ans
     return LineFact(id=f"{source}-{name}", kind=LineKind.ANSWER, type=source, at=at, answer=told)
 
 
-def collect(*facts: LineFact) -> tuple[FactCall, ...]:
-    return collect_fact_calls(order_facts(facts), DEFAULT_POLICY)
+def collect(*facts: LineFact) -> tuple[Call, ...]:
+    return collect_calls(order_facts(facts))
 
 
 def test_line_and_reports_of_one_request_are_one_call_in_every_order_of_arrival() -> None:
@@ -79,7 +79,7 @@ def test_call_beside_the_conversation_is_kept_and_neither_judged_nor_compared_wi
         report("two", 2, usage(read=90_000), query_source="repl_main_thread"),
     )
     assert [call.is_beside for call in calls] == [False, True, False]
-    verdicts = judge_thread(call.cache_call for call in calls)
+    verdicts = judge_thread(calls)
     assert [verdict.outcome for verdict in verdicts] == [Outcome.EXPECTED, Outcome.NOTHING, Outcome.NOTHING]
 
 
@@ -89,7 +89,7 @@ def test_what_the_api_told_the_proxy_explains_the_loss_of_a_call_known_by_its_li
         line("two", 1, usage(written=90_000)),
         report("two", 1, usage(written=90_000), source="proxy", miss_reason="tools_changed"),
     )
-    verdict = judge_thread(call.cache_call for call in calls)[1]
+    verdict = judge_thread(calls)[1]
     assert verdict.primary is not None
     assert verdict.primary.grade is Grade.API
 
@@ -99,6 +99,6 @@ def test_what_the_client_says_about_a_miss_is_heard() -> None:
         line("one", 0, usage(written=90_000)),
         line("two", 1, usage(written=90_000), client_reasons=("effort_changed",)),
     )
-    verdict = judge_thread(call.cache_call for call in calls)[1]
+    verdict = judge_thread(calls)[1]
     assert verdict.primary is not None
     assert verdict.primary.grade is Grade.CLIENT

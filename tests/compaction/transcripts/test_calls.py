@@ -4,19 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bench.forecast import HALVES
 from bench.output_estimate import KnownCall, list_known_calls
 from compaction.llm.table import MODELS
 from compaction.transcripts.calls import collect_calls, describe_output_estimate
-from compaction.transcripts.lines import Position
-from compaction.transcripts.scanner import Scanner
-from compaction.transcripts.transcript import read_transcript
-from tests.compaction.making import answer, make_entry, make_line, request, text, thought, use
+from tests.compaction.making import answer, make_entry, request, text, thought, use
 from tests.compaction.recorded import each_recorded, read_recorded
-from tests.compaction.transcripts.test_transcript import transcripts
 
 MEASURED = Path(__file__).resolve().parents[3] / "../shared/data/measured"
 
@@ -139,60 +133,3 @@ def test_recorded_calls_agree_with_an_independent_count(path: Path) -> None:
     }
     assert found == count_independently(path.read_bytes())
     assert len(calls) == len(found)
-
-
-@each_recorded()
-@pytest.mark.recorded_data
-def test_scanning_recorded_transcripts_gives_the_same_calls(path: Path) -> None:
-    data = path.read_bytes()
-    scanner = Scanner()
-    for start in range(0, len(data), 40_000):
-        scanner.feed(data[start : start + 40_000])
-    scan = scanner.result()
-    entries = read_recorded(path).entries
-    assert scan.calls == collect_calls(entries)
-    assert scan.type_counts.total() == len(entries)
-    assert scan.position.offset == len(data)
-    assert not scan.problems
-
-
-odd_responses = st.lists(
-    st.builds(
-        lambda name, stop, usage, content: make_line(
-            "assistant",
-            uuid="u",
-            message={"id": name, "model": "m", "stop_reason": stop, "usage": usage, "content": content},
-        ),
-        st.sampled_from(["m1", "m2", None, 7]),
-        st.sampled_from([None, "end_turn"]),
-        st.sampled_from([use(), use(5, 90), {"input_tokens": -1}, 4, None]),
-        st.sampled_from(
-            [[text("some words é")], [request("t", path="/é"), thought("hm")], "plain", [5], {"a": 1}, None]
-        ),
-    ),
-    max_size=6,
-).map(b"".join)
-
-
-@settings(deadline=None)
-@given(st.lists(odd_responses | transcripts.map(lambda data: data + b"\n"), max_size=3).map(b"".join))
-def test_scanning_and_reading_agree_on_any_bytes(data: bytes) -> None:
-    scanner = Scanner()
-    scanner.feed(data)
-    scan = scanner.result()
-    whole = read_transcript(data[: scan.position.offset])
-    assert scan.calls == collect_calls(whole.entries)
-    assert scan.problems == whole.problems
-    kept = [entry for entry in whole.entries if entry.type in ("system", "SummaryMessage", "cost-state")]
-    assert list(scan.kept_entries) == kept
-
-
-def test_a_scan_resumes_at_its_position() -> None:
-    line = make_line("assistant", message={"id": "m1", "model": "m", "usage": use()})
-    first = Scanner()
-    first.feed(line + line[:20])
-    assert first.result().position == Position(len(line), 1)
-    second = Scanner(first.result().position)
-    second.feed(line)
-    (call,) = second.result().calls
-    assert call.last_line_number == 2

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.threads import split_threads
 from compaction.transcripts.chain import (
     find_chain,
     find_leaf,
     follow_chain,
     slice_context,
-    split_threads,
 )
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import read_transcript

@@ -7,8 +7,8 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
+from bench.threads import read_session_calls
 from compaction.cache.breaks import Outcome, judge_thread
-from compaction.cache.thread_calls import read_session_calls
 from compaction.transcripts.transcript import read_transcript
 from dashboard.ingest.intake import Origin
 from dashboard.ingest.uploads import Upload, take_in_upload

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.threads import split_threads
 from compaction.activity.tool_calls import read_work
 from compaction.audit.audit import audit_summary
 from compaction.compactors.extractive.sections import (
@@ -27,7 +28,7 @@ from compaction.compactors.summary.answer import find_missing_sections, split_se
 from compaction.compactors.summary.prompt import SECTIONS, list_sections
 from compaction.errors import CompactionCancelled
 from compaction.ports import Path, Stage, SummaryRequest, Variant
-from compaction.transcripts.chain import follow_chain, slice_context, split_threads
+from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock
 from tests.compaction.compactors.checks import check_outcome
 from tests.compaction.compactors.sessions import ROOT, Session, make_session, sessions

@@ -5,6 +5,7 @@ from pathlib import Path as FilePath
 import pytest
 from hypothesis import given
 
+from bench.threads import split_threads
 from compaction.compactors.notes.extractive import find_own_words, write_extractive_notes
 from compaction.compactors.notes.template import (
     ALL_NOTES_TOKENS,
@@ -15,7 +16,7 @@ from compaction.compactors.notes.template import (
     split_notes,
 )
 from compaction.context.tokens import count_text_tokens
-from compaction.transcripts.chain import follow_chain, slice_context, split_threads
+from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from tests.compaction.compactors.sessions import make_session
 from tests.compaction.compactors.talks import talks

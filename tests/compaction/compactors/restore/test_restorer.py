@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.threads import split_threads
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
 from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import Restored, RestoredItem, RestoredKind, RestoredState, Trigger
@@ -18,7 +19,8 @@ from compaction.context.tokens import count_entry_tokens
 from compaction.errors import NothingToCompact
 from compaction.ports import FreshFile
 from compaction.transcripts.attachments import render_attachment
-from compaction.transcripts.chain import follow_chain, split_threads
+from compaction.transcripts.chain import follow_chain
+from compaction.transcripts.client_protocol import SKILL_ATTACHMENTS
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import read_transcript
 from compaction.transcripts.writer import write_entry
@@ -189,6 +191,15 @@ def test_skills_come_back_newest_first_and_cut() -> None:
     assert "[cut here: the skill is longer" in shown(skills[0])
     (kept, _) = of_kind(restore(session, kept=1), RestoredKind.SKILL)
     assert kept.code == "still_visible"
+
+
+@pytest.mark.parametrize("kind", sorted(SKILL_ATTACHMENTS))
+def test_skill_listings_are_not_announced_again(kind: str) -> None:
+    session = Session()
+    session.attach_fields(kind, names=["docs"], content="- docs: writes documentation")
+    session.read("/a", "a")
+    restored = restore(session)
+    assert [item.kind for item in restored.items] == [RestoredKind.FILE]
 
 
 def test_running_and_unread_background_tasks_come_back_so_that_none_starts_twice() -> None:
