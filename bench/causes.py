@@ -19,7 +19,13 @@ from pathlib import Path
 from bench.threads import read_session_calls
 from compaction.cache.breaks import Outcome, Verdict, judge_thread
 from compaction.cache.causes import Cause
-from compaction.cache.conditions import CONDITIONS, NEEDED_CALLS, NEEDED_RATIO, NEEDED_SESSIONS, Condition, Rate
+from compaction.cache.conditions import (
+    BASE_CHECKING,
+    CONDITIONS,
+    Condition,
+    ConditionNote,
+    Rate,
+)
 from compaction.cache.diagnosis import infer_causes
 from compaction.timeline.calls import Call
 from compaction.transcripts.entries import Entry
@@ -27,6 +33,10 @@ from compaction.transcripts.lines import Line
 from compaction.transcripts.reader import read_line
 
 HALVES = ("tuning", "checking")
+# A condition is a cause when its rate is this many times the base rate on the sessions it was not found on, ...
+NEEDED_RATIO = 10
+# ... over at least as many calls, and breaks in as many sessions: fewer prove nothing.
+NEEDED_CALLS, NEEDED_SESSIONS = 5, 3
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,17 @@ def find_condition(each: JudgedCall, condition: Condition) -> bool:
     return condition in held and not any(CONDITIONS[other].cause for other in held[: held.index(condition)])
 
 
+def meets_rule(both: Rate, checking: Rate, base: Rate) -> bool:
+    """Return whether a condition may be called a cause, by its rates over both halves and over the checking one."""
+    is_enough = both.calls >= NEEDED_CALLS and both.sessions >= NEEDED_SESSIONS
+    return is_enough and checking.share >= NEEDED_RATIO * base.share
+
+
+def is_proven(note: ConditionNote) -> bool:
+    """Return whether a row of the table meets the rule."""
+    return meets_rule(note.rate, note.checking, BASE_CHECKING)
+
+
 def print_rates(calls: list[JudgedCall]) -> None:
     quiet = {half: [each for each in calls if each.half == half and each.is_quiet] for half in HALVES}
     base = {half: count_rate(quiet[half]) for half in HALVES}
@@ -132,9 +153,8 @@ def print_rates(calls: list[JudgedCall]) -> None:
             for half, rate in rates.items()
         )
         both = rates["tuning"] + rates["checking"]
-        is_enough = both.calls >= NEEDED_CALLS and both.sessions >= NEEDED_SESSIONS
-        is_proven = is_enough and rates["checking"].share >= NEEDED_RATIO * base["checking"].share
-        judgement = "proven" if is_proven else "not proven"
+        is_cause = meets_rule(both, rates["checking"], base["checking"])
+        judgement = "proven" if is_cause else "not proven"
         if name in OTHERS:
             judgement = f"not a condition: {OTHERS[name][1]}"
         print(f"{name:32}", " | ".join(words), f"| {judgement}")

@@ -27,10 +27,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from compaction.audit.audit import audit_summary
+from compaction.audit.audit import audit_compaction
+from compaction.audit.report import AuditReport
 from compaction.compactors.extractive.summarizer import write_extract
 from compaction.transcripts.chain import follow_chain, slice_context
-from compaction.transcripts.entries import Entry, TextBlock
+from compaction.transcripts.entries import Entry, Message, TextBlock
 from compaction.transcripts.transcript import read_transcript
 
 LISTS = Path(__file__).parent / "retained"
@@ -137,6 +138,11 @@ def read_text(entry: Entry) -> str:
     """Return the text of a message."""
     blocks = entry.message.content if entry.message else ()
     return "".join(block.text for block in blocks if isinstance(block, TextBlock))
+
+
+def audit_summary(before: Sequence[Entry], summary: str) -> AuditReport:
+    """Audit a summary by itself, with nothing kept or restored beside it."""
+    return audit_compaction(before, [Entry("user", message=Message("user", (TextBlock(summary),)))])
 
 
 def score(compaction: Compaction, summary: str) -> float:

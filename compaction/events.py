@@ -72,7 +72,6 @@ class CompactionFailed(Event):
     trigger: str
     reason: str
     pre_tokens: int | None = None
-    duration_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

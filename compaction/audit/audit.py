@@ -28,16 +28,7 @@ def audit_compaction(before: Sequence[Entry], after: Iterable[Entry]) -> AuditRe
     """
     left = tuple(after)
     kept = frozenset(entry.uuid for entry in left if entry.uuid)
-    return _audit(before, "\n".join(_list_texts(left)), kept)
-
-
-def audit_summary(before: Sequence[Entry], summary: str) -> AuditReport:
-    """Audit a summary by itself, with nothing kept or restored beside it."""
-    return _audit(before, summary, frozenset())
-
-
-def _audit(before: Sequence[Entry], text: str, kept: frozenset[str]) -> AuditReport:
-    retained = RetainedText(text)
+    retained = RetainedText("\n".join(_list_texts(left)))
     return AuditReport(
         tuple(
             Finding(

@@ -10,11 +10,6 @@ from dataclasses import dataclass
 from compaction.cache.causes import Cause
 from compaction.timeline.preceding import Condition
 
-# A condition is a cause when its rate is this many times the base rate on the sessions it was not found on, ...
-NEEDED_RATIO = 10
-# ... over at least as many calls, and breaks in as many sessions: fewer prove nothing.
-NEEDED_CALLS, NEEDED_SESSIONS = 5, 3
-
 
 @dataclass(frozen=True, slots=True)
 class Rate:
@@ -35,7 +30,10 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class ConditionNote:
-    """One condition in words, how often a loss followed it on either half, and the cause it stands for if proven."""
+    """One condition in words, how often a loss followed it on either half, and the cause it stands for if proven.
+
+    The rule for a proof is that of bench.causes, and a test applies it to every row below.
+    """
 
     words: str
     tuning: Rate
@@ -46,17 +44,6 @@ class ConditionNote:
     def rate(self) -> Rate:
         """Over both halves."""
         return self.tuning + self.checking
-
-    @property
-    def ratio(self) -> float:
-        """How much likelier a loss is than at any other call, on the half it was not found on."""
-        return self.checking.share / BASE_CHECKING.share
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether it may be called a cause."""
-        rate = self.rate
-        return self.ratio >= NEEDED_RATIO and rate.calls >= NEEDED_CALLS and rate.sessions >= NEEDED_SESSIONS
 
     @property
     def rate_words(self) -> str:

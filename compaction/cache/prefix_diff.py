@@ -89,11 +89,6 @@ class PrefixDiff:
     is_text_withheld: bool
     are_messages_comparable: bool = True
 
-    @property
-    def is_marker_only(self) -> bool:
-        """Whether nothing but markers moved: no reason for a break."""
-        return not self.changes and not self.settings and bool(self.moved_markers)
-
 
 def diff_requests(
     previous: PromptRequest, current: PromptRequest, *, cached_tokens: int | None = None, show_text: bool = True

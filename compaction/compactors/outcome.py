@@ -11,7 +11,6 @@ from typing import Protocol
 
 from compaction.events import Event
 from compaction.ports import Path
-from compaction.transcripts.chain import ContextSlice
 from compaction.transcripts.entries import Entry, Usage
 
 
@@ -160,11 +159,6 @@ class Summary:
     block: Mapping[str, object] | None = None
     label: str | None = None
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether every section that was asked for is there."""
-        return not self.missing_sections
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -205,11 +199,6 @@ class Outcome:
     def tokens_saved(self) -> int:
         """Before less after, never below zero."""
         return max(0, self.pre_tokens - self.expected_tokens)
-
-    @property
-    def context(self) -> ContextSlice:
-        """What the model sees, with the kept entries marked so that nobody leans on their old usage."""
-        return ContextSlice(self.entries, self.boundary, frozenset(entry.uuid for entry in self.kept if entry.uuid))
 
     def list_uuids(self, fate: Fate) -> tuple[str, ...]:
         """The entries with this fate, in order."""

@@ -20,13 +20,10 @@ from compaction.context.policy_parsing import (
     read_team_value,
 )
 from compaction.context.windows import (
-    LAST_VERSION_WITH_OLD_RESERVE,
-    OLD_RESERVE_TOKENS,
     RESERVE_CAP_TOKENS,
     ModelInUse,
     Origin,
     find_window,
-    read_client_version,
 )
 from compaction.errors import BadPolicy
 from compaction.llm.cache_ttl import CacheTtl
@@ -93,18 +90,6 @@ class Policy:
         chosen = overrides.get(name.key, overrides.get(name.base))
         return self if chosen is None else _apply_values(self, dict(chosen), Origin.TEAM)
 
-    def over(self, other: "Policy") -> "Policy":
-        """What this policy sets, and what `other` set for the rest: a team's values over a client's settings."""
-        settings = {setting: getattr(self, setting) for setting, _ in self.origins}
-        origins = dict(other.origins) | dict(self.origins)
-        return replace(
-            other,
-            **settings,
-            origins=tuple(sorted(origins.items())),
-            notes=self.notes + other.notes,
-            by_model=self.by_model or other.by_model,
-        )
-
     @classmethod
     def from_preset(cls, preset: Preset) -> "Policy":
         """The client's distances, or the early ones."""
@@ -115,14 +100,6 @@ class Policy:
             "error_margin_tokens": EARLY_ERROR_MARGIN_TOKENS,
         }
         return _apply_values(cls(), margins, Origin.TEAM)
-
-    @classmethod
-    def for_client_version(cls, version: str | None) -> "Policy":
-        """The client's distances with the reserve that version keeps; an unknown version counts as a new one."""
-        numbers = read_client_version(version)
-        is_old = numbers is not None and numbers <= LAST_VERSION_WITH_OLD_RESERVE
-        reserve = OLD_RESERVE_TOKENS if is_old else RESERVE_CAP_TOKENS
-        return _apply_values(cls(), {"reserve_tokens": reserve}, Origin.CLIENT_VERSION)
 
     @classmethod
     def from_team_values(cls, values: Mapping[str, object]) -> "Policy":

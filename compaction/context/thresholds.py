@@ -85,11 +85,6 @@ class Lines:
         """The auto line, or all that is available when auto-compact is off."""
         return self.auto.tokens if self.is_auto_on else self.available.tokens
 
-    @property
-    def has_one_warning_tick(self) -> bool:
-        """Warning and error fall together, as the client has them."""
-        return self.warning.tokens == self.error.tokens
-
 
 @dataclass(frozen=True, slots=True)
 class Reading:

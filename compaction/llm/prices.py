@@ -232,7 +232,10 @@ def _convert_price(info: "ModelInfo", name: ModelName, day: date, source: str) -
     if rates is None:
         return None
     # A bucket without a tier of its own costs the same at every length.
-    filled = [(start, [own or base for own, base in zip(row, bases, strict=True)]) for start, row in tiers.items()]
+    filled = [
+        (start, [base if own is None else own for own, base in zip(row, bases, strict=True)])
+        for start, row in tiers.items()
+    ]
     searches = prices.web_searches_kcount
     return Price(
         model=name.base,

@@ -9,7 +9,6 @@ from compaction.transcripts.blocks import write_content
 from compaction.transcripts.entries import Entry, Message, Usage
 from compaction.transcripts.payloads import Attachment, Boundary, MicroBoundary
 from compaction.transcripts.skipped import Item, SkippedLine
-from compaction.transcripts.transcript import Transcript
 from compaction.transcripts.values import get_fields
 
 # Entry attributes that a line carries under its own name, in the order the client writes them.
@@ -32,14 +31,6 @@ _FLAGS = {
     "is_compact_summary": "isCompactSummary",
     "is_api_error": "isApiErrorMessage",
 }
-
-
-def write_transcript(transcript: Transcript) -> bytes:
-    """The whole file: identical to what was read as long as nothing was changed."""
-    tail = transcript.tail
-    if tail is not None and len(tail.raw) != tail.size_bytes:
-        raise LineNotKept(tail.line_number, tail.size_bytes)
-    return b"".join(write_items(transcript.items)) + (tail.raw if tail else b"")
 
 
 def write_items(items: Iterable[Item]) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 The job that is posted then reads the conversation, and judges.
 """
 
-from compaction.compactors.notes.schedule import DEFAULT_EXTRACTION_SETTINGS
+from compaction.compactors.notes.schedule import DEFAULT_EXTRACTION_SETTINGS, compute_growth
 from dashboard.automation.wishes import NotesWriter
 from dashboard.jobs.post import JsonValue, post_job
 from dashboard.models import AutomationSettings, Job, SessionNote, Team
@@ -22,9 +22,7 @@ def may_be_due(team: Team, session_pk: int, context_tokens: int) -> bool:
     last_tokens = notes.values_list("context_tokens", flat=True).first()
     if last_tokens is None:
         return context_tokens >= settings.first_tokens
-    # Smaller than then: it was compacted since, and all of it is growth.
-    growth_tokens = context_tokens - last_tokens if context_tokens >= last_tokens else context_tokens
-    return growth_tokens >= settings.growth_tokens
+    return compute_growth(context_tokens, last_tokens) >= settings.growth_tokens
 
 
 def post_notes(team: Team, session_pk: int, *, version: int) -> Job:

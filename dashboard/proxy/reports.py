@@ -23,7 +23,7 @@ from compaction.timeline.observations import (
 )
 from compaction.transcripts.titles import LONGEST_TITLE
 from compaction.transcripts.user_lines import find_prompt_words
-from compaction.transcripts.values import get_count, get_text
+from compaction.transcripts.values import get_text
 from dashboard.ingest.observed import ObservedLine, ObservedShape, Rules
 from dashboard.ingest.transcripts import Redaction, change_names, find_redactor
 from dashboard.proxy.conversation_owners import take_kin
@@ -312,13 +312,12 @@ def _find_cleared(call: _Call, known: KnownThread) -> Compacted | None:
     known.cleared_tokens = tokens
     if news <= 0:
         return None
-    pieces = ("cleared_tool_uses", "cleared_thinking_turns")
-    count = sum(get_count(edit, name) or 0 for edit in call.reply.edits for name in pieces)
+    count = sum(edit.cleared_tool_uses + edit.cleared_thinking_turns for edit in call.reply.edits)
     return Compacted(trigger=BY_API, saved_tokens=news, cleared_count=count)
 
 
 def _count_cleared(reply: Reply) -> int:
-    return sum(get_count(edit, "cleared_input_tokens") or 0 for edit in reply.edits)
+    return sum(edit.cleared_input_tokens for edit in reply.edits)
 
 
 def _keep_shape(call: _Call) -> ObservedShape:

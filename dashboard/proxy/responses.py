@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import brotli
 import zstandard
 
+from compaction.compactors.micro.api_context_editing import AppliedEdit, read_applied_edits
 from compaction.prompt.request import write_json
 from compaction.transcripts.calls import TOOL_REQUEST_CHARACTERS, settle_output
 from compaction.transcripts.entries import Usage
@@ -38,7 +39,7 @@ class Reply:
     error_type: str | None = None
     counted_tokens: int | None = None  # of a call that only counts
     content: list[dict[str, object]] = field(default_factory=list)
-    edits: list[Fields] = field(default_factory=list)
+    edits: tuple[AppliedEdit, ...] = ()
     is_whole: bool = False
 
     @property
@@ -148,7 +149,7 @@ def read_reply(data: bytes, content_type: str) -> Reply:
         return reply
     _take_message(reply, fields)
     reply.content = [dict(block) for block in get_items(fields, "content") if isinstance(block, Mapping)]
-    reply.edits = _list_edits(fields)
+    reply.edits = read_applied_edits(fields)
     reply.is_whole = reply.stop_reason is not None
     return reply
 
@@ -170,7 +171,7 @@ def _read_stream(data: bytes) -> Reply:
                 told = {name: value for name, value in get_fields(fields, "usage").items() if value is not None}
                 usage.update(told)
                 reply.stop_reason = get_text(get_fields(fields, "delta"), "stop_reason") or reply.stop_reason
-                reply.edits = _list_edits(fields) or reply.edits
+                reply.edits = read_applied_edits(fields) or reply.edits
             case "message_stop":
                 reply.is_whole = True
             case "error":
@@ -237,8 +238,3 @@ def _close_block(block: dict[str, object]) -> None:
             block["input"] = load_json(spelt.encode("utf-8", "replace"))
         except (ValueError, RecursionError):
             block["input"] = {"cut": spelt}
-
-
-def _list_edits(fields: Fields) -> list[Fields]:
-    edits = get_items(get_fields(fields, "context_management"), "applied_edits")
-    return [edit for edit in edits if isinstance(edit, Mapping)]

@@ -4,7 +4,8 @@ import json
 from itertools import count
 
 from compaction.transcripts.entries import Entry
-from compaction.transcripts.transcript import read_transcript
+from compaction.transcripts.transcript import Transcript, read_transcript
+from compaction.transcripts.writer import write_items
 
 _numbers = count(1)
 
@@ -19,6 +20,11 @@ def make_entry(line_type: str, **fields: object) -> Entry:
     fields.setdefault("uuid", f"u{next(_numbers)}")
     fields.setdefault("timestamp", "2026-05-01T10:00:00.000Z")
     return read_transcript(make_line(line_type, **fields)).entries[0]
+
+
+def write_back(transcript: Transcript) -> bytes:
+    """The whole file from what was read of it."""
+    return b"".join(write_items(transcript.items)) + (transcript.tail.raw if transcript.tail else b"")
 
 
 def say(content: object, **fields: object) -> Entry:

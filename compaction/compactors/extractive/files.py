@@ -111,7 +111,8 @@ def _list_read_files(material: Material, *, most: int) -> list[SummaryItem]:
         paths = ", ".join(shorten_path(known.path, material.cwd) for known in part)
         title = "- Only read, newest first" if start == 0 else "- Only read, earlier"
         is_named = any(material.priorities.matches(known.path) for known in part)
-        items.append(SummaryItem(Section.FILES, f"{title}: {paths}", CutRank.READ_FILE, start, is_named=is_named))
+        text, rank = f"{title}: {paths}", CutRank.READ_FILE
+        items.append(SummaryItem(Section.FILES, text, rank, start, is_named=is_named, count=len(part)))
     return items
 
 

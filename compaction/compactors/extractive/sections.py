@@ -54,7 +54,8 @@ _CUT_NAMES = {
 class SummaryItem:
     """A few lines of one section. `short` replaces the text when the item is cut; `age` is 0 for the newest.
 
-    `is_named`: the person's instructions name something in it, so that it is cut after its kind.
+    `is_named`: the person's instructions name something in it, so that it is cut after its kind. `count`: how many
+    things of its kind it lists, for the mark when it is gone.
     """
 
     section: Section
@@ -64,6 +65,7 @@ class SummaryItem:
     short: str = ""
     is_named: bool = False
     is_cut: bool = False
+    count: int = 1
 
     @property
     def shown(self) -> str:
@@ -155,7 +157,7 @@ def _join_sections(items: Iterable[SummaryItem], names: Sequence[str]) -> str:
 def _list_marks(items: Sequence[SummaryItem]) -> list[str]:
     marks = []
     for rank, name in _CUT_NAMES.items():
-        gone = sum(1 for item in items if item.rank is rank and item.is_cut and not item.shown)
+        gone = sum(item.count for item in items if item.rank is rank and item.is_cut and not item.shown)
         if gone:
             marks.append(f"[cut to stay within the limit: {gone:,} {name}]")
     return marks

@@ -5,22 +5,14 @@ A state per thread: which results were seen, in which order, which are deleted, 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from compaction.cache.policy import DEFAULT_POLICY
 from compaction.compactors.micro.clearing import (
     CLEARABLE_TOOLS,
-    Clearing,
-    MicroKind,
-    describe_clearing,
     find_clearable,
-    make_micro_boundary,
 )
 from compaction.compactors.summary.request_messages import list_blocks
-from compaction.context.tokens import measure_context
-from compaction.events import MicroCompacted
 from compaction.transcripts.entries import Entry
-from compaction.transcripts.payloads import MicroBoundary
 
 Message = Mapping[str, object]
 
@@ -160,24 +152,3 @@ def _has_collapsed(expected_tokens: int, read_tokens: int) -> bool:
 def drop_deletions(state: CacheEditState) -> CacheEditState:
     """The state when the cache is gone: nothing is deleted, nothing pinned; what was seen stays known."""
     return replace(state, deleted=frozenset(), pending=(), pinned=(), deleted_tokens=0)
-
-
-def describe_deletions(
-    entries: Sequence[Entry], tool_ids: Sequence[str], *, deleted_tokens: int, now: datetime
-) -> tuple[Entry, MicroCompacted]:
-    """The boundary line and the event for deletions the server has confirmed with so many tokens."""
-    results = find_clearable(entries)
-    clearing = Clearing(
-        kind=MicroKind.CACHE_EDITS,
-        results=[result for result in results if result.tool_use_id in tool_ids],
-        total_tokens=sum(result.tokens for result in results),
-        pre_tokens=measure_context(entries).tokens,
-    )
-    payload = MicroBoundary(
-        trigger="auto",
-        pre_tokens=clearing.pre_tokens,
-        tokens_saved=deleted_tokens,
-        compacted_tool_ids=tuple(tool_ids),
-    )
-    boundary = make_micro_boundary(entries, payload, now)
-    return boundary, describe_clearing(boundary, clearing)

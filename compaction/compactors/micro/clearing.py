@@ -45,7 +45,6 @@ class MicroKind(StrEnum):
 
     SIZE = "size"
     IDLE = "idle"
-    CACHE_EDITS = "cache_edits"
 
 
 class ClearableResult(NamedTuple):

@@ -68,11 +68,15 @@ def judge_extraction(
     if last is None:
         calls = len(work.actions)
         return ExtractionNeed(tokens, tokens, calls, in_last_turn, is_due=tokens >= settings.first_tokens)
-    # A context smaller than at the last extraction was compacted since: all of it is growth.
-    growth = tokens - last.context_tokens if tokens >= last.context_tokens else tokens
+    growth = compute_growth(tokens, last.context_tokens)
     since = _count_calls_since(context, last.entry_uuid)
     is_due = growth >= settings.growth_tokens and (since >= settings.tool_calls or in_last_turn == 0)
     return ExtractionNeed(tokens, growth, since, in_last_turn, is_due=is_due)
+
+
+def compute_growth(tokens: int, last_tokens: int) -> int:
+    """By how much the context grew. One that is smaller was compacted since: all of it is growth."""
+    return tokens - last_tokens if tokens >= last_tokens else tokens
 
 
 def find_wait_seconds(notes: SessionNotes, now: datetime, *, waited_seconds: float = 0) -> float:

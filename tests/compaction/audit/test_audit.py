@@ -6,7 +6,8 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, settings
 
-from compaction.audit.audit import audit_compaction, audit_summary, select_statements
+from bench.retained import audit_summary
+from compaction.audit.audit import audit_compaction, select_statements
 from compaction.audit.passage_search import MatchKind
 from compaction.audit.report import FULL_COUNT, WEIGHTS, AuditReport
 from compaction.audit.statements import Part, Statement, is_announcement, split_statements

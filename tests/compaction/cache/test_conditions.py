@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from bench.causes import HALVES, JudgedCall, count_rate, find_condition, list_calls, print_causes, print_rates
+from bench.causes import (
+    HALVES,
+    JudgedCall,
+    count_rate,
+    find_condition,
+    is_proven,
+    list_calls,
+    print_causes,
+    print_rates,
+)
 from bench.threads import read_session_calls
 from compaction.cache.causes import CAUSES, Cause, Grade
 from compaction.cache.conditions import BASE_CHECKING, BASE_TUNING, CONDITIONS, Rate
@@ -68,7 +77,7 @@ def test_condition_holds_for_the_next_call_only(name: str) -> None:
 @pytest.mark.parametrize("condition", list(Condition))
 def test_condition_is_a_cause_exactly_when_the_rule_holds(condition: Condition) -> None:
     known = CONDITIONS[condition]
-    assert (known.cause is not None) == known.is_proven
+    assert (known.cause is not None) == is_proven(known)
     assert known.cause is None or Grade.INFERRED in CAUSES[known.cause].grades
     assert all(rate.sessions <= rate.breaks <= rate.calls for rate in (known.tuning, known.checking))
 

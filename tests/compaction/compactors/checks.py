@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from compaction.compactors.outcome import Outcome
-from compaction.transcripts.chain import follow_chain, slice_context
+from compaction.transcripts.chain import ContextSlice, follow_chain, slice_context
 from compaction.transcripts.entries import Entry, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.flatten import flatten
 from compaction.transcripts.transcript import read_transcript
@@ -84,3 +84,9 @@ def check_written(entries: Sequence[Entry]) -> None:
     again = read_transcript(b"".join(write_entry(entry) for entry in entries)).entries
     chain = slice_context(follow_chain(again)).entries
     assert [message.content for message in flatten(chain)] == [message.content for message in flatten(entries)]
+
+
+def read_context(outcome: Outcome) -> ContextSlice:
+    """Return what the model sees, with the kept entries marked: their old usage measures nothing any more."""
+    kept_uuids = frozenset(entry.uuid for entry in outcome.kept if entry.uuid)
+    return ContextSlice(outcome.entries, outcome.boundary, kept_uuids)

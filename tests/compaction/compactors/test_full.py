@@ -42,7 +42,7 @@ from compaction.transcripts.entries import Entry, TextBlock
 from compaction.transcripts.payloads import Attachment, Boundary
 from compaction.transcripts.transcript import read_transcript
 from compaction.transcripts.writer import write_entry
-from tests.compaction.compactors.checks import check_chain, check_outcome
+from tests.compaction.compactors.checks import check_chain, check_outcome, read_context
 from tests.compaction.compactors.summarizers import Script, ToldHooks, Watcher, say, summarise_well, write_sections
 from tests.compaction.compactors.talks import NOW, Talk, make_talk
 from tests.compaction.making import text
@@ -96,7 +96,7 @@ def test_summary_replaces_everything_and_the_analysis_is_kept_apart() -> None:
     assert outcome.entries == (outcome.boundary, outcome.summary_entry)
     assert outcome.summary.analysis == "first\n\nthen"
     assert "first" not in read_summary(outcome.summary_entry)
-    assert outcome.summary.is_complete
+    assert not outcome.summary.missing_sections
     assert outcome.list_uuids(Fate.SUMMARISED) == tuple(entry.uuid for entry in entries)
 
 
@@ -282,7 +282,7 @@ def test_a_summariser_that_notices_the_cancelling_itself_ends_in_cancelled() -> 
 
 def test_transport_is_tried_twice_and_no_more() -> None:
     script = Script([SummarizerUnavailable("overloaded"), summarise_well])
-    assert compact_full(make_talk(), REQUEST, Outside(script)).summary.is_complete
+    assert not compact_full(make_talk(), REQUEST, Outside(script)).summary.missing_sections
     assert len(script.requests) == 2
     script = Script([SummarizerUnavailable("overloaded")])
     with pytest.raises(SummarizerUnavailable):
@@ -320,7 +320,7 @@ def test_missing_sections_are_asked_for_once_more_and_put_in_their_places() -> N
     first = say(f"<summary>{write_sections(Variant.FULL, without=missing)}</summary>")
     script = Script([first, summarise_well])
     outcome = compact_full(make_talk(), REQUEST, Outside(script))
-    assert outcome.summary.is_complete
+    assert not outcome.summary.missing_sections
     assert [outcome.summary.text.index(name) for name in SECTIONS] == sorted(
         outcome.summary.text.index(name) for name in SECTIONS
     )
@@ -342,14 +342,14 @@ def test_sections_that_stay_missing_make_the_summary_incomplete_not_failed(secon
     first = say(f"<summary>{write_sections(Variant.FULL, without=missing)}</summary>")
     outcome = compact_full(make_talk(), REQUEST, Outside(Script([first, second])))  # type: ignore[list-item]
     assert outcome.summary.missing_sections == missing
-    assert not outcome.summary.is_complete
+    assert outcome.summary.missing_sections
 
 
 def test_a_summary_made_by_the_server_needs_no_sections() -> None:
     script = Script([say("All about it.", "compaction", is_native=True)])
     outcome = compact_full(make_talk(), REQUEST, Outside(script))
     assert outcome.summary.is_native
-    assert outcome.summary.is_complete
+    assert not outcome.summary.missing_sections
     assert len(script.requests) == 1
 
 
@@ -489,4 +489,4 @@ def test_the_old_usage_of_kept_entries_does_not_measure_the_new_context() -> Non
     script = Script([PromptTooLong(), summarise_well])
     outcome = compact_full(talk.entries, REQUEST, Outside(script))
     assert outcome.kept
-    assert measure_context(outcome.context).tokens == outcome.replaced_tokens < 5_000
+    assert measure_context(read_context(outcome)).tokens == outcome.replaced_tokens < 5_000

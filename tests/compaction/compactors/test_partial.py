@@ -17,7 +17,7 @@ from compaction.transcripts.flatten import flatten
 from compaction.transcripts.payloads import Boundary, PreservedSegment
 from compaction.transcripts.transcript import read_transcript
 from compaction.transcripts.writer import write_entry
-from tests.compaction.compactors.checks import check_outcome
+from tests.compaction.compactors.checks import check_outcome, read_context
 from tests.compaction.compactors.summarizers import Script, summarise_well
 from tests.compaction.compactors.talks import NOW, Talk, make_talk
 from tests.compaction.making import request as tool_request
@@ -181,4 +181,4 @@ def test_a_written_and_reread_outcome_is_measured_without_the_old_usage_of_kept_
     outcome = compact(talk.entries, talk.entries[5].uuid or "", REQUEST, Outside(Script()))
     written = b"".join(write_entry(entry) for entry in outcome.entries)
     again = slice_context(follow_chain(read_transcript(written).entries))
-    assert measure_context(again).tokens == measure_context(outcome.context).tokens < 10_000
+    assert measure_context(again).tokens == measure_context(read_context(outcome)).tokens < 10_000

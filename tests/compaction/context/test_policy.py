@@ -156,15 +156,6 @@ def test_a_models_own_values_are_checked_in_its_own_window() -> None:
         Policy.from_team_values({"models": {"claude-opus-4-6": wide}})
 
 
-def test_a_teams_values_stand_over_the_clients_settings() -> None:
-    client = Policy.from_environment({"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "200000", "DISABLE_AUTO_COMPACT": "1"})
-    team = Policy.from_team_values({"window_tokens": 400_000})
-    both = team.over(client)
-    assert (both.window_tokens, both.is_auto_enabled) == (400_000, False)
-    assert both.find_origin("window_tokens") is Origin.TEAM
-    assert both.find_origin("is_auto_enabled") is Origin.CLIENT_SETTING
-
-
 def test_a_policy_cannot_be_changed() -> None:
     policy = Policy.from_preset(Preset.EARLY)
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -5,13 +5,16 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
+from genai_prices import data_snapshot
+from genai_prices.types import ClauseEquals, ModelInfo, ModelPrice, Tier, TieredPrices
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.context.call_costs import cost_of, total_of
-from compaction.llm.prices import Price, Rates, price_of
+from compaction.llm.prices import Price, Rates, _find_price, price_of
 from compaction.transcripts.entries import Iteration, Usage
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -163,6 +166,20 @@ def test_the_tier_is_chosen_by_the_whole_prompt_and_holds_for_every_bucket() -> 
 )
 def test_long_prompts_cost_more_until_the_tier_was_dropped(model: str, day: datetime | None, rate: int) -> None:
     assert total(Usage(input_tokens=300_000), model, day) == Decimal(rate) * 3 / 10
+
+
+def test_a_tier_that_costs_nothing_is_a_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = TieredPrices(Decimal("0.5"), [Tier(200_000, Decimal(0))])
+    prices = ModelPrice(input_mtok=Decimal(5), output_mtok=Decimal(25), cache_read_mtok=reads)
+    model = ModelInfo("claude-opus-4-1", match=ClauseEquals("claude-opus-4-1"), prices=prices)
+    snapshot = SimpleNamespace(find_provider_model=lambda *_: (None, model))
+    monkeypatch.setattr(data_snapshot, "get_snapshot", lambda: snapshot)
+    _find_price.cache_clear()
+    price = price_of("claude-opus-4-1", NOW)
+    _find_price.cache_clear()
+    assert price is not None
+    assert [rates and rates.read_mtok_usd for rates in map(price.find_rates, (200_000, 200_001))] == [Decimal("0.5"), 0]
+    assert price.find_rates(200_001) == replace(price.rates, read_mtok_usd=Decimal(0))
 
 
 def test_sonnet_5_5_reads_cost_twice_as_much_before_october_2026() -> None:

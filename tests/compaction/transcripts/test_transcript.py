@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import LineSplitter, Position
 from compaction.transcripts.transcript import TranscriptReader, read_transcript
-from compaction.transcripts.writer import write_transcript
-from tests.compaction.making import make_line
+from tests.compaction.making import make_line, write_back
 from tests.compaction.recorded import each_recorded, read_recorded
 
 USER = make_line("user", uuid="u1", message={"role": "user", "content": "hello"})
@@ -45,7 +44,7 @@ transcripts = st.lists(fragments, max_size=12).map(b"".join)
 @given(transcripts)
 def test_any_bytes_are_read_and_written_back_unchanged(data: bytes) -> None:
     transcript = read_transcript(data)
-    assert write_transcript(transcript) == data
+    assert write_back(transcript) == data
     for entry in transcript.entries:
         assert entry.message is None or len(entry.message.content) >= 0
         assert len(entry.fields) >= 0
@@ -81,7 +80,7 @@ def test_recorded_transcripts_are_read_whole_and_written_back(path: Path) -> Non
     transcript = read_recorded(path)
     assert not transcript.problems
     assert transcript.tail is None
-    assert write_transcript(transcript) == path.read_bytes()
+    assert write_back(transcript) == path.read_bytes()
 
 
 def test_two_objects_on_one_line_are_two_entries_and_one_line() -> None:
@@ -139,7 +138,7 @@ def test_odd_lines_are_read_as_far_as_they_go(line: bytes, expected: str) -> Non
     assert entry.message is not None
     assert entry.message.content[0].text == expected  # type: ignore[union-attr]
     assert entry.uuid is None
-    assert write_transcript(transcript) == line + b"\r\n"
+    assert write_back(transcript) == line + b"\r\n"
 
 
 def test_wrong_kinds_and_absurd_numbers_count_as_absent() -> None:
@@ -160,7 +159,7 @@ def test_comments_and_blank_lines_are_kept_and_no_problem() -> None:
     transcript = read_transcript(data)
     assert [item.kind for item in transcript.items if not isinstance(item, Entry)] == ["comment", "blank", "blank"]
     assert not transcript.problems
-    assert write_transcript(transcript) == data
+    assert write_back(transcript) == data
 
 
 def test_unknown_types_are_kept() -> None:

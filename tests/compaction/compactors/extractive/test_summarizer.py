@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.retained import audit_summary
 from bench.threads import split_threads
 from compaction.activity.tool_calls import read_work
-from compaction.audit.audit import audit_summary
+from compaction.compactors.extractive.files import MOST_FILES, list_file_items
+from compaction.compactors.extractive.material import read_material
 from compaction.compactors.extractive.sections import (
     CutRank,
     Section,
@@ -163,6 +165,36 @@ def test_cuts_go_by_rank_oldest_first_and_leave_marks() -> None:
     assert "last words last words" in texts[4]
 
 
+@pytest.mark.parametrize("changed", [0, 6, 240, 260])
+def test_at_most_so_many_files_are_listed_and_a_note_counts_the_others(changed: int) -> None:
+    session = Session()
+    session.say("Look at all of it.")
+    for number in range(500):
+        session.read(f"/src/read_{number}.py", "x")
+    for number in range(changed):
+        session.write(f"/src/written_{number}.py", "y = 1\n")
+    items = list_file_items(read_material(session.entries))
+    listed = set(re.findall(r"(?:read|written)_\d+", " ".join(item.text for item in items)))
+    assert len(listed) == MOST_FILES
+    assert sum("written" in name for name in listed) == min(changed, MOST_FILES)
+    assert items[-1].text == f"[cut: {500 + changed - MOST_FILES} more files, not touched lately]"
+
+
+def test_a_mark_counts_the_files_that_were_cut() -> None:
+    session = Session()
+    session.say("Look at all of it.")
+    for number in range(100):
+        session.read(f"/src/read_{number}.py", "x")
+    items = list_file_items(read_material(session.entries))
+    whole = build_sections(items, SECTIONS, cap_tokens=5_000, aim_tokens=5_000)
+    assert len(re.findall(r"read_\d+", whole)) == 100
+    size = count_summary_tokens(whole) // 2
+    text = build_sections(items, SECTIONS, cap_tokens=size, aim_tokens=size)
+    left = len(re.findall(r"read_\d+", text))
+    assert 0 < left < 100
+    assert f"[cut to stay within the limit: {100 - left} files that were only read]" in text
+
+
 def test_the_users_words_outlast_everything_else_that_can_be_cut() -> None:
     session = make_session()
     for number in range(40):
@@ -202,12 +234,12 @@ def test_full_and_partial_compaction_run_with_it() -> None:
     asked = CompactionRequest(trigger=Trigger.AUTO, now=NOW)
     outcome = compact_full(session.entries, asked, Outside(ExtractiveSummarizer()))
     check_outcome(outcome, session.entries)
-    assert outcome.summary.is_complete
+    assert not outcome.summary.missing_sections
     assert f"Summary: ({LABEL})" in outcome.summary_entry.message.content[0].text  # type: ignore[union-attr]
     pivot = session.entries[-5].uuid or ""
     partial = compact_up_to(session.entries, pivot, asked, Outside(ExtractiveSummarizer()))
     check_outcome(partial, session.entries)
-    assert partial.summary.is_complete
+    assert not partial.summary.missing_sections
 
 
 @settings(max_examples=80, deadline=None)

@@ -12,16 +12,13 @@ from compaction.compactors.micro.cache_edits import (
     PinnedEdit,
     add_edits,
     add_references,
-    describe_deletions,
     note_response,
     plan_deletions,
     register_results,
 )
-from compaction.compactors.micro.clearing import apply_boundaries, find_clearable
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.flatten import flatten
-from compaction.transcripts.payloads import MicroBoundary
-from tests.compaction.compactors.talks import NOW, make_talk
+from tests.compaction.compactors.talks import make_talk
 
 MARKER = {"type": "ephemeral"}
 
@@ -129,18 +126,6 @@ def test_a_collapsed_read_drops_the_deletions_and_an_announced_one_does_not(
     assert bool(after.pinned) == bool(after.deleted) == holds
     assert after.deleted_tokens == (deleted if holds else 0)
     assert after.order == state.order
-
-
-def test_confirmed_deletions_leave_a_boundary_line_that_shows_what_the_model_sees() -> None:
-    entries = make_talk(14)
-    boundary, event = describe_deletions(entries, ["tool0", "tool1"], deleted_tokens=777, now=NOW)
-    payload = boundary.payload
-    assert isinstance(payload, MicroBoundary)
-    assert payload.tokens_saved == 777
-    assert event.tools_compacted == 2
-    assert event.kind == "cache_edits"
-    left = find_clearable(apply_boundaries([*entries, boundary]))
-    assert len(left) == 12
 
 
 @settings(max_examples=50, deadline=None)
