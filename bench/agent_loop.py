@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 from plotly.offline import get_plotlyjs
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Lines, draw_lines
+from compaction.context.thresholds import Thresholds, compute_thresholds
 from compaction.context.windows import ModelInUse
 from tests.browser.conftest import CHROMIUM_OPTIONS
 from tests.browser.programs import find_chromium
@@ -71,7 +71,7 @@ def draw_walk(walk: Walk) -> go.Figure:
     for number in summaries:
         note = {"annotation_text": "compacted in full", "annotation_position": "top left"}
         figure.add_vline(number - 0.5, line_color="#7a3b8f", line_width=2, **note)
-    lines = draw_lines(Policy(), ModelInUse(MODEL, is_claude_code=False))
+    lines = compute_thresholds(Policy(), ModelInUse(MODEL, is_claude_code=False))
     assert lines is not None
     for name, tokens, colour in list_lines(lines):
         label = {"annotation_text": f"{name} {tokens // 1000}k", "annotation_position": "bottom right"}
@@ -90,7 +90,7 @@ def draw_walk(walk: Walk) -> go.Figure:
     return figure
 
 
-def list_lines(lines: Lines) -> list[tuple[str, int, str]]:
+def list_lines(lines: Thresholds) -> list[tuple[str, int, str]]:
     return [
         ("window", lines.window.tokens, "#444444"),
         ("auto-compact", lines.auto.tokens, "#a6402f"),

@@ -14,7 +14,7 @@ from typing import Any
 
 from compaction.cache.breaks import judge_thread
 from compaction.cache.prefix_diff import diff_requests
-from compaction.prompt.fingerprint import Fingerprint, take_fingerprint
+from compaction.prompt.fingerprint import Fingerprint, fingerprint_request
 from compaction.prompt.request import read_request
 from compaction.timeline.calls import Call
 from compaction.transcripts.entries import Usage
@@ -113,7 +113,7 @@ def report_growth(name: str, sizes: Sequence[int], seconds: Sequence[float]) -> 
 
 def bench_judging(rounds: int) -> bool:
     """Microseconds a call, with usage alone and with two known requests of 300 messages."""
-    prints = [take_fingerprint(read_request(make_body(400_000, tag=tag)), digest) for tag in ("a", "a", "b")]
+    prints = [fingerprint_request(read_request(make_body(400_000, tag=tag)), digest) for tag in ("a", "a", "b")]
     results = []
     for name, known in (("usage alone", ()), ("requests known, 270 messages", prints)):
         sizes = (1_000, 4_000, 16_000)
@@ -135,7 +135,7 @@ def bench_fingerprints(rounds: int) -> bool:
     seconds = []
     for size in sizes:
         body = make_body(size)
-        seconds.append(measure_seconds(lambda body=body: take_fingerprint(read_request(body), digest), rounds))  # type: ignore[misc]
+        seconds.append(measure_seconds(lambda body=body: fingerprint_request(read_request(body), digest), rounds))  # type: ignore[misc]
     return all(
         (
             report("fingerprint of a 500 KB request", seconds[1] * 1e3, FINGERPRINT_GOAL_MS, "ms"),

@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.threads import read_session_calls
-from compaction.cache.breaks import Outcome, Verdict, judge_thread
+from compaction.cache.breaks import CacheOutcome, Verdict, judge_thread
 from compaction.cache.causes import Cause
 from compaction.cache.conditions import (
     BASE_CHECKING,
     CONDITIONS,
     Condition,
-    ConditionNote,
+    ConditionInfo,
     Rate,
 )
 from compaction.cache.diagnosis import infer_causes
 from compaction.timeline.calls import Call
 from compaction.transcripts.entries import Entry
-from compaction.transcripts.lines import Line
+from compaction.transcripts.lines import RawLine
 from compaction.transcripts.reader import read_line
 
 HALVES = ("tuning", "checking")
@@ -57,7 +57,7 @@ class JudgedCall:
 
     @property
     def is_break(self) -> bool:
-        return self.verdict.outcome is Outcome.BREAK
+        return self.verdict.outcome is CacheOutcome.BREAK
 
     @property
     def is_unexplained(self) -> bool:
@@ -66,7 +66,7 @@ class JudgedCall:
 
 def read_entries(path: Path) -> list[Entry]:
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    lines = (Line(number, 0, raw, len(raw)) for number, raw in enumerate(data.splitlines(keepends=True), 1))
+    lines = (RawLine(number, 0, raw, len(raw)) for number, raw in enumerate(data.splitlines(keepends=True), 1))
     return [entry for line in lines for entry in read_line(line) if isinstance(entry, Entry)]
 
 
@@ -88,7 +88,7 @@ def _judge(path: Path, session: str, calls: tuple[Call, ...], seen: set[str]) ->
         call = by_id[verdict.call_id]
         is_judged = verdict.baseline is not None and verdict.baseline.call_id == call.call_id
         if is_judged and before is not None and baseline is not None and call.call_id not in seen:
-            is_quiet = verdict.outcome is not Outcome.EXPECTED and not call.events
+            is_quiet = verdict.outcome is not CacheOutcome.EXPECTED and not call.events
             is_quiet = is_quiet and not any(infer_causes(baseline, call))
             yield JudgedCall(path.name, session, call, before, verdict, was_loss, is_quiet)
         seen.add(call.call_id)
@@ -132,7 +132,7 @@ def meets_rule(both: Rate, checking: Rate, base: Rate) -> bool:
     return is_enough and checking.share >= NEEDED_RATIO * base.share
 
 
-def is_proven(note: ConditionNote) -> bool:
+def is_proven(note: ConditionInfo) -> bool:
     """Return whether a row of the table meets the rule."""
     return meets_rule(note.rate, note.checking, BASE_CHECKING)
 

@@ -15,7 +15,7 @@ from compaction.compactors.micro.by_size import clear_by_size
 from compaction.compactors.micro.cache_edits import CacheEditState, plan_deletions, register_results
 from compaction.compactors.outcome import Trigger
 from compaction.compactors.partial import compact_up_to
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.compactors.summary.prompt import list_sections
 from compaction.errors import PromptTooLong
 from compaction.ports import Monitor, SummaryAnswer, SummaryRequest
@@ -59,17 +59,17 @@ def edit_cache(entries: Entries) -> object:
 
 def summarise_all(entries: Entries) -> object:
     """Full compaction, plain request."""
-    return compact_full(entries, REQUEST, Outside(InstantSummarizer()))
+    return compact_full(entries, REQUEST, RunPorts(InstantSummarizer()))
 
 
 def summarise_half(entries: Entries) -> object:
     """Partial compaction, half of it kept."""
-    return compact_up_to(entries, entries[len(entries) // 2].uuid or "", REQUEST, Outside(InstantSummarizer()))
+    return compact_up_to(entries, entries[len(entries) // 2].uuid or "", REQUEST, RunPorts(InstantSummarizer()))
 
 
 def summarise_shrunk(entries: Entries) -> object:
     """Full compaction that is refused three times."""
-    return compact_full(entries, REQUEST, Outside(InstantSummarizer(3)))
+    return compact_full(entries, REQUEST, RunPorts(InstantSummarizer(3)))
 
 
 WORKS: dict[str, Callable[[Entries], object]] = {

@@ -31,11 +31,11 @@ from compaction.context.forecast import (
     CallPoint,
     Forecast,
     Range,
-    forecast_line,
+    forecast_threshold,
     trace_calls,
 )
 from compaction.context.policy import Policy
-from compaction.context.thresholds import draw_lines
+from compaction.context.thresholds import compute_thresholds
 from compaction.context.windows import ModelInUse
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import Entry
@@ -135,7 +135,7 @@ def _find_line(entries: tuple[Entry, ...]) -> int | None:
     last = next((entry for entry in reversed(entries) if entry.is_response and entry.message), None)
     if last is None or last.message is None or not last.message.model:
         return None
-    lines = draw_lines(Policy(), ModelInUse(last.message.model, client_version=last.version))
+    lines = compute_thresholds(Policy(), ModelInUse(last.message.model, client_version=last.version))
     return lines.auto.tokens if lines and lines.is_auto_on else None
 
 
@@ -160,7 +160,7 @@ def _replay(stretch: Stretch, line: int, *, is_end_reached: bool) -> Iterator[Ca
         # One call may jump over several cuts: it counts for the last of them.
         if cut is None or points[cut].context_tokens * 100 >= limit * line:
             continue
-        found = forecast_line(points[: cut + 1], line)
+        found = forecast_threshold(points[: cut + 1], line)
         if isinstance(found, Forecast):
             truth = {
                 "calls": end - cut,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from compaction.prompt.fingerprint import Digest, Fingerprint
 from compaction.timeline.calls import Call, collect_calls
-from compaction.timeline.order import split_facts
-from compaction.timeline.read_entries import print_shape, read_fact
+from compaction.timeline.order import split_by_thread
+from compaction.timeline.read_entries import fingerprint_shape, read_observation
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequestShape
 
@@ -41,7 +41,7 @@ def read_session_calls(entries: Iterable[Entry], *, digest: Digest | None = None
     Requests are fingerprinted only when a digest is given."""
     lines = tuple(entries)
     shapes = None if digest is None else _print_shapes(lines, digest)
-    threads = split_facts(read_fact(line, digest) for line in lines)
+    threads = split_by_thread(read_observation(line, digest) for line in lines)
     return {agent_id: collect_calls(found, shapes=shapes) for agent_id, found in threads.items()}
 
 
@@ -49,5 +49,5 @@ def _print_shapes(entries: Iterable[Entry], digest: Digest) -> dict[str, Fingerp
     return {
         entry.payload.shape_hash: printed[1]
         for entry in entries
-        if isinstance(entry.payload, ApiRequestShape) and (printed := print_shape(entry, digest)) is not None
+        if isinstance(entry.payload, ApiRequestShape) and (printed := fingerprint_shape(entry, digest)) is not None
     }

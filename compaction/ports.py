@@ -38,7 +38,7 @@ class Variant(StrEnum):
     UP_TO = "up_to"
 
 
-class Path(StrEnum):
+class SummaryRoute(StrEnum):
     """How the summary is asked for: on the parent request's cached prefix, or as a request of its own."""
 
     FORK = "fork"
@@ -88,7 +88,7 @@ class SummaryRequest:
     """
 
     variant: Variant
-    path: Path
+    path: SummaryRoute
     entries: tuple[Entry, ...]
     prompt: str
     body: Mapping[str, object]

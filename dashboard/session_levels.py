@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Level, Lines, draw_lines, read_level
+from compaction.context.thresholds import Level, Thresholds, classify_usage, compute_thresholds
 from compaction.context.windows import ModelInUse
 
 # The columns of a session that its lines depend on, beside the team's policy: as `describe_use` takes them.
@@ -49,12 +49,12 @@ def find_model_in_use(session: Any) -> ModelInUse:
 
 
 def work_out_level(policy: Policy, in_use: ModelInUse, context_tokens: int) -> SessionLevel:
-    return place_on_lines(draw_lines(policy, in_use), context_tokens)
+    return place_on_lines(compute_thresholds(policy, in_use), context_tokens)
 
 
-def place_on_lines(lines: Lines | None, context_tokens: int) -> SessionLevel:
+def place_on_lines(lines: Thresholds | None, context_tokens: int) -> SessionLevel:
     """For many sessions with the same lines."""
-    reading = read_level(lines, context_tokens)
+    reading = classify_usage(lines, context_tokens)
     return SessionLevel(
         window_tokens=lines.window.tokens if lines else None,
         auto_line_tokens=lines.auto.tokens if lines and lines.is_auto_on else None,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compaction.activity.tool_calls import Action, Work
+from compaction.activity.tool_calls import Activity, ToolCall
 from compaction.transcripts.client_protocol import AGENT_TOOLS, TASK_ID, TASK_STATUS, AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry, TextBlock
 from compaction.transcripts.payloads import Attachment
@@ -40,13 +40,13 @@ class BackgroundTask:
         return self.state in RUNNING_STATES
 
 
-def list_background_tasks(entries: Sequence[Entry], work: Work) -> tuple[BackgroundTask, ...]:
+def list_background_tasks(entries: Sequence[Entry], work: Activity) -> tuple[BackgroundTask, ...]:
     """Every task that was sent to the background, in order of its start."""
     tasks: dict[str, BackgroundTask] = {}
-    steps: list[tuple[int, Action | Entry]] = [(action.place, action) for action in work.actions]
+    steps: list[tuple[int, ToolCall | Entry]] = [(action.place, action) for action in work.actions]
     steps += list(enumerate(entries))
     for place, step in sorted(steps, key=lambda item: item[0]):
-        if isinstance(step, Action):
+        if isinstance(step, ToolCall):
             _follow_action(tasks, step)
         else:
             _follow_line(tasks, step)
@@ -55,7 +55,7 @@ def list_background_tasks(entries: Sequence[Entry], work: Work) -> tuple[Backgro
     return tuple(tasks.values())
 
 
-def _follow_action(tasks: dict[str, BackgroundTask], action: Action) -> None:
+def _follow_action(tasks: dict[str, BackgroundTask], action: ToolCall) -> None:
     arguments = action.use.input
     named = next(
         (text for key in ("task_id", "agentId", "bash_id", "shell_id") if (text := get_text(arguments, key))), None
@@ -73,7 +73,7 @@ def _follow_action(tasks: dict[str, BackgroundTask], action: Action) -> None:
         tasks[task_id] = BackgroundTask(task_id, about, "running", is_read=False, place=action.place)
 
 
-def _find_task_id(action: Action) -> str | None:
+def _find_task_id(action: ToolCall) -> str | None:
     """The id under which a request went to the background; None where it was waited for."""
     details = action.details
     if background := get_text(details, "backgroundTaskId"):

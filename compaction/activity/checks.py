@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from compaction.activity.excerpts import is_change, trim_command
 from compaction.activity.failures import read_failure
-from compaction.activity.tool_calls import Action, Work
+from compaction.activity.tool_calls import Activity, ToolCall
 
 _TEST = (
     r"pytest|mix test|go test|cargo (?:test|nextest)|(?:npm|yarn|pnpm|bun)(?: run)? test\S*|npx (?:jest|vitest"
@@ -68,7 +68,7 @@ class Check:
     """The newest run of one command: what it printed as its verdict, and how many changes to files came after it."""
 
     kinds: tuple[CheckKind, ...]
-    action: Action
+    action: ToolCall
     verdict: tuple[str, ...]
     is_failed: bool
     changes_after: int
@@ -79,9 +79,9 @@ class Check:
         return self.action.place
 
 
-def read_checks(work: Work) -> tuple[Check, ...]:
+def read_checks(work: Activity) -> tuple[Check, ...]:
     """Return the newest run of each checking command, newest first."""
-    newest: dict[str, tuple[tuple[CheckKind, ...], Action]] = {}
+    newest: dict[str, tuple[tuple[CheckKind, ...], ToolCall]] = {}
     changes = [action.place for action in work.actions if is_change(action) and action.result is not None]
     for action in work.actions:
         if action.command is None or action.result is None:
@@ -109,7 +109,7 @@ def find_kinds(command: str) -> tuple[CheckKind, ...]:
     return tuple(CheckKind(name) for name, pattern in _KINDS if pattern.search(line))
 
 
-def read_verdict(action: Action) -> tuple[str, ...]:
+def read_verdict(action: ToolCall) -> tuple[str, ...]:
     """Return the lines that say how the run ended: counts before bare `ok` lines, failures before passes."""
     lines = [line.strip() for line in action.output.splitlines()[-_TAIL_LINES:] if line.strip()]
     verdicts = [line for line in lines if _VERDICT.search(line) and len(line) <= _LONGEST_LINE]

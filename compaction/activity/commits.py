@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from compaction.activity.failures import read_failure
-from compaction.activity.tool_calls import Work
+from compaction.activity.tool_calls import Activity
 
 _COMMIT = re.compile(r"\bgit\b[^\n|;&]{0,80}\bcommit\b")
 _MADE = re.compile(r"^\[([^\]\n]{1,120}?) ([0-9a-f]{6,40})\] (.{1,300})$", re.MULTILINE)
@@ -28,7 +28,7 @@ def is_commit_attempt(command: str) -> bool:
     return bool(_COMMIT.search(command))
 
 
-def list_commits(work: Work) -> tuple[Commit, ...]:
+def list_commits(work: Activity) -> tuple[Commit, ...]:
     """The commits that git confirmed, in order."""
     commits = []
     for action in work.actions:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compaction.activity.sentences import drop_code_blocks, has_cjk, is_log_line, split_sentences
-from compaction.activity.user_messages import Said
+from compaction.activity.user_messages import UserMessage
 
 # Words by which people bind an agent. A question is no constraint.
 _ENGLISH = (
@@ -58,7 +58,7 @@ def is_binding(sentence: str) -> bool:
     return bool(_WESTERN.search(sentence) or _EASTERN.search(sentence))
 
 
-def list_constraints(said: Iterable[Said]) -> tuple[Constraint, ...]:
+def list_constraints(said: Iterable[UserMessage]) -> tuple[Constraint, ...]:
     """Return the binding sentences in order, each once; the newest ones where there are very many."""
     constraints: dict[str, Constraint] = {}
     for message in said:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from compaction.activity.tool_calls import Action
+from compaction.activity.tool_calls import ToolCall
 from compaction.transcripts.values import get_items, get_text
 
 _DEFINITION = re.compile(
@@ -29,7 +29,7 @@ def find_definition_before(text: str, place: int) -> str | None:
     return names[-1] if names else None
 
 
-def list_new_texts(action: Action) -> Iterator[str]:
+def list_new_texts(action: ToolCall) -> Iterator[str]:
     """What a change put into its file, in order."""
     changes = [item for item in get_items(action.use.input, "edits") if isinstance(item, Mapping)]
     for item in (*changes, action.use.input):

@@ -2,7 +2,7 @@
 
 import re
 
-from compaction.activity.tool_calls import Action
+from compaction.activity.tool_calls import ToolCall
 from compaction.transcripts.client_protocol import AGENT_TOOLS, FILE_EDITORS, FILE_READERS, FILE_WRITERS
 from compaction.transcripts.values import get_text
 
@@ -79,7 +79,7 @@ def shows_only(command: str) -> bool:
     return bool(_SHOWS_ONLY.match(trim_command(command)))
 
 
-def describe_action(action: Action, cwd: str | None = None) -> str:
+def describe_action(action: ToolCall, cwd: str | None = None) -> str:
     """The action in one line, without its result."""
     if action.path:
         verb = "read" if action.name in FILE_READERS else "wrote" if action.name in FILE_WRITERS else "edited"
@@ -91,6 +91,6 @@ def describe_action(action: Action, cwd: str | None = None) -> str:
     return f"{name}: {take_line(subject, 120)}" if subject else name
 
 
-def is_change(action: Action) -> bool:
+def is_change(action: ToolCall) -> bool:
     """Whether the action changed a file."""
     return action.name in _FILE_CHANGERS and not action.is_refused

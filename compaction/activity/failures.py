@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compaction.activity.excerpts import shows_only, trim_command
-from compaction.activity.tool_calls import Action, Remark, Work
+from compaction.activity.tool_calls import Activity, AssistantText, ToolCall
 from compaction.activity.user_messages import read_reply
 from compaction.transcripts.client_protocol import TOOL_ERROR
 
@@ -46,11 +46,11 @@ _MOST_LINES = 4_000  # of one output: enough for any log a person would read
 class Failure:
     """One kind of failure: the last time it happened, how often, and what came of it."""
 
-    action: Action
+    action: ToolCall
     lines: tuple[str, ...]
     times: int
-    remark: Remark | None
-    next_actions: tuple[Action, ...]
+    remark: AssistantText | None
+    next_actions: tuple[ToolCall, ...]
     is_resolved: bool
 
     @property
@@ -64,7 +64,7 @@ class Failure:
         return (self.action.result_entry or self.action.entry).uuid
 
 
-def find_failures(work: Work) -> tuple[Failure, ...]:
+def find_failures(work: Activity) -> tuple[Failure, ...]:
     """Every distinct failure in the order it was last seen."""
     failing = {index: lines for index, action in enumerate(work.actions) if (lines := read_failure(action))}
     groups: dict[str, list[int]] = {}
@@ -79,7 +79,7 @@ def find_failures(work: Work) -> tuple[Failure, ...]:
     return tuple(sorted(found, key=lambda failure: failure.action.place))
 
 
-def read_failure(action: Action) -> tuple[str, ...]:
+def read_failure(action: ToolCall) -> tuple[str, ...]:
     """The lines that say what failed; none for an action that went well. A person's refusal is not a failure."""
     if action.result is None or read_reply(action.name, action.result):
         return ()
@@ -126,13 +126,13 @@ def _split_output(output: str) -> Sequence[str]:
     return lines if len(lines) <= _MOST_LINES else lines[: _MOST_LINES // 2] + lines[-_MOST_LINES // 2 :]
 
 
-def _sign(action: Action, lines: Sequence[str]) -> str:
+def _sign(action: ToolCall, lines: Sequence[str]) -> str:
     """What makes two failures one: the same tool saying the same first lines, numbers aside."""
     return action.name + _NUMBERS.sub("#", " ".join(lines[:2]))[:300]
 
 
 def _tell(
-    work: Work, indexes: Sequence[int], failing: dict[int, tuple[str, ...]], went_through: dict[str, int]
+    work: Activity, indexes: Sequence[int], failing: dict[int, tuple[str, ...]], went_through: dict[str, int]
 ) -> Failure:
     last = indexes[-1]
     action = work.actions[last]
@@ -147,7 +147,7 @@ def _tell(
     )
 
 
-def _name_request(action: Action) -> str:
+def _name_request(action: ToolCall) -> str:
     """What makes two requests alike: the file, or program and first argument (`git commit -m ...` is `git commit`)."""
     if action.command is not None:
         return f"{action.name} {' '.join(trim_command(action.command).split()[:2])}"

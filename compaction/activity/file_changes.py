@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from compaction.activity.definitions import find_definition_before, find_definitions, list_new_texts
 from compaction.activity.excerpts import is_change
 from compaction.activity.files import KnownFile
-from compaction.activity.tool_calls import Action
+from compaction.activity.tool_calls import ToolCall
 from compaction.transcripts.client_protocol import FILE_WRITERS
 from compaction.transcripts.values import get_items, get_text
 
@@ -30,7 +30,7 @@ class FileChange:
     removed: tuple[str, ...] = ()
 
 
-def list_changes(known: KnownFile) -> list[Action]:
+def list_changes(known: KnownFile) -> list[ToolCall]:
     """Return the requests that changed the file, in order."""
     return [action for action in known.actions if is_change(action)]
 
@@ -59,7 +59,7 @@ def describe_names(known: KnownFile) -> FileChange:
     )
 
 
-def list_new_code(change: Action) -> list[str]:
+def list_new_code(change: ToolCall) -> list[str]:
     """Return what a change put into its file: new lines with one line around them; imports alone are left out."""
     old_texts = _list_old_texts(change)
     shown = []
@@ -84,12 +84,12 @@ def _keep_near(lines: Sequence[str], new: Sequence[bool]) -> list[str]:
     return kept[1:] if kept and kept[0] == "[...]" else kept
 
 
-def _list_old_texts(change: Action) -> list[str]:
+def _list_old_texts(change: ToolCall) -> list[str]:
     items = [item for item in get_items(change.use.input, "edits") if isinstance(item, Mapping)] or [change.use.input]
     return [text for item in items if (text := get_text(item, "old_string"))]
 
 
-def _find_original(change: Action) -> str:
+def _find_original(change: ToolCall) -> str:
     details = change.details
     return get_text(details, "originalFile") or get_text(details, "originalFileContents") or ""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from compaction.activity.tool_calls import Action, Work
+from compaction.activity.tool_calls import Activity, ToolCall
 from compaction.transcripts.client_protocol import (
     CLEARED_RESULT,
     FILE_ATTACHMENTS,
@@ -43,7 +43,7 @@ class KnownFile:
     content_at: datetime | None = None
     last_place: int = -1
     entry_uuid: str | None = None
-    actions: list[Action] = field(default_factory=list)
+    actions: list[ToolCall] = field(default_factory=list)
     reads: int = 0
     edits: int = 0
     writes: int = 0
@@ -59,13 +59,13 @@ class KnownFile:
         return self.whole if self.whole is not None else (self.extract.text if self.extract else None)
 
 
-def read_known_files(entries: Sequence[Entry], work: Work) -> tuple[KnownFile, ...]:
+def read_known_files(entries: Sequence[Entry], work: Activity) -> tuple[KnownFile, ...]:
     """Every file touched, the most recent first. Requests that were refused touch nothing."""
     files: dict[str, KnownFile] = {}
-    steps: list[tuple[int, Action | Entry]] = [(action.place, action) for action in work.actions if action.path]
+    steps: list[tuple[int, ToolCall | Entry]] = [(action.place, action) for action in work.actions if action.path]
     steps += [(place, entry) for place, entry in enumerate(entries) if _shows_file(entry)]
     for place, step in sorted(steps, key=lambda item: item[0]):
-        if isinstance(step, Action):
+        if isinstance(step, ToolCall):
             if not step.is_refused and step.path:
                 _note_action(files.setdefault(step.path, KnownFile(step.path)), step)
         else:
@@ -73,7 +73,7 @@ def read_known_files(entries: Sequence[Entry], work: Work) -> tuple[KnownFile, .
     return tuple(sorted(files.values(), key=lambda known: -known.last_place))
 
 
-def find_shown_paths(actions: Iterable[Action]) -> frozenset[str]:
+def find_shown_paths(actions: Iterable[ToolCall]) -> frozenset[str]:
     """Paths whose content stands in these actions: real reads and writes; a stub or a cleared result shows nothing."""
     shown = set()
     for action in actions:
@@ -111,7 +111,7 @@ def _note_attachment(files: dict[str, KnownFile], entry: Entry, place: int) -> N
         known.content_at = get_time(attachment, "contentAt") or entry.at
 
 
-def _note_action(known: KnownFile, action: Action) -> None:
+def _note_action(known: KnownFile, action: ToolCall) -> None:
     known.actions.append(action)
     entry = action.result_entry or action.entry
     _mark_seen(known, entry, action.place)
@@ -136,7 +136,7 @@ def _mark_seen(known: KnownFile, entry: Entry, place: int) -> None:
     known.entry_uuid = entry.uuid or known.entry_uuid
 
 
-def _note_read(known: KnownFile, action: Action, details: Mapping[str, object]) -> bool:
+def _note_read(known: KnownFile, action: ToolCall, details: Mapping[str, object]) -> bool:
     file = get_fields(details, "file")
     content = get_text(file, "content")
     if content is not None:
@@ -162,7 +162,7 @@ def _take_read(known: KnownFile, file: Mapping[str, object], content: str) -> No
         known.extract = Extract(content, first)
 
 
-def _note_edit(known: KnownFile, action: Action, details: Mapping[str, object]) -> None:
+def _note_edit(known: KnownFile, action: ToolCall, details: Mapping[str, object]) -> None:
     before = get_text(details, "originalFile") or get_text(details, "originalFileContents")
     text = known.whole if before is None else before
     changes = _list_changes(action)
@@ -173,7 +173,7 @@ def _note_edit(known: KnownFile, action: Action, details: Mapping[str, object]) 
     known.extract = None if text is not None else (Extract(changes[-1][1], None) if changes else known.extract)
 
 
-def _list_changes(action: Action) -> list[tuple[str, str, bool]]:
+def _list_changes(action: ToolCall) -> list[tuple[str, str, bool]]:
     arguments = action.use.input
     items = [item for item in get_items(arguments, "edits") if isinstance(item, Mapping)] or [arguments]
     return [

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compaction.activity.tool_calls import Action, Work
+from compaction.activity.tool_calls import Activity, ToolCall
 from compaction.transcripts.client_protocol import FILE_EDITORS, FILE_WRITERS, AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import Attachment
@@ -23,13 +23,13 @@ class PlanState:
     is_mode_on: bool = False
 
 
-def read_plan(entries: Sequence[Entry], work: Work) -> PlanState:
+def read_plan(entries: Sequence[Entry], work: Activity) -> PlanState:
     """The state after the last of these entries."""
-    steps: list[tuple[int, Action | Entry]] = [(action.place, action) for action in work.actions]
+    steps: list[tuple[int, ToolCall | Entry]] = [(action.place, action) for action in work.actions]
     steps += [(place, entry) for place, entry in enumerate(entries) if _says_something(entry)]
     state = PlanState()
     for _, step in sorted(steps, key=lambda item: item[0]):
-        state = _follow_action(state, step) if isinstance(step, Action) else _follow_line(state, step)
+        state = _follow_action(state, step) if isinstance(step, ToolCall) else _follow_line(state, step)
     return state
 
 
@@ -37,7 +37,7 @@ def _says_something(entry: Entry) -> bool:
     return isinstance(entry.payload, Attachment) or entry.type in ("user", "permission-mode")
 
 
-def _follow_action(state: PlanState, action: Action) -> PlanState:
+def _follow_action(state: PlanState, action: ToolCall) -> PlanState:
     arguments = action.use.input
     if action.name == ToolName.ENTER_PLAN_MODE and not action.is_refused:
         return replace(state, is_mode_on=True)

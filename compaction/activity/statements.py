@@ -8,7 +8,7 @@ from itertools import islice
 
 from compaction.activity.priorities import NO_PRIORITIES, Priorities
 from compaction.activity.sentences import has_cjk, is_announcement, list_prose
-from compaction.activity.tool_calls import Remark, Work
+from compaction.activity.tool_calls import Activity, AssistantText
 
 # Looked for as they are in the sentence in small letters: many times faster than one pattern of as many alternatives.
 _CAUSES = (
@@ -67,7 +67,7 @@ LEAST_WEIGHT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class KeyStatement:
     """One or more sentences of one text of the agent, and how informative they are."""
 
     sentences: tuple[str, ...]
@@ -83,18 +83,18 @@ class Statement:
 
 
 def list_statements(
-    work: Work,
+    work: Activity,
     *,
-    read_prose: Callable[[Remark], Sequence[str]] = lambda remark: list_prose(remark.text),
+    read_prose: Callable[[AssistantText], Sequence[str]] = lambda remark: list_prose(remark.text),
     priorities: Priorities = NO_PRIORITIES,
     left_out: frozenset[int] = frozenset(),
     shown: Iterable[str] = (),
-) -> list[Statement]:
+) -> list[KeyStatement]:
     """Return the informative sentences of every text but those at `left_out` places, in order, each once.
 
     `shown` are sentences that the summary quotes elsewhere.
     """
-    statements: list[Statement] = []
+    statements: list[KeyStatement] = []
     seen = {sentence.casefold() for sentence in shown}
     for remark in reversed(work.remarks):
         if remark.place in left_out:
@@ -162,7 +162,7 @@ def _has_content(sentence: str) -> bool:
     return not is_announcement(sentence) and not _PASSING_NOTE.match(sentence)
 
 
-def _build_statement(remark: Remark, chosen: Sequence[str], priorities: Priorities) -> Statement:
+def _build_statement(remark: AssistantText, chosen: Sequence[str], priorities: Priorities) -> KeyStatement:
     is_named = any(priorities.matches(sentence) for sentence in chosen)
     weight = max(weigh_sentence(sentence) for sentence in chosen) + len(chosen) - 1
-    return Statement(tuple(chosen), weight + (_NAMED_WEIGHT if is_named else 0), remark.at, remark.place, is_named)
+    return KeyStatement(tuple(chosen), weight + (_NAMED_WEIGHT if is_named else 0), remark.at, remark.place, is_named)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from compaction.activity.tool_calls import Action, Work
+from compaction.activity.tool_calls import Activity, ToolCall
 from compaction.transcripts.values import get_text
 
 _VIEW = re.compile(
@@ -85,7 +85,7 @@ class Ticket:
         return self.id.partition(".")[0]
 
 
-def read_tickets(work: Work) -> tuple[Ticket, ...]:
+def read_tickets(work: Activity) -> tuple[Ticket, ...]:
     """Return every ticket seen, those that the conversation was about, in the order of their first mention.
 
     A tracker lists much that nobody asked for: only tickets that were touched, their relatives, and those that a
@@ -109,7 +109,7 @@ def _is_named(ticket: Ticket, said: str) -> bool:
     return not ticket.id.isdigit() and ticket.id in said
 
 
-def _follow_command(tickets: dict[str, Ticket], action: Action) -> None:
+def _follow_command(tickets: dict[str, Ticket], action: ToolCall) -> None:
     command = _REDIRECTION.sub(" ", action.command or "")
     if action.is_refused and not action.output:
         return
@@ -123,7 +123,7 @@ def _follow_command(tickets: dict[str, Ticket], action: Action) -> None:
     _follow_state_changes(tickets, command, action)
 
 
-def _follow_state_changes(tickets: dict[str, Ticket], command: str, action: Action) -> None:
+def _follow_state_changes(tickets: dict[str, Ticket], command: str, action: ToolCall) -> None:
     for pattern, state in ((_CLOSE, TicketState.CLOSED), (_REOPEN, TicketState.OPEN)):
         for arguments in pattern.findall(command):
             if pattern is _CLOSE and "jira issue move" in command and not _MOVED_TO_END.search(arguments):
@@ -143,12 +143,12 @@ def _list_ids(arguments: str) -> list[str]:
     return [ticket_id.rstrip(".") for ticket_id in _ID.findall(plain)]
 
 
-def _set_state(tickets: dict[str, Ticket], ticket_id: str, state: TicketState, action: Action) -> None:
+def _set_state(tickets: dict[str, Ticket], ticket_id: str, state: TicketState, action: ToolCall) -> None:
     known = tickets.get(ticket_id) or Ticket(ticket_id, "", state)
     tickets[ticket_id] = replace(known, state=state, place=action.place, is_touched=True)
 
 
-def _read_rows(tickets: dict[str, Ticket], action: Action) -> None:
+def _read_rows(tickets: dict[str, Ticket], action: ToolCall) -> None:
     for number, symbol, ticket_id, title in _ROW.findall(action.output):
         state = {"✓": TicketState.CLOSED, "✔": TicketState.CLOSED, "◐": TicketState.IN_PROGRESS}.get(
             symbol, TicketState.OPEN
@@ -171,7 +171,7 @@ def _add_row(tickets: dict[str, Ticket], ticket_id: str, title: str, state: Tick
 _RANK = [TicketState.OPEN, TicketState.IN_PROGRESS, TicketState.CLOSED]
 
 
-def _read_views(tickets: dict[str, Ticket], action: Action, ids: list[str]) -> None:
+def _read_views(tickets: dict[str, Ticket], action: ToolCall, ids: list[str]) -> None:
     heads = list(_HEAD.finditer(action.output))
     if heads:
         ends = [head.start() for head in heads[1:]] + [len(action.output)]
@@ -220,7 +220,7 @@ def _list_issue_fields(value: object) -> Iterator[Mapping[str, object]]:
         yield from _list_issue_fields(value.get(key))
 
 
-def _show(tickets: dict[str, Ticket], ticket: Ticket, action: Action) -> None:
+def _show(tickets: dict[str, Ticket], ticket: Ticket, action: ToolCall) -> None:
     known = tickets.get(ticket.id)
     state = ticket.state
     if known is not None and known.is_touched and _RANK.index(known.state) > _RANK.index(state):
@@ -237,12 +237,12 @@ def _show(tickets: dict[str, Ticket], ticket: Ticket, action: Action) -> None:
     )
 
 
-def _name_source(action: Action, ticket: Ticket) -> str:
+def _name_source(action: ToolCall, ticket: Ticket) -> str:
     match = _VIEW.search(action.command or "")
     return f"{match[0].split()[0]} {match[0].split()[1]} {ticket.id}" if match else action.name
 
 
-def _follow_tool(tickets: dict[str, Ticket], action: Action) -> None:
+def _follow_tool(tickets: dict[str, Ticket], action: ToolCall) -> None:
     if action.is_refused or not action.output.strip():
         return
     arguments = action.use.input

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compaction.activity.tool_calls import Action, Work
+from compaction.activity.tool_calls import Activity, ToolCall
 from compaction.transcripts.client_protocol import TODO_ATTACHMENTS, ToolName
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import Attachment
@@ -30,13 +30,13 @@ class Todo:
         return self.state not in CLOSED_STATES
 
 
-def read_todos(entries: Sequence[Entry], work: Work) -> tuple[Todo, ...]:
+def read_todos(entries: Sequence[Entry], work: Activity) -> tuple[Todo, ...]:
     """The list after the last change, in its own order. Later whole lists replace earlier ones."""
-    changes: list[tuple[int, Entry | Action]] = [(action.place, action) for action in work.actions]
+    changes: list[tuple[int, Entry | ToolCall]] = [(action.place, action) for action in work.actions]
     changes += [(place, entry) for place, entry in enumerate(entries) if _carries_list(entry)]
     todos: dict[str, Todo] = {}
     for _, change in sorted(changes, key=lambda item: item[0]):
-        todos = _apply_action(todos, change) if isinstance(change, Action) else _read_line(todos, change)
+        todos = _apply_action(todos, change) if isinstance(change, ToolCall) else _read_line(todos, change)
     return tuple(todo for todo in todos.values() if todo.state != "deleted")
 
 
@@ -52,7 +52,7 @@ def _read_line(todos: dict[str, Todo], entry: Entry) -> dict[str, Todo]:
     return _read_list(todos, items, entry.uuid)
 
 
-def _apply_action(todos: dict[str, Todo], action: Action) -> dict[str, Todo]:
+def _apply_action(todos: dict[str, Todo], action: ToolCall) -> dict[str, Todo]:
     if action.is_refused:
         return todos
     uuid = action.entry.uuid
@@ -92,7 +92,7 @@ def _keep_origin(todos: dict[str, Todo], todo: Todo) -> Todo:
     return known if known is not None and same else todo
 
 
-def _create_task(todos: dict[str, Todo], action: Action) -> dict[str, Todo]:
+def _create_task(todos: dict[str, Todo], action: ToolCall) -> dict[str, Todo]:
     text = get_text(action.use.input, "subject") or get_text(action.use.input, "description")
     if not text:
         return todos

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from compaction.activity.user_messages import Said, SaidKind, read_prompt, read_reply
+from compaction.activity.user_messages import UserMessage, UserMessageKind, read_prompt, read_reply
 from compaction.transcripts.client_protocol import CLEARED_RESULT, FILE_TOOLS, SHELL_TOOLS
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.flatten import is_synthetic_error
 from compaction.transcripts.values import get_fields, get_text
 
-_OPENS_TURN = frozenset({SaidKind.PROMPT, SaidKind.COMMAND})
+_OPENS_TURN = frozenset({UserMessageKind.PROMPT, UserMessageKind.COMMAND})
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ToolCall:
     """One tool request with what it was answered; `turn` counts from 0 before the first prompt."""
 
     use: ToolUseBlock
@@ -62,7 +62,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class AssistantText:
     """What the agent said between its actions."""
 
     text: str
@@ -73,43 +73,43 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class Activity:
     """Everything said and done, each list in order; `places` are indexes into the entries it was read from."""
 
-    said: tuple[Said, ...]
-    remarks: tuple[Remark, ...]
-    actions: tuple[Action, ...]
+    said: tuple[UserMessage, ...]
+    remarks: tuple[AssistantText, ...]
+    actions: tuple[ToolCall, ...]
     earlier_summary: Entry | None
     last_turn: int
 
 
 class _Reader:
     def __init__(self) -> None:
-        self.said: list[Said] = []
-        self.remarks: list[Remark] = []
-        self.actions: list[Action] = []
+        self.said: list[UserMessage] = []
+        self.remarks: list[AssistantText] = []
+        self.actions: list[ToolCall] = []
         self.open: dict[str, int] = {}
         self.earlier_summary: Entry | None = None
         self.turn = 0
 
-    def hear(self, words: tuple[str, SaidKind] | None, entry: Entry, place: int) -> None:
+    def hear(self, words: tuple[str, UserMessageKind] | None, entry: Entry, place: int) -> None:
         if words is None:
             return
         text, kind = words
         if kind in _OPENS_TURN:
             self.turn += 1
-        self.said.append(Said(text, kind, entry.uuid, entry.at, self.turn, place))
+        self.said.append(UserMessage(text, kind, entry.uuid, entry.at, self.turn, place))
 
     def watch(self, entry: Entry, place: int) -> None:
         """The requests, results and remarks of one line."""
         for block in entry.message.content if entry.message else ():
             if isinstance(block, ToolUseBlock) and block.id not in self.open:
                 self.open[block.id] = len(self.actions)
-                self.actions.append(Action(block, entry, self.turn, place))
+                self.actions.append(ToolCall(block, entry, self.turn, place))
             elif isinstance(block, ToolResultBlock):
                 self.answer(block, entry, place)
             elif isinstance(block, TextBlock) and entry.type == "assistant" and block.text.strip():
-                self.remarks.append(Remark(block.text.strip(), entry.uuid, entry.at, self.turn, place))
+                self.remarks.append(AssistantText(block.text.strip(), entry.uuid, entry.at, self.turn, place))
 
     def answer(self, result: ToolResultBlock, entry: Entry, place: int) -> None:
         index = self.open.get(result.tool_use_id)
@@ -119,7 +119,7 @@ class _Reader:
         self.hear(read_reply(self.actions[index].name, result), entry, place)
 
 
-def read_work(entries: Sequence[Entry]) -> Work:
+def read_activity(entries: Sequence[Entry]) -> Activity:
     """What was said and done in these entries of one thread, in their order."""
     reader = _Reader()
     for place, entry in enumerate(entries):
@@ -128,4 +128,6 @@ def read_work(entries: Sequence[Entry]) -> Work:
         elif not is_synthetic_error(entry):
             reader.hear(read_prompt(entry), entry, place)
             reader.watch(entry, place)
-    return Work(tuple(reader.said), tuple(reader.remarks), tuple(reader.actions), reader.earlier_summary, reader.turn)
+    return Activity(
+        tuple(reader.said), tuple(reader.remarks), tuple(reader.actions), reader.earlier_summary, reader.turn
+    )

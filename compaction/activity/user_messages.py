@@ -17,7 +17,7 @@ from compaction.transcripts.values import get_fields, get_items, get_text
 _REASON_OPENING = "the user said:\n"  # what the client puts before the reason for a refused tool request
 
 
-class SaidKind(StrEnum):
+class UserMessageKind(StrEnum):
     """How the words came in."""
 
     PROMPT = "prompt"
@@ -28,18 +28,18 @@ class SaidKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class UserMessage:
     """What a person said, whole, and where it stands."""
 
     text: str
-    kind: SaidKind
+    kind: UserMessageKind
     entry_uuid: str | None
     at: datetime | None
     turn: int
     place: int
 
 
-def read_prompt(entry: Entry) -> tuple[str, SaidKind] | None:
+def read_prompt(entry: Entry) -> tuple[str, UserMessageKind] | None:
     """The words of a user line or of a queued prompt; None where no person speaks."""
     if entry.type == "attachment":
         return _read_queued(entry)
@@ -47,21 +47,21 @@ def read_prompt(entry: Entry) -> tuple[str, SaidKind] | None:
     if line is None or not line.words or line.is_bare_client_command:
         return None
     is_command = line.kind is UserLineKind.COMMAND and line.words.startswith("/")
-    return line.words, SaidKind.COMMAND if is_command else SaidKind.PROMPT
+    return line.words, UserMessageKind.COMMAND if is_command else UserMessageKind.PROMPT
 
 
-def read_reply(tool_name: str, result: ToolResultBlock) -> tuple[str, SaidKind] | None:
+def read_reply(tool_name: str, result: ToolResultBlock) -> tuple[str, UserMessageKind] | None:
     """What a person told the agent through a tool result: a choice made, or why a request was refused."""
     text = result.text
     if tool_name == ToolName.ASK_USER_QUESTION and text.strip():
-        return text.strip(), SaidKind.ANSWER
+        return text.strip(), UserMessageKind.ANSWER
     if result.is_error and _REASON_OPENING in text:
         reason = strip_machine_text(text.partition(_REASON_OPENING)[2])
-        return (reason, SaidKind.REASON) if reason else None
+        return (reason, UserMessageKind.REASON) if reason else None
     return None
 
 
-def _read_queued(entry: Entry) -> tuple[str, SaidKind] | None:
+def _read_queued(entry: Entry) -> tuple[str, UserMessageKind] | None:
     if not isinstance(entry.payload, Attachment) or entry.payload.kind != AttachmentKind.QUEUED_COMMAND:
         return None
     attachment = get_fields(entry.fields, "attachment")
@@ -72,4 +72,4 @@ def _read_queued(entry: Entry) -> tuple[str, SaidKind] | None:
         parts = (get_text(item, "text") for item in get_items(attachment, "prompt") if isinstance(item, Mapping))
         prompt = "\n".join(part for part in parts if part)
     words = strip_machine_text(prompt) if isinstance(prompt, str) else ""
-    return (words, SaidKind.QUEUED) if words else None
+    return (words, UserMessageKind.QUEUED) if words else None

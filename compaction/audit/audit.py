@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from compaction.activity.tool_calls import read_work
+from compaction.activity.tool_calls import read_activity
 from compaction.audit.emphasis import Emphasis
 from compaction.audit.error_texts import select_errors
-from compaction.audit.passage_search import KEPT, MISSING, VERBATIM, Match, RetainedText
+from compaction.audit.passage_search import KEPT, MISSING, VERBATIM, PassageMatch, RetainedText
 from compaction.audit.progress import select_background, select_progress
 from compaction.audit.references import select_references
-from compaction.audit.report import AuditReport, Finding
+from compaction.audit.report import AuditFinding, AuditReport
 from compaction.audit.requirements import select_decisions, select_requirements
-from compaction.audit.statements import Part, Statement
+from compaction.audit.statements import AuditStatement, Part
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.client_protocol import FILE_ATTACHMENTS
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock
@@ -31,7 +31,7 @@ def audit_compaction(before: Sequence[Entry], after: Iterable[Entry]) -> AuditRe
     retained = RetainedText("\n".join(_list_texts(left)))
     return AuditReport(
         tuple(
-            Finding(
+            AuditFinding(
                 statement.part,
                 statement.text[:_QUOTE_CHARACTERS],
                 statement.entry_uuid,
@@ -43,11 +43,11 @@ def audit_compaction(before: Sequence[Entry], after: Iterable[Entry]) -> AuditRe
     )
 
 
-def select_statements(entries: Sequence[Entry]) -> list[Statement]:
+def select_statements(entries: Sequence[Entry]) -> list[AuditStatement]:
     """Return what a continuing agent needs to know, each text once."""
-    work = read_work(entries)
+    work = read_activity(entries)
     emphasis = Emphasis.read(entries, work)
-    chosen: dict[str, Statement] = {}
+    chosen: dict[str, AuditStatement] = {}
     for statement in (
         *select_requirements(work),
         *select_decisions(work),
@@ -61,7 +61,7 @@ def select_statements(entries: Sequence[Entry]) -> list[Statement]:
     return list(chosen.values())
 
 
-def _search(retained: RetainedText, statement: Statement) -> Match:
+def _search(retained: RetainedText, statement: AuditStatement) -> PassageMatch:
     if any(retained.has_name(name) for name in statement.names):
         return VERBATIM
     if not statement.terms:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compaction.activity.tool_calls import Work
-from compaction.audit.statements import Statement
+from compaction.activity.tool_calls import Activity
+from compaction.audit.statements import AuditStatement
 from compaction.audit.terms import IDENTIFIER, list_terms
 from compaction.transcripts.entries import Entry
 
@@ -22,7 +22,7 @@ class Emphasis:
     positions: Mapping[str, float]
 
     @classmethod
-    def read(cls, entries: Sequence[Entry], work: Work) -> "Emphasis":
+    def read(cls, entries: Sequence[Entry], work: Activity) -> "Emphasis":
         """Count messages of people and of the agent that mention a name, and actions on each file."""
         mentions: Counter[str] = Counter()
         for text in (*(said.text for said in work.said), *(remark.text for remark in work.remarks)):
@@ -37,7 +37,7 @@ class Emphasis:
         }
         return cls(mentions, positions)
 
-    def weigh(self, statement: Statement) -> float:
+    def weigh(self, statement: AuditStatement) -> float:
         """Return what the weight of a statement is multiplied by."""
         age = _OLDEST + (1 - _OLDEST) * self.positions.get(statement.entry_uuid or "", 1.0)
         names = [term.key for term in statement.terms if term.weight >= IDENTIFIER]

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from compaction.activity.tool_calls import Action, Work
+from compaction.activity.tool_calls import Activity, ToolCall
 from compaction.activity.user_messages import read_reply
 from compaction.audit.passage_search import RetainedText
-from compaction.audit.statements import Part, Statement, measure_substance
+from compaction.audit.statements import AuditStatement, Part, measure_substance
 from compaction.audit.terms import list_terms
 from compaction.transcripts.client_protocol import TOOL_ERROR
 
@@ -33,10 +33,10 @@ _LAST_STEPS = 5  # an error in these may not be solved yet
 _OPEN_WEIGHT, _SOLVED_WEIGHT = 2.0, 1.0
 
 
-def select_errors(work: Work) -> Iterator[Statement]:
+def select_errors(work: Activity) -> Iterator[AuditStatement]:
     """Yield distinct error texts that a message takes up, and those of the last steps, the newest first."""
     messages = RetainedText("\n".join([said.text for said in work.said] + [remark.text for remark in work.remarks]))
-    found: dict[str, Statement] = {}
+    found: dict[str, AuditStatement] = {}
     for steps_after, action in enumerate(reversed(work.actions)):
         is_last = steps_after < _LAST_STEPS
         for line in read_error_lines(action):
@@ -47,13 +47,13 @@ def select_errors(work: Work) -> Iterator[Statement]:
                 continue  # seen and passed over: nobody will miss it
             uuid = (action.result_entry or action.entry).uuid
             weight = _OPEN_WEIGHT if is_last else _SOLVED_WEIGHT
-            found.setdefault(_NUMBERS.sub("#", line)[:120], Statement(Part.ERRORS, line, uuid, weight, terms))
+            found.setdefault(_NUMBERS.sub("#", line)[:120], AuditStatement(Part.ERRORS, line, uuid, weight, terms))
         if len(found) >= _MOST_ERRORS:
             break
     yield from found.values()
 
 
-def read_error_lines(action: Action) -> list[str]:
+def read_error_lines(action: ToolCall) -> list[str]:
     """Return the lines of a result that name what failed; none for a person's refusal or a malformed tool request."""
     if action.result is None or read_reply(action.name, action.result):
         return []

@@ -29,7 +29,7 @@ class MatchKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class PassageMatch:
     """How much of a statement was found: 1 is all that is needed to recognise it, 0 nothing of use."""
 
     kind: MatchKind
@@ -45,9 +45,9 @@ class Match:
 # statement in other words. In between it counts in part.
 LEAST_COVERAGE, SURE_COVERAGE = 0.2, 0.6
 FOUND_CREDIT = 0.5
-MISSING = Match(MatchKind.MISSING, 0.0)
-VERBATIM = Match(MatchKind.VERBATIM, 1.0)
-KEPT = Match(MatchKind.KEPT, 1.0)
+MISSING = PassageMatch(MatchKind.MISSING, 0.0)
+VERBATIM = PassageMatch(MatchKind.VERBATIM, 1.0)
+KEPT = PassageMatch(MatchKind.KEPT, 1.0)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class RetainedText:
         """Return whether an identifier occurs anywhere."""
         return key in self._places
 
-    def find_statement(self, text: str, terms: Sequence[Term], *, is_binding: bool = False) -> Match:
+    def find_statement(self, text: str, terms: Sequence[Term], *, is_binding: bool = False) -> PassageMatch:
         """Search for a statement by its terms; `text` is tried word for word first.
 
         A binding statement, and any short one, that denies or forbids is found only where a passage does so too.
@@ -90,7 +90,7 @@ class RetainedText:
         must_negate = (is_binding or len(plain) <= _SHORT_STATEMENT) and is_negated(text)
         if credit <= 0 or (must_negate and not is_negated(passage)):
             return MISSING
-        return Match(MatchKind.REWORDED, min(1.0, round(credit, 3)))
+        return PassageMatch(MatchKind.REWORDED, min(1.0, round(credit, 3)))
 
     def _find_passage(self, terms: Sequence[Term], span: int) -> tuple[float, str]:
         """Return the greatest weight of terms within `span` characters, and that passage."""

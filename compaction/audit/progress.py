@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from compaction.activity.background_tasks import list_background_tasks
 from compaction.activity.todos import read_todos
-from compaction.activity.tool_calls import Remark, Work
+from compaction.activity.tool_calls import Activity, AssistantText
 from compaction.audit.statements import (
+    AuditStatement,
     Part,
-    Statement,
     count_identifiers,
-    is_announcement,
+    is_announced_step,
     make_statement,
     split_statements,
 )
@@ -26,7 +26,7 @@ _REPORT_CHARACTERS = 160  # shorter remarks announce a step, they do not report 
 _MOST_COMMITS = 12
 
 
-def select_progress(entries: Sequence[Entry], work: Work) -> Iterator[Statement]:
+def select_progress(entries: Sequence[Entry], work: Activity) -> Iterator[AuditStatement]:
     """Yield open and finished tasks, commits, and what the agent reported."""
     for todo in read_todos(entries, work):
         statement = make_statement(Part.PROGRESS, todo.text, todo.entry_uuid, 1.5 if todo.is_open else 0.7)
@@ -36,19 +36,19 @@ def select_progress(entries: Sequence[Entry], work: Work) -> Iterator[Statement]
     yield from _select_reports(work)
 
 
-def select_background(entries: Sequence[Entry], work: Work) -> Iterator[Statement]:
+def select_background(entries: Sequence[Entry], work: Activity) -> Iterator[AuditStatement]:
     """Yield the background work that had not ended or whose result nobody had read."""
     for task in list_background_tasks(entries, work):
         if not task.is_over:
             terms = list_terms(f"{task.about}")
-            yield Statement(
+            yield AuditStatement(
                 Part.BACKGROUND, f"{task.task_id}: {task.about}", None, 1.0, terms, (task.task_id.casefold(),)
             )
 
 
-def _select_commits(work: Work) -> Iterator[Statement]:
+def _select_commits(work: Activity) -> Iterator[AuditStatement]:
     commits = [
-        Statement(
+        AuditStatement(
             Part.PROGRESS,
             f"{match['hash']} {match['subject']}",
             (action.result_entry or action.entry).uuid,
@@ -63,11 +63,11 @@ def _select_commits(work: Work) -> Iterator[Statement]:
     yield from commits[-_MOST_COMMITS:]
 
 
-def _select_reports(work: Work) -> Iterator[Statement]:
+def _select_reports(work: Activity) -> Iterator[AuditStatement]:
     """Yield sentences of reports: the newest remarks whole, of older ones what names something."""
     last = set(work.remarks[-_LAST_REMARKS:])
     closing = {remark.turn: remark for remark in work.remarks}
-    found: list[Statement] = []
+    found: list[AuditStatement] = []
     for remark in work.remarks:
         is_report = closing[remark.turn] is remark or len(remark.text) >= _REPORT_CHARACTERS
         if remark not in last and not is_report:
@@ -76,9 +76,9 @@ def _select_reports(work: Work) -> Iterator[Statement]:
     yield from found[-_MOST_REPORTED:]
 
 
-def _read_report(remark: Remark, *, is_last: bool) -> Iterator[Statement]:
+def _read_report(remark: AssistantText, *, is_last: bool) -> Iterator[AuditStatement]:
     for text in split_statements(remark.text):
-        if is_announcement(text) or (" | " in text and not is_last):  # rows of a table hold data
+        if is_announced_step(text) or (" | " in text and not is_last):  # rows of a table hold data
             continue
         named = count_identifiers(list_terms(text))
         if not named and not is_last:

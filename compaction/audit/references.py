@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from compaction.activity.definitions import find_definitions, list_new_texts
-from compaction.activity.tool_calls import Work
-from compaction.audit.statements import Part, Statement
+from compaction.activity.tool_calls import Activity
+from compaction.audit.statements import AuditStatement, Part
 from compaction.audit.terms import IDENTIFIER, is_identifier, list_terms
 from compaction.transcripts.client_protocol import FILE_EDITORS, FILE_WRITERS
 
@@ -19,17 +19,17 @@ _LAST_ACTIONS_SHARE = 3  # files changed in the last third of the work weigh dou
 _PATH_JOINT = re.compile(r"[/\\]")
 
 
-def select_references(work: Work) -> Iterator[Statement]:
+def select_references(work: Activity) -> Iterator[AuditStatement]:
     """Yield changed files, then other names by the number of messages that mention them."""
     files = _rank_files(work)
     for path, (weight, uuid) in files:
-        yield Statement(Part.REFERENCES, path, uuid, weight, names=(_PATH_JOINT.split(path)[-1].casefold(),))
+        yield AuditStatement(Part.REFERENCES, path, uuid, weight, names=(_PATH_JOINT.split(path)[-1].casefold(),))
     yield from _select_symbols(work)
     known = {_PATH_JOINT.split(path)[-1].casefold() for path, _ in files}
     yield from _rank_names(work, known)
 
 
-def _select_symbols(work: Work) -> Iterator[Statement]:
+def _select_symbols(work: Activity) -> Iterator[AuditStatement]:
     """Yield names that the newest changes define."""
     symbols: dict[str, str | None] = {}
     for action in reversed(work.actions):
@@ -41,10 +41,10 @@ def _select_symbols(work: Work) -> Iterator[Statement]:
         if len(symbols) >= _MOST_SYMBOLS:
             break
     for name, uuid in list(symbols.items())[:_MOST_SYMBOLS]:
-        yield Statement(Part.REFERENCES, name, uuid, 0.4, names=(name.casefold(),))
+        yield AuditStatement(Part.REFERENCES, name, uuid, 0.4, names=(name.casefold(),))
 
 
-def _rank_files(work: Work) -> list[tuple[str, tuple[float, str | None]]]:
+def _rank_files(work: Activity) -> list[tuple[str, tuple[float, str | None]]]:
     late = len(work.actions) - len(work.actions) // _LAST_ACTIONS_SHARE
     ranked: dict[str, tuple[float, str | None]] = {}
     for index, action in enumerate(work.actions):
@@ -54,7 +54,7 @@ def _rank_files(work: Work) -> list[tuple[str, tuple[float, str | None]]]:
     return sorted(ranked.items(), key=lambda item: -item[1][0])[:_MOST_FILES]
 
 
-def _rank_names(work: Work, known: set[str]) -> Iterator[Statement]:
+def _rank_names(work: Activity, known: set[str]) -> Iterator[AuditStatement]:
     mentions: Counter[str] = Counter()
     cited: dict[str, str | None] = {}
     for text, uuid in (
@@ -67,4 +67,4 @@ def _rank_names(work: Work, known: set[str]) -> Iterator[Statement]:
                 cited[term.key] = uuid
     for name, count in mentions.most_common(_MOST_NAMES):
         if count >= _LEAST_MENTIONS:
-            yield Statement(Part.REFERENCES, name, cited[name], min(2.0, 0.4 + 0.2 * count), names=(name,))
+            yield AuditStatement(Part.REFERENCES, name, cited[name], min(2.0, 0.4 + 0.2 * count), names=(name,))

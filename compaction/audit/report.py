@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from types import MappingProxyType
 
-from compaction.audit.passage_search import Match
+from compaction.audit.passage_search import PassageMatch
 from compaction.audit.statements import Part
 
 # How much each part counts. A part with fewer than FULL_COUNT statements counts for less: one lost error is not a tenth
@@ -25,14 +25,14 @@ _TENTH = Decimal("0.1")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AuditFinding:
     """One statement, the entry it is from, and how it was found afterwards."""
 
     part: Part
     text: str
     entry_uuid: str | None
     weight: float
-    match: Match
+    match: PassageMatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class PartResult:
 class AuditReport:
     """The audit of one compaction."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
 
     @property
     def parts(self) -> tuple[PartResult, ...]:
@@ -76,13 +76,13 @@ class AuditReport:
         return _round(total / weights)
 
     @property
-    def lost(self) -> tuple[Finding, ...]:
+    def lost(self) -> tuple[AuditFinding, ...]:
         """Return what was not found, the most important first."""
         lost = [finding for finding in self.findings if not finding.match.is_found]
         return tuple(sorted(lost, key=lambda finding: -finding.weight * WEIGHTS[finding.part]))
 
 
-def _retained_share(findings: list[Finding]) -> float:
+def _retained_share(findings: list[AuditFinding]) -> float:
     total = sum(finding.weight for finding in findings)
     return sum(finding.weight * finding.match.credit for finding in findings) / total if total else 1.0
 

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from compaction.activity.tool_calls import Action, Remark, Work
-from compaction.activity.user_messages import Said, SaidKind
+from compaction.activity.tool_calls import Activity, AssistantText, ToolCall
+from compaction.activity.user_messages import UserMessage, UserMessageKind
 from compaction.audit.statements import (
     LEAST_BINDING_SUBSTANCE,
+    AuditStatement,
     Part,
-    Statement,
     make_statement,
     split_statements,
 )
@@ -46,19 +46,19 @@ _PROMPT_SUBSTANCE, _SOURCE_SUBSTANCE = 2.0, 2.0
 _USUAL_STATEMENTS = 4  # of one message: longer ones weigh more, but not in proportion
 
 
-def select_requirements(work: Work) -> Iterator[Statement]:
+def select_requirements(work: Activity) -> Iterator[AuditStatement]:
     """Yield what people asked for, then what tickets, plans and instructions to agents bind."""
     for said in work.said:
-        if said.kind is not SaidKind.ANSWER:
+        if said.kind is not UserMessageKind.ANSWER:
             yield from _read_message(said, work.last_turn)
     found = [statement for action in work.actions for statement in _read_source(action)]
     yield from found[-_MOST_FROM_TICKETS:]
 
 
-def select_decisions(work: Work) -> Iterator[Statement]:
+def select_decisions(work: Activity) -> Iterator[AuditStatement]:
     """Yield answers to questions, what short replies agreed to, and reasons the agent gave for its choices."""
     for said in work.said:
-        if said.kind is SaidKind.ANSWER:
+        if said.kind is UserMessageKind.ANSWER:
             yield from _read_answer(said)
         elif len(said.text) <= _SHORT_REPLY and (offer := _find_offer(said, work.remarks)):
             yield offer
@@ -71,7 +71,7 @@ def select_decisions(work: Work) -> Iterator[Statement]:
     yield from reasons[-_MOST_REASONS:]
 
 
-def _read_message(said: Said, last_turn: int) -> Iterator[Statement]:
+def _read_message(said: UserMessage, last_turn: int) -> Iterator[AuditStatement]:
     texts = list(split_statements(said.text))
     share = min(1.0, (_USUAL_STATEMENTS / len(texts)) ** 0.5) if texts else 1.0
     is_last = said.turn == last_turn
@@ -85,7 +85,7 @@ def _read_message(said: Said, last_turn: int) -> Iterator[Statement]:
             yield statement
 
 
-def _read_source(action: Action) -> Iterator[Statement]:
+def _read_source(action: ToolCall) -> Iterator[AuditStatement]:
     for text in _list_sources(action):
         for sentence in split_statements(text):
             if BINDING.search(sentence):
@@ -96,7 +96,7 @@ def _read_source(action: Action) -> Iterator[Statement]:
                     yield statement
 
 
-def _list_sources(action: Action) -> Iterator[str]:
+def _list_sources(action: ToolCall) -> Iterator[str]:
     """Yield texts of this action that bind the agent: tickets, plans, instructions to other agents."""
     if action.is_refused:
         return
@@ -108,7 +108,7 @@ def _list_sources(action: Action) -> Iterator[str]:
         yield _LINE_NUMBER.sub("", action.output)
 
 
-def _shows_source(action: Action) -> bool:
+def _shows_source(action: ToolCall) -> bool:
     """Return whether the result of an action is a ticket or a plan."""
     if action.command is not None:
         return _TICKET.search(action.command) is not None
@@ -118,12 +118,12 @@ def _shows_source(action: Action) -> bool:
     return _TICKET_TOOL.search(action.name) is not None
 
 
-def _source_uuid(action: Action) -> str | None:
+def _source_uuid(action: ToolCall) -> str | None:
     """Return the entry that shows the source: the result, or the request that holds a plan or instructions."""
     return action.result_entry.uuid if _shows_source(action) and action.result_entry else action.entry.uuid
 
 
-def _read_answer(said: Said) -> Iterator[Statement]:
+def _read_answer(said: UserMessage) -> Iterator[AuditStatement]:
     """Yield what was chosen; the question's words help to recognise an answer that says little by itself."""
     for question, answer in _PAIR.findall(said.text) or [("", said.text)]:
         for text in (answer, f"{question} {answer}"):
@@ -133,7 +133,7 @@ def _read_answer(said: Said) -> Iterator[Statement]:
                 break
 
 
-def _find_offer(said: Said, remarks: Sequence[Remark]) -> Statement | None:
+def _find_offer(said: UserMessage, remarks: Sequence[AssistantText]) -> AuditStatement | None:
     """Return what a short reply agreed to: the option it names, else the question that was asked last."""
     before = next((remark for remark in reversed(remarks) if remark.place < said.place), None)
     if before is None:

@@ -60,7 +60,7 @@ _LABELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class AuditStatement:
     """One thing to look for. `names` are identifiers of which one is enough, anywhere; else `terms` decide."""
 
     part: Part
@@ -73,12 +73,12 @@ class Statement:
 
 def make_statement(
     part: Part, text: str, entry_uuid: str | None, weight: float, *, least_substance: float = LEAST_SUBSTANCE
-) -> Statement | None:
+) -> AuditStatement | None:
     """Return a statement that says enough to be recognised; None for filler."""
     terms = list_terms(text)
     if measure_substance(terms) < least_substance:
         return None
-    return Statement(part, text, entry_uuid, weight, terms)
+    return AuditStatement(part, text, entry_uuid, weight, terms)
 
 
 def measure_substance(terms: Sequence[Term]) -> float:
@@ -91,7 +91,7 @@ def count_identifiers(terms: Sequence[Term]) -> int:
     return sum(term.weight >= IDENTIFIER for term in terms)
 
 
-def is_announcement(text: str) -> bool:
+def is_announced_step(text: str) -> bool:
     """Return whether an agent's sentence only leads over to what it does next."""
     return bool(_ANNOUNCEMENT.search(text.replace("\u2019", "'")))
 

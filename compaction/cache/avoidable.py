@@ -8,7 +8,7 @@ once. Other breaks with an avoidable cause are avoidable whole, as keeping the r
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from compaction.cache.breaks import Outcome, Verdict
+from compaction.cache.breaks import CacheOutcome, Verdict
 from compaction.cache.causes import CAUSES, Cause
 from compaction.cache.costs import NOTHING_USD, find_surcharge_usd
 from compaction.cache.policy import DEFAULT_POLICY, CachePolicy
@@ -27,7 +27,7 @@ def compute_avoidable(
     avoidable = {
         verdict.call_id: verdict.lost_usd
         for verdict in verdicts
-        if verdict.outcome is Outcome.BREAK and _has_remedy(verdict)
+        if verdict.outcome is CacheOutcome.BREAK and _has_remedy(verdict)
     }
     bridged = {verdict.call_id for verdict in verdicts if verdict.call_id in avoidable and _needs_hour(verdict)}
     return avoidable | _charge_hour(calls, verdicts, bridged, policy) if bridged else avoidable

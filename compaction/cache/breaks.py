@@ -26,7 +26,7 @@ from compaction.cache.policy import DEFAULT_POLICY, CachePolicy
 from compaction.timeline.calls import CONVERSATION_START, Call
 
 
-class Outcome(StrEnum):
+class CacheOutcome(StrEnum):
     """What happened to the cache at one call."""
 
     BREAK = "break"
@@ -34,7 +34,7 @@ class Outcome(StrEnum):
     NOTHING = "nothing"
 
 
-_NOTHING = Outcome.NOTHING  # asked for at every call: Python 3.11 finds it ten times slower in the enumeration
+_NOTHING = CacheOutcome.NOTHING  # asked for at every call: Python 3.11 finds it ten times slower in the enumeration
 
 
 class LossRule(StrEnum):
@@ -59,7 +59,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     """The judgement of one call. `lost_usd` is None when a price is unknown; `baseline` is for the next call."""
 
     call_id: str
-    outcome: Outcome
+    outcome: CacheOutcome
     baseline: Baseline | None
     loss: Loss | None = None
     rebuild: Cause | None = None
@@ -102,7 +102,7 @@ def judge_call(
     baseline = build_baseline(previous, call)
     if previous is None:
         return Verdict(
-            call.call_id, Outcome.EXPECTED, baseline, rebuild=Cause.FIRST_CALL, parent_call_id=parent_call_id
+            call.call_id, CacheOutcome.EXPECTED, baseline, rebuild=Cause.FIRST_CALL, parent_call_id=parent_call_id
         )
     loss = find_loss(previous, call, policy)
     if loss is None:
@@ -113,7 +113,7 @@ def judge_call(
         rebuild, explanation = Cause.PROMPT_SHORTENED, None
     return Verdict(
         call_id=call.call_id,
-        outcome=Outcome.BREAK if rebuild is None else Outcome.EXPECTED,
+        outcome=CacheOutcome.BREAK if rebuild is None else CacheOutcome.EXPECTED,
         baseline=baseline,
         loss=loss,
         rebuild=rebuild,

@@ -10,8 +10,8 @@ from itertools import accumulate
 from compaction.cache.causes import Cause, rank_cause
 from compaction.llm.names import keeps_system_messages
 from compaction.prompt.fingerprint import Fingerprint, ToolPrint
-from compaction.prompt.invalidation import LOOKBACK_BLOCKS, Place, Reach
-from compaction.prompt.request import Level, find_server
+from compaction.prompt.invalidation import LOOKBACK_BLOCKS, PrefixPosition, Reach
+from compaction.prompt.request import PromptLevel, find_server
 
 LONGEST_LIST = 5  # names shown before "and n more"
 
@@ -38,9 +38,9 @@ _SPOKEN_SETTINGS = {
 }
 
 
-_START = Place(Level.TOOLS)
-_SYSTEM = Place(Level.SYSTEM)
-_MESSAGES = Place(Level.MESSAGES)
+_START = PrefixPosition(PromptLevel.TOOLS)
+_SYSTEM = PrefixPosition(PromptLevel.SYSTEM)
+_MESSAGES = PrefixPosition(PromptLevel.MESSAGES)
 # Model-specific, or not documented: at worst everything.
 _UNSURE = Reach(_START, None)
 _REACHES: Mapping[Cause, Reach] = {
@@ -64,7 +64,7 @@ def find_reach(cause: Cause) -> Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RequestChange:
     """One difference between two requests."""
 
     cause: Cause
@@ -92,7 +92,7 @@ class ToolChanges:
         return tuple(dict.fromkeys((*self.new_schema, *self.new_description, *self.otherwise_changed)))
 
 
-def compare_fingerprints(previous: Fingerprint, current: Fingerprint) -> tuple[Change, ...]:
+def compare_fingerprints(previous: Fingerprint, current: Fingerprint) -> tuple[RequestChange, ...]:
     """Everything that differs and may have cost the cache, what empties the prefix nearest to its start first."""
     found = [
         *_compare_model(previous, current),
@@ -167,12 +167,12 @@ def list_names(names: Sequence[str]) -> str:
     return shown if len(names) <= LONGEST_LIST else f"{shown} and {len(names) - LONGEST_LIST} more"
 
 
-def _compare_model(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+def _compare_model(previous: Fingerprint, current: Fingerprint) -> Iterator[RequestChange]:
     if previous.model != current.model and previous.model and current.model:
         yield _change(Cause.MODEL_CHANGED, f"{previous.model} -> {current.model}")
 
 
-def _compare_tools(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+def _compare_tools(previous: Fingerprint, current: Fingerprint) -> Iterator[RequestChange]:
     tools = compare_tool_lists(previous.tools, current.tools)
     if tools.first_index is None:
         yield from _compare_deferred(previous, current)
@@ -181,11 +181,13 @@ def _compare_tools(previous: Fingerprint, current: Fingerprint) -> Iterator[Chan
     if switched and not tools.changed and not tools.is_reordered and {*tools.added, *tools.removed} <= switched:
         yield _change(Cause.WEB_SEARCH_TOGGLED, "on" if tools.added else "off")
         return
-    place = Place(Level.TOOLS, tools.first_index)
+    place = PrefixPosition(PromptLevel.TOOLS, tools.first_index)
     if tools.added or tools.removed or tools.changed:
-        yield Change(Cause.TOOLS_CHANGED, Reach(place, place), describe_tools(tools))
+        yield RequestChange(Cause.TOOLS_CHANGED, Reach(place, place), describe_tools(tools))
     else:
-        yield Change(Cause.TOOLS_REORDERED, Reach(place, place), _describe_order(previous, current, tools.first_index))
+        yield RequestChange(
+            Cause.TOOLS_REORDERED, Reach(place, place), _describe_order(previous, current, tools.first_index)
+        )
 
 
 def _describe_order(previous: Fingerprint, current: Fingerprint, first_index: int) -> str:
@@ -195,7 +197,7 @@ def _describe_order(previous: Fingerprint, current: Fingerprint, first_index: in
     return f"from tools[{first_index}] on: {now} where {previous.tools[first_index].name} stood"
 
 
-def _compare_deferred(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+def _compare_deferred(previous: Fingerprint, current: Fingerprint) -> Iterator[RequestChange]:
     old, new = ({tool.name: tool.digest for tool in each.tools if tool.is_deferred} for each in (previous, current))
     if old != new:
         names = [name for name in {**new, **old} if old.get(name) != new.get(name)]
@@ -228,19 +230,21 @@ def describe_tools(tools: ToolChanges) -> str:
     return "; ".join(parts)
 
 
-def _compare_system(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+def _compare_system(previous: Fingerprint, current: Fingerprint) -> Iterator[RequestChange]:
     old, new = [block.digest for block in previous.system], [block.digest for block in current.system]
     index = _find_first_difference(old, new)
     if index is not None:
         grown = sum(block.size_characters for block in current.system)
         grown -= sum(block.size_characters for block in previous.system)
-        place = Place(Level.SYSTEM, index)
-        yield Change(Cause.SYSTEM_CHANGED, Reach(place, place), f"from system block {index} on, {grown:+,} characters")
+        place = PrefixPosition(PromptLevel.SYSTEM, index)
+        yield RequestChange(
+            Cause.SYSTEM_CHANGED, Reach(place, place), f"from system block {index} on, {grown:+,} characters"
+        )
     if previous.has_citations != current.has_citations:
         yield _change(Cause.CITATIONS_TOGGLED, "on" if current.has_citations else "off")
 
 
-def _compare_settings(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+def _compare_settings(previous: Fingerprint, current: Fingerprint) -> Iterator[RequestChange]:
     before, after = dict(previous.settings), dict(current.settings)
     for name, cause in _SETTING_CAUSES.items():
         old, new = before.get(name), after.get(name)
@@ -263,13 +267,15 @@ def _describe_betas(previous: str, current: str) -> str:
     return f"+{list_names(sorted(new - old)) or 'none'}; -{list_names(sorted(old - new)) or 'none'}"
 
 
-def _compare_markers(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+def _compare_markers(previous: Fingerprint, current: Fingerprint) -> Iterator[RequestChange]:
     if not previous.markers:
         return
     if not current.markers:
         yield _change(Cause.CACHING_OFF, f"{len(previous.markers)} markers before, none now")
         return
-    old, new = ({m.path: m for m in each.markers if m.level is not Level.MESSAGES} for each in (previous, current))
+    old, new = (
+        {m.path: m for m in each.markers if m.level is not PromptLevel.MESSAGES} for each in (previous, current)
+    )
     old_ttls, new_ttls = ({m.ttl for m in each.markers} for each in (previous, current))
     if old_ttls != new_ttls:
         yield _change(Cause.TTL_TIER_CHANGED, f"{'+'.join(sorted(old_ttls))} -> {'+'.join(sorted(new_ttls))}")
@@ -277,17 +283,17 @@ def _compare_markers(previous: Fingerprint, current: Fingerprint) -> Iterator[Ch
         yield _change(Cause.MARKERS_CHANGED, f"{len(old)} before, {len(new)} now, on tools and system")
 
 
-def _compare_messages(previous: Fingerprint, current: Fingerprint) -> Iterator[Change]:
+def _compare_messages(previous: Fingerprint, current: Fingerprint) -> Iterator[RequestChange]:
     if previous.image_count != current.image_count and are_messages_comparable(previous, current):
         yield _change(Cause.IMAGES_CHANGED, f"{previous.image_count} before, {current.image_count} now")
     index = find_first_divergent_message(previous, current)
     if index is not None:
-        place = Place(Level.MESSAGES, index)
+        place = PrefixPosition(PromptLevel.MESSAGES, index)
         removed = len(previous.messages) - index
         how = f"message {index} of {len(previous.messages)}"
         if index == len(current.messages):
             how = f"{removed} {'message' if removed == 1 else 'messages'} removed from the end"
-        yield Change(Cause.MESSAGES_REWRITTEN, Reach(place, place), how)
+        yield RequestChange(Cause.MESSAGES_REWRITTEN, Reach(place, place), how)
         return
     added = [place for place in current.system_messages if place >= len(previous.messages)]
     if added and are_messages_comparable(previous, current) and not keeps_system_messages(current.model):
@@ -302,8 +308,8 @@ def _measure_lookback(previous: Fingerprint, current: Fingerprint) -> int | None
     if not current.message_blocks or not previous.message_blocks:
         return None
     ends = list(accumulate(current.message_blocks, initial=0))
-    closed = [_find_block(marker.path, ends) for marker in previous.markers if marker.level is Level.MESSAGES]
-    places = [_find_block(marker.path, ends) for marker in current.markers if marker.level is Level.MESSAGES]
+    closed = [_find_block(marker.path, ends) for marker in previous.markers if marker.level is PromptLevel.MESSAGES]
+    places = [_find_block(marker.path, ends) for marker in current.markers if marker.level is PromptLevel.MESSAGES]
     if not closed or not places:
         return None
     distances = [place - max(closed) for place in places if place >= max(closed)]
@@ -316,5 +322,5 @@ def _find_block(path: tuple[str | int, ...], ends: list[int]) -> int:
     return ends[min(message, len(ends) - 1)] + block
 
 
-def _change(cause: Cause, detail: str) -> Change:
-    return Change(cause, find_reach(cause), detail)
+def _change(cause: Cause, detail: str) -> RequestChange:
+    return RequestChange(cause, find_reach(cause), detail)

@@ -29,7 +29,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class ConditionNote:
+class ConditionInfo:
     """One condition in words, how often a loss followed it on either half, and the cause it stands for if proven.
 
     The rule for a proof is that of bench.causes, and a test applies it to every row below.
@@ -57,23 +57,23 @@ class ConditionNote:
 # is counted where none of the proven ones before it holds, as they are found first.
 BASE_TUNING, BASE_CHECKING = Rate(29, 3453, 18), Rate(54, 4609, 23)
 
-CONDITIONS: Mapping[Condition, ConditionNote] = {
-    Condition.CLIENT_RESTARTED: ConditionNote(
+CONDITIONS: Mapping[Condition, ConditionInfo] = {
+    Condition.CLIENT_RESTARTED: ConditionInfo(
         "the client was restarted", Rate(3, 3, 3), Rate(5, 5, 5), Cause.CLIENT_RESTARTED
     ),
-    Condition.TURN_WITHOUT_THINKING: ConditionNote(
+    Condition.TURN_WITHOUT_THINKING: ConditionInfo(
         "the model did not think in the previous turn, and either that turn had at least 20 blocks or the model had "
         "not thought in this conversation at all",
         Rate(10, 16, 10), Rate(18, 32, 12), Cause.TURN_WITHOUT_THINKING,
     ),
-    Condition.COMMAND_STARTED: ConditionNote(
+    Condition.COMMAND_STARTED: ConditionInfo(
         "a command or skill was started", Rate(7, 16, 7), Rate(9, 10, 6), Cause.COMMAND_STARTED
     ),
-    Condition.LONG_TURN: ConditionNote(
+    Condition.LONG_TURN: ConditionInfo(
         "a new prompt followed a turn of at least 20 blocks", Rate(6, 69, 6), Rate(9, 108, 8)
     ),
-    Condition.TOOLS_SEARCHED: ConditionNote("tools were loaded on demand", Rate(0, 0, 0), Rate(3, 4, 1)),
-    Condition.CALL_FAILED: ConditionNote("a call failed and was retried", Rate(0, 0, 0), Rate(2, 2, 1)),
-    Condition.INTERRUPTED: ConditionNote("the model was interrupted", Rate(0, 8, 0), Rate(0, 15, 0)),
-    Condition.PERMISSION_MODE_CHANGED: ConditionNote("the permission mode was changed", Rate(1, 7, 1), Rate(1, 11, 1)),
+    Condition.TOOLS_SEARCHED: ConditionInfo("tools were loaded on demand", Rate(0, 0, 0), Rate(3, 4, 1)),
+    Condition.CALL_FAILED: ConditionInfo("a call failed and was retried", Rate(0, 0, 0), Rate(2, 2, 1)),
+    Condition.INTERRUPTED: ConditionInfo("the model was interrupted", Rate(0, 8, 0), Rate(0, 15, 0)),
+    Condition.PERMISSION_MODE_CHANGED: ConditionInfo("the permission mode was changed", Rate(1, 7, 1), Rate(1, 11, 1)),
 }  # fmt: skip

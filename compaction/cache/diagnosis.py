@@ -15,12 +15,12 @@ from compaction.cache.causes import (
     CLIENT_REASONS,
     GRADES,
     Cause,
-    CauseNote,
+    CauseInfo,
     Family,
     Grade,
     rank_cause,
 )
-from compaction.cache.changes import Change, compare_fingerprints
+from compaction.cache.changes import RequestChange, compare_fingerprints
 from compaction.cache.conditions import CONDITIONS
 from compaction.llm.cache_ttl import CacheTtl, find_expired_ttl
 from compaction.llm.names import keeps_thinking
@@ -38,7 +38,7 @@ class Finding:
     detail: str = ""
 
     @property
-    def note(self) -> CauseNote:
+    def note(self) -> CauseInfo:
         """What to tell a person about it."""
         return CAUSES[self.cause]
 
@@ -113,14 +113,14 @@ def find_gap_seconds(previous: Baseline, call: Call) -> float:
     return (call.at - previous.at).total_seconds()
 
 
-def _compare_requests(previous: Baseline, call: Call) -> tuple[Change, ...] | None:
+def _compare_requests(previous: Baseline, call: Call) -> tuple[RequestChange, ...] | None:
     """The changes between two known requests; None when one of them is not known."""
     if previous.fingerprint is None or call.fingerprint is None:
         return None
     return compare_fingerprints(previous.fingerprint, call.fingerprint)
 
 
-def _predict(previous: Baseline, call: Call, changes: tuple[Change, ...] | None) -> Prediction | None:
+def _predict(previous: Baseline, call: Call, changes: tuple[RequestChange, ...] | None) -> Prediction | None:
     if changes is None or previous.fingerprint is None:
         return None
     reaches = (change.reach for change in changes)

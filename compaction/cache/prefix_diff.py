@@ -11,13 +11,13 @@ from itertools import zip_longest
 
 from compaction.cache.changes import are_messages_comparable
 from compaction.cache.text_diff import TextDiff, diff_text, find_first_difference
-from compaction.prompt.blocks import Piece, list_printed_pieces, list_request_pieces
+from compaction.prompt.blocks import PromptBlock, list_fingerprint_blocks, list_request_blocks
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.prompt.invalidation import CHARACTERS_PER_TOKEN
-from compaction.prompt.request import LEVELS, Level, Marker, Path, PromptRequest, find_server
+from compaction.prompt.request import LEVELS, BlockPath, Marker, PromptLevel, PromptRequest, find_server
 
 
-class How(StrEnum):
+class ChangeKind(StrEnum):
     """What happened to a block."""
 
     ADDED = "added"
@@ -31,17 +31,17 @@ class BlockChange:
     """One tool, system block or message block that is not as it was. `parts` says what of a tool changed; the places
     are those in its level, None on the side it is not on."""
 
-    level: Level
-    path: Path
+    level: PromptLevel
+    path: BlockPath
     name: str
-    how: How
+    how: ChangeKind
     parts: tuple[str, ...] = ()
     before_characters: int = 0
     after_characters: int = 0
     old_place: int | None = None
     new_place: int | None = None
-    old: Piece | None = field(default=None, repr=False)
-    new: Piece | None = field(default=None, repr=False)
+    old: PromptBlock | None = field(default=None, repr=False)
+    new: PromptBlock | None = field(default=None, repr=False)
 
     @property
     def before(self) -> str | None:
@@ -56,7 +56,7 @@ class BlockChange:
     @property
     def server(self) -> str | None:
         """The MCP server of a tool."""
-        return find_server(self.name) if self.level is Level.TOOLS else None
+        return find_server(self.name) if self.level is PromptLevel.TOOLS else None
 
     @property
     def diff(self) -> TextDiff | None:
@@ -69,8 +69,8 @@ class BlockChange:
 class Divergence:
     """Where two prefixes part: the block as the older request had it, and the character inside it where known."""
 
-    level: Level
-    path: Path
+    level: PromptLevel
+    path: BlockPath
     name: str
     character: int | None
     kept_characters: int
@@ -82,7 +82,7 @@ class PrefixDiff:
 
     first: Divergence | None
     changes: tuple[BlockChange, ...]
-    moved_markers: tuple[tuple[Path, Path], ...]
+    moved_markers: tuple[tuple[BlockPath, BlockPath], ...]
     settings: tuple[str, ...]
     appended_messages: int
     lost_tokens: int
@@ -97,8 +97,8 @@ def diff_requests(
     comparable = previous.are_messages_known and current.are_messages_known
     comparable = comparable and previous.are_messages_opaque == current.are_messages_opaque
     sides = _Sides(
-        {level: list_request_pieces(previous, level) for level in LEVELS},
-        {level: list_request_pieces(current, level) for level in LEVELS},
+        {level: list_request_blocks(previous, level) for level in LEVELS},
+        {level: list_request_blocks(current, level) for level in LEVELS},
         show_text=show_text,
         are_messages_comparable=comparable,
     )
@@ -109,8 +109,8 @@ def diff_requests(
 def diff_fingerprints(previous: Fingerprint, current: Fingerprint, *, cached_tokens: int | None = None) -> PrefixDiff:
     """Compare what is left of two requests when their text is withheld."""
     sides = _Sides(
-        {level: list_printed_pieces(previous, level) for level in LEVELS},
-        {level: list_printed_pieces(current, level) for level in LEVELS},
+        {level: list_fingerprint_blocks(previous, level) for level in LEVELS},
+        {level: list_fingerprint_blocks(current, level) for level in LEVELS},
         show_text=False,
         are_messages_comparable=are_messages_comparable(previous, current),
     )
@@ -120,8 +120,8 @@ def diff_fingerprints(previous: Fingerprint, current: Fingerprint, *, cached_tok
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    before: dict[Level, Sequence[Piece]]
-    after: dict[Level, Sequence[Piece]]
+    before: dict[PromptLevel, Sequence[PromptBlock]]
+    after: dict[PromptLevel, Sequence[PromptBlock]]
     show_text: bool
     are_messages_comparable: bool
 
@@ -152,7 +152,7 @@ def _put_together(
 def _find_divergence(sides: _Sides) -> Divergence | None:
     kept = 0
     for level in LEVELS:
-        if level is Level.MESSAGES and not sides.are_messages_comparable:
+        if level is PromptLevel.MESSAGES and not sides.are_messages_comparable:
             return None
         before, after = sides.before[level], sides.after[level]
         for index, old in enumerate(before):
@@ -161,13 +161,13 @@ def _find_divergence(sides: _Sides) -> Divergence | None:
                 path, character = _find_character(old, new, show_text=sides.show_text)
                 return Divergence(level, path, old.name, character, kept)
             kept += old.size_characters
-        if level is not Level.MESSAGES and len(after) > len(before):
+        if level is not PromptLevel.MESSAGES and len(after) > len(before):
             added = after[len(before)]
             return Divergence(level, added.path, added.name, 0, kept)
     return None
 
 
-def _find_character(old: Piece, new: Piece | None, *, show_text: bool) -> tuple[Path, int | None]:
+def _find_character(old: PromptBlock, new: PromptBlock | None, *, show_text: bool) -> tuple[BlockPath, int | None]:
     """The block inside a message, and the character inside the block. A position is no text, but it needs both."""
     if new is None:
         return old.path, 0 if show_text else None
@@ -201,37 +201,37 @@ def _compare_settings(previous: PromptRequest | Fingerprint, current: PromptRequ
 
 
 def _compare_tools(sides: _Sides) -> Iterator[BlockChange]:
-    before = {piece.name: piece for piece in sides.before[Level.TOOLS]}
-    after = {piece.name: piece for piece in sides.after[Level.TOOLS]}
+    before = {piece.name: piece for piece in sides.before[PromptLevel.TOOLS]}
+    after = {piece.name: piece for piece in sides.after[PromptLevel.TOOLS]}
     for name, piece in before.items():
         if name not in after:
-            yield _describe(How.REMOVED, piece, piece, sides)
+            yield _describe(ChangeKind.REMOVED, piece, piece, sides)
     shared = [name for name in after if name in before]
     places = {name: place for place, name in enumerate(name for name in before if name in after)}
     for place, name in enumerate(shared):
         old, new = before[name], after[name]
         if old.identity != new.identity:
-            yield _describe(How.CHANGED, old, new, sides)
+            yield _describe(ChangeKind.CHANGED, old, new, sides)
         elif places[name] != place:
-            yield _describe(How.REORDERED, old, new, sides)
+            yield _describe(ChangeKind.REORDERED, old, new, sides)
     for name, piece in after.items():
         if name not in before:
-            yield _describe(How.ADDED, None, piece, sides)
+            yield _describe(ChangeKind.ADDED, None, piece, sides)
 
 
 def _compare_system(sides: _Sides) -> Iterator[BlockChange]:
-    for old, new in _align(sides.before[Level.SYSTEM], sides.after[Level.SYSTEM]):
+    for old, new in _align(sides.before[PromptLevel.SYSTEM], sides.after[PromptLevel.SYSTEM]):
         yield from _describe_pair(old, new, sides)
 
 
 def _compare_messages(sides: _Sides) -> tuple[list[BlockChange], int]:
     """Changed messages, block by block, and how many were appended after the last one both have."""
     changes: list[BlockChange] = []
-    pairs = list(_align(sides.before[Level.MESSAGES], sides.after[Level.MESSAGES]))
+    pairs = list(_align(sides.before[PromptLevel.MESSAGES], sides.after[PromptLevel.MESSAGES]))
     appended = 0
     while pairs and pairs[-1][0] is None:
         place = pairs[-1][1]
-        if place is None or place.path[1] != len(sides.after[Level.MESSAGES]) - 1 - appended:
+        if place is None or place.path[1] != len(sides.after[PromptLevel.MESSAGES]) - 1 - appended:
             break
         pairs.pop()
         appended += 1
@@ -240,7 +240,7 @@ def _compare_messages(sides: _Sides) -> tuple[list[BlockChange], int]:
     return changes, appended
 
 
-def _compare_inside(old: Piece | None, new: Piece | None, sides: _Sides) -> Iterator[BlockChange]:
+def _compare_inside(old: PromptBlock | None, new: PromptBlock | None, sides: _Sides) -> Iterator[BlockChange]:
     parts_before = old.list_parts() if old is not None else ()
     parts_after = new.list_parts() if new is not None else ()
     if old is None or new is None or not parts_before or not parts_after:
@@ -254,23 +254,23 @@ def _compare_inside(old: Piece | None, new: Piece | None, sides: _Sides) -> Iter
         yield from _describe_pair(old, new, sides)
 
 
-def _describe_pair(old: Piece | None, new: Piece | None, sides: _Sides) -> Iterator[BlockChange]:
+def _describe_pair(old: PromptBlock | None, new: PromptBlock | None, sides: _Sides) -> Iterator[BlockChange]:
     if new is not None:
-        yield _describe(How.ADDED if old is None else How.CHANGED, old, new, sides)
+        yield _describe(ChangeKind.ADDED if old is None else ChangeKind.CHANGED, old, new, sides)
     elif old is not None:
-        yield _describe(How.REMOVED, old, old, sides)
+        yield _describe(ChangeKind.REMOVED, old, old, sides)
 
 
-def _describe(how: How, old: Piece | None, piece: Piece, sides: _Sides) -> BlockChange:
+def _describe(how: ChangeKind, old: PromptBlock | None, piece: PromptBlock, sides: _Sides) -> BlockChange:
     """A change of `piece`: the newer side, or the older one of what was removed."""
-    new = None if how is How.REMOVED else piece
-    has_text = sides.show_text and how is not How.REORDERED
+    new = None if how is ChangeKind.REMOVED else piece
+    has_text = sides.show_text and how is not ChangeKind.REORDERED
     return BlockChange(
         level=piece.level,
         path=piece.path,
         name=piece.name,
         how=how,
-        parts=old.list_changed_parts(piece) if old is not None and how is How.CHANGED else (),
+        parts=old.list_changed_parts(piece) if old is not None and how is ChangeKind.CHANGED else (),
         before_characters=old.size_characters if old else 0,
         after_characters=new.size_characters if new else 0,
         old_place=_find_place(old),
@@ -280,12 +280,14 @@ def _describe(how: How, old: Piece | None, piece: Piece, sides: _Sides) -> Block
     )
 
 
-def _find_place(piece: Piece | None) -> int | None:
+def _find_place(piece: PromptBlock | None) -> int | None:
     place = piece.path[1] if piece is not None and len(piece.path) > 1 else None
     return place if isinstance(place, int) else None
 
 
-def _align(before: Sequence[Piece], after: Sequence[Piece]) -> Iterator[tuple[Piece | None, Piece | None]]:
+def _align(
+    before: Sequence[PromptBlock], after: Sequence[PromptBlock]
+) -> Iterator[tuple[PromptBlock | None, PromptBlock | None]]:
     """Pairs that are not the same: rewritten, removed (no newer side) or inserted (no older side). Linear: each step
     jumps to the nearer place where one side's next piece is found on the other."""
     places_after, places_before = _index_pieces(after), _index_pieces(before)
@@ -309,7 +311,7 @@ def _align(before: Sequence[Piece], after: Sequence[Piece]) -> Iterator[tuple[Pi
     yield from ((None, piece) for piece in after[new:])
 
 
-def _index_pieces(pieces: Sequence[Piece]) -> dict[str, list[int]]:
+def _index_pieces(pieces: Sequence[PromptBlock]) -> dict[str, list[int]]:
     places: dict[str, list[int]] = {}
     for index, piece in enumerate(pieces):
         places.setdefault(piece.identity, []).append(index)
@@ -321,9 +323,9 @@ def _find_next(places: Sequence[int], start: int) -> int:
     return places[index] if index < len(places) else -1
 
 
-def _find_moved_markers(before: Sequence[Marker], after: Sequence[Marker]) -> tuple[tuple[Path, Path], ...]:
+def _find_moved_markers(before: Sequence[Marker], after: Sequence[Marker]) -> tuple[tuple[BlockPath, BlockPath], ...]:
     """Markers of one level that stand elsewhere now, pairwise; a marker that came or went pairs with an empty path."""
-    moved: list[tuple[Path, Path]] = []
+    moved: list[tuple[BlockPath, BlockPath]] = []
     for level in LEVELS:
         old = [marker.path for marker in before if marker.level is level]
         new = [marker.path for marker in after if marker.level is level]

@@ -19,10 +19,10 @@ LONGEST_WORD = 40  # what is longer is no word, and may be marked in its middle
 CUT = "…"
 
 _WORD = re.compile(rf"\w{{1,{LONGEST_WORD}}}|\s{{1,{LONGEST_WORD}}}|[^\w\s]")
-Words = tuple[tuple["Mark", str], ...]
+Words = tuple[tuple["DiffMark", str], ...]
 
 
-class Mark(StrEnum):
+class DiffMark(StrEnum):
     """What happened to a line or a word."""
 
     SAME = " "
@@ -35,7 +35,7 @@ class DiffLine:
     """One line with its number on the side it stands on; `words` mark what changed inside it, where that is known.
     A line that both sides have carries its newer number, and its older one apart."""
 
-    mark: Mark
+    mark: DiffMark
     number: int
     text: str
     words: Words = ()
@@ -60,13 +60,13 @@ def pair_lines(lines: Sequence[DiffLine]) -> Iterator[DiffRow]:
     removed: list[DiffLine] = []
     added: list[DiffLine] = []
     for line in lines:
-        if line.mark is Mark.SAME or (added and line.mark is Mark.REMOVED):
+        if line.mark is DiffMark.SAME or (added and line.mark is DiffMark.REMOVED):
             yield from (DiffRow(*pair) for pair in zip_longest(removed, added))
             removed, added = [], []
-        if line.mark is Mark.SAME:
+        if line.mark is DiffMark.SAME:
             yield DiffRow(line, line)
         else:
-            (removed if line.mark is Mark.REMOVED else added).append(line)
+            (removed if line.mark is DiffMark.REMOVED else added).append(line)
     yield from (DiffRow(*pair) for pair in zip_longest(removed, added))
 
 
@@ -134,7 +134,7 @@ def _show_replaced(removed: list[str], added: list[str], places: tuple[int, int]
     marked: list[tuple[tuple[Words, bool], tuple[Words, bool]]] = []
     if len(removed) == len(added) <= MOST_WORD_PAIRS:
         marked = [_mark_words(before, after) for before, after in zip(removed, added, strict=True)]
-    for side, mark, lines in ((0, Mark.REMOVED, removed), (1, Mark.ADDED, added)):
+    for side, mark, lines in ((0, DiffMark.REMOVED, removed), (1, DiffMark.ADDED, added)):
         for index, text in enumerate(lines):
             words, is_cut = marked[index][side] if marked else ((), False)
             shown = "".join(word for _, word in words) if marked else _cut(text)
@@ -154,7 +154,7 @@ def _match_lines(old: list[str], new: list[str]) -> Sequence[tuple[str, int, int
 def _show_context(lines: list[str], places: range, older_by: int) -> Iterator[DiffLine]:
     """`older_by`: what to add to a place to have it in the older text."""
     for index in places:
-        yield DiffLine(Mark.SAME, index + 1, _cut(lines[index]), old_number=index + 1 + older_by)
+        yield DiffLine(DiffMark.SAME, index + 1, _cut(lines[index]), old_number=index + 1 + older_by)
 
 
 def _show_equal(lines: list[str], places: range, older_by: int) -> Iterator[DiffLine]:
@@ -176,23 +176,25 @@ def _mark_words(before: str, after: str) -> tuple[tuple[Words, bool], tuple[Word
     if max(len(before), len(after)) > LONGEST_LINE_SHOWN:
         head = head if len(head) <= CONTEXT_CHARACTERS else CUT + head[-CONTEXT_CHARACTERS:]
         tail = tail if len(tail) <= CONTEXT_CHARACTERS else tail[:CONTEXT_CHARACTERS] + CUT
-    return _frame(head, _pick(Mark.REMOVED, parts), old, tail), _frame(head, _pick(Mark.ADDED, parts), new, tail)
+    return _frame(head, _pick(DiffMark.REMOVED, parts), old, tail), _frame(
+        head, _pick(DiffMark.ADDED, parts), new, tail
+    )
 
 
-def _pick(mark: Mark, parts: Words) -> Words:
-    return tuple(part for part in parts if part[0] in (Mark.SAME, mark))
+def _pick(mark: DiffMark, parts: Words) -> Words:
+    return tuple(part for part in parts if part[0] in (DiffMark.SAME, mark))
 
 
 def _frame(head: str, parts: Words, middle: str, tail: str) -> tuple[Words, bool]:
     """One line between its shared ends. `middle` is what `parts` are taken from."""
     is_cut = sum(len(text) for _, text in parts) < len(middle)
-    shown, room = [(Mark.SAME, head)], LONGEST_LINE_SHOWN
+    shown, room = [(DiffMark.SAME, head)], LONGEST_LINE_SHOWN
     for mark, whole in parts:
-        text = _squeeze(whole) if mark is Mark.SAME and len(middle) > LONGEST_LINE_SHOWN else whole
+        text = _squeeze(whole) if mark is DiffMark.SAME and len(middle) > LONGEST_LINE_SHOWN else whole
         shown.append((mark, text[:room]))
         is_cut = is_cut or len(text) > room
         room = max(0, room - len(text))
-    shown.append((Mark.SAME, CUT + tail if is_cut else tail))
+    shown.append((DiffMark.SAME, CUT + tail if is_cut else tail))
     return tuple(part for part in shown if part[1]), is_cut
 
 
@@ -221,13 +223,13 @@ def _match_words(before: str, after: str) -> Words:
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     if is_cut and steps[-1][0] != "equal" and any(tag == "equal" for tag, *_ in steps):
         steps.pop()
-    parts: list[tuple[Mark, str]] = []
+    parts: list[tuple[DiffMark, str]] = []
     for tag, old_from, old_to, new_from, new_to in steps:
         if tag == "equal":
-            parts.append((Mark.SAME, "".join(old[old_from:old_to])))
+            parts.append((DiffMark.SAME, "".join(old[old_from:old_to])))
         else:
-            parts.append((Mark.REMOVED, "".join(old[old_from:old_to])))
-            parts.append((Mark.ADDED, "".join(new[new_from:new_to])))
+            parts.append((DiffMark.REMOVED, "".join(old[old_from:old_to])))
+            parts.append((DiffMark.ADDED, "".join(new[new_from:new_to])))
     return tuple(parts)
 
 

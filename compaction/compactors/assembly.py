@@ -10,10 +10,10 @@ from uuid import UUID, uuid5
 
 from compaction.compactors.outcome import (
     CompactionKind,
+    CompactionOutcome,
     EntryFate,
     Fate,
-    Outcome,
-    Restored,
+    RestoredContext,
     Summary,
     SummaryCall,
     Trigger,
@@ -42,7 +42,7 @@ class Replacement:
     dropped: tuple[Entry, ...] = ()
     summary: Summary
     summary_entry: Entry
-    restored: Restored = field(default_factory=Restored)
+    restored: RestoredContext = field(default_factory=RestoredContext)
     calls: tuple[SummaryCall, ...] = ()
     user_context: str | None = None
     prefix_tokens: int = 0
@@ -50,7 +50,7 @@ class Replacement:
     display_messages: tuple[str, ...] = ()
 
 
-def assemble_outcome(replacement: Replacement) -> Outcome:
+def assemble_outcome(replacement: Replacement) -> CompactionOutcome:
     """The outcome of a compaction, its boundary first; no events yet."""
     made = _link_entries(replacement)
     kept_uuids = {entry.uuid for entry in replacement.kept if entry.uuid}
@@ -58,7 +58,7 @@ def assemble_outcome(replacement: Replacement) -> Outcome:
     pre_tokens = measure_context(replacement.context).tokens
     boundary = _fill_boundary(made, replacement, pre_tokens=pre_tokens, post_tokens=replaced_tokens)
     entries = (boundary, *made[1:])
-    return Outcome(
+    return CompactionOutcome(
         kind=replacement.kind,
         trigger=replacement.trigger,
         boundary=boundary,

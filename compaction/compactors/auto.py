@@ -11,16 +11,16 @@ from enum import StrEnum
 from compaction.compactors.breaker import list_breaker_events
 from compaction.compactors.full import compact_full
 from compaction.compactors.micro.clearing import CLEARABLE_TOOLS
-from compaction.compactors.micro.steps import MicroSteps, take_micro_steps
+from compaction.compactors.micro.steps import MicroSteps, run_micro_steps
 from compaction.compactors.notes.from_notes import compact_from_notes
 from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
-from compaction.compactors.outcome import ChainPosition, Outcome, Trigger
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.outcome import ChainPosition, CompactionOutcome, Trigger
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.compactors.summary.fork_request import ParentRequest
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.compactors.thread_state import ThreadMemory
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Lines, read_level
+from compaction.context.thresholds import Thresholds, classify_usage
 from compaction.context.tokens import measure_context
 from compaction.errors import AutomaticRunsPaused, CompactionCancelled, NotesNotUsable, NothingToCompact, RunError
 from compaction.llm.cache_ttl import DEFAULT_TTL
@@ -73,7 +73,7 @@ class Turn:
 
     now: datetime
     policy: Policy
-    lines: Lines | None
+    lines: Thresholds | None
     source: str = "repl_main_thread"
     run_id: str | None = None
     is_too_long: bool = False
@@ -104,12 +104,12 @@ class ChainResult:
     used_tokens: int
     micro: MicroSteps
     tracking: ChainTracking
-    outcome: Outcome | None = None
+    outcome: CompactionOutcome | None = None
     failure: RunError | None = None
     notes_refusal: RunError | None = None
 
 
-def run_chain(entries: Sequence[Entry], turn: Turn, memory: ThreadMemory, outside: Outside) -> ChainResult:
+def run_chain(entries: Sequence[Entry], turn: Turn, memory: ThreadMemory, outside: RunPorts) -> ChainResult:
     """One turn's chain over the active branch of one thread. Never raises a RunError: a failure is in the result.
 
     Below every line the input comes back as it is, unless the cache went cold or edits of it are due.
@@ -120,7 +120,7 @@ def run_chain(entries: Sequence[Entry], turn: Turn, memory: ThreadMemory, outsid
     used_tokens = size.tokens if size.is_measured else size.tokens + turn.prefix_tokens
     micro = MicroSteps()
     if not is_guarded and turn.policy.is_compaction_enabled and turn.policy.is_micro_enabled:
-        micro = take_micro_steps(entries, turn, memory, used_tokens=used_tokens)
+        micro = run_micro_steps(entries, turn, memory, used_tokens=used_tokens)
     for step in micro.outcomes:
         outside.monitor.note_event(step.event)
     entries, used_tokens = micro.apply(entries), max(0, used_tokens - micro.saved_tokens)
@@ -149,11 +149,11 @@ def _find_hold(result: ChainResult, turn: Turn, memory: ThreadMemory) -> Decisio
     }
     if not turn.is_too_long:
         holds[Decision.LINE_NOT_KNOWN] = turn.lines is None
-        holds[Decision.BELOW_LINE] = not read_level(turn.lines, result.used_tokens).is_above_auto
+        holds[Decision.BELOW_LINE] = not classify_usage(turn.lines, result.used_tokens).is_above_auto
     return next((decision for decision, is_held in holds.items() if is_held), None)
 
 
-def _compact(result: ChainResult, turn: Turn, memory: ThreadMemory, outside: Outside) -> ChainResult:
+def _compact(result: ChainResult, turn: Turn, memory: ThreadMemory, outside: RunPorts) -> ChainResult:
     request = _make_request(turn)
     entries = result.entries
     before = memory.breaker
@@ -182,8 +182,8 @@ def _compact(result: ChainResult, turn: Turn, memory: ThreadMemory, outside: Out
 
 
 def _try_notes(
-    entries: Sequence[Entry], turn: Turn, request: CompactionRequest, outside: Outside
-) -> tuple[Outcome | None, RunError | None]:
+    entries: Sequence[Entry], turn: Turn, request: CompactionRequest, outside: RunPorts
+) -> tuple[CompactionOutcome | None, RunError | None]:
     """The outcome from notes, or why they would not do."""
     if not turn.policy.is_session_memory_enabled:
         return None, None

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from compaction.compactors.news import check_news, list_selectable
-from compaction.compactors.outcome import CompactionKind, Outcome
-from compaction.compactors.run import CompactionRequest, Outside, Selection, run_compaction
+from compaction.compactors.news import list_selectable, require_new_messages
+from compaction.compactors.outcome import CompactionKind, CompactionOutcome
+from compaction.compactors.run import CompactionRequest, RunPorts, Selection, run_compaction
 from compaction.compactors.summary.too_long import SummaryRange
 from compaction.transcripts.chain import ContextSlice
 from compaction.transcripts.entries import Entry
 
 
-def compact_full(entries: Sequence[Entry], request: CompactionRequest, outside: Outside) -> Outcome:
+def compact_full(entries: Sequence[Entry], request: CompactionRequest, outside: RunPorts) -> CompactionOutcome:
     """The whole conversation summarised; a previous summary is summarised with it.
 
     `entries` is the active branch of one thread. Raises a RunError: NothingToCompact, BlockedByHook,
@@ -20,5 +20,5 @@ def compact_full(entries: Sequence[Entry], request: CompactionRequest, outside: 
 
 
 def _select_all(context: ContextSlice) -> Selection:
-    check_news(context)
+    require_new_messages(context)
     return Selection(CompactionKind.FULL, SummaryRange(list_selectable(context)))

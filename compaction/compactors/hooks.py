@@ -13,7 +13,7 @@ from compaction.transcripts.payloads import Attachment
 
 
 @dataclass(frozen=True, slots=True)
-class HookWishes:
+class PreCompactResult:
     """What the PreCompact hooks want, merged with what the user said."""
 
     instructions: str | None
@@ -22,13 +22,13 @@ class HookWishes:
 
 def run_pre_hooks(
     hooks: Hooks, trigger: Trigger, *, custom_instructions: str | None, session_id: str | None
-) -> HookWishes:
+) -> PreCompactResult:
     """The merged instructions and messages to show. Raises BlockedByHook when one of them says no."""
     answers = hooks.run_pre_compact(PreCompactCall(trigger.written, custom_instructions, session_id))
     for answer in answers:
         if answer.is_blocking:
             raise BlockedByHook(answer.block_reason)
-    return HookWishes(
+    return PreCompactResult(
         merge_instructions(custom_instructions, tuple(answer.instructions for answer in answers)),
         tuple(answer.display_message for answer in answers if answer.display_message),
     )

@@ -9,16 +9,16 @@ from compaction.transcripts.flatten import is_synthetic_error
 from compaction.transcripts.user_lines import UserLineKind, classify_entry
 
 
-def check_news(context: ContextSlice) -> None:
+def require_new_messages(context: ContextSlice) -> None:
     """Raises NothingToCompact when the conversation is empty or nothing was said since its boundary."""
     if not any(_is_spoken(entry) for entry in context.entries):
         raise NothingToCompact("The conversation is empty, so there is nothing to compact.")
     kept = context.kept_uuids
-    if context.boundary is not None and not has_speech(entry for entry in context.entries if entry.uuid not in kept):
+    if context.boundary is not None and not has_messages(entry for entry in context.entries if entry.uuid not in kept):
         raise NothingToCompact
 
 
-def has_speech(entries: Iterable[Entry]) -> bool:
+def has_messages(entries: Iterable[Entry]) -> bool:
     """Whether somebody says something here that no summary has told yet."""
     return any(_is_spoken(entry) and not entry.is_compact_summary and not entry.is_meta for entry in entries)
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from compaction.events import Event
-from compaction.ports import Path
+from compaction.ports import SummaryRoute
 from compaction.transcripts.entries import Entry, Usage
 
 
@@ -77,7 +77,7 @@ class RestoredItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredContext:
     """Everything that was considered, in order."""
 
     items: tuple[RestoredItem, ...] = ()
@@ -96,13 +96,13 @@ class Restored:
 class Restore(Protocol):
     """Finds what has to come back. Budgets, file source and switches are bound beforehand."""
 
-    def __call__(self, entries: Sequence[Entry], kept: Sequence[Entry], *, now: datetime) -> Restored:
+    def __call__(self, entries: Sequence[Entry], kept: Sequence[Entry], *, now: datetime) -> RestoredContext:
         """`entries` is the whole thread before the compaction, `kept` what stays visible word for word."""
 
 
-def restore_nothing(entries: Sequence[Entry], kept: Sequence[Entry], *, now: datetime) -> Restored:  # noqa: ARG001
+def restore_nothing(entries: Sequence[Entry], kept: Sequence[Entry], *, now: datetime) -> RestoredContext:  # noqa: ARG001
     """A Restore that brings nothing back."""
-    return Restored()
+    return RestoredContext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class EntryFate:
 class SummaryCall:
     """One request that was answered: how it was asked, what it used, and the error code it ended with, if any."""
 
-    path: Path
+    path: SummaryRoute
     usage: Usage
     model: str | None = None
     message_id: str | None = None
@@ -161,7 +161,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CompactionOutcome:
     """A finished compaction. `entries` is all the model sees from here on, ready for a new transcript.
 
     Full and up_to: boundary, summary, kept, attachments, hook results; from: boundary, kept, summary, attachments,

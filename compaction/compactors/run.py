@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from compaction.compactors.assembly import Replacement, assemble_outcome
-from compaction.compactors.hooks import HookWishes, run_post_hooks, run_pre_hooks
+from compaction.compactors.hooks import PreCompactResult, run_post_hooks, run_pre_hooks
 from compaction.compactors.outcome import (
     ChainPosition,
     CompactionKind,
-    Outcome,
+    CompactionOutcome,
     Restore,
-    Restored,
+    RestoredContext,
     Trigger,
     restore_nothing,
 )
@@ -24,7 +24,7 @@ from compaction.compactors.summary.fork_request import ParentRequest
 from compaction.compactors.summary.message import make_summary_entry, write_summary_text
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.compactors.summary.prompt import write_prompt
-from compaction.compactors.summary.too_long import Room, SummaryRange
+from compaction.compactors.summary.too_long import SummaryRange, TokenBudget
 from compaction.context.tokens import measure_context
 from compaction.errors import CompactionCancelled, RunError
 from compaction.events import CompactionFailed
@@ -49,7 +49,7 @@ class CompactionRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class RunPorts:
     """Everything a run reaches through ports."""
 
     summarizer: Summarizer
@@ -77,10 +77,10 @@ def run_compaction(
     entries: Sequence[Entry],
     select: Callable[[ContextSlice], Selection],
     request: CompactionRequest,
-    outside: Outside,
+    outside: RunPorts,
     *,
     kind: CompactionKind,
-) -> Outcome:
+) -> CompactionOutcome:
     """The outcome; or a named error, the monitor's last stage being failed or cancelled. The input stays as it is."""
     last_stage, failure = Stage.FAILED, None
     try:
@@ -119,8 +119,8 @@ def _perform(
     entries: Sequence[Entry],
     select: Callable[[ContextSlice], Selection],
     request: CompactionRequest,
-    outside: Outside,
-) -> Outcome:
+    outside: RunPorts,
+) -> CompactionOutcome:
     context = slice_context(entries)
     selection = select(context)
     session_id = next((entry.session_id for entry in reversed(entries) if entry.session_id), None)
@@ -137,26 +137,26 @@ def _perform(
     replacement = _make_replacement(context, selection, written, request)
     replacement = replace(
         replacement,
-        restored=Restored(restored.items + hook_items),
+        restored=RestoredContext(restored.items + hook_items),
         display_messages=wishes.display_messages,
     )
     outcome = assemble_outcome(replacement)
     return replace(outcome, events=tuple(list_run_events(outcome, context.entries, request.position)))
 
 
-def _enter(outside: Outside, stage: Stage) -> None:
+def _enter(outside: RunPorts, stage: Stage) -> None:
     if outside.monitor.is_cancelled():
         raise CompactionCancelled
     outside.monitor.enter_stage(stage)
 
 
-def _make_task(selection: Selection, request: CompactionRequest, wishes: HookWishes) -> SummaryTask:
+def _make_task(selection: Selection, request: CompactionRequest, wishes: PreCompactResult) -> SummaryTask:
     prompt = write_prompt(selection.variant, custom_instructions=wishes.instructions, starts_at=selection.starts_at)
     return SummaryTask(
         variant=selection.variant,
         span=selection.span,
         prompt=prompt,
-        room=Room(request.line_tokens, request.prefix_tokens),
+        room=TokenBudget(request.line_tokens, request.prefix_tokens),
         parent=request.parent,
         models=request.models,
         instructions=wishes.instructions,

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from compaction.compactors.outcome import ChainPosition, Fate, Outcome, RestoredKind, RestoredState
+from compaction.compactors.outcome import ChainPosition, CompactionOutcome, Fate, RestoredKind, RestoredState
 from compaction.context.tokens import count_text_tokens
 from compaction.events import CompactionCompleted, Event, FileNotRestored, FileRestored, ThresholdExceeded
-from compaction.ports import Path
+from compaction.ports import SummaryRoute
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.user_lines import classify_entry
 
 
-def list_run_events(outcome: Outcome, before: Sequence[Entry], position: ChainPosition) -> Iterator[Event]:
+def list_run_events(outcome: CompactionOutcome, before: Sequence[Entry], position: ChainPosition) -> Iterator[Event]:
     """What the log is told. `before` is what the model saw until then."""
     yield _describe_completion(outcome, before, position)
     yield from _describe_files(outcome)
@@ -23,7 +23,7 @@ def list_run_events(outcome: Outcome, before: Sequence[Entry], position: ChainPo
         )
 
 
-def _describe_completion(outcome: Outcome, before: Sequence[Entry], position: ChainPosition) -> Event:
+def _describe_completion(outcome: CompactionOutcome, before: Sequence[Entry], position: ChainPosition) -> Event:
     usages = [call.usage for call in outcome.calls]
     files = [item for item in outcome.restored if item.kind is RestoredKind.FILE]
     return CompactionCompleted(
@@ -52,21 +52,21 @@ def _describe_completion(outcome: Outcome, before: Sequence[Entry], position: Ch
     )
 
 
-def _count_turns(outcome: Outcome, before: Sequence[Entry]) -> int:
+def _count_turns(outcome: CompactionOutcome, before: Sequence[Entry]) -> int:
     """User prompts that the summary stands for."""
     summarised = set(outcome.list_uuids(Fate.SUMMARISED))
     lines = (classify_entry(entry) for entry in before if entry.uuid in summarised)
     return sum(line is not None and line.starts_turn for line in lines)
 
 
-def _find_fork_hits(outcome: Outcome) -> int | None:
+def _find_fork_hits(outcome: CompactionOutcome) -> int | None:
     """How much of the forks' prompts came from the parent's cache, in percent; None without a fork."""
-    usages = [call.usage for call in outcome.calls if call.path is Path.FORK]
+    usages = [call.usage for call in outcome.calls if call.path is SummaryRoute.FORK]
     sent = sum(usage.prompt_tokens for usage in usages)
     return round(sum(usage.cache_read_tokens for usage in usages) * 100 / sent) if sent else None
 
 
-def _describe_files(outcome: Outcome) -> Iterator[Event]:
+def _describe_files(outcome: CompactionOutcome) -> Iterator[Event]:
     session_id, agent_id = outcome.boundary.session_id, outcome.boundary.agent_id
     files = (item for item in outcome.restored if item.kind is RestoredKind.FILE)
     for position, item in enumerate(files, start=1):

@@ -62,7 +62,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class GrowthQuantiles:
     """How far the truth lies from the likely value: the range is likely x low to likely x high + slack.
 
     The slack is for the last calls before the line: whether one large result arrives decides there."""
@@ -82,9 +82,9 @@ class Spread:
 # reached taken as its line, cut where it stood at 30 to 93% of it): 87% in range, 6% sooner, 7% later. With real auto
 # lines (37 cases, 9 sessions): 78, 0 and 22%. To come sooner than shown is the worse of the two errors.
 # Turns on the 189 of them with enough whole turns: work often ends within the turn that runs, so they begin near 0.
-CALLS_SPREAD = Spread(0.4, 1.6, 3)
-TURNS_SPREAD = Spread(0.15, 1.6, 1)
-MINUTES_SPREAD = Spread(0.35, 1.8, 2)
+CALLS_SPREAD = GrowthQuantiles(0.4, 1.6, 3)
+TURNS_SPREAD = GrowthQuantiles(0.15, 1.6, 1)
+MINUTES_SPREAD = GrowthQuantiles(0.35, 1.8, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def measure_pace(calls: Sequence[CallPoint]) -> Pace | NotEnoughData:
     return Pace(round(growth), _measure_turns(recent), _measure_seconds(recent))
 
 
-def forecast_line(
+def forecast_threshold(
     calls: Sequence[CallPoint], line_tokens: int, *, used_tokens: int | None = None
 ) -> Forecast | NotEnoughData:
     """Return how far a thread is from a line. `used_tokens`: what its window holds now, with what arrived since the

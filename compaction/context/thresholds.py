@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from compaction.context.policy import Policy
 from compaction.context.windows import (
+    FormulaTerm,
     ModelInUse,
     Origin,
-    Term,
     find_reserve,
     find_window,
     read_client_version,
@@ -32,7 +32,7 @@ NOT_SEEN_REMARK = (
 )
 
 
-class LineState(StrEnum):
+class ThresholdState(StrEnum):
     """Whether the auto line acts."""
 
     IN_FORCE = "in force"
@@ -52,33 +52,33 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Threshold:
     """One line: where it is, how that is worked out, and the figures it is made of."""
 
     name: str
     tokens: int
     formula: str
-    terms: tuple[Term, ...]
+    terms: tuple[FormulaTerm, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class Thresholds:
     """The four lines in one window. `limit_tokens` is what "percent left" counts down to."""
 
-    window: Term
-    reserve: Term
-    available: Line
-    auto: Line
-    warning: Line
-    error: Line
-    blocking: Line
-    auto_state: LineState
+    window: FormulaTerm
+    reserve: FormulaTerm
+    available: Threshold
+    auto: Threshold
+    warning: Threshold
+    error: Threshold
+    blocking: Threshold
+    auto_state: ThresholdState
     remarks: tuple[str, ...]
 
     @property
     def is_auto_on(self) -> bool:
         """Whether the auto line counts for flags and limit."""
-        return self.auto_state is not LineState.OFF
+        return self.auto_state is not ThresholdState.OFF
 
     @property
     def limit_tokens(self) -> int:
@@ -87,7 +87,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LevelReading:
     """Where a number of tokens stands: four independent flags, the one level shown, and what is left."""
 
     used_tokens: int
@@ -117,14 +117,14 @@ class Drift:
     sentence: str
 
 
-def draw_lines(policy: Policy, in_use: ModelInUse) -> Lines | None:
+def compute_thresholds(policy: Policy, in_use: ModelInUse) -> Thresholds | None:
     """The lines of a policy for a model in use, never negative, always ordered; None when its window is not known."""
     policy = policy.for_model(in_use.model)
     window = _choose_window(policy, in_use)
     if window is None:
         return None
     reserve = _choose_reserve(policy, in_use)
-    available = _below("available", Line("window", window.tokens, "", (window,)), reserve)
+    available = _below("available", Threshold("window", window.tokens, "", (window,)), reserve)
     auto = _draw_auto(policy, available)
     blocking = _below("blocking", available, _margin(policy, "blocking"))
     auto = _hold_down(auto, blocking)
@@ -133,13 +133,13 @@ def draw_lines(policy: Policy, in_use: ModelInUse) -> Lines | None:
     error = _hold_down(_below("error", limit, _margin(policy, "error")), ceiling)
     warning = _hold_down(_below("warning", limit, _margin(policy, "warning")), error)
     state, remarks = _find_limits_of_line(policy, in_use)
-    return Lines(window, reserve, available, auto, warning, error, blocking, state, remarks)
+    return Thresholds(window, reserve, available, auto, warning, error, blocking, state, remarks)
 
 
-def read_level(lines: Lines | None, used_tokens: int) -> Reading:
+def classify_usage(lines: Thresholds | None, used_tokens: int) -> LevelReading:
     """Where `used_tokens` stands. Every comparison is "reached": used >= line. Without lines only the tokens speak."""
     if lines is None:
-        return Reading(used_tokens, level=Level.NOT_KNOWN, percent_left=None)
+        return LevelReading(used_tokens, level=Level.NOT_KNOWN, percent_left=None)
     is_above_warning = used_tokens >= lines.warning.tokens
     is_above_error = used_tokens >= lines.error.tokens
     is_above_auto = lines.is_auto_on and used_tokens >= lines.auto.tokens
@@ -152,10 +152,10 @@ def read_level(lines: Lines | None, used_tokens: int) -> Reading:
         level = Level.ERROR
     else:
         level = Level.WARNING if is_above_warning else Level.OK
-    return Reading(
+    return LevelReading(
         used_tokens,
         level,
-        find_percent_left(used_tokens, lines.limit_tokens),
+        compute_percent_left(used_tokens, lines.limit_tokens),
         is_above_warning=is_above_warning,
         is_above_error=is_above_error,
         is_above_auto=is_above_auto,
@@ -163,7 +163,7 @@ def read_level(lines: Lines | None, used_tokens: int) -> Reading:
     )
 
 
-def find_percent_left(used_tokens: int, limit_tokens: int) -> int:
+def compute_percent_left(used_tokens: int, limit_tokens: int) -> int:
     """What is left until the limit, in percent from 0 to 100, rounded half up."""
     if limit_tokens <= 0:
         return 0
@@ -171,7 +171,9 @@ def find_percent_left(used_tokens: int, limit_tokens: int) -> int:
     return (200 * left + limit_tokens) // (2 * limit_tokens)
 
 
-def find_drift(lines: Lines, observed_tokens: int, *, trigger: str = "auto", is_reactive: bool = False) -> Drift | None:
+def find_drift(
+    lines: Thresholds, observed_tokens: int, *, trigger: str = "auto", is_reactive: bool = False
+) -> Drift | None:
     """Compare an observed compaction with the line in force. Manual and reactive ones say nothing about the line."""
     if trigger != "auto" or is_reactive:
         return None
@@ -188,7 +190,7 @@ def find_drift(lines: Lines, observed_tokens: int, *, trigger: str = "auto", is_
     return None
 
 
-def _choose_window(policy: Policy, in_use: ModelInUse) -> Term | None:
+def _choose_window(policy: Policy, in_use: ModelInUse) -> FormulaTerm | None:
     known = find_window(in_use)
     tokens = policy.window_tokens
     if tokens is None:
@@ -197,20 +199,22 @@ def _choose_window(policy: Policy, in_use: ModelInUse) -> Term | None:
     if origin is Origin.CLIENT_SETTING and known is not None and tokens > known.tokens:
         # The client caps its auto-compact window at what the model holds.
         return known
-    return Term(tokens, origin, f"window {tokens:,} set by {origin}")
+    return FormulaTerm(tokens, origin, f"window {tokens:,} set by {origin}")
 
 
-def _choose_reserve(policy: Policy, in_use: ModelInUse) -> Term:
+def _choose_reserve(policy: Policy, in_use: ModelInUse) -> FormulaTerm:
     if policy.reserve_tokens is not None:
         origin = policy.find_origin("reserve_tokens")
-        return Term(policy.reserve_tokens, origin, f"reserve {policy.reserve_tokens:,} from {origin}")
+        return FormulaTerm(policy.reserve_tokens, origin, f"reserve {policy.reserve_tokens:,} from {origin}")
     if policy.max_output_tokens is None:
         return find_reserve(in_use)
     origin = policy.find_origin("max_output_tokens")
-    return find_reserve(in_use, Term(policy.max_output_tokens, origin, f"max output {policy.max_output_tokens:,}"))
+    return find_reserve(
+        in_use, FormulaTerm(policy.max_output_tokens, origin, f"max output {policy.max_output_tokens:,}")
+    )
 
 
-def _draw_auto(policy: Policy, available: Line) -> Line:
+def _draw_auto(policy: Policy, available: Threshold) -> Threshold:
     auto = _below("auto", available, _margin(policy, "auto"))
     if policy.auto_percent is None:
         return auto
@@ -220,36 +224,36 @@ def _draw_auto(policy: Policy, available: Line) -> Line:
     origin = policy.find_origin("auto_percent")
     words = f"{policy.auto_percent}% of available"
     formula = f"auto = floor(available x {policy.auto_percent} / 100) = {tokens:,}"
-    return Line("auto", tokens, formula, (*available.terms, Term(tokens, origin, words)))
+    return Threshold("auto", tokens, formula, (*available.terms, FormulaTerm(tokens, origin, words)))
 
 
-def _margin(policy: Policy, name: str) -> Term:
+def _margin(policy: Policy, name: str) -> FormulaTerm:
     setting = f"{name}_margin_tokens"
     tokens: int = getattr(policy, setting)
     origin = policy.find_origin(setting)
-    return Term(tokens, origin, f"{tokens:,} from {origin}")
+    return FormulaTerm(tokens, origin, f"{tokens:,} from {origin}")
 
 
-def _below(name: str, limit: Line, margin: Term) -> Line:
+def _below(name: str, limit: Threshold, margin: FormulaTerm) -> Threshold:
     tokens = limit.tokens - margin.tokens
     formula = f"{name} = {limit.name} - {margin.tokens:,} = {tokens:,}"
     if tokens < 0:
         tokens, formula = 0, f"{formula}, held at 0"
-    return Line(name, tokens, formula, (*limit.terms, margin))
+    return Threshold(name, tokens, formula, (*limit.terms, margin))
 
 
-def _hold_down(line: Line, ceiling: Line) -> Line:
+def _hold_down(line: Threshold, ceiling: Threshold) -> Threshold:
     if line.tokens <= ceiling.tokens:
         return line
     formula = f"{line.formula}, held at {ceiling.name} {ceiling.tokens:,}"
-    return Line(line.name, ceiling.tokens, formula, line.terms)
+    return Threshold(line.name, ceiling.tokens, formula, line.terms)
 
 
-def _find_limits_of_line(policy: Policy, in_use: ModelInUse) -> tuple[LineState, tuple[str, ...]]:
+def _find_limits_of_line(policy: Policy, in_use: ModelInUse) -> tuple[ThresholdState, tuple[str, ...]]:
     if not policy.compacts_by_itself:
-        return LineState.OFF, ()
+        return ThresholdState.OFF, ()
     if not in_use.is_claude_code:
-        return LineState.IN_FORCE, ()
+        return ThresholdState.IN_FORCE, ()
     remarks = [TOO_FEW_ROUNDS_REMARK, SILENT_FAILURE_REMARK]
     model_window = find_window(in_use)
     if in_use.responses is not None and in_use.responses <= 1 and model_window is not None:
@@ -259,5 +263,5 @@ def _find_limits_of_line(policy: Policy, in_use: ModelInUse) -> tuple[LineState,
     has_client_window = policy.find_origin("window_tokens") is Origin.CLIENT_SETTING
     is_short = model_window is not None and model_window.tokens <= SHORT_WINDOW_TOKENS
     if version is not None and version >= FIRST_VERSION_NOT_SEEN and is_short and not has_client_window:
-        return LineState.NOT_SEEN, (NOT_SEEN_REMARK, *remarks)
-    return LineState.IN_FORCE, tuple(remarks)
+        return ThresholdState.NOT_SEEN, (NOT_SEEN_REMARK, *remarks)
+    return ThresholdState.IN_FORCE, tuple(remarks)

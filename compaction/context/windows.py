@@ -31,7 +31,7 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class FormulaTerm:
     """One figure of a formula: its value, the kind of its origin, and words for the page."""
 
     tokens: int
@@ -55,11 +55,11 @@ class ModelInUse:
     responses: int | None = None
 
 
-def find_window(in_use: ModelInUse) -> Term | None:
+def find_window(in_use: ModelInUse) -> FormulaTerm | None:
     """The model's window: reported by the client, else from the table; None when it is not known."""
     reported = in_use.reported_window_tokens
     if reported is not None and reported > 0:
-        return Term(reported, Origin.REPORTED, f"window {reported:,} reported by the client")
+        return FormulaTerm(reported, Origin.REPORTED, f"window {reported:,} reported by the client")
     name = read_model_name(in_use.model)
     if in_use.is_claude_code:
         tokens, origin = find_client_window_tokens(name), Origin.CLIENT_TABLE
@@ -69,37 +69,37 @@ def find_window(in_use: ModelInUse) -> Term | None:
         return None
     if in_use.is_window_inferred and name.has_long_window:
         words = f"window {tokens:,} inferred: a call exceeded the window in the {origin} for {name.base}"
-        return Term(tokens, Origin.INFERRED, words)
-    return Term(tokens, origin, f"window {tokens:,} from the {origin} for {name.key}")
+        return FormulaTerm(tokens, Origin.INFERRED, words)
+    return FormulaTerm(tokens, origin, f"window {tokens:,} from the {origin} for {name.key}")
 
 
-def find_reserve(in_use: ModelInUse, max_output: Term | None = None) -> Term:
+def find_reserve(in_use: ModelInUse, max_output: FormulaTerm | None = None) -> FormulaTerm:
     """What the client keeps back for the summary. `max_output` is a setting that goes before report and table."""
     version = read_client_version(in_use.client_version)
     if in_use.is_claude_code and version is not None and version <= LAST_VERSION_WITH_OLD_RESERVE:
         words = f"reserve {OLD_RESERVE_TOKENS:,}: Claude Code up to 2.1.20 ({in_use.client_version})"
-        return Term(OLD_RESERVE_TOKENS, Origin.CLIENT_VERSION, words)
+        return FormulaTerm(OLD_RESERVE_TOKENS, Origin.CLIENT_VERSION, words)
     limit = max_output or find_max_output(in_use)
     if limit is None:
         words = f"reserve {RESERVE_CAP_TOKENS:,}: the client's cap, because the model's max output is unknown"
-        return Term(RESERVE_CAP_TOKENS, Origin.CLIENT_RULE, words)
+        return FormulaTerm(RESERVE_CAP_TOKENS, Origin.CLIENT_RULE, words)
     tokens = min(limit.tokens, RESERVE_CAP_TOKENS)
     words = f"reserve {tokens:,} from min({limit.words}, {RESERVE_CAP_TOKENS:,})"
-    return Term(tokens, limit.origin, words)
+    return FormulaTerm(tokens, limit.origin, words)
 
 
-def find_max_output(in_use: ModelInUse) -> Term | None:
+def find_max_output(in_use: ModelInUse) -> FormulaTerm | None:
     """The most tokens one response may have: reported, else from the table; None when it is not known."""
     reported = in_use.reported_max_output_tokens
     if reported is not None and reported > 0:
-        return Term(reported, Origin.REPORTED, f"max output {reported:,}")
+        return FormulaTerm(reported, Origin.REPORTED, f"max output {reported:,}")
     model = find_model(read_model_name(in_use.model))
     if model is None:
         return None
     asked, limit = model.client_max_output_tokens, model.max_output_tokens
     if in_use.is_claude_code and asked is not None:
-        return Term(asked, Origin.CLIENT_TABLE, f"max output {asked:,}")
-    return None if limit is None else Term(limit, Origin.API_TABLE, f"max output {limit:,}")
+        return FormulaTerm(asked, Origin.CLIENT_TABLE, f"max output {asked:,}")
+    return None if limit is None else FormulaTerm(limit, Origin.API_TABLE, f"max output {limit:,}")
 
 
 _VERSION = re.compile(r"^\s*v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})", re.ASCII)

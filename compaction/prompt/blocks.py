@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from compaction.prompt.fingerprint import Fingerprint, ToolPrint
 from compaction.prompt.request import (
+    BlockPath,
     Fields,
-    Level,
-    Path,
+    PromptLevel,
     PromptMessage,
     PromptRequest,
     Tool,
@@ -21,18 +21,18 @@ _TEXT_KEYS = ("text", "thinking")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PromptBlock:
     """A tool, system block, message or message block; `identity` is its canonical text or its hash."""
 
-    level: Level
-    path: Path
+    level: PromptLevel
+    path: BlockPath
     name: str
     identity: str
     size_characters: int
     source: Tool | PromptMessage | Fields | None = None
     printed: ToolPrint | None = None
 
-    def list_parts(self) -> "Sequence[Piece]":
+    def list_parts(self) -> "Sequence[PromptBlock]":
         """The blocks of a message; nothing else has parts."""
         if not isinstance(self.source, PromptMessage):
             return ()
@@ -51,7 +51,7 @@ class Piece:
             return "\n".join(_spell_block(block) for block in self.source.blocks)
         return _spell_block(self.source)
 
-    def list_changed_parts(self, other: "Piece") -> tuple[str, ...]:
+    def list_changed_parts(self, other: "PromptBlock") -> tuple[str, ...]:
         """What of a tool changed: its description, its schema, or something else."""
         if self.printed is not None and other.printed is not None:
             same = {
@@ -69,51 +69,51 @@ class Piece:
         return tuple(part for part, is_same in same.items() if not is_same) or ("other fields",)
 
 
-def list_request_pieces(request: PromptRequest, level: Level) -> Sequence[Piece]:
+def list_request_blocks(request: PromptRequest, level: PromptLevel) -> Sequence[PromptBlock]:
     """The pieces of one level of a request; deferred tools stand outside the prefix."""
-    if level is Level.TOOLS:
+    if level is PromptLevel.TOOLS:
         return [_make_tool_piece(tool, index) for index, tool in enumerate(request.tools) if not tool.is_deferred]
-    if level is Level.SYSTEM:
+    if level is PromptLevel.SYSTEM:
         return [_make_block_piece(block, (level.value, index)) for index, block in enumerate(request.system)]
     return [_make_message_piece(message, index) for index, message in enumerate(request.messages)]
 
 
-def list_printed_pieces(prints: Fingerprint, level: Level) -> Sequence[Piece]:
+def list_fingerprint_blocks(prints: Fingerprint, level: PromptLevel) -> Sequence[PromptBlock]:
     """The pieces of one level of a fingerprint."""
-    if level is Level.TOOLS:
+    if level is PromptLevel.TOOLS:
         return [
-            Piece(level, (level.value, index), tool.name, tool.digest, tool.size_characters, printed=tool)
+            PromptBlock(level, (level.value, index), tool.name, tool.digest, tool.size_characters, printed=tool)
             for index, tool in enumerate(prints.tools)
             if not tool.is_deferred
         ]
-    if level is Level.SYSTEM:
+    if level is PromptLevel.SYSTEM:
         return [
-            Piece(level, (level.value, index), "text", block.digest, block.size_characters)
+            PromptBlock(level, (level.value, index), "text", block.digest, block.size_characters)
             for index, block in enumerate(prints.system)
         ]
     sizes = prints.message_sizes or (0,) * len(prints.messages)
     return [
-        Piece(level, (level.value, index), "message", digest, size)
+        PromptBlock(level, (level.value, index), "message", digest, size)
         for index, (digest, size) in enumerate(zip(prints.messages, sizes, strict=True))
     ]
 
 
-def _make_tool_piece(tool: Tool, index: int) -> Piece:
+def _make_tool_piece(tool: Tool, index: int) -> PromptBlock:
     text = write_canonical(tool.fields)
-    return Piece(Level.TOOLS, (Level.TOOLS.value, index), tool.name, text, len(text), tool)
+    return PromptBlock(PromptLevel.TOOLS, (PromptLevel.TOOLS.value, index), tool.name, text, len(text), tool)
 
 
-def _make_block_piece(block: Fields, path: Path) -> Piece:
+def _make_block_piece(block: Fields, path: BlockPath) -> PromptBlock:
     text = write_canonical(block)
-    return Piece(Level(str(path[0])), path, get_text(block, "type") or "", text, len(text), block)
+    return PromptBlock(PromptLevel(str(path[0])), path, get_text(block, "type") or "", text, len(text), block)
 
 
-def _make_message_piece(message: PromptMessage, index: int) -> Piece:
-    path = (Level.MESSAGES.value, index)
+def _make_message_piece(message: PromptMessage, index: int) -> PromptBlock:
+    path = (PromptLevel.MESSAGES.value, index)
     if message.opaque_hash is not None:
-        return Piece(Level.MESSAGES, path, "message", message.opaque_hash, 0, message)
+        return PromptBlock(PromptLevel.MESSAGES, path, "message", message.opaque_hash, 0, message)
     text = write_canonical((message.role, message.blocks, message.details))
-    return Piece(Level.MESSAGES, path, message.role, text, len(text), message)
+    return PromptBlock(PromptLevel.MESSAGES, path, message.role, text, len(text), message)
 
 
 def _spell_tool(fields: Fields, parts: tuple[str, ...]) -> str:

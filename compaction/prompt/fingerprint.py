@@ -83,7 +83,7 @@ class Fingerprint:
         }
 
 
-def take_fingerprint(request: PromptRequest, digest: Digest) -> Fingerprint:
+def fingerprint_request(request: PromptRequest, digest: Digest) -> Fingerprint:
     """The fingerprint of a request; linear in its size."""
     texts = [_spell_message(message) for message in request.messages]
     is_opaque = request.are_messages_opaque

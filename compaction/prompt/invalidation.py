@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compaction.prompt.fingerprint import Fingerprint
-from compaction.prompt.request import LEVELS, Level, Marker
+from compaction.prompt.request import LEVELS, Marker, PromptLevel
 
 LOOKBACK_BLOCKS = 20  # positions the server looks back from a marker, the marker's own block counted as the first
 CHARACTERS_PER_TOKEN = 4  # used only where no call tells how many tokens the characters came to
@@ -18,10 +18,10 @@ TOLERANCE_TOKENS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PrefixPosition:
     """A place in a prefix: before this tool, system block or message."""
 
-    level: Level
+    level: PromptLevel
     index: int = 0
 
     @property
@@ -34,8 +34,8 @@ class Place:
 class Reach:
     """From where on a change empties the prefix: at worst, and at best; None is not at all."""
 
-    worst: Place
-    best: Place | None
+    worst: PrefixPosition
+    best: PrefixPosition | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,10 @@ class _Ruler:
         self._system = sum(block.size_characters for block in fingerprint.system)
         self._messages = sum(fingerprint.message_sizes)
 
-    def measure_kept(self, place: Place, *, lenient: bool) -> int:
+    def measure_kept(self, place: PrefixPosition, *, lenient: bool) -> int:
         """Tokens before a place that a marker closed. Earlier calls closed entries between messages too: the lenient
         reading grants them all, the other only those of this request."""
-        if place.level is Level.MESSAGES and place.index > 0 and lenient:
+        if place.level is PromptLevel.MESSAGES and place.index > 0 and lenient:
             return self._measure_before(place)
         closed = [
             self._measure_before(_find_end(marker))
@@ -94,12 +94,12 @@ class _Ruler:
             return self._measure_before(place) if lenient else 0
         return max(closed, default=0)
 
-    def _measure_before(self, place: Place) -> int:
+    def _measure_before(self, place: PrefixPosition) -> int:
         prints = self._fingerprint
-        if place.level is Level.TOOLS:
+        if place.level is PromptLevel.TOOLS:
             tools = (tool for tool in prints.tools[: place.index] if not tool.is_deferred)
             characters = sum(tool.size_characters for tool in tools)
-        elif place.level is Level.SYSTEM:
+        elif place.level is PromptLevel.SYSTEM:
             characters = self._tools + sum(block.size_characters for block in prints.system[: place.index])
         elif not prints.message_sizes:
             if place.index >= len(prints.messages):
@@ -117,5 +117,5 @@ class _Ruler:
         return self._cached_tokens * characters // total
 
 
-def _find_end(marker: Marker) -> Place:
-    return Place(marker.level, marker.index + 1)
+def _find_end(marker: Marker) -> PrefixPosition:
+    return PrefixPosition(marker.level, marker.index + 1)

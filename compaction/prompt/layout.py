@@ -33,7 +33,7 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class SharingContext:
     """What decides how far a prompt can be shared."""
 
     provider: Provider = Provider.FIRST_PARTY
@@ -63,7 +63,9 @@ class SystemParts:
     opening: str | None = None
 
 
-def split_system(parts: SystemParts, situation: Situation, layout: Layout = Layout.OBSERVED) -> tuple[SystemBlock, ...]:
+def split_system(
+    parts: SystemParts, situation: SharingContext, layout: Layout = Layout.OBSERVED
+) -> tuple[SystemBlock, ...]:
     """The blocks of a system prompt, each with the scope of its marker."""
     stamp = (SystemBlock(parts.attribution),) if parts.attribution else ()
     if situation.is_custom_prompt:

@@ -7,9 +7,9 @@ from enum import StrEnum
 from compaction.context.tokens import count_text_tokens
 from compaction.llm.cache_ttl import CacheTtl
 from compaction.llm.names import find_model, read_model_name
-from compaction.prompt.blocks import list_request_pieces
+from compaction.prompt.blocks import list_request_blocks
 from compaction.prompt.layout import MOST_MARKERS, can_be_marked
-from compaction.prompt.request import LEVELS, Fields, Level, Marker, Path, PromptRequest
+from compaction.prompt.request import LEVELS, BlockPath, Fields, Marker, PromptLevel, PromptRequest
 from compaction.prompt.volatile_text import find_volatile_text
 
 
@@ -30,7 +30,7 @@ class LintFinding:
     """One finding: the rule, the block it is about as a path into the request body, and a sentence."""
 
     rule: Rule
-    path: Path
+    path: BlockPath
     sentence: str
 
     @property
@@ -89,7 +89,7 @@ def _count_tokens_before(request: PromptRequest, marker: Marker, enough: int) ->
     end = (LEVELS.index(marker.level), marker.index)
     tokens = 0
     for place, level in enumerate(LEVELS):
-        for piece in list_request_pieces(request, level) if place <= end[0] else ():
+        for piece in list_request_blocks(request, level) if place <= end[0] else ():
             if (place, piece.path[1]) > end or tokens >= enough:
                 break
             tokens += count_text_tokens(piece.identity)
@@ -104,7 +104,7 @@ def _lint_marked_blocks(request: PromptRequest) -> Iterator[LintFinding]:
 
 
 def _find_problem(request: PromptRequest, marker: Marker) -> str | None:
-    if marker.level is Level.TOOLS:
+    if marker.level is PromptLevel.TOOLS:
         is_deferred = 0 <= marker.index < len(request.tools) and request.tools[marker.index].is_deferred
         return "A deferred tool is not part of the prefix and cannot end it." if is_deferred else None
     if marker.path[4:]:
@@ -118,7 +118,7 @@ def _find_problem(request: PromptRequest, marker: Marker) -> str | None:
 
 
 def _find_block(request: PromptRequest, marker: Marker) -> Fields | None:
-    if marker.level is Level.SYSTEM:
+    if marker.level is PromptLevel.SYSTEM:
         return request.system[marker.index] if 0 <= marker.index < len(request.system) else None
     place = marker.path[3] if len(marker.path) > 3 else 0
     if not 0 <= marker.index < len(request.messages) or not isinstance(place, int):
@@ -132,8 +132,8 @@ def _lint_text(request: PromptRequest) -> Iterator[LintFinding]:
     if not request.markers:
         return
     last = max((LEVELS.index(marker.level), marker.index) for marker in request.markers)
-    for level in (Level.TOOLS, Level.SYSTEM):
-        for piece in list_request_pieces(request, level):
+    for level in (PromptLevel.TOOLS, PromptLevel.SYSTEM):
+        for piece in list_request_blocks(request, level):
             index = piece.path[1]
             if not isinstance(index, int) or (LEVELS.index(level), index) > last:
                 continue
@@ -152,12 +152,12 @@ def _lint_tool_order(request: PromptRequest, earlier: Sequence[PromptRequest]) -
             first = next(name for name, old in zip(after, before, strict=True) if name != old)
             index = [tool.name for tool in request.tools].index(first)
             sentence = f"{first} was in a different position in an earlier request; sort tools by name."
-            yield LintFinding(Rule.UNSTABLE_TOOLS, (Level.TOOLS.value, index), sentence)
+            yield LintFinding(Rule.UNSTABLE_TOOLS, (PromptLevel.TOOLS.value, index), sentence)
             return
 
 
-def _cite(request: PromptRequest, path: Path) -> Path:
+def _cite(request: PromptRequest, path: BlockPath) -> BlockPath:
     """The path in the body as it was sent: the client's version stamp counts there."""
-    if request.has_billing_line and path[:1] == (Level.SYSTEM.value,) and isinstance(path[1], int):
+    if request.has_billing_line and path[:1] == (PromptLevel.SYSTEM.value,) and isinstance(path[1], int):
         return (path[0], path[1] + 1, *path[2:])
     return path

@@ -11,7 +11,7 @@ from enum import StrEnum
 from compaction.llm.cache_ttl import DEFAULT_TTL
 from compaction.transcripts.values import get_fields, get_items, get_text
 
-Path = tuple[str | int, ...]
+BlockPath = tuple[str | int, ...]
 Fields = Mapping[str, object]
 
 # The client's first system block: a version stamp that differs between prompts and is not part of the prefix.
@@ -35,7 +35,7 @@ _DEFAULTS: Mapping[str, object] = {
 }
 
 
-class Level(StrEnum):
+class PromptLevel(StrEnum):
     """The three levels of a prefix, in the order the server reads them."""
 
     TOOLS = "tools"
@@ -43,21 +43,21 @@ class Level(StrEnum):
     MESSAGES = "messages"
 
 
-LEVELS = tuple(Level)
+LEVELS = tuple(PromptLevel)
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
     """One cache_control: where it stands (body paths without the billing block), its lifetime and scope."""
 
-    path: Path
+    path: BlockPath
     ttl: str = DEFAULT_TTL
     scope: str | None = None
 
     @property
-    def level(self) -> Level:
+    def level(self) -> PromptLevel:
         """Which part of the prefix it closes."""
-        return Level(str(self.path[0]))
+        return PromptLevel(str(self.path[0]))
 
     @property
     def index(self) -> int:
@@ -178,12 +178,12 @@ def read_request(body: Fields, *, betas: Iterable[str] = (), client_state: Field
     items = get_items(body, "messages")
     messages = tuple(_read_message(item, index, markers, edits) for index, item in enumerate(items))
     if isinstance(body.get("cache_control"), Mapping) and messages:
-        path = (Level.MESSAGES.value, len(messages) - 1, "content", max(0, len(messages[-1].blocks) - 1))
+        path = (PromptLevel.MESSAGES.value, len(messages) - 1, "content", max(0, len(messages[-1].blocks) - 1))
         markers.append(_make_marker(path, get_fields(body, "cache_control")))
     header = [beta.strip() for beta in betas.split(",")] if isinstance(betas, str) else betas
     listed = [*header, *(beta for beta in get_items(body, "betas") if isinstance(beta, str))]
     told = {name: value for name, value in (client_state or {}).items() if value}
-    state = {"strategy": "+".join(scopes), "cached_micro": spell_deletions(_name_deletions(edits)), **told}
+    state = {"strategy": "+".join(scopes), "cached_micro": serialize_deletions(_name_deletions(edits)), **told}
     return PromptRequest(
         model=get_text(body, "model"),
         tools=tools,
@@ -195,7 +195,7 @@ def read_request(body: Fields, *, betas: Iterable[str] = (), client_state: Field
     )
 
 
-def spell_deletions(names: Iterable[str]) -> str:
+def serialize_deletions(names: Iterable[str]) -> str:
     """What a request deletes from the cache as the setting `cached_micro`: a name a line, each once."""
     return "\n".join(sorted(set(names)))
 
@@ -256,14 +256,14 @@ def _read_system(system: object, markers: list[Marker]) -> tuple[tuple[Fields, .
         return (), False
     kept, has_billing_line = strip_billing_line(system)
     blocks = tuple(
-        _take_marker(_as_block(item), (Level.SYSTEM.value, index), markers) for index, item in enumerate(kept)
+        _take_marker(_as_block(item), (PromptLevel.SYSTEM.value, index), markers) for index, item in enumerate(kept)
     )
     return blocks, has_billing_line
 
 
 def _read_tools(items: Sequence[object], markers: list[Marker]) -> tuple[Tool, ...]:
     return tuple(
-        make_tool(_take_marker(item, (Level.TOOLS.value, index), markers))
+        make_tool(_take_marker(item, (PromptLevel.TOOLS.value, index), markers))
         for index, item in enumerate(items)
         if isinstance(item, Mapping)
     )
@@ -293,12 +293,12 @@ def _read_message(item: object, index: int, markers: list[Marker], edits: list[o
             edits.append(block.get("edits"))
             continue
         is_bare = len(block) == len(_PLAIN_TEXT) and "text" in block
-        path = (Level.MESSAGES.value, index, "content", place)
+        path = (PromptLevel.MESSAGES.value, index, "content", place)
         blocks.append(block if is_bare else _strip_block(block, path, markers))
     return PromptMessage(role, tuple(blocks), details)
 
 
-def _strip_block(block: Fields, path: Path, markers: list[Marker]) -> Fields:
+def _strip_block(block: Fields, path: BlockPath, markers: list[Marker]) -> Fields:
     """A content block without markers, those inside a tool result included, and without references for deletions."""
     block = _take_marker(block, path, markers)
     if "cache_reference" in block:
@@ -319,7 +319,7 @@ def _as_block(item: object) -> Fields:
     return {"type": "text", "text": item if isinstance(item, str) else write_json(item)}
 
 
-def _take_marker(fields: Fields, path: Path, markers: list[Marker]) -> Fields:
+def _take_marker(fields: Fields, path: BlockPath, markers: list[Marker]) -> Fields:
     if "cache_control" not in fields:
         return fields
     control = get_fields(fields, "cache_control")
@@ -328,7 +328,7 @@ def _take_marker(fields: Fields, path: Path, markers: list[Marker]) -> Fields:
     return {key: value for key, value in fields.items() if key != "cache_control"}
 
 
-def _make_marker(path: Path, control: Fields) -> Marker:
+def _make_marker(path: BlockPath, control: Fields) -> Marker:
     return Marker(path, get_text(control, "ttl") or DEFAULT_TTL, get_text(control, "scope"))
 
 

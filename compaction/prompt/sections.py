@@ -13,7 +13,7 @@ DYNAMIC_BOUNDARY = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__"
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SystemSection:
     """One part of a system prompt; `reason` is set for one that is computed every turn."""
 
     name: str
@@ -30,19 +30,19 @@ class Section:
 class SectionRegistry:
     """The sections of one conversation, shared ones first, then the boundary, then its own."""
 
-    shared: list[Section] = field(default_factory=list)
-    own: list[Section] = field(default_factory=list)
+    shared: list[SystemSection] = field(default_factory=list)
+    own: list[SystemSection] = field(default_factory=list)
     _kept: dict[str, str | None] = field(default_factory=dict)
 
     def add(self, name: str, compute: Compute, *, is_shared: bool = False) -> None:
         """A section that is computed once."""
-        self._register(Section(name, compute), is_shared=is_shared)
+        self._register(SystemSection(name, compute), is_shared=is_shared)
 
     def add_volatile(self, name: str, compute: Compute, *, reason: str) -> None:
         """A section that is computed every turn; it never stands among the shared ones."""
         if not reason.strip():
             raise UnreasonedSection(name)
-        self._register(Section(name, compute, reason.strip()), is_shared=False)
+        self._register(SystemSection(name, compute, reason.strip()), is_shared=False)
 
     def resolve(self) -> tuple[str, ...]:
         """The texts in order with the boundary between them; sections without text are left out."""
@@ -54,12 +54,12 @@ class SectionRegistry:
         """Forget all kept texts, as /clear and /compact do."""
         self._kept.clear()
 
-    def _register(self, section: Section, *, is_shared: bool) -> None:
+    def _register(self, section: SystemSection, *, is_shared: bool) -> None:
         if any(known.name == section.name for known in (*self.shared, *self.own)):
             raise SectionNameTaken(section.name)
         (self.shared if is_shared else self.own).append(section)
 
-    def _compute(self, section: Section) -> str | None:
+    def _compute(self, section: SystemSection) -> str | None:
         if section.is_volatile:
             return section.compute()
         if section.name not in self._kept:

@@ -4,15 +4,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.prompt.fingerprint import Fingerprint
-from compaction.timeline.api_clearing import settle_clearing
+from compaction.timeline.api_clearing import subtract_earlier_clearing
 from compaction.timeline.calls import Call, collect_calls
-from compaction.timeline.client_reports import settle_client
-from compaction.timeline.observations import REPORT, LineFact, LineKind
-from compaction.timeline.order import order_facts, split_facts
-from compaction.timeline.telemetry import settle_reports
+from compaction.timeline.client_reports import merge_client_reports
+from compaction.timeline.observations import REPORT, LineKind, Observation
+from compaction.timeline.order import order_observations, split_by_thread
+from compaction.timeline.telemetry import merge_telemetry
 
 # Lines of the conversation itself: nearly all.
-_USUAL = frozenset({LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT, LineKind.COMMAND, LineKind.OTHER})
+_USUAL = frozenset(
+    {
+        LineKind.ANSWER,
+        LineKind.PROMPT,
+        LineKind.RESULT,
+        LineKind.COMMAND,
+        LineKind.OTHER,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +28,8 @@ class Thread:
     """The main conversation (`agent_id` None) or one sub-agent."""
 
     agent_id: str | None
-    observations: Sequence[LineFact]
-    unusual: Sequence[LineFact]  # those that are not plain lines of the conversation
+    observations: Sequence[Observation]
+    unusual: Sequence[Observation]  # those that are not plain lines of the conversation
     calls: tuple[Call, ...]
 
     @property
@@ -34,32 +42,32 @@ class Thread:
 class Timeline:
     """One session as observed from all sources, in order: telemetry and client reports merged with lines."""
 
-    observations: Sequence[LineFact]
-    unusual: Sequence[LineFact]
+    observations: Sequence[Observation]
+    unusual: Sequence[Observation]
     threads: tuple[Thread, ...]  # the main conversation first
 
 
-def build_timeline(observations: Iterable[LineFact], *, shapes: Mapping[str, Fingerprint] | None = None) -> Timeline:
+def build_timeline(observations: Iterable[Observation], *, shapes: Mapping[str, Fingerprint] | None = None) -> Timeline:
     """Return the timeline of one session. `shapes`: prints of system prompts and tools by their digest; without them
     requests get no fingerprint."""
-    ordered: Sequence[LineFact] = order_facts(observations)
+    ordered: Sequence[Observation] = order_observations(observations)
     unusual = _list_unusual(ordered)
     if any(each.type == REPORT or each.client is not None for each in unusual):
-        ordered = settle_client(settle_clearing(settle_reports(ordered)))
+        ordered = merge_client_reports(subtract_earlier_clearing(merge_telemetry(ordered)))
         unusual = _list_unusual(ordered)
     named = None if shapes is None else _name_shapes(unusual, shapes)
     threads = tuple(
         Thread(agent_id, lines, _list_unusual(lines), collect_calls(lines, shapes=named))
-        for agent_id, lines in split_facts(ordered).items()
+        for agent_id, lines in split_by_thread(ordered).items()
     )
     return Timeline(ordered, unusual, threads)
 
 
-def _list_unusual(observations: Iterable[LineFact]) -> list[LineFact]:
+def _list_unusual(observations: Iterable[Observation]) -> list[Observation]:
     return [each for each in observations if each.kind not in _USUAL or each.type == REPORT or each.client is not None]
 
 
-def _name_shapes(observations: Iterable[LineFact], shapes: Mapping[str, Fingerprint]) -> dict[str, Fingerprint]:
+def _name_shapes(observations: Iterable[Observation], shapes: Mapping[str, Fingerprint]) -> dict[str, Fingerprint]:
     """Return the prints by the client's name for a shape."""
     named = {each.shape[0]: shapes[each.shape[1]] for each in observations if each.shape and each.shape[1] in shapes}
     return dict(sorted(named.items()))

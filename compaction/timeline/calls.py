@@ -11,7 +11,7 @@ import msgspec
 
 from compaction.llm.cache_ttl import CacheTtl, find_written_ttl
 from compaction.prompt.fingerprint import Fingerprint
-from compaction.timeline.observations import Answer, LineFact, LineKind
+from compaction.timeline.observations import LineKind, Observation, Response
 from compaction.timeline.order import NO_TIME
 from compaction.timeline.preceding import NO_EVENTS, Condition, Event, PrecedingTracker
 from compaction.timeline.recorded_requests import NO_RECORD, RequestRecord, resolve_requests
@@ -72,12 +72,12 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return Event.COMPACTED in self.events
 
 
-def belongs_to_conversation(line: LineFact) -> bool:
+def belongs_to_conversation(line: Observation) -> bool:
     """Return whether a line or report is of a call of the conversation itself."""
     return line.answer is not None and not is_beside_conversation(line.answer.query_source)
 
 
-def collect_calls(lines: Sequence[LineFact], *, shapes: Mapping[str, Fingerprint] | None = None) -> tuple[Call, ...]:
+def collect_calls(lines: Sequence[Observation], *, shapes: Mapping[str, Fingerprint] | None = None) -> tuple[Call, ...]:
     """Return the calls of a thread in the order of their first lines. `shapes`: prints by the client's name for a
     shape; without them requests get no fingerprint."""
     request_lines = [line for line in lines if line.request is not None]
@@ -102,8 +102,8 @@ class _CallDraft(msgspec.Struct, gc=False):
     starts_turn: bool = False
     events: frozenset[Event] = NO_EVENTS
     conditions: tuple[Condition, ...] = ()
-    lines: list[LineFact] = []
-    reports: list[LineFact] = []
+    lines: list[Observation] = []
+    reports: list[Observation] = []
 
 
 class CallCollector:
@@ -117,12 +117,12 @@ class CallCollector:
         self._with_lines = with_lines
         self._turn_requests = turn_requests
         self._drafts: dict[str, _CallDraft] = {}
-        self._reports: list[tuple[str, LineFact]] = []
+        self._reports: list[tuple[str, Observation]] = []
         self._turn = 0
         self._is_prompted = False
         self._preceding = PrecedingTracker()
 
-    def add(self, line: LineFact) -> None:
+    def add(self, line: Observation) -> None:
         """Take in the next line or report of the thread."""
         self._turn += line.kind is _PROMPT
         self._is_prompted = self._is_prompted or line.has_words
@@ -142,7 +142,7 @@ class CallCollector:
             self._drafts[call_id].reports.append(report)
         return self._drafts
 
-    def _add_report(self, line: LineFact, response: Answer) -> None:
+    def _add_report(self, line: Observation, response: Response) -> None:
         call_id = self._by_request.get(response.request_id or "", response.call_id)
         self._reports.append((call_id, line))
         if call_id in self._with_lines:
@@ -153,7 +153,7 @@ class CallCollector:
         self._open(call_id, response)
         self._is_prompted = False
 
-    def _open(self, call_id: str, response: Answer) -> _CallDraft:
+    def _open(self, call_id: str, response: Response) -> _CallDraft:
         draft = self._drafts.get(call_id)
         if draft is None:
             if response.request_ref in self._turn_requests:
@@ -165,13 +165,13 @@ class CallCollector:
         return draft
 
 
-def _find_turn_requests(lines: Sequence[LineFact], request_lines: Iterable[LineFact]) -> frozenset[str]:
+def _find_turn_requests(lines: Sequence[Observation], request_lines: Iterable[Observation]) -> frozenset[str]:
     """Return the requests that begin a turn, for threads whose prompts no line records."""
     found = frozenset(line.request.id for line in request_lines if line.request and line.request.starts_turn)
     return frozenset() if found and any(line.kind is _PROMPT for line in lines) else found
 
 
-def _identify_reported(lines: Sequence[LineFact]) -> tuple[dict[str, str], frozenset[str]]:
+def _identify_reported(lines: Sequence[Observation]) -> tuple[dict[str, str], frozenset[str]]:
     """Return call ids by request id (those of lines before those of reports), and the calls that have lines; nothing
     for a thread without reports. Telemetry names the request, lines name message and request: either makes them one
     call."""
@@ -203,7 +203,7 @@ class _Figures(msgspec.Struct, gc=False):
     ttft_seconds: float | None = None
     provenance: dict[str, str] = {}
 
-    def take_from(self, report: Answer, *, has_lines: bool) -> None:
+    def take_from(self, report: Response, *, has_lines: bool) -> None:
         """Replace figures by those of a report; what the report does not know stays."""
         usage = report.usage
         if has_lines and usage.cache_creation_1h_tokens == 0 < self.usage.cache_creation_1h_tokens:
@@ -268,7 +268,7 @@ def _first(values: Iterable[str | None]) -> str | None:
     return next((value for value in values if value is not None), None)
 
 
-def _merge_figures(lines: Sequence[LineFact], reports: Sequence[LineFact]) -> _Figures:
+def _merge_figures(lines: Sequence[Observation], reports: Sequence[Observation]) -> _Figures:
     last = lines[-1] if lines else reports[0]
     response = last.answer
     if response is None:
@@ -293,18 +293,18 @@ def _merge_figures(lines: Sequence[LineFact], reports: Sequence[LineFact]) -> _F
     return figures
 
 
-def _find_start(report: LineFact) -> datetime | None:
+def _find_start(report: Observation) -> datetime | None:
     """A report is made when the call is over; a line when something of the response has arrived."""
     seconds = report.answer.duration_seconds if report.answer else None
     return report.at - timedelta(seconds=seconds) if report.at and seconds else report.at
 
 
-def _rank_source(line: LineFact) -> int:
+def _rank_source(line: Observation) -> int:
     source = line.answer.source if line.answer else ""
     return SOURCES.index(source) if source in SOURCES else len(SOURCES)
 
 
-def _find_parents(lines: Sequence[LineFact], drafts: Mapping[str, _CallDraft]) -> dict[str, str]:
+def _find_parents(lines: Sequence[Observation], drafts: Mapping[str, _CallDraft]) -> dict[str, str]:
     """Return the call that each call continues: the nearest one among the ancestors of its first line.
 
     A chain that ends at a missing line proves nothing, so such calls have no parent.
@@ -323,7 +323,7 @@ def _find_parents(lines: Sequence[LineFact], drafts: Mapping[str, _CallDraft]) -
 
 
 def _find_nearest(
-    line_id: str | None, by_id: Mapping[str, LineFact], nearest: dict[str | None, str | None]
+    line_id: str | None, by_id: Mapping[str, Observation], nearest: dict[str | None, str | None]
 ) -> str | None:
     """Return the call at or above a line; each line is visited once for all calls."""
     path: list[str] = []

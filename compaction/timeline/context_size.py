@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from compaction.context.composition import LARGEST_PREFIX_TOKENS
 from compaction.context.tokens import ContextSize, add_margin
 from compaction.timeline.calls import TRANSCRIPT, Call, belongs_to_conversation
-from compaction.timeline.observations import LineFact, LineKind
+from compaction.timeline.observations import LineKind, Observation
 
 _BOUNDARY = LineKind.BOUNDARY
 _MESSAGES = frozenset({"user", "assistant"})
@@ -19,12 +19,12 @@ _BESIDE = frozenset({LineKind.RESULT, LineKind.ATTACHMENT})  # may hang beside t
 class _Branch:
     """The lines of a conversation since its last answer or boundary, with results and attachments beside them."""
 
-    end: LineFact | None = None  # the answer or boundary
+    end: Observation | None = None  # the answer or boundary
     ids: set[str] = field(default_factory=set)
-    lines: list[LineFact] = field(default_factory=list)
+    lines: list[Observation] = field(default_factory=list)
 
 
-def measure_thread(facts: Sequence[LineFact], turns: Sequence[Call]) -> ContextSize:
+def measure_thread_context(facts: Sequence[Observation], turns: Sequence[Call]) -> ContextSize:
     """Return the size of a thread's context. `turns` are its calls without those beside the conversation.
 
     Behind a compaction that no call has followed, all of it is an estimate: what the boundary reports or its lines come
@@ -45,11 +45,11 @@ def measure_thread(facts: Sequence[LineFact], turns: Sequence[Call]) -> ContextS
     return ContextSize(0, reported + add_margin(_sum_tokens(counted)) + _find_prefix_tokens(facts, measured))
 
 
-def _sum_tokens(lines: Sequence[LineFact]) -> int:
+def _sum_tokens(lines: Sequence[Observation]) -> int:
     return sum(fact.tokens or 0 for fact in lines)
 
 
-def _find_branch(facts: Sequence[LineFact], measured: dict[str, Call]) -> _Branch | None:
+def _find_branch(facts: Sequence[Observation], measured: dict[str, Call]) -> _Branch | None:
     """Return the current branch; None without lines, or when the last call is known from telemetry only."""
     leaf = next((index for index in range(len(facts) - 1, -1, -1) if _is_message(facts[index])), None)
     if leaf is None or any(_is_unwritten(fact, measured) for fact in facts[leaf + 1 :]):
@@ -69,11 +69,11 @@ def _find_branch(facts: Sequence[LineFact], measured: dict[str, Call]) -> _Branc
     return branch
 
 
-def _is_message(fact: LineFact) -> bool:
+def _is_message(fact: Observation) -> bool:
     return fact.type in _MESSAGES or fact.kind is _BOUNDARY
 
 
-def _is_unwritten(fact: LineFact, measured: dict[str, Call]) -> bool:
+def _is_unwritten(fact: Observation, measured: dict[str, Call]) -> bool:
     """Return whether this is a report of a conversation call that has no line."""
     if fact.answer is None or fact.answer.source == TRANSCRIPT or not belongs_to_conversation(fact):
         return False
@@ -81,7 +81,7 @@ def _is_unwritten(fact: LineFact, measured: dict[str, Call]) -> bool:
     return call is not None and call.line_count == 0
 
 
-def _find_parent(fact: LineFact, index: int, facts: Sequence[LineFact], places: dict[str, int]) -> int | None:
+def _find_parent(fact: Observation, index: int, facts: Sequence[Observation], places: dict[str, int]) -> int | None:
     """Return the index of the parent, or of the message before when the parent is missing or not recorded."""
     if fact.parent is not None and fact.parent in places:
         return places[fact.parent]
@@ -90,7 +90,7 @@ def _find_parent(fact: LineFact, index: int, facts: Sequence[LineFact], places: 
     return next((above for above in range(index - 1, -1, -1) if _is_message(facts[above])), None)
 
 
-def _add_lines_beside(facts: Sequence[LineFact], branch: _Branch, places: dict[str, int]) -> None:
+def _add_lines_beside(facts: Sequence[Observation], branch: _Branch, places: dict[str, int]) -> None:
     """Add results of parallel tools, also those between the lines of their answer, and pending attachments."""
     end = branch.end
     own = [] if end is None else [end.id]
@@ -104,7 +104,7 @@ def _add_lines_beside(facts: Sequence[LineFact], branch: _Branch, places: dict[s
             branch.lines.append(fact)
 
 
-def _find_prefix_tokens(facts: Sequence[LineFact], measured: dict[str, Call]) -> int:
+def _find_prefix_tokens(facts: Sequence[Observation], measured: dict[str, Call]) -> int:
     """Return what system and tools take: what the first call read beyond the lines before it. Of a transcript that
     begins in the middle that holds an earlier conversation too, so no more of it counts than they usually take."""
     before = 0
@@ -119,11 +119,11 @@ def _find_prefix_tokens(facts: Sequence[LineFact], measured: dict[str, Call]) ->
     return 0
 
 
-def _begins_thread(first: LineFact, facts: Sequence[LineFact]) -> bool:
+def _begins_thread(first: Observation, facts: Sequence[Observation]) -> bool:
     """Return whether the transcript holds the start of the thread: no ancestor of its first message is missing."""
     by_id = {fact.id: fact for fact in facts}
     seen: set[str] = set()
-    fact: LineFact | None = first
+    fact: Observation | None = first
     while fact is not None and fact.parent is not None and fact.id not in seen and fact.kind is not _BOUNDARY:
         seen.add(fact.id)
         if fact.parent not in by_id:

@@ -22,7 +22,7 @@ from compaction.transcripts.reader import (
 _MEDIA_PARTS = ("image", "document")
 
 
-class Glance(msgspec.Struct, frozen=True, gc=False):
+class ContentScan(msgspec.Struct, frozen=True, gc=False):
     """`written_characters` is 0 where a stop reason vouches for the reported output."""
 
     has_thinking: bool = False
@@ -93,8 +93,8 @@ _TOOL_USE = "tool_use"
 _TOOL_SEARCH = ToolName.TOOL_SEARCH.value  # a plain text: compared at every block
 _KINDS = msgspec.json.Decoder(list[_Kind])
 _WRITTEN = msgspec.json.Decoder(list[Written])
-_WORDS = Glance(has_words=True)
-_RESULTS = Glance(has_results=True)
+_WORDS = ContentScan(has_words=True)
+_RESULTS = ContentScan(has_results=True)
 
 
 def read_plain_line(raw: bytes) -> PlainLine | None:
@@ -109,7 +109,7 @@ def read_plain_line(raw: bytes) -> PlainLine | None:
     return line
 
 
-def look_at_written(blocks: list[PlainBlock], *, is_open: bool) -> Glance:
+def scan_written(blocks: list[PlainBlock], *, is_open: bool) -> ContentScan:
     """Return what the blocks of an answer are. Characters are counted unless a stop reason vouches for the reported
     output."""
     has_thinking, searches_tools, characters, tool_uses = False, False, 0, 0
@@ -122,10 +122,10 @@ def look_at_written(blocks: list[PlainBlock], *, is_open: bool) -> Glance:
             has_thinking = True
         if is_open:
             characters += count_block_characters(block)
-    return Glance(has_thinking, False, False, characters, len(blocks), tool_uses, searches_tools)
+    return ContentScan(has_thinking, False, False, characters, len(blocks), tool_uses, searches_tools)
 
 
-def sort_blocks(blocks: list[PlainBlock]) -> tuple[bool, bool]:
+def classify_result_blocks(blocks: list[PlainBlock]) -> tuple[bool, bool]:
     """Whether there are results of tools among them, and whether there is anything else."""
     has_results = has_words = False
     for block in blocks:
@@ -136,7 +136,7 @@ def sort_blocks(blocks: list[PlainBlock]) -> tuple[bool, bool]:
     return has_results, has_words
 
 
-def glance(message: Message) -> Glance:
+def scan_content(message: Message) -> ContentScan:
     """The same whether the content was decoded before or not."""
     content = message.content
     raw = content.source if isinstance(content, LazySequence) else None
@@ -150,13 +150,13 @@ def glance(message: Message) -> Glance:
         return _look_at_blocks(message)
 
 
-def _look_at(raw: msgspec.Raw) -> Glance:
+def _look_at(raw: msgspec.Raw) -> ContentScan:
     blocks = _KINDS.decode(raw)
     kinds = {"" if block.type == "tool_result" and not block.tool_use_id else block.type for block in blocks}
     if kinds == {"tool_result"}:
         return _RESULTS
     tool_names = [block.name for block in blocks if block.type == _TOOL_USE]
-    return Glance(
+    return ContentScan(
         has_thinking="thinking" in kinds or "redacted_thinking" in kinds,
         has_results="tool_result" in kinds,
         has_words=bool(kinds - {"tool_result"}),
@@ -166,11 +166,11 @@ def _look_at(raw: msgspec.Raw) -> Glance:
     )
 
 
-def _look_at_answer(raw: msgspec.Raw) -> Glance:
+def _look_at_answer(raw: msgspec.Raw) -> ContentScan:
     blocks = _WRITTEN.decode(raw)
     kinds = {block.type for block in blocks}
     tool_names = [block.name for block in blocks if block.type == _TOOL_USE]
-    return Glance(
+    return ContentScan(
         has_thinking="thinking" in kinds or "redacted_thinking" in kinds,
         has_results="tool_result" in kinds,
         has_words=bool(kinds - {"tool_result"}),
@@ -181,11 +181,11 @@ def _look_at_answer(raw: msgspec.Raw) -> Glance:
     )
 
 
-def _look_at_blocks(message: Message) -> Glance:
+def _look_at_blocks(message: Message) -> ContentScan:
     blocks: tuple[Block, ...] = tuple(message.content)
     is_open = message.role == "assistant" and message.stop_reason is None
     tool_names = [getattr(block, "name", "") for block in blocks if block.type == _TOOL_USE]
-    return Glance(
+    return ContentScan(
         has_thinking=any(isinstance(block, ThinkingBlock) for block in blocks),
         has_results=any(isinstance(block, ToolResultBlock) for block in blocks),
         has_words=any(not isinstance(block, ToolResultBlock) for block in blocks),

@@ -52,7 +52,7 @@ READING_VERSION = 3
 REPORT = "report"  # the type of facts that no line of a transcript stands behind
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Response(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line of a response, or one report of a call by other telemetry (`source`)."""
 
     call_id: str
@@ -78,7 +78,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     searches_tools: bool = False  # loads tools on demand
 
 
-class Request(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RecordedRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A request line: its messages are those of `base` up to `keep`, then `tail`. Settings are printed, not spelt.
 
     Messages are the client's own hashes (opaque), or prints of ours (fingerprint.write_message_prints).
@@ -99,7 +99,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True, gc=False):
     starts_turn: bool = False
 
 
-class Compacted(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class CompactionRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a boundary, a micro-compaction or an older summary tells."""
 
     trigger: str | None = None
@@ -117,7 +117,7 @@ WITHOUT_USAGE = "answer without usage"  # why a whole answer counts as no call
 WITHOUT_ANSWER = "empty answer"
 
 
-class Unanswered(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class FailedCall(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A call without an answer of a model: why, or what it counted."""
 
     status: int | None = None  # of HTTP; None: nobody says
@@ -131,7 +131,7 @@ class Unanswered(msgspec.Struct, frozen=True, array_like=True, gc=False):
     added: tuple[str, ...] = ()  # what the proxy added to the request, by the team's wish
 
 
-class ClientTold(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ClientReport(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What the client itself said in a hook (`event` is its name) or on its status line (`status`, `miss`)."""
 
     event: str
@@ -147,7 +147,7 @@ class ClientTold(msgspec.Struct, frozen=True, array_like=True, gc=False):
     rate_limits: tuple[tuple[str, float, datetime | None], ...] = ()  # name, percent used, when it starts anew
 
 
-class LineFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Observation(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line. `id` is its uuid, or a hash of the line where it has none; `parent` is the line it hangs under."""
 
     id: str
@@ -163,9 +163,9 @@ class LineFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cwd: str | None = None
     branch: str | None = None
     size_bytes: int = 0
-    answer: Answer | None = None
-    request: Request | None = None
-    compacted: Compacted | None = None
+    answer: Response | None = None
+    request: RecordedRequest | None = None
+    compacted: CompactionRecord | None = None
     shape: tuple[str, str] | None = None  # the client's name for a shape, and its digest here
     tokens: int | None = None  # estimated, before the margin: what a line adds to the context, unless it is an answer
     words: str | None = None  # a title, the name of an attachment: absent where no content is stored
@@ -175,8 +175,8 @@ class LineFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cost_usd: str | None = None
     has_content: bool = False  # the line itself is stored
     is_redacted: bool = False  # something in it was taken out
-    client: ClientTold | None = None
-    unanswered: Unanswered | None = None
+    client: ClientReport | None = None
+    unanswered: FailedCall | None = None
     reading: int = 1  # by which version of the reader; what is no line of a transcript stays at the first
     permission_mode: str | None = None
     # By which version of the team's redaction rules; a change of the rules has lines read again. What is no line of a
@@ -185,42 +185,42 @@ class LineFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 _ENCODE = msgspec.msgpack.Encoder(decimal_format="string")
-_DECODE = msgspec.msgpack.Decoder(list[LineFact])
+_DECODE = msgspec.msgpack.Decoder(list[Observation])
 
 
-def pack_facts(facts: list[LineFact]) -> bytes:
+def pack_observations(facts: list[Observation]) -> bytes:
     """Facts as bytes; the same facts give the same bytes."""
     return _ENCODE.encode(facts)
 
 
-def unpack_facts(data: bytes) -> list[LineFact]:
-    """Facts from `pack_facts`."""
+def unpack_observations(data: bytes) -> list[Observation]:
+    """Facts from `pack_observations`."""
     return _DECODE.decode(data)
 
 
-def change_fact(fact: LineFact, **values: object) -> LineFact:
+def change_observation(fact: Observation, **values: object) -> Observation:
     """A copy with other values."""
     return msgspec.structs.replace(fact, **values)
 
 
-def change_answer(answer: Answer, **values: object) -> Answer:
+def change_response(answer: Response, **values: object) -> Response:
     """A copy with other values."""
     return msgspec.structs.replace(answer, **values)
 
 
-def change_compacted(told: Compacted, **values: object) -> Compacted:
+def change_compacted(told: CompactionRecord, **values: object) -> CompactionRecord:
     """A copy with other values."""
     return msgspec.structs.replace(told, **values)
 
 
-def change_unanswered(told: Unanswered, **values: object) -> Unanswered:
+def change_unanswered(told: FailedCall, **values: object) -> FailedCall:
     """A copy with other values."""
     return msgspec.structs.replace(told, **values)
 
 
-def keep_words(fact: LineFact, stored: LineFact) -> LineFact:
+def keep_stored_content(fact: Observation, stored: Observation) -> Observation:
     """A reading without content, of a line whose content is stored already."""
-    return change_fact(
+    return change_observation(
         fact,
         words=stored.words,
         has_content=True,
@@ -229,18 +229,18 @@ def keep_words(fact: LineFact, stored: LineFact) -> LineFact:
     )
 
 
-def forget_words(fact: LineFact) -> LineFact:
+def without_content(fact: Observation) -> Observation:
     """The fact as it is where no content is stored."""
-    return change_fact(fact, words=None, has_content=False, is_redacted=False)
+    return change_observation(fact, words=None, has_content=False, is_redacted=False)
 
 
-def pick_better(one: LineFact, other: LineFact) -> LineFact:
+def choose_more_complete(one: Observation, other: Observation) -> Observation:
     """Of two readings of one line the later reader's, then that of the later redaction rules, then the fuller: a cut
     copy may come before or after the whole one. Of what the client tells again and again the latest."""
     return max(one, other, key=_weigh)
 
 
-def _weigh(fact: LineFact) -> tuple[int, int, float, int, bool, bool, int, bytes]:
+def _weigh(fact: Observation) -> tuple[int, int, float, int, bool, bool, int, bytes]:
     answer = fact.answer
     output_tokens = answer.usage.output_tokens if answer else 0
     is_stopped = answer is not None and answer.stop_reason is not None

@@ -7,7 +7,7 @@ any order. Neither file nor arrival decides here, so the same lines always tell 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from compaction.timeline.observations import LineFact, pick_better
+from compaction.timeline.observations import Observation, choose_more_complete
 
 NO_TIME = datetime.min.replace(tzinfo=UTC)
 # The latest time among a line and its ancestors, how many of them are known, the line's own time and id.
@@ -15,7 +15,7 @@ _Place = tuple[datetime, int, datetime, str]
 _NO_PLACE: _Place = (NO_TIME, 0, NO_TIME, "")
 
 
-def order_facts(facts: Iterable[LineFact]) -> list[LineFact]:
+def order_observations(facts: Iterable[Observation]) -> list[Observation]:
     """Each line no earlier than its parent; lines of one moment by their distance from the root, then by id."""
     by_id = {fact.id: fact for fact in facts}
     if _are_ordered(by_id):
@@ -31,7 +31,7 @@ def order_facts(facts: Iterable[LineFact]) -> list[LineFact]:
     return [by_id[place[3]] for place in sorted(places.values())]
 
 
-def _are_ordered(by_id: Mapping[str, LineFact]) -> bool:
+def _are_ordered(by_id: Mapping[str, Observation]) -> bool:
     """Whether they certainly stand in their order, as those of most sessions do: each later than the one before it or
     its child, and later than a parent elsewhere."""
     before_id, before_at = "", NO_TIME
@@ -47,10 +47,10 @@ def _are_ordered(by_id: Mapping[str, LineFact]) -> bool:
     return True
 
 
-def _place_path(fact: LineFact, by_id: Mapping[str, LineFact], places: dict[str, _Place]) -> None:
+def _place_path(fact: Observation, by_id: Mapping[str, Observation], places: dict[str, _Place]) -> None:
     """A line with those of its ancestors that have no place yet."""
-    path: dict[str, LineFact] = {}
-    walker: LineFact | None = fact
+    path: dict[str, Observation] = {}
+    walker: Observation | None = fact
     while walker is not None and walker.id not in places and walker.id not in path:
         path[walker.id] = walker
         walker = by_id.get(walker.parent) if walker.parent else None
@@ -60,10 +60,10 @@ def _place_path(fact: LineFact, by_id: Mapping[str, LineFact], places: dict[str,
         above = places[step.id] = (max(above[0], at), above[1] + 1, at, step.id)
 
 
-def split_facts(facts: Iterable[LineFact]) -> dict[str | None, list[LineFact]]:
+def split_by_thread(facts: Iterable[Observation]) -> dict[str | None, list[Observation]]:
     """Ordered facts by thread: None is the main conversation; old sidechains go by the line they start at."""
-    main: list[LineFact] = []
-    threads: dict[str | None, list[LineFact]] = {None: main}
+    main: list[Observation] = []
+    threads: dict[str | None, list[Observation]] = {None: main}
     roots: dict[str, str] = {}
     for fact in facts:
         if not fact.is_sidechain:
@@ -76,11 +76,11 @@ def split_facts(facts: Iterable[LineFact]) -> dict[str | None, list[LineFact]]:
     return threads
 
 
-def merge_facts(known: Mapping[str, LineFact], arrived: Sequence[LineFact]) -> dict[str, LineFact]:
+def merge_observations(known: Mapping[str, Observation], arrived: Sequence[Observation]) -> dict[str, Observation]:
     """What the arrived lines add or improve, by id; lines that were known as well or better are left out."""
-    news: dict[str, LineFact] = {}
+    news: dict[str, Observation] = {}
     for fact in arrived:
         held = news.get(fact.id) or known.get(fact.id)
-        if held is None or (held != fact and pick_better(held, fact) is fact):
+        if held is None or (held != fact and choose_more_complete(held, fact) is fact):
             news[fact.id] = fact
     return news

@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from compaction.prompt.invalidation import LOOKBACK_BLOCKS
-from compaction.timeline.observations import Answer, LineFact, LineKind
+from compaction.timeline.observations import LineKind, Observation, Response
 from compaction.timeline.read_entries import INTERRUPTED, LEAVING, LOCAL_COMMAND, NO_ANSWER
 
 
@@ -65,7 +65,7 @@ class PrecedingTracker(msgspec.Struct, gc=False):
     has_thinking: bool = False
     permission_mode: str | None = None
 
-    def add_line(self, line: LineFact) -> None:
+    def add_line(self, line: Observation) -> None:
         """Take in a line that is not part of a response."""
         kind, name, mode = line.kind, line.name, line.permission_mode
         if kind is _PROMPT:
@@ -83,7 +83,7 @@ class PrecedingTracker(msgspec.Struct, gc=False):
                 self.conditions.add(Condition.PERMISSION_MODE_CHANGED)
             self.permission_mode = mode
 
-    def add_response(self, response: Answer) -> None:
+    def add_response(self, response: Response) -> None:
         """Take in a line of a response."""
         # Every tool request returns as a block with its result.
         self.turn_blocks += response.block_count + response.tool_use_count

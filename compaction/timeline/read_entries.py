@@ -4,28 +4,28 @@ import hashlib
 from collections.abc import Mapping
 
 from compaction.context.tokens import count_entry_tokens, count_text_tokens
-from compaction.prompt.fingerprint import Digest, Fingerprint, take_fingerprint
+from compaction.prompt.fingerprint import Digest, Fingerprint, fingerprint_request
 from compaction.prompt.request import PromptRequest, read_settings, write_canonical
 from compaction.prompt.request_lines import convert_marker, read_shape
 from compaction.timeline.fast_lines import (
-    Glance,
+    ContentScan,
     PlainBlock,
     PlainLine,
+    classify_result_blocks,
     count_plain_tokens,
-    glance,
-    look_at_written,
     read_plain_line,
-    sort_blocks,
+    scan_content,
+    scan_written,
 )
 from compaction.timeline.observations import (
     READING_VERSION,
-    Answer,
-    Compacted,
-    LineFact,
+    CompactionRecord,
+    FailedCall,
     LineKind,
-    Request,
-    Unanswered,
-    change_fact,
+    Observation,
+    RecordedRequest,
+    Response,
+    change_observation,
 )
 from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
@@ -56,7 +56,7 @@ _LONGEST_NAME, _LONGEST_MODE = 1000, 40
 _MODE = b'"permissionMode"'
 # Names of lines; LEAVING is the client's own command.
 INTERRUPTED, NO_ANSWER, LOCAL_COMMAND, LEAVING = "interrupted", "no response", "caveat", "/exit"
-_NOTHING_SEEN = Glance()
+_NOTHING_SEEN = ContentScan()
 # Here and wherever each line is looked at: Python 3.11 finds the member of an enumeration ten times slower than a name.
 _ANSWER, _PROMPT, _RESULT = LineKind.ANSWER, LineKind.PROMPT, LineKind.RESULT
 _COMMAND, _OTHER = LineKind.COMMAND, LineKind.OTHER
@@ -67,14 +67,14 @@ def hash_line(raw: bytes) -> str:
     return "#" + hashlib.blake2b(raw.strip(), digest_size=16).hexdigest()
 
 
-def read_fact(entry: Entry, digest: Digest | None = None, *, keeps_words: bool = True) -> LineFact:
+def read_observation(entry: Entry, digest: Digest | None = None, *, keeps_words: bool = True) -> Observation:
     """The fact of one entry. Requests are printed only with a digest; without `keeps_words` no word of it stays."""
     message = entry.message
-    seen = glance(message) if message is not None else _NOTHING_SEEN
+    seen = scan_content(message) if message is not None else _NOTHING_SEEN
     line = None if entry.is_compact_summary else classify_entry(entry)
     kind = _find_kind(entry, line)
     raw = entry.raw or b""
-    fact = LineFact(
+    fact = Observation(
         id=entry.uuid or hash_line(raw),
         kind=kind,
         type=entry.type,
@@ -99,8 +99,8 @@ def read_fact(entry: Entry, digest: Digest | None = None, *, keeps_words: bool =
     return _add_payload(fact, entry, digest, keeps_words=keeps_words)
 
 
-def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
-    """What `read_fact` makes of a line's entry, without making the entry; None where that takes one."""
+def read_plain_observation(raw: bytes, *, keeps_words: bool = True) -> Observation | None:
+    """What `read_observation` makes of a line's entry, without making the entry; None where that takes one."""
     line = read_plain_line(raw)
     if line is None or line.message is None:
         return None
@@ -114,7 +114,7 @@ def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
     elif line.type != "user" or line.is_compact_summary:
         return None
     elif isinstance(content, list):
-        has_results, has_words = sort_blocks(content)
+        has_results, has_words = classify_result_blocks(content)
         tokens = count_plain_tokens(content) if has_results else None
         if tokens is None:
             return None
@@ -126,7 +126,7 @@ def read_plain_fact(raw: bytes, *, keeps_words: bool = True) -> LineFact | None:
         kind = _sort_user_line(spoken, is_meta=line.is_meta is True)
         name = _name_user_line(spoken) if kind is not _COMMAND else _name_own_line(content or "")
         words = _begin_text(content) if content and keeps_words and kind is _PROMPT else None
-    return LineFact(
+    return Observation(
         line.uuid or hash_line(raw),
         kind,
         line.type,
@@ -153,9 +153,9 @@ def _cut_mode(mode: str | None) -> str | None:
     return mode[:_LONGEST_MODE] if mode else None
 
 
-def read_problem(line: SkippedLine) -> LineFact:
+def read_problem(line: SkippedLine) -> Observation:
     """A line that could not be read, so that it is counted once however often it comes."""
-    return LineFact(
+    return Observation(
         id=hash_line(line.raw),
         kind=LineKind.PROBLEM,
         type=line.kind,
@@ -165,17 +165,25 @@ def read_problem(line: SkippedLine) -> LineFact:
     )
 
 
-def print_shape(entry: Entry, digest: Digest) -> tuple[str, Fingerprint] | None:
+def fingerprint_shape(entry: Entry, digest: Digest) -> tuple[str, Fingerprint] | None:
     """The digest of a shape line's system prompt and tools, and their prints; None for every other line."""
     if not isinstance(entry.payload, ApiRequestShape):
         return None
     shape = read_shape(get_fields(entry.fields, "shape"))
-    prints = take_fingerprint(PromptRequest(model=None, tools=shape.tools, system=shape.system), digest)
+    prints = fingerprint_request(PromptRequest(model=None, tools=shape.tools, system=shape.system), digest)
     text = write_canonical((shape.system, [tool.fields for tool in shape.tools]))
     return digest(text.encode("utf-8", "surrogatepass")), prints
 
 
-_PLAIN_KINDS = frozenset({LineKind.ANSWER, LineKind.RESULT, LineKind.COMMAND, LineKind.RESTART, LineKind.OTHER})
+_PLAIN_KINDS = frozenset(
+    {
+        LineKind.ANSWER,
+        LineKind.RESULT,
+        LineKind.COMMAND,
+        LineKind.RESTART,
+        LineKind.OTHER,
+    }
+)
 
 _PAYLOAD_KINDS: Mapping[type, LineKind] = {
     Boundary: LineKind.BOUNDARY,
@@ -250,14 +258,14 @@ def _join_texts(message: Message | None) -> str:
     return "\n".join(block.text for block in (message.content if message else ()) if isinstance(block, TextBlock))
 
 
-def _read_answer(entry: Entry, seen: Glance) -> Answer | None:
+def _read_answer(entry: Entry, seen: ContentScan) -> Response | None:
     message, call_id = entry.message, find_call_id(entry)
     if message is None or message.usage is None or call_id is None:
         return None
     # Only clients that write their requests down refer to them; other lines are not decoded whole for it.
     names_request = entry.raw is None or b'"requestRef"' in entry.raw or b'"promptCacheRequested"' in entry.raw
     fields = entry.fields if names_request else {}
-    return Answer(
+    return Response(
         call_id=call_id,
         usage=message.usage,
         model=message.model,
@@ -274,15 +282,15 @@ def _read_answer(entry: Entry, seen: Glance) -> Answer | None:
     )
 
 
-def _read_plain_answer(line: PlainLine, blocks: list[PlainBlock]) -> Answer | None:
+def _read_plain_answer(line: PlainLine, blocks: list[PlainBlock]) -> Response | None:
     message = line.message
     if message is None or message.usage is None:
         return None
     call_id = message.id or line.request_id or line.uuid
     if call_id is None:
         return None
-    seen = look_at_written(blocks, is_open=message.stop_reason is None)
-    return Answer(
+    seen = scan_written(blocks, is_open=message.stop_reason is None)
+    return Response(
         call_id,
         make_usage(message.usage),
         message.model,
@@ -299,7 +307,7 @@ def _read_plain_answer(line: PlainLine, blocks: list[PlainBlock]) -> Answer | No
     )
 
 
-def _add_payload(fact: LineFact, entry: Entry, digest: Digest | None, *, keeps_words: bool) -> LineFact:
+def _add_payload(fact: Observation, entry: Entry, digest: Digest | None, *, keeps_words: bool) -> Observation:
     values: dict[str, object] = {}
     match entry.payload:
         case Boundary() | MicroBoundary() | OlderSummary() as payload:
@@ -307,7 +315,7 @@ def _add_payload(fact: LineFact, entry: Entry, digest: Digest | None, *, keeps_w
         case ApiRequest() as payload:
             values["request"] = _read_request(payload, entry, digest)
         case ApiRequestShape() as payload:
-            printed = print_shape(entry, digest) if digest else None
+            printed = fingerprint_shape(entry, digest) if digest else None
             values["shape"] = (payload.shape_hash, printed[0]) if printed else None
         case Attachment() as payload:
             values |= {"name": payload.kind, "tokens": count_entry_tokens(entry)}
@@ -322,13 +330,13 @@ def _add_payload(fact: LineFact, entry: Entry, digest: Digest | None, *, keeps_w
             values["tokens"] = count_entry_tokens(entry)
         case _ if fact.kind is LineKind.TITLE and keeps_words:
             values["words"] = (get_text(entry.fields, "aiTitle") or "")[:_LONGEST_NAME]
-    return change_fact(fact, **values)
+    return change_observation(fact, **values)
 
 
 def _read_figures(payload: ApiError | CostState) -> dict[str, object]:
     if isinstance(payload, CostState):
         return {"cost_usd": None if payload.total_cost_usd is None else str(payload.total_cost_usd)}
-    unanswered = Unanswered(
+    unanswered = FailedCall(
         status=payload.status,
         reason=payload.error_type,
         request_id=payload.request_id,
@@ -337,10 +345,10 @@ def _read_figures(payload: ApiError | CostState) -> dict[str, object]:
     return {"unanswered": unanswered}
 
 
-def _read_compacted(payload: Boundary | MicroBoundary | OlderSummary) -> Compacted:
+def _read_compacted(payload: Boundary | MicroBoundary | OlderSummary) -> CompactionRecord:
     if isinstance(payload, Boundary):
         segment = payload.preserved_segment
-        return Compacted(
+        return CompactionRecord(
             trigger=payload.trigger,
             before_tokens=payload.pre_tokens,
             after_tokens=payload.post_tokens,
@@ -349,23 +357,23 @@ def _read_compacted(payload: Boundary | MicroBoundary | OlderSummary) -> Compact
             kept_to=segment.tail_uuid if segment else None,
         )
     if isinstance(payload, MicroBoundary):
-        return Compacted(
+        return CompactionRecord(
             trigger=payload.trigger,
             before_tokens=payload.pre_tokens,
             saved_tokens=payload.tokens_saved,
             cleared_count=len(payload.compacted_tool_ids) + len(payload.cleared_attachment_uuids),
         )
-    return Compacted(saved_tokens=payload.tokens_saved, summary_tokens=count_text_tokens(payload.text))
+    return CompactionRecord(saved_tokens=payload.tokens_saved, summary_tokens=count_text_tokens(payload.text))
 
 
-def _read_request(payload: ApiRequest, entry: Entry, digest: Digest | None) -> Request:
+def _read_request(payload: ApiRequest, entry: Entry, digest: Digest | None) -> RecordedRequest:
     settings: tuple[tuple[str, str], ...] = ()
     if digest is not None:
         params = get_fields(entry.fields, "params")
         spelt = PromptRequest(model=None, settings=read_settings(params, get_texts(params, "betas")))
-        settings = take_fingerprint(spelt, digest).settings
+        settings = fingerprint_request(spelt, digest).settings
     markers = (convert_marker(marker) for marker in payload.cache_markers)
-    return Request(
+    return RecordedRequest(
         id=payload.id,
         query_source=payload.query_source,
         shape=payload.shape_hash,

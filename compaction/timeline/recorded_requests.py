@@ -6,7 +6,7 @@ from datetime import datetime
 
 from compaction.prompt.fingerprint import Fingerprint, read_message_print
 from compaction.prompt.request import Marker
-from compaction.timeline.observations import LineFact, Request
+from compaction.timeline.observations import Observation, RecordedRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,9 @@ NO_RECORD = RequestRecord()
 _NO_SHAPE = Fingerprint(None, (), (), (), (), (), (), (), ())
 
 
-def resolve_requests(lines: Iterable[LineFact], shapes: Mapping[str, Fingerprint] | None) -> dict[str, RequestRecord]:
+def resolve_requests(
+    lines: Iterable[Observation], shapes: Mapping[str, Fingerprint] | None
+) -> dict[str, RequestRecord]:
     """Return the requests of these lines by id. `shapes`: system prompts and tools by the client's name for them."""
     requests = {line.request.id: (line.request, line.at) for line in lines if line.request is not None}
     messages: dict[str, tuple[str, ...] | None] = {}
@@ -38,11 +40,11 @@ def resolve_requests(lines: Iterable[LineFact], shapes: Mapping[str, Fingerprint
 
 def _resolve(
     name: str,
-    requests: Mapping[str, tuple[Request, datetime | None]],
+    requests: Mapping[str, tuple[RecordedRequest, datetime | None]],
     resolved: dict[str, tuple[str, ...] | None],
 ) -> tuple[str, ...] | None:
     """Return the message hashes of a request through its bases; None when a base is missing."""
-    path: list[Request] = []
+    path: list[RecordedRequest] = []
     base: str | None = name
     while base is not None and base not in resolved:
         request, _ = requests.get(base, (None, None))
@@ -60,7 +62,7 @@ def _resolve(
 
 
 def _build_fingerprint(
-    request: Request, messages: tuple[str, ...] | None, shapes: Mapping[str, Fingerprint]
+    request: RecordedRequest, messages: tuple[str, ...] | None, shapes: Mapping[str, Fingerprint]
 ) -> Fingerprint:
     fingerprint = replace(
         shapes.get(request.shape or "", _NO_SHAPE),

@@ -15,7 +15,7 @@ ApiMessage = Mapping[str, object]
 _PREFIX = "message-"
 
 
-def name_message(index: int) -> str:
+def message_uuid(index: int) -> str:
     """The uuid under which a message goes through the engine; findings about it are cited by this name."""
     return f"{_PREFIX}{index}"
 
@@ -35,13 +35,13 @@ def read_messages(
     return tuple(
         Entry(
             "assistant" if message.get("role") == "assistant" else "user",
-            uuid=name_message(index),
-            parent_uuid=name_message(index - 1) if index else None,
+            uuid=message_uuid(index),
+            parent_uuid=message_uuid(index - 1) if index else None,
             is_meta=message.get("role") == "system",
             message=Message(
                 role="assistant" if message.get("role") == "assistant" else "user",
                 content=read_blocks(message.get("content"), encode_json),
-                id=name_message(index) if index == measured else None,
+                id=message_uuid(index) if index == measured else None,
                 model=model if message.get("role") == "assistant" else None,
                 usage=usage if index == measured else None,
                 is_plain=isinstance(message.get("content"), str),

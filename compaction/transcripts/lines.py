@@ -10,7 +10,7 @@ LARGEST_LINE_BYTES = 128 * 1024 * 1024
 _LINE_FEED = ord("\n")
 
 
-class Line(Value, frozen=True):
+class RawLine(Value, frozen=True):
     """One line with its ending, where it starts in the file, and its size (larger than `raw` when it was dropped)."""
 
     number: int
@@ -25,7 +25,7 @@ class Line(Value, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class LinePosition:
     """Where reading can resume: the first byte not yet consumed, and how many lines lie before it."""
 
     offset: int = 0
@@ -35,8 +35,8 @@ class Position:
 class LineSplitter:
     """Collects chunks and yields whole lines; what is not yet ended waits for the next chunk."""
 
-    def __init__(self, position: Position | None = None, *, largest_line_bytes: int = LARGEST_LINE_BYTES) -> None:
-        self._position = position or Position()
+    def __init__(self, position: LinePosition | None = None, *, largest_line_bytes: int = LARGEST_LINE_BYTES) -> None:
+        self._position = position or LinePosition()
         self._offset = self._position.offset
         self._line_count = self._position.line_count
         self._largest = largest_line_bytes
@@ -44,24 +44,24 @@ class LineSplitter:
         self._waiting_bytes = 0
 
     @property
-    def position(self) -> Position:
+    def position(self) -> LinePosition:
         """The start of the line that has not ended yet."""
-        return Position(self._offset, self._line_count)
+        return LinePosition(self._offset, self._line_count)
 
     @property
     def waiting_bytes(self) -> int:
         """How many bytes of an unended line were seen."""
         return self._waiting_bytes
 
-    def feed(self, chunk: bytes) -> list[Line]:
+    def feed(self, chunk: bytes) -> list[RawLine]:
         """The lines that this chunk completes."""
-        lines: list[Line] = []
+        lines: list[RawLine] = []
         number, offset, largest = self._line_count, self._offset, self._largest
         for piece in BytesIO(chunk):
             size_bytes = len(piece)
             if size_bytes <= largest and piece[-1] == _LINE_FEED and not self._waiting_bytes:
                 number += 1
-                lines.append(Line(number, offset, piece, size_bytes))
+                lines.append(RawLine(number, offset, piece, size_bytes))
                 offset += size_bytes
                 continue
             self._line_count, self._offset = number, offset
@@ -72,7 +72,7 @@ class LineSplitter:
         self._line_count, self._offset = number, offset
         return lines
 
-    def finish(self) -> Line | None:
+    def finish(self) -> RawLine | None:
         """The last line when it has no ending, or None; afterwards the position lies behind it."""
         return self._release() if self._waiting_bytes else None
 
@@ -87,9 +87,9 @@ class LineSplitter:
         else:
             self._pieces.append(piece)
 
-    def _release(self) -> Line:
+    def _release(self) -> RawLine:
         self._line_count += 1
-        line = Line(self._line_count, self._offset, b"".join(self._pieces), self._waiting_bytes)
+        line = RawLine(self._line_count, self._offset, b"".join(self._pieces), self._waiting_bytes)
         self._offset += self._waiting_bytes
         self._pieces.clear()
         self._waiting_bytes = 0

@@ -26,7 +26,7 @@ from compaction.transcripts.entries import (
 )
 from compaction.transcripts.frozen import make_filler
 from compaction.transcripts.json_fields import has_payload, read_payload
-from compaction.transcripts.lines import Line
+from compaction.transcripts.lines import RawLine
 from compaction.transcripts.payloads import Attachment, Payload, Progress
 from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.usage import (
@@ -154,7 +154,7 @@ _NESTED: dict[str, type[msgspec.Struct]] = {
 _LIGHT_PAYLOADS = {"api-request-shape", "api-request-blob", "file-history-snapshot"}
 
 
-def read_line(line: Line) -> Sequence[Item]:
+def read_line(line: RawLine) -> Sequence[Item]:
     """The entries of one line (two objects may share it), or the line itself as skipped, with the reason."""
     if line.is_dropped:
         reason = f"The line has {line.size_bytes:,} bytes, more than is kept of one line."
@@ -180,7 +180,7 @@ def count_block_characters(block: Written) -> int:
     return len(block.text) if block.type == "text" else len(block.thinking) if block.type == "thinking" else 0
 
 
-def make_entry(head: LineHead, line: Line, fields: Mapping[str, object] | None = None) -> Entry:
+def make_entry(head: LineHead, line: RawLine, fields: Mapping[str, object] | None = None) -> Entry:
     raw = line.raw
     if fields is None:
         fields = LazyFields(_decode_fields, raw)
@@ -295,7 +295,7 @@ def encode_json(value: object) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _read_leniently(line: Line) -> Iterator[Item]:
+def _read_leniently(line: RawLine) -> Iterator[Item]:
     """What the fast decoder refuses: several objects, comments, odd values, broken JSON."""
     text = line.raw.decode("utf-8", "surrogateescape")
     start, offset = 0, line.offset
@@ -312,7 +312,7 @@ def _read_leniently(line: Line) -> Iterator[Item]:
         if reason:
             yield SkippedLine("malformed", line.number, offset, raw, reason, len(raw))
         else:
-            yield make_lenient_entry(fields, Line(line.number, offset, raw, len(raw)))
+            yield make_lenient_entry(fields, RawLine(line.number, offset, raw, len(raw)))
         start, at, offset = stop, following, offset + len(raw)
 
 
@@ -339,7 +339,7 @@ def _decode_object(text: str, start: int) -> tuple[Mapping[str, object], int, st
     return {}, len(text), reason
 
 
-def make_lenient_entry(fields: Mapping[str, object], line: Line) -> Entry:
+def make_lenient_entry(fields: Mapping[str, object], line: RawLine) -> Entry:
     """An entry from decoded fields: whatever has the wrong kind counts as absent."""
     head = decode_head(line.raw)
     if head is not None:

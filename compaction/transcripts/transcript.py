@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compaction.transcripts.entries import Entry
-from compaction.transcripts.lines import LARGEST_LINE_BYTES, Line, LineSplitter, Position
+from compaction.transcripts.lines import LARGEST_LINE_BYTES, LinePosition, LineSplitter, RawLine
 from compaction.transcripts.reader import read_line
 from compaction.transcripts.skipped import Item, SkippedLine
 
@@ -42,7 +42,7 @@ class TranscriptReader:
 
     def __init__(
         self,
-        position: Position | None = None,
+        position: LinePosition | None = None,
         *,
         largest_line_bytes: int = LARGEST_LINE_BYTES,
     ) -> None:
@@ -50,7 +50,7 @@ class TranscriptReader:
         self.tail: IncompleteTail | None = None
 
     @property
-    def position(self) -> Position:
+    def position(self) -> LinePosition:
         """Where a later reader must start so that nothing is lost or read twice."""
         return self._splitter.position
 
@@ -61,7 +61,7 @@ class TranscriptReader:
             items += read_line(line)
         return items
 
-    def split(self, chunk: bytes) -> list[Line]:
+    def split(self, chunk: bytes) -> list[RawLine]:
         """The lines completed by this chunk, for whoever reads them otherwise."""
         return self._splitter.feed(chunk)
 
@@ -71,7 +71,7 @@ class TranscriptReader:
         raw, size_bytes = self._splitter.peek(), self._splitter.waiting_bytes
         if not size_bytes:
             return ()
-        items = read_line(Line(position.line_count + 1, position.offset, raw, size_bytes))
+        items = read_line(RawLine(position.line_count + 1, position.offset, raw, size_bytes))
         if any(isinstance(item, SkippedLine) and item.is_problem for item in items):
             self.tail = IncompleteTail(position.line_count + 1, position.offset, raw, size_bytes)
             return ()

@@ -11,7 +11,7 @@ from compaction.compactors.advice import Advice, advise, count_clearable_tokens
 from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS
 from compaction.compactors.micro.clearing import apply_boundaries
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Level, Lines, Reading, draw_lines, read_level
+from compaction.context.thresholds import Level, LevelReading, Thresholds, classify_usage, compute_thresholds
 from compaction.context.tokens import measure_context
 from compaction.context.windows import ModelInUse
 from compaction.transcripts.api_messages import ApiMessage, read_messages
@@ -45,8 +45,8 @@ class Question:
 @dataclass(frozen=True)
 class Check:
     model: str
-    reading: Reading
-    lines: Lines | None
+    reading: LevelReading
+    lines: Thresholds | None
     advice: Advice
     used_origin: str
     policy_version: int
@@ -69,7 +69,7 @@ def check_session(session: AgentSession, own: OwnLines = NO_OWN_LINES, *, now: d
     Raises BadPolicy where the values over the team's make no lines."""
     policy = find_policy(session.team)
     lines = draw_session_lines(policy, session, own)
-    reading = read_level(lines, session.context_tokens)
+    reading = classify_usage(lines, session.context_tokens)
 
     def count_clearable() -> int | None:
         if lines is None or not session.has_content:
@@ -84,7 +84,7 @@ def check_session(session: AgentSession, own: OwnLines = NO_OWN_LINES, *, now: d
     return Check(session.model, reading, lines, advice, origin, policy.version)
 
 
-def draw_session_lines(settings: TeamSettings, session: AgentSession, own: OwnLines) -> Lines | None:
+def draw_session_lines(settings: TeamSettings, session: AgentSession, own: OwnLines) -> Thresholds | None:
     if not session.model:
         return None
     known = find_model_in_use(session)
@@ -102,14 +102,14 @@ def check_question(team: Team, question: Question, *, now: datetime) -> Check:
     lines, _ = draw_question_lines(policy, question)
     entries = read_messages(question.messages, model=question.model, usage=question.usage)
     used_tokens, origin = measure_question(question, entries)
-    reading = read_level(lines, used_tokens)
+    reading = classify_usage(lines, used_tokens)
     settings = replace(DEFAULT_SIZE_SETTINGS, tools=question.clearable_tools)
     count = partial(count_clearable_tokens, entries, reading, lines, now=now, settings=settings) if lines else None
     advice = advise(reading, count_clearable=count) if count and entries else advise(reading)
     return Check(question.model, reading, lines, advice, origin, policy.version)
 
 
-def draw_question_lines(settings: TeamSettings, question: Question) -> tuple[Lines | None, Policy]:
+def draw_question_lines(settings: TeamSettings, question: Question) -> tuple[Thresholds | None, Policy]:
     """The team's lines for this agent and its model, with its own values over them, and the policy they come from."""
     in_use = ModelInUse(
         question.model,
@@ -121,11 +121,11 @@ def draw_question_lines(settings: TeamSettings, question: Question) -> tuple[Lin
 
 
 @lru_cache(maxsize=1024)
-def _draw_lines(values: bytes, in_use: ModelInUse) -> tuple[Lines | None, Policy]:
+def _draw_lines(values: bytes, in_use: ModelInUse) -> tuple[Thresholds | None, Policy]:
     """Takes longer than everything else here, and agents ask about the same model under the same values again."""
     thresholds, own = orjson.loads(values)
     policy = Policy.from_team_values(thresholds | own).for_model(in_use.model)
-    return draw_lines(policy, in_use), policy
+    return compute_thresholds(policy, in_use), policy
 
 
 def measure_question(question: Question, entries: Sequence[Entry]) -> tuple[int, str]:

@@ -10,12 +10,12 @@ from compaction.compactors.full import compact_full
 from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS, clear_by_size
 from compaction.compactors.micro.clearing import MicroOutcome, find_clearable
 from compaction.compactors.micro.steps import MicroSteps
-from compaction.compactors.outcome import Outcome, Trigger
+from compaction.compactors.outcome import CompactionOutcome, Trigger
 from compaction.compactors.restore.restorer import ContextRestorer
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.compactors.thread_state import ThreadMemory
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Lines, read_level
+from compaction.context.thresholds import Thresholds, classify_usage
 from compaction.context.tokens import estimate_tokens
 from compaction.errors import NothingToCompact, RunError
 from compaction.ports import Monitor, Summarizer, SummaryAnswer, SummaryRequest
@@ -66,8 +66,8 @@ class Compacted:
     messages: list[dict[str, object]]
     before_tokens: int
     after_tokens: int
-    lines: Lines | None
-    outcome: Outcome | None = None
+    lines: Thresholds | None
+    outcome: CompactionOutcome | None = None
     cleared: tuple[MicroOutcome, ...] = ()
     audit: AuditReport | None = None
 
@@ -79,7 +79,7 @@ class Conversation:
     question: Question
     entries: tuple[Entry, ...]
     before_tokens: int
-    lines: Lines | None
+    lines: Thresholds | None
     policy: Policy
 
     @property
@@ -131,8 +131,8 @@ class _Work:
     summarizer: Summarizer
 
     @property
-    def outside(self) -> Outside:
-        return Outside(self.summarizer, restore=ContextRestorer())
+    def outside(self) -> RunPorts:
+        return RunPorts(self.summarizer, restore=ContextRestorer())
 
     def clear(self) -> Compacted:
         """A person or program that asks does not wait for a line or for a saving that is worth it."""
@@ -183,9 +183,11 @@ class _Work:
 
     def _is_stuck(self, used_tokens: int) -> bool:
         """Whether the next call would be refused: then "nothing is done" is no answer to go on with."""
-        return self.wish.is_too_long or read_level(self.talk.lines, used_tokens).is_at_blocking
+        return self.wish.is_too_long or classify_usage(self.talk.lines, used_tokens).is_at_blocking
 
-    def _tell_outcome(self, decision: str, outcome: Outcome, *, cleared: tuple[MicroOutcome, ...] = ()) -> Compacted:
+    def _tell_outcome(
+        self, decision: str, outcome: CompactionOutcome, *, cleared: tuple[MicroOutcome, ...] = ()
+    ) -> Compacted:
         told = self._tell(decision, outcome.entries, after_tokens=outcome.expected_tokens, cleared=cleared)
         return replace(told, outcome=outcome, audit=audit_compaction(self.talk.entries, outcome.entries))
 

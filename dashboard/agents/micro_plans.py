@@ -13,8 +13,8 @@ from compaction.compactors.micro.cache_edits import (
     Message,
     PinnedEdit,
     add_edits,
-    note_response,
     plan_deletions,
+    record_response,
     register_results,
 )
 from compaction.compactors.micro.clearing import apply_boundaries, find_clearable
@@ -64,7 +64,7 @@ def plan_for_session(session: AgentSession, wish: MicroWish) -> MicroPlan:
 def plan_micro(entries: Sequence[Entry], messages: Sequence[Message] | None, wish: MicroWish) -> MicroPlan:
     state = wish.state
     if wish.cache_read_tokens is not None:
-        state = note_response(
+        state = record_response(
             state, cache_read_tokens=wish.cache_read_tokens, cache_deleted_tokens=wish.cache_deleted_tokens
         )
     state = plan_deletions(register_results(state, entries, wish.edit_settings), wish.edit_settings)

@@ -6,7 +6,7 @@ from django.utils import timezone
 from ninja import Field, Router, Schema
 from pydantic import ConfigDict
 
-from compaction.compactors.advice import Action
+from compaction.compactors.advice import AdvisedAction
 from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.agents.checks import Check, OwnLines, check_question, check_session
@@ -72,8 +72,8 @@ class CheckOut(Schema):
     percent_left: int | None = Field(description="Null if the model's window is unknown.")
     flags: FlagsOut
     lines: CheckLinesOut | None
-    action: Action
-    offered: Action | None = Field(description="How to resolve a block.")
+    action: AdvisedAction
+    offered: AdvisedAction | None = Field(description="How to resolve a block.")
     sentence: str
     policy_version: int
 

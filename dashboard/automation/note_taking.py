@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from compaction.compactors.notes.schedule import STALE_SECONDS, ExtractionMark, judge_extraction
+from compaction.compactors.notes.schedule import STALE_SECONDS, ExtractionMark, compute_extraction_need
 from compaction.errors import CompactionCancelled, RunError
 from dashboard.automation.crossings import FRESH_FOR
 from dashboard.automation.guards import is_guarded
@@ -70,7 +70,7 @@ def _find_order(session: AgentSession, *, is_asked: bool, now: datetime) -> _Ord
     note = find_note(session)
     basis = read_basis(session)
     mark = ExtractionMark(note.last_entry_uuid, note.context_tokens) if note else None
-    need = judge_extraction(basis.entries, mark)
+    need = compute_extraction_need(basis.entries, mark)
     has_news = note is None or note.last_entry_uuid != basis.last_entry_uuid
     if not (has_news if is_asked else need.is_due):
         return None

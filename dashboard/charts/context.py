@@ -2,7 +2,7 @@
 
 import plotly.graph_objects as go
 
-from compaction.context.thresholds import Lines, Reading
+from compaction.context.thresholds import LevelReading, Thresholds
 from dashboard.charts import Chart, build_figure
 from dashboard.pages.gauge_bar import draw_gauge
 from dashboard.words import say_tokens
@@ -15,7 +15,7 @@ def _find_number_format(tokens: int) -> str:
 
 
 def chart_indicator(
-    chart_id: str, lines: Lines, reading: Reading, *, is_estimated: bool = False, is_small: bool = False
+    chart_id: str, lines: Thresholds, reading: LevelReading, *, is_estimated: bool = False, is_small: bool = False
 ) -> Chart:
     """How full a window is, with one step from each line to the next; lines that fall together are one step. A small
     one has no figures on its axis."""

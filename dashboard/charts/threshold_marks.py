@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from compaction.context.thresholds import Lines, read_level
+from compaction.context.thresholds import Thresholds, classify_usage
 from dashboard.chart_data import TimelineLine
 from dashboard.pages.gauge_bar import draw_gauge
 from dashboard.words import say_size
@@ -17,11 +17,11 @@ _ABOVE = "above this chart:"
 _LABEL_SIZE, _CHARACTER_PIXELS, _LABEL_GAP_PIXELS = 11, 6.6, 6
 
 
-def list_lines(lines: Lines | None) -> tuple[TimelineLine, ...]:
+def list_lines(lines: Thresholds | None) -> tuple[TimelineLine, ...]:
     """The lines of the engine for a timeline, those that fall together as one; none when the window is not known."""
     if lines is None:
         return ()
-    ticks = draw_gauge(lines, read_level(lines, 0)).ticks
+    ticks = draw_gauge(lines, classify_usage(lines, 0)).ticks
     return tuple(TimelineLine(tick.name, tick.style, tick.tokens, is_dashed=tick.is_dashed) for tick in ticks)
 
 

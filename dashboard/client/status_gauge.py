@@ -43,7 +43,7 @@ def find_level(lines: StatusLines | None, used_tokens: int) -> str:
     return reached[-1] if reached else "ok"
 
 
-def find_percent_left(lines: StatusLines, used_tokens: int) -> int:
+def compute_percent_left(lines: StatusLines, used_tokens: int) -> int:
     limit = lines["limit"] or 0
     if limit <= 0:
         return 0
@@ -54,7 +54,7 @@ def _draw_room(values: StatusValues, lines: StatusLines | None, surface: Surface
     used = values.used_tokens
     if lines is None:
         return [] if used is None else [f"{spell_tokens(used)} tokens, window unknown"]
-    left = find_percent_left(lines, used or 0)
+    left = compute_percent_left(lines, used or 0)
     purpose = "left" if lines["auto"] is None else "until auto-compact"
     percent = f"{left}% {purpose if surface.width >= 60 else 'left'}"
     room = f"{spell_tokens(used or 0)}/{spell_tokens(lines['window'] or 0)}"

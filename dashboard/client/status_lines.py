@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import draw_lines
+from compaction.context.thresholds import compute_thresholds
 from compaction.context.windows import ModelInUse
 from dashboard.client.status_values import StatusValues
 
@@ -13,7 +13,7 @@ def draw_status_lines(values: StatusValues, environment: Mapping[str, str]) -> d
     in_use = ModelInUse(
         values.model, client_version=values.client_version or None, reported_window_tokens=values.window_tokens
     )
-    lines = draw_lines(Policy.from_environment(environment), in_use)
+    lines = compute_thresholds(Policy.from_environment(environment), in_use)
     if lines is None:
         return None
     return {

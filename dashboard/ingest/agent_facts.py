@@ -10,9 +10,17 @@ from functools import partial
 from msgspec import structs
 
 from compaction.llm.cache_ttl import find_shortest_ttl
-from compaction.prompt.fingerprint import Digest, take_fingerprint, write_message_prints
-from compaction.prompt.request import PromptRequest, read_request, spell_deletions
-from compaction.timeline.observations import REPORT, Answer, ClientTold, Compacted, LineFact, LineKind, Request
+from compaction.prompt.fingerprint import Digest, fingerprint_request, write_message_prints
+from compaction.prompt.request import PromptRequest, read_request, serialize_deletions
+from compaction.timeline.observations import (
+    REPORT,
+    ClientReport,
+    CompactionRecord,
+    LineKind,
+    Observation,
+    RecordedRequest,
+    Response,
+)
 from compaction.transcripts.client_protocol import COMPACT_BOUNDARY
 from compaction.transcripts.usage import make_usage
 from compaction.transcripts.user_lines import classify_blocks
@@ -86,7 +94,11 @@ def _read(item: Item, rules: Rules) -> Prepared:
 
 
 def _observe(
-    session_id: str, facts: Iterable[LineFact], rules: Rules, shapes: tuple[ObservedShape, ...] = (), redacted: int = 0
+    session_id: str,
+    facts: Iterable[Observation],
+    rules: Rules,
+    shapes: tuple[ObservedShape, ...] = (),
+    redacted: int = 0,
 ) -> Prepared:
     clean = find_redactor(rules).clean
     lines = tuple(ObservedLine(clean_fact(fact, clean)) for fact in facts)
@@ -97,8 +109,8 @@ def _observe(
 # --- sessions ---
 
 
-def _tell_session(item: SessionItem, rules: Rules) -> Iterable[LineFact]:
-    yield LineFact(
+def _tell_session(item: SessionItem, rules: Rules) -> Iterable[Observation]:
+    yield Observation(
         id="api:session",
         kind=LineKind.OTHER,
         type=REPORT,
@@ -106,14 +118,14 @@ def _tell_session(item: SessionItem, rules: Rules) -> Iterable[LineFact]:
         cwd=item.folder,
         branch=item.branch,
         version=item.version,
-        client=ClientTold(event="session"),
+        client=ClientReport(event="session"),
     )
     if item.title and rules.keeps_content:
-        words, told = item.title, ClientTold(event="title")
-        yield LineFact(id="api:title", kind=LineKind.TITLE, type=REPORT, at=item.at, words=words, client=told)
+        words, told = item.title, ClientReport(event="title")
+        yield Observation(id="api:title", kind=LineKind.TITLE, type=REPORT, at=item.at, words=words, client=told)
     if item.ended_at is not None:
-        told = ClientTold(event="SessionEnd")
-        yield LineFact(id="api:end", kind=LineKind.HOOK, type=REPORT, at=item.ended_at, client=told)
+        told = ClientReport(event="SessionEnd")
+        yield Observation(id="api:end", kind=LineKind.HOOK, type=REPORT, at=item.ended_at, client=told)
 
 
 # --- prompts and calls ---
@@ -122,7 +134,7 @@ def _tell_session(item: SessionItem, rules: Rules) -> Iterable[LineFact]:
 def _read_prompt(item: PromptItem, rules: Rules) -> Prepared:
     request = read_request({"system": item.system, "tools": item.tools})
     shape, redacted = make_shape(request, rules)
-    fact = LineFact(f"api:shape:{item.id}", LineKind.SHAPE, REPORT, shape=(item.id, shape.digest))
+    fact = Observation(f"api:shape:{item.id}", LineKind.SHAPE, REPORT, shape=(item.id, shape.digest))
     return _observe(item.session, [fact], rules, (shape,), redacted)
 
 
@@ -132,7 +144,7 @@ def _read_call(item: CallItem, rules: Rules) -> Prepared:
     if item.client_state is not None and item.request is None and item.message_hashes is None:
         raise ItemRefused("`client_state` tells more of a request: send `request` or `message_hashes` too.")
     item = _clean_words(item, rules)
-    facts: list[LineFact] = []
+    facts: list[Observation] = []
     shapes: tuple[ObservedShape, ...] = ()
     redacted = 0
     has_request = item.request is not None or item.message_hashes is not None
@@ -144,7 +156,7 @@ def _read_call(item: CallItem, rules: Rules) -> Prepared:
             shape, redacted = make_shape(spelt, rules)
             shape_name, shapes = shape.digest, (shape,)
             facts.append(
-                LineFact(f"api:shape:{shape.digest}", LineKind.SHAPE, REPORT, shape=(shape.digest, shape.digest))
+                Observation(f"api:shape:{shape.digest}", LineKind.SHAPE, REPORT, shape=(shape.digest, shape.digest))
             )
         request = _make_request(item, spelt, shape_name, partial(digest_text, rules.digest_key))
         ttl = find_shortest_ttl(ttl for _, ttl in request.markers)
@@ -174,15 +186,15 @@ def _spell_state(state: ClientState) -> dict[str, object]:
         "strategy": state.strategy,
         "auto_mode": "on" if state.auto_mode else None,
         "overage": "on" if state.overage else None,
-        "cached_micro": spell_deletions(state.cached_micro),
+        "cached_micro": serialize_deletions(state.cached_micro),
     }
 
 
-def _make_request(item: CallItem, spelt: PromptRequest, shape: str | None, digest: Digest) -> Request:
-    prints = take_fingerprint(spelt, digest)
+def _make_request(item: CallItem, spelt: PromptRequest, shape: str | None, digest: Digest) -> RecordedRequest:
+    prints = fingerprint_request(spelt, digest)
     is_opaque = item.message_hashes is not None
     markers = ((marker.path, marker.ttl) for marker in prints.markers)
-    return Request(
+    return RecordedRequest(
         id=item.id,
         query_source=item.purpose,
         shape=shape,
@@ -211,9 +223,9 @@ def _starts_turn(request: PromptRequest) -> bool:
     return last is not None and last.role == "user" and classify_blocks(last.blocks).starts_turn
 
 
-def _make_answer(item: CallItem, requested_ttl: str | None, *, has_request: bool) -> Answer:
+def _make_answer(item: CallItem, requested_ttl: str | None, *, has_request: bool) -> Response:
     # Calls are counted once in a team, so an id that is the caller's own carries the session's.
-    return Answer(
+    return Response(
         call_id=item.message_id or item.request_id or f"call:{item.session}/{item.id}",
         usage=make_usage(item.usage),
         model=item.model,
@@ -228,8 +240,8 @@ def _make_answer(item: CallItem, requested_ttl: str | None, *, has_request: bool
     )
 
 
-def _make_fact(item: CallItem | CompactionItem, key: str, kind: LineKind, **values: object) -> LineFact:
-    return LineFact(
+def _make_fact(item: CallItem | CompactionItem, key: str, kind: LineKind, **values: object) -> Observation:
+    return Observation(
         id=f"api:{key}",
         kind=kind,
         type=REPORT,
@@ -244,7 +256,7 @@ def _make_fact(item: CallItem | CompactionItem, key: str, kind: LineKind, **valu
 
 
 def _read_compaction(item: CompactionItem, rules: Rules) -> Prepared:
-    compacted = Compacted(
+    compacted = CompactionRecord(
         trigger=item.trigger,
         before_tokens=item.before_tokens,
         after_tokens=item.after_tokens,

@@ -8,7 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from compaction.context.tokens import count_text_tokens
-from compaction.timeline.observations import REPORT, ClientTold, Compacted, LineFact, LineKind, change_fact
+from compaction.timeline.observations import (
+    REPORT,
+    ClientReport,
+    CompactionRecord,
+    LineKind,
+    Observation,
+    change_observation,
+)
 from dashboard.client.status_values import read_count, read_number
 from dashboard.ingest.client_json import find_time, read_clean_text, read_objects, read_text
 from dashboard.ingest.observed import ObservedLine, ObservedSession, Prepared, Rules
@@ -60,16 +67,16 @@ def _observe(hook: Mapping[str, Any], rules: Rules, arrived_at: datetime) -> tup
     words = read_text(redacted.decode("utf-8", "replace"), _LONGEST_SUMMARY)
     line = {"type": "hook", "hook": "PostCompact", "timestamp": (fact.at or arrived_at).isoformat(), "summary": words}
     content = json.dumps(line, ensure_ascii=False).encode()
-    kept = change_fact(fact, has_content=True, is_redacted=bool(counts), size_bytes=len(content))
+    kept = change_observation(fact, has_content=True, is_redacted=bool(counts), size_bytes=len(content))
     return ObservedLine(kept, content), counts
 
 
-def _read_hook(hook: Mapping[str, Any], rules: Rules, arrived_at: datetime) -> LineFact:
+def _read_hook(hook: Mapping[str, Any], rules: Rules, arrived_at: datetime) -> Observation:
     event = str(hook["hook_event_name"])
     agent_id = read_clean_text(hook.get("agent_id"), rules)
     # Other hooks of a sub-agent say nothing about its window; a thread of its own would be made of them alone.
     is_sidechain = agent_id is not None and event in _COMPACTING
-    return LineFact(
+    return Observation(
         id=_name_fact(hook, event),
         kind=LineKind.COMPACTION_REPORT if event == "PostCompact" else LineKind.HOOK,
         type=REPORT,
@@ -82,16 +89,16 @@ def _read_hook(hook: Mapping[str, Any], rules: Rules, arrived_at: datetime) -> L
     )
 
 
-def _read_compacted(hook: Mapping[str, Any], rules: Rules) -> Compacted:
+def _read_compacted(hook: Mapping[str, Any], rules: Rules) -> CompactionRecord:
     summary = hook.get("compact_summary")
     tokens = count_text_tokens(summary) if isinstance(summary, str) and summary else None
-    return Compacted(trigger=read_clean_text(hook.get("trigger"), rules, 20), summary_tokens=tokens)
+    return CompactionRecord(trigger=read_clean_text(hook.get("trigger"), rules, 20), summary_tokens=tokens)
 
 
-def _read_told(hook: Mapping[str, Any], event: str, rules: Rules) -> ClientTold:
+def _read_told(hook: Mapping[str, Any], event: str, rules: Rules) -> ClientReport:
     is_expired = hook.get("prompt_cache_likely_expired")
     rebuild_usd = read_number(hook.get("estimated_cache_write_usd"))
-    return ClientTold(
+    return ClientReport(
         event=event,
         detail=read_clean_text(hook.get(_DETAILS.get(event, "")), rules, 40),
         prompt_id=read_text(hook.get("prompt_id")),

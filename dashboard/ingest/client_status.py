@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from compaction.timeline.observations import REPORT, ClientTold, LineFact, LineKind
+from compaction.timeline.observations import REPORT, ClientReport, LineKind, Observation
 from dashboard.client.status_values import StatusValues, read_status
 from dashboard.ingest.client_json import find_time, read_clean_text, read_moment, read_objects, read_text
 from dashboard.ingest.observed import ObservedLine, ObservedSession, Prepared, Rules
@@ -39,10 +39,10 @@ def prepare_statuses(data: bytes, rules: Rules, *, arrived_at: datetime) -> Prep
     )
 
 
-def _read_facts(values: StatusValues, at: datetime, rules: Rules) -> list[LineFact]:
+def _read_facts(values: StatusValues, at: datetime, rules: Rules) -> list[Observation]:
     """How things stand, which each later status replaces; and the last miss, which stays."""
     latest = at + _LONGEST_AHEAD
-    told = ClientTold(
+    told = ClientReport(
         event="status",
         model=read_text(values.model),
         context_tokens=values.used_tokens,
@@ -50,7 +50,7 @@ def _read_facts(values: StatusValues, at: datetime, rules: Rules) -> list[LineFa
         cache_expires_at=read_moment(values.warm_until, latest=latest),
         rate_limits=_list_limits(values, latest, rules),
     )
-    now = LineFact(
+    now = Observation(
         id="status:now",
         kind=LineKind.STATUS,
         type=REPORT,
@@ -76,7 +76,7 @@ def _list_limits(
     )
 
 
-def _read_miss(cache: Mapping[str, Any], latest: datetime, rules: Rules) -> LineFact | None:
+def _read_miss(cache: Mapping[str, Any], latest: datetime, rules: Rules) -> Observation | None:
     """None where the client does not say when, or does not know why."""
     missed_at = read_moment(cache.get("last_miss_at"), latest=latest)
     cause = cache.get("last_miss_cause")
@@ -85,10 +85,10 @@ def _read_miss(cache: Mapping[str, Any], latest: datetime, rules: Rules) -> Line
     reasons = tuple(name for name in names if name)
     if missed_at is None or not reasons:
         return None
-    return LineFact(
+    return Observation(
         id=f"status:miss:{missed_at.astimezone(UTC).isoformat()}",
         kind=LineKind.STATUS,
         type=REPORT,
         at=missed_at,
-        client=ClientTold(event="miss", reasons=reasons),
+        client=ClientReport(event="miss", reasons=reasons),
     )

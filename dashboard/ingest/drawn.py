@@ -11,7 +11,7 @@ from typing import Any
 from compaction.context.policy import Policy
 from compaction.llm.prices import NO_PRICES, Price
 from compaction.prompt.fingerprint import read_fingerprint
-from compaction.timeline.order import merge_facts
+from compaction.timeline.order import merge_observations
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import PolicyAt, SessionPicture, add_totals, draw_picture
 from dashboard.ingest.picture.columns import Row, fit_id
@@ -171,7 +171,7 @@ def _pick_lines(lines: tuple[ObservedLine, ...]) -> Iterable[ObservedLine]:
     if len(by_id) == len(lines):
         return lines
     by_id = {line.fact.id: line for line in reversed(lines)}
-    better = merge_facts({}, [line.fact for line in lines])
+    better = merge_observations({}, [line.fact for line in lines])
     return [
         by_id[name] if by_id[name].fact is fact else next(line for line in lines if line.fact is fact)
         for name, fact in better.items()

@@ -9,7 +9,7 @@ import msgspec
 
 from compaction.context.policy import Policy
 from compaction.llm.prices import Price
-from compaction.timeline.observations import REPORT, LineFact, LineKind
+from compaction.timeline.observations import REPORT, LineKind, Observation
 
 # What lies outside is not a time but a mistake, and no sum of times may leave what a date can be.
 EARLIEST_YEAR, LATEST_YEAR = 2000, 2200
@@ -46,7 +46,7 @@ class Rules:
 class ObservedLine(msgspec.Struct, frozen=True, gc=False):
     """A fact and, where content is kept, its redacted line without the ending."""
 
-    fact: LineFact
+    fact: Observation
     content: bytes | None = None
 
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from compaction.prompt.fingerprint import take_fingerprint
+from compaction.prompt.fingerprint import fingerprint_request
 from compaction.prompt.request import PromptRequest, write_canonical, write_json
 from dashboard.ingest.observed import ObservedShape, Rules
 from dashboard.ingest.transcripts import change_names, digest_text, find_redactor
@@ -16,7 +16,7 @@ def make_shape(request: PromptRequest, rules: Rules) -> tuple[ObservedShape, int
     digest = digest_text(rules.digest_key, text.encode("utf-8", "surrogatepass"))
     prompt = PromptRequest(model=None, tools=request.tools, system=request.system)
     redaction = find_redactor(rules)
-    prints = take_fingerprint(prompt, partial(digest_text, rules.digest_key))
+    prints = fingerprint_request(prompt, partial(digest_text, rules.digest_key))
     content, count = None, 0
     if rules.keeps_content:
         shape = {"system": request.system, "tools": tools}

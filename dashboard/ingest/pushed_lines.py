@@ -11,7 +11,14 @@ from datetime import datetime
 
 import msgspec
 
-from compaction.timeline.observations import READING_VERSION, REPORT, LineFact, LineKind, change_fact, forget_words
+from compaction.timeline.observations import (
+    READING_VERSION,
+    REPORT,
+    LineKind,
+    Observation,
+    change_observation,
+    without_content,
+)
 from compaction.transcripts.values import LARGEST_COUNT
 from dashboard.ingest.observed import (
     EARLIEST_YEAR,
@@ -90,7 +97,7 @@ class PushedShape(msgspec.Struct, frozen=True):
 
 
 class PushedLine(msgspec.Struct, frozen=True, array_like=True):
-    fact: LineFact
+    fact: Observation
     content: bytes | None = None
 
 
@@ -173,7 +180,7 @@ def settle_push(push: Push, rules: Rules) -> Prepared:
     return Prepared("push", tuple(sessions), push.line_count, drops=told, redactions=dict(redactions))
 
 
-def _could_be_a_line(fact: LineFact) -> bool:
+def _could_be_a_line(fact: Observation) -> bool:
     """Numbers, times and parts that a line can have; anything else may come as telemetry, under its own name."""
     answer = fact.answer
     return (
@@ -215,7 +222,7 @@ def _settle_session(session: PushedSession, rules: Rules, redactions: Counter[st
     redaction = find_redactor(rules)
     facts = [clean_fact(_cap_versions(line.fact, rules), redaction.clean) for line in session.lines]
     if not rules.keeps_content:
-        lines = tuple(ObservedLine(forget_words(fact)) for fact in facts)
+        lines = tuple(ObservedLine(without_content(fact)) for fact in facts)
         return ObservedSession(session.session, lines, tuple(_settle_shapes(session, rules, redactions)))
     raws = [strip_ending(line.content) for line in session.lines if line.content is not None]
     cleaned, counts = redaction.redact_lines(raws) if raws else ([], Counter[str]())
@@ -224,13 +231,13 @@ def _settle_session(session: PushedSession, rules: Rules, redactions: Counter[st
     kept = []
     for fact, line in zip(facts, session.lines, strict=True):
         if line.content is None:
-            kept.append(ObservedLine(change_fact(fact, has_content=False, is_redacted=False)))
+            kept.append(ObservedLine(change_observation(fact, has_content=False, is_redacted=False)))
             continue
         raw, content = next(pairs)
         is_redacted = fact.is_redacted or raw != content
         line_fact = keep_line(fact, content, redaction.clean, is_redacted=is_redacted)
         if raw != content:  # the machine did not know the rules in force yet
-            line_fact = change_fact(line_fact, redaction=rules.redaction_version)
+            line_fact = change_observation(line_fact, redaction=rules.redaction_version)
         kept.append(ObservedLine(line_fact, content))
     lines = tuple(let_go_old(kept, rules.content_since))
     if not any(line.content is not None for line in lines):
@@ -238,13 +245,13 @@ def _settle_session(session: PushedSession, rules: Rules, redactions: Counter[st
     return ObservedSession(session.session, lines, tuple(_settle_shapes(session, rules, redactions)))
 
 
-def _cap_versions(fact: LineFact, rules: Rules) -> LineFact:
+def _cap_versions(fact: Observation, rules: Rules) -> Observation:
     """A reading by a newer program than this server, or by rules the team does not have yet, must not outlast what
     comes later."""
     if fact.reading <= READING_VERSION and fact.redaction <= rules.redaction_version:
         return fact
     reading, redaction = min(fact.reading, READING_VERSION), min(fact.redaction, rules.redaction_version)
-    return change_fact(fact, reading=reading, redaction=redaction)
+    return change_observation(fact, reading=reading, redaction=redaction)
 
 
 def _settle_shapes(session: PushedSession, rules: Rules, redactions: Counter[str]) -> Iterator[ObservedShape]:

@@ -5,7 +5,7 @@ No Django."""
 import time
 
 from compaction.transcripts.entries import Entry
-from compaction.transcripts.lines import Line
+from compaction.transcripts.lines import RawLine
 from compaction.transcripts.reader import read_line
 from dashboard.ingest.file_tail import Place, read_half_line
 from dashboard.ingest.hostile_json import holds_too_much
@@ -26,7 +26,7 @@ def is_whole(data: bytes) -> bool:
     may end like an object and be half of one."""
     if not data or holds_too_much(data):
         return False
-    return all(isinstance(item, Entry) for item in read_line(Line(1, 0, data, len(data))))
+    return all(isinstance(item, Entry) for item in read_line(RawLine(1, 0, data, len(data))))
 
 
 def is_young(modified_ns: int) -> bool:

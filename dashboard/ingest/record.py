@@ -15,8 +15,8 @@ from django.db.models import Q, QuerySet
 from compaction.context.policy import Policy
 from compaction.llm.prices import Price
 from compaction.prompt.fingerprint import Fingerprint, read_fingerprint
-from compaction.timeline.observations import LineFact, change_fact
-from compaction.timeline.order import merge_facts
+from compaction.timeline.observations import Observation, change_observation
+from compaction.timeline.order import merge_observations
 from dashboard.ingest.counting import Claim, Counted, decide_counting, hand_over, total_again, weigh_copies
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
 from dashboard.ingest.picture import PolicyAt, SessionPicture, Totals, add_totals, draw_picture
@@ -238,17 +238,17 @@ def _find_news(source: Source, observed: ObservedSession) -> _News:
         raise OtherAccount(observed.external_id)
     stored = read_stored_lines(session)
     arrived = {line.fact.id: line for line in reversed(observed.lines)}
-    better = merge_facts(stored.facts, [line.fact for line in observed.lines])
+    better = merge_observations(stored.facts, [line.fact for line in observed.lines])
     better = {name: fact for name, fact in better.items() if not _is_same_text(stored.facts.get(name), fact)}
     return _News(session, stored, {name: _find_line(observed, arrived, fact) for name, fact in better.items()})
 
 
-def _is_same_text(stored: LineFact | None, fact: LineFact) -> bool:
+def _is_same_text(stored: Observation | None, fact: Observation) -> bool:
     """Return whether a line that was read again under other redaction rules is the same: nothing was redacted in it,
     before or now. Such lines are not written again, or every change of a rule would write everything once more."""
     if stored is None or stored.redaction == fact.redaction or stored.is_redacted or fact.is_redacted:
         return False
-    return change_fact(fact, redaction=stored.redaction) == stored
+    return change_observation(fact, redaction=stored.redaction) == stored
 
 
 def _may_create(source: Source, external_id: str) -> bool:
@@ -298,7 +298,7 @@ def _make_plan(picture: SessionPicture, held: _Held, uncounted: frozenset[str]) 
     return _Plan(uncounted, totals, plan_rows(held.calls, calls), plan_rows(held.losses, losses))
 
 
-def _find_line(observed: ObservedSession, arrived: Mapping[str, ObservedLine], fact: LineFact) -> ObservedLine:
+def _find_line(observed: ObservedSession, arrived: Mapping[str, ObservedLine], fact: Observation) -> ObservedLine:
     first = arrived[fact.id]
     if first.fact == fact:
         return first
@@ -306,7 +306,7 @@ def _find_line(observed: ObservedSession, arrived: Mapping[str, ObservedLine], f
 
 
 def _find_shapes(
-    source: Source, session: AgentSession | None, observed: ObservedSession, facts: Iterable[LineFact]
+    source: Source, session: AgentSession | None, observed: ObservedSession, facts: Iterable[Observation]
 ) -> dict[str, Fingerprint]:
     """Prints of every shape the facts name: of this batch, of the session, and of others that the account sent."""
     wanted = {fact.shape[1] for fact in facts if fact.shape}

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import zstandard
 
-from compaction.timeline.observations import LineFact, LineKind, pack_facts, unpack_facts
+from compaction.timeline.observations import LineKind, Observation, pack_observations, unpack_observations
 from dashboard.ingest.observed import ObservedLine
 from dashboard.ingest.redaction.marks import MARK_START, MARKS
 
@@ -73,7 +73,7 @@ def pack_segment(lines: Sequence[ObservedLine]) -> Segment:
     redacted_count = sum([fact.is_redacted for fact in facts])
     kept = None if contents.count(None) == len(contents) else [content or b"" for content in contents]
     return Segment(
-        facts=_COMPRESSORS.of_facts.compress(pack_facts(facts)),
+        facts=_COMPRESSORS.of_facts.compress(pack_observations(facts)),
         content=None if kept is None else compress(b"\n".join(kept)),
         entry_count=len(facts),
         raw_bytes=sum([fact.size_bytes for fact in facts]),
@@ -105,8 +105,8 @@ def count_marks(text: bytes) -> dict[str, int]:
     return dict(names.most_common(_MOST_RULES))
 
 
-def read_segment_facts(facts: bytes | memoryview) -> list[LineFact]:
-    return unpack_facts(expand(facts))
+def read_segment_facts(facts: bytes | memoryview) -> list[Observation]:
+    return unpack_observations(expand(facts))
 
 
 def read_segment_lines(facts: bytes | memoryview, content: bytes | memoryview | None) -> list[ObservedLine]:

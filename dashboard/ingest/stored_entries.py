@@ -6,8 +6,8 @@ A thread is read whole, or its places first and then only the segments that hold
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from compaction.timeline.observations import LineFact
-from compaction.timeline.order import order_facts, split_facts
+from compaction.timeline.observations import Observation
+from compaction.timeline.order import order_observations, split_by_thread
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import read_transcript
 from dashboard.ingest.segments import read_segment_facts, read_segment_lines
@@ -18,21 +18,21 @@ from dashboard.models import AgentSession, EntrySegment
 class StoredThread:
     """One thread's facts in order, and its entries; no entries where no content is stored."""
 
-    facts: tuple[LineFact, ...]
+    facts: tuple[Observation, ...]
     entries: tuple[Entry, ...]
 
 
 def read_thread(session: AgentSession, agent_id: str = "") -> StoredThread:
     """All lines of the session are unpacked to find those of one thread: segments hold them as they came."""
     contents: dict[str, bytes] = {}
-    facts: dict[str, LineFact] = {}
+    facts: dict[str, Observation] = {}
     rows = EntrySegment.objects.filter(session=session).order_by("number").values_list("facts", "content")
     for packed, content in rows:
         for line in read_segment_lines(packed, content):
             facts[line.fact.id] = line.fact
             if line.content:
                 contents[line.fact.id] = line.content
-    threads = split_facts(order_facts(facts.values()))
+    threads = split_by_thread(order_observations(facts.values()))
     ordered = tuple(threads.get(agent_id or None, ()))
     lines = [contents[fact.id] for fact in ordered if fact.id in contents]
     return StoredThread(ordered, read_transcript(b"\n".join(lines)).entries)
@@ -43,14 +43,14 @@ class LinePlaces:
     """Where every line stands: threads in order ("" is the main conversation), segments by line, the first line of
     each call."""
 
-    threads: Mapping[str, list[LineFact]]
+    threads: Mapping[str, list[Observation]]
     segments: Mapping[str, int]
     calls: Mapping[str, str]
 
 
 def read_places(session: AgentSession) -> LinePlaces:
     """No content is unpacked, and of each fact only what gives it its place is held."""
-    facts: dict[str, LineFact] = {}
+    facts: dict[str, Observation] = {}
     segments: dict[str, int] = {}
     calls: dict[str, str] = {}
     rows = EntrySegment.objects.filter(session=session).order_by("number").values_list("number", "facts")
@@ -61,12 +61,12 @@ def read_places(session: AgentSession) -> LinePlaces:
             facts[fact.id] = _cut_to_place(fact)
             if fact.answer is not None and fact.has_content:
                 calls.setdefault(fact.answer.call_id, fact.id)
-    threads = split_facts(order_facts(facts.values()))
+    threads = split_by_thread(order_observations(facts.values()))
     return LinePlaces({name or "": ordered for name, ordered in threads.items()}, segments, calls)
 
 
-def _cut_to_place(fact: LineFact) -> LineFact:
-    return LineFact(
+def _cut_to_place(fact: Observation) -> Observation:
+    return Observation(
         *(fact.id, fact.kind, fact.type, fact.parent, fact.at, fact.agent_id, fact.is_sidechain),
         name=fact.name,
         has_content=fact.has_content,

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from compaction.timeline.observations import LineFact, keep_words
+from compaction.timeline.observations import Observation, keep_stored_content
 from dashboard.ingest.observed import ObservedLine
 from dashboard.ingest.redaction_counts import count_segments
 from dashboard.ingest.segments import (
@@ -21,7 +21,7 @@ from dashboard.models import AgentSession, EntrySegment
 class StoredLines:
     """Facts by id, where each is, and the last segment, which may still grow."""
 
-    facts: dict[str, LineFact] = field(default_factory=dict)
+    facts: dict[str, Observation] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)  # id -> segment number
     last_number: int = 0
     last_bytes: int = 0
@@ -31,7 +31,7 @@ def read_stored_lines(session: AgentSession | None) -> StoredLines:
     """Without content: a long session's facts are a few hundred kilobytes."""
     if session is None:
         return StoredLines()
-    facts: dict[str, LineFact] = {}
+    facts: dict[str, Observation] = {}
     places: dict[str, int] = {}
     rows = list(
         EntrySegment.objects.filter(session=session).order_by("number").values_list("number", "raw_bytes", "facts")
@@ -92,4 +92,4 @@ def _improve(stored: ObservedLine, better: ObservedLine) -> ObservedLine:
     """A better reading takes no content away: only retention does."""
     if better.content is not None or not stored.fact.has_content:
         return better
-    return ObservedLine(keep_words(better.fact, stored.fact), stored.content)
+    return ObservedLine(keep_stored_content(better.fact, stored.fact), stored.content)

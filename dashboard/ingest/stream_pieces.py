@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
-from compaction.transcripts.lines import Line, LineSplitter
+from compaction.transcripts.lines import LineSplitter, RawLine
 from dashboard.ingest.decoding import tell_too_long
 from dashboard.ingest.file_tail import PIECE_LINES
 from dashboard.ingest.looks import PIECE_BYTES
@@ -35,7 +35,7 @@ def cut_stream(chunks: Iterable[bytes], name: str) -> Iterator[Piece | Prepared]
         yield Piece(b"".join(gathered), name, first_line_number=first_line_number)
 
 
-def _split(chunks: Iterable[bytes]) -> Iterator[Line]:
+def _split(chunks: Iterable[bytes]) -> Iterator[RawLine]:
     splitter = LineSplitter()
     for chunk in chunks:
         yield from splitter.feed(chunk)

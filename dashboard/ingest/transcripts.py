@@ -13,16 +13,16 @@ from typing import Protocol
 from compaction.prompt.fingerprint import Digest, Fingerprint
 from compaction.timeline.observations import (
     READING_VERSION,
-    LineFact,
     LineKind,
-    change_fact,
+    Observation,
+    change_observation,
     change_unanswered,
-    forget_words,
+    without_content,
 )
-from compaction.timeline.read_entries import print_shape, read_fact, read_plain_fact, read_problem
+from compaction.timeline.read_entries import fingerprint_shape, read_observation, read_plain_observation, read_problem
 from compaction.transcripts.client_protocol import AGENT_PROGRESS
 from compaction.transcripts.entries import Entry
-from compaction.transcripts.lines import Line, Position
+from compaction.transcripts.lines import LinePosition, RawLine
 from compaction.transcripts.reader import read_line
 from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.subagents import AgentMeta, find_agent_id, write_nested_line
@@ -75,12 +75,12 @@ def name_session(path: str) -> tuple[str | None, str | None]:
 
 def prepare(piece: Piece, rules: Rules) -> Prepared:
     """Everything that can be done without a database. Never raises for what the bytes hold."""
-    reader = TranscriptReader(Position(line_count=piece.first_line_number - 1))
+    reader = TranscriptReader(LinePosition(line_count=piece.first_line_number - 1))
     desk = _Desk(piece, rules)
     desk.put_lines(reader.split(piece.data))
     last = piece.data[piece.data.rfind(b"\n") + 1 :]
     if holds_too_much(last):
-        desk.put(_skip_full_line(Line(reader.position.line_count + 1, reader.position.offset, last, len(last))))
+        desk.put(_skip_full_line(RawLine(reader.position.line_count + 1, reader.position.offset, last, len(last))))
         return desk.clear()
     for item in reader.close():
         desk.put(item)
@@ -95,7 +95,7 @@ def prepare_agent_meta(session_id: str, agent_id: str, meta: AgentMeta, rules: R
     clean = find_redactor(rules).clean
     words = meta.description if rules.keeps_content else None
     agent_id = clean(agent_id)
-    fact = LineFact(
+    fact = Observation(
         id=f"agent-meta:{agent_id}",
         kind=LineKind.AGENT,
         type="agent-meta",
@@ -113,7 +113,7 @@ def prepare_agent_meta(session_id: str, agent_id: str, meta: AgentMeta, rules: R
 class _Drawer:
     """What is gathered for one session."""
 
-    facts: list[LineFact] = field(default_factory=list)
+    facts: list[Observation] = field(default_factory=list)
     raws: list[bytes] = field(default_factory=list)
     shapes: dict[str, ObservedShape] = field(default_factory=dict)
     nested: Counter[str] = field(default_factory=Counter)  # ids of lines inside other lines, with how often they came
@@ -187,7 +187,7 @@ class _Desk:
         self._digest: Digest = partial(digest_text, rules.digest_key)
         self._redaction = find_redactor(rules)
         self._drawers: dict[str, _Drawer] = {}
-        self._waiting: list[tuple[LineFact, bytes, bool]] = []  # lines that name no session, before one that does
+        self._waiting: list[tuple[Observation, bytes, bool]] = []  # lines that name no session, before one that does
         self._current = piece.session_id
         self._line_count = 0
         self._problems: list[LineProblem] = []  # the first of them
@@ -195,7 +195,7 @@ class _Desk:
         self._unreadable: set[tuple[str | None, bytes]] = set()
         self._drops: Counter[str] = Counter()
 
-    def put_lines(self, lines: Iterable[Line]) -> None:
+    def put_lines(self, lines: Iterable[RawLine]) -> None:
         """Nearly all are plain; the others are read the long way."""
         keeps_words, agent_id = self._rules.keeps_content, self._piece.agent_id
         drawer = None if self._piece.session_id is None else self._open_drawer(self._piece.session_id)
@@ -204,7 +204,7 @@ class _Desk:
             if len(raw) >= ENDLESS_BYTES and holds_too_much(raw):
                 self.put(_skip_full_line(line))
                 continue
-            fact = read_plain_fact(raw, keeps_words=keeps_words)
+            fact = read_plain_observation(raw, keeps_words=keeps_words)
             if fact is None:
                 for item in read_line(line):
                     self.put(item)
@@ -219,7 +219,7 @@ class _Desk:
         if isinstance(item, SkippedLine):
             self._put_skipped(item)
             return
-        fact = read_fact(item, self._digest, keeps_words=self._rules.keeps_content)
+        fact = read_observation(item, self._digest, keeps_words=self._rules.keeps_content)
         drawer = self._put_fact(fact, item.raw or b"")
         if drawer is not None and fact.kind is LineKind.SHAPE:
             self._keep_shape(drawer, item)
@@ -232,14 +232,14 @@ class _Desk:
         raw = write_nested_line(item)
         if raw is None:
             return
-        for nested in read_line(Line(item.line_number, 0, raw, len(raw))):
+        for nested in read_line(RawLine(item.line_number, 0, raw, len(raw))):
             if isinstance(nested, SkippedLine):
                 self._put_skipped(nested, is_nested=True)
             else:
-                fact = read_fact(nested, self._digest, keeps_words=self._rules.keeps_content)
+                fact = read_observation(nested, self._digest, keeps_words=self._rules.keeps_content)
                 self._file(fact, raw, is_nested=True)
 
-    def _put_fact(self, fact: LineFact, raw: bytes) -> _Drawer | None:
+    def _put_fact(self, fact: Observation, raw: bytes) -> _Drawer | None:
         self._line_count += 1
         if self._piece.agent_id is not None and not fact.is_sidechain:
             fact = _as_sidechain(fact, self._piece.agent_id)
@@ -288,7 +288,7 @@ class _Desk:
         self._unreadable.add((self._current, line.raw))
         self._file(read_problem(line), line.raw, is_nested=is_nested)
 
-    def _file(self, fact: LineFact, raw: bytes, *, is_nested: bool = False) -> _Drawer | None:
+    def _file(self, fact: Observation, raw: bytes, *, is_nested: bool = False) -> _Drawer | None:
         if self._current is None:
             self._waiting.append((fact, raw, is_nested))
             return None
@@ -311,7 +311,7 @@ class _Desk:
         return drawer
 
     def _keep_shape(self, drawer: _Drawer, entry: Entry) -> None:
-        printed = print_shape(entry, self._digest)
+        printed = fingerprint_shape(entry, self._digest)
         if printed is None or printed[0] in drawer.shapes:
             return
         content, counts = None, Counter[str]()
@@ -328,7 +328,7 @@ class _Desk:
             facts = [clean_fact(fact, clean) for fact in facts]
         version = self._rules.redaction_version
         if version:
-            facts = [change_fact(fact, redaction=version) for fact in facts]
+            facts = [change_observation(fact, redaction=version) for fact in facts]
         if not self._rules.keeps_content:
             return tuple(map(ObservedLine, facts)), Counter()
         raws = [strip_ending(raw) for raw in drawer.raws]
@@ -352,18 +352,18 @@ def _find_nested(drawer: _Drawer) -> frozenset[str]:
     return frozenset(name for name, count in drawer.nested.items() if counts[name] == count)
 
 
-def keep_line(fact: LineFact, content: bytes, clean: Callable[[str], str], *, is_redacted: bool) -> LineFact:
+def keep_line(fact: Observation, content: bytes, clean: Callable[[str], str], *, is_redacted: bool) -> Observation:
     """The fact of a line whose redacted content is kept. Its words are cut, so those of a line that held a secret are
     read once more from what is left: where the cut went through the secret, no form finds the half."""
     words = fact.words
     if is_redacted and words:
         words = clean(_read_words(content) or "") or None
-    return change_fact(fact, has_content=True, is_redacted=is_redacted, words=words)
+    return change_observation(fact, has_content=True, is_redacted=is_redacted, words=words)
 
 
 def _read_words(content: bytes) -> str | None:
-    item = next(iter(read_line(Line(1, 0, content, len(content)))), None)
-    return read_fact(item).words if isinstance(item, Entry) else None
+    item = next(iter(read_line(RawLine(1, 0, content, len(content)))), None)
+    return read_observation(item).words if isinstance(item, Entry) else None
 
 
 def let_go_old(lines: Sequence[ObservedLine], since: datetime | None) -> Iterable[ObservedLine]:
@@ -376,10 +376,10 @@ def _let_go(lines: Sequence[ObservedLine], since: datetime) -> Iterator[Observed
     at = next((line.fact.at for line in lines if line.fact.at), None)
     for line in lines:
         at = line.fact.at or at
-        yield ObservedLine(forget_words(line.fact)) if at is not None and at < since else line
+        yield ObservedLine(without_content(line.fact)) if at is not None and at < since else line
 
 
-def _skip_full_line(line: Line) -> SkippedLine:
+def _skip_full_line(line: RawLine) -> SkippedLine:
     reason = f"The line holds more than {MOST_VALUES:,} values."
     if holds_endless_number(line.raw):
         reason = f"A number on this line has more than {MOST_DIGITS:,} digits."
@@ -401,18 +401,18 @@ def strip_ending(raw: bytes) -> bytes:
     return raw.strip(b"\r\n").replace(b"\n", b" ")
 
 
-def _forget_odd_times(facts: Iterable[LineFact]) -> list[LineFact]:
+def _forget_odd_times(facts: Iterable[Observation]) -> list[Observation]:
     return [
-        fact if (at := fact.at) is None or EARLIEST_YEAR <= at.year < LATEST_YEAR else change_fact(fact, at=None)
+        fact if (at := fact.at) is None or EARLIEST_YEAR <= at.year < LATEST_YEAR else change_observation(fact, at=None)
         for fact in facts
     ]
 
 
-def _as_sidechain(fact: LineFact, agent_id: str) -> LineFact:
-    return change_fact(fact, agent_id=fact.agent_id or agent_id, is_sidechain=True)
+def _as_sidechain(fact: Observation, agent_id: str) -> Observation:
+    return change_observation(fact, agent_id=fact.agent_id or agent_id, is_sidechain=True)
 
 
-def _are_clean(facts: Sequence[LineFact], clean: Callable[[str], str]) -> bool:
+def _are_clean(facts: Sequence[Observation], clean: Callable[[str], str]) -> bool:
     """Whether redaction leaves the few texts of facts alone; most lines repeat those of the line before."""
     texts: set[str | None] = set()
     for *told, unanswered in set(map(_list_texts, facts)):
@@ -420,14 +420,14 @@ def _are_clean(facts: Sequence[LineFact], clean: Callable[[str], str]) -> bool:
     return all(text is None or clean(text) == text for text in texts)
 
 
-def clean_fact(fact: LineFact, clean: Callable[[str], str]) -> LineFact:
+def clean_fact(fact: Observation, clean: Callable[[str], str]) -> Observation:
     """The few texts of a fact go through redaction too."""
     texts = {name: text for name in _TEXTS if (text := getattr(fact, name))}
     changes: dict[str, object] = {name: cleaned for name, text in texts.items() if (cleaned := clean(text)) != text}
     told = fact.unanswered
     if told is not None and told.reason and (reason := clean(told.reason)) != told.reason:
         changes["unanswered"] = change_unanswered(told, reason=reason)
-    return change_fact(fact, **changes) if changes else fact
+    return change_observation(fact, **changes) if changes else fact
 
 
 _TEXTS = ("cwd", "branch", "words", "name", "version", "agent_id", "permission_mode")

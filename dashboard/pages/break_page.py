@@ -7,7 +7,7 @@ from decimal import Decimal
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
-from compaction.cache.causes import Cause, CauseNote, Family, Grade, Outlook
+from compaction.cache.causes import Avoidability, Cause, CauseInfo, Family, Grade
 from compaction.cache.conditions import CONDITIONS
 from compaction.timeline.preceding import Condition
 from dashboard import access
@@ -80,7 +80,7 @@ class BreakPage:
 
     row: LossRow
     session: AgentSession
-    note: CauseNote
+    note: CauseInfo
     bar: PrefixBar
     predicted: str
     week: "WeekTotal | None"  # of the same cause; None for expected rebuilds
@@ -97,7 +97,7 @@ class BreakPage:
     @property
     def needs_requests(self) -> bool:
         """Whether the requests would tell what is not known now."""
-        return self.row.is_break and self.note.outlook is Outlook.NOT_KNOWN and self.diff is None
+        return self.row.is_break and self.note.outlook is Avoidability.NOT_KNOWN and self.diff is None
 
     @property
     def transcript_of(self) -> int | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from compaction.timeline.observations import REPORT, ClientTold, LineFact, LineKind
+from compaction.timeline.observations import REPORT, ClientReport, LineKind, Observation
 from dashboard.ingest.client_hooks import NAME as HOOKS
 from dashboard.ingest.client_status import NAME as STATUS_LINE
 from dashboard.ingest.otlp.telling import SOURCE as TELEMETRY
@@ -34,14 +34,14 @@ def read_client_words(session: AgentSession) -> tuple[ClientWord, ...]:
     return (*_list_limits(facts), *_list_starts(facts), *_count_results(facts))
 
 
-def _list_limits(facts: Iterable[LineFact]) -> Iterator[ClientWord]:
+def _list_limits(facts: Iterable[Observation]) -> Iterator[ClientWord]:
     for fact, told in _find_newest(facts, "status"):
         for name, used_percent, resets_at in told.rate_limits:
             words = _LIMITS.get(name, f"Rate limit {name.replace('_', ' ')}")
             yield ClientWord(words, f"{used_percent:.0f}% used", "status line", fact.at, resets_at)
 
 
-def _list_starts(facts: Iterable[LineFact]) -> Iterator[ClientWord]:
+def _list_starts(facts: Iterable[Observation]) -> Iterator[ClientWord]:
     for fact, told in _find_newest(facts, "SessionStart"):
         if told.context_tokens is not None:
             yield ClientWord("Context at last start", f"{told.context_tokens:,} tokens", "hook", fact.at)
@@ -50,13 +50,13 @@ def _list_starts(facts: Iterable[LineFact]) -> Iterator[ClientWord]:
             yield ClientWord("Cache at last start", state, "hook", fact.at)
 
 
-def _find_newest(facts: Iterable[LineFact], event: str) -> list[tuple[LineFact, ClientTold]]:
+def _find_newest(facts: Iterable[Observation], event: str) -> list[tuple[Observation, ClientReport]]:
     """None or one."""
     found = [(fact, fact.client) for fact in facts if fact.client is not None and fact.client.event == event]
     return sorted(found, key=lambda each: each[0].at.timestamp() if each[0].at else 0.0)[-1:]
 
 
-def _count_results(facts: Iterable[LineFact]) -> Iterator[ClientWord]:
+def _count_results(facts: Iterable[Observation]) -> Iterator[ClientWord]:
     results = [fact for fact in facts if fact.kind is LineKind.RESULT and fact.type == REPORT]
     if results:
         size_bytes = sum(fact.size_bytes for fact in results)

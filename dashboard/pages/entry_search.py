@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from compaction.timeline.observations import LineFact
-from compaction.timeline.order import order_facts
+from compaction.timeline.observations import Observation
+from compaction.timeline.order import order_observations
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.entries import Entry, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.transcript import read_transcript
@@ -55,13 +55,13 @@ class FoundStretch:
 def find_entries(session: AgentSession, words: str, *, limit: int, first: int = 1, reached: str = "") -> FoundStretch:
     """In the order of the conversation; case does not matter. Where a line that was `reached` is among them, the
     stretch it is in."""
-    lines: dict[str, tuple[LineFact, str]] = {}
+    lines: dict[str, tuple[Observation, str]] = {}
     for fact, content in _list_candidates(session, words.casefold()):
         entry = next(iter(read_transcript(content).entries), None)
         excerpt = _cut_out("\n".join(_list_texts(entry)), words) if entry else ""
         if excerpt:
             lines[fact.id] = (fact, excerpt)
-    ordered = order_facts(fact for fact, _ in lines.values())
+    ordered = order_observations(fact for fact, _ in lines.values())
     place = next((number for number, fact in enumerate(ordered) if fact.id == reached), None) if reached else None
     start = min(first, max(1, len(ordered))) - 1 if place is None else place // limit * limit
     return FoundStretch(
@@ -75,11 +75,11 @@ def find_entries(session: AgentSession, words: str, *, limit: int, first: int = 
     )
 
 
-def _make_found(fact: LineFact, excerpt: str) -> FoundEntry:
+def _make_found(fact: Observation, excerpt: str) -> FoundEntry:
     return FoundEntry(fact.id, fact.type, fact.agent_id or "", fact.at, excerpt)
 
 
-def _list_candidates(session: AgentSession, wanted: str) -> Iterator[tuple[LineFact, bytes]]:
+def _list_candidates(session: AgentSession, wanted: str) -> Iterator[tuple[Observation, bytes]]:
     """Lines whose JSON may hold the words: escapes can hide them, so lines with escapes are looked at whole."""
     rows = EntrySegment.objects.filter(session=session).exclude(content=None).order_by("number")
     for facts, content in rows.values_list("facts", "content").iterator(chunk_size=8):

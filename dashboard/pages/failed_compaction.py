@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
-from compaction.context.thresholds import read_level
+from compaction.context.thresholds import classify_usage
 from dashboard.models import AgentSession, ApiCall, CompactionKind, ObservedCompaction
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 from dashboard.policies.in_force import find_policy
@@ -129,7 +129,7 @@ def _draw_bar(session: AgentSession, before_tokens: int | None) -> GaugeBar | No
     if before_tokens is None:
         return None
     lines = find_policy(session.team).draw_session_lines(session)
-    return draw_gauge(lines, read_level(lines, before_tokens))
+    return draw_gauge(lines, classify_usage(lines, before_tokens))
 
 
 def _write_command(compaction: ObservedCompaction) -> str:

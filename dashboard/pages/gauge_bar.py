@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from compaction.context.forecast import SOON_CALLS, SOON_TURNS, Forecast, NotEnoughData
-from compaction.context.thresholds import NOT_SEEN_REMARK, Level, Line, Lines, LineState, Reading
+from compaction.context.thresholds import NOT_SEEN_REMARK, Level, LevelReading, Threshold, Thresholds, ThresholdState
 from dashboard.words import join_words, say_range, say_size, say_tokens
 
 # The names of the levels in class names and tokens of the stylesheets.
@@ -22,9 +22,9 @@ STYLES = {
 }
 NOW = "now"
 _NOTICES = {
-    LineState.IN_FORCE: "",
-    LineState.NOT_SEEN: NOT_SEEN_REMARK,
-    LineState.OFF: "Auto-compact is off. Remaining space is measured against the usable window.",
+    ThresholdState.IN_FORCE: "",
+    ThresholdState.NOT_SEEN: NOT_SEEN_REMARK,
+    ThresholdState.OFF: "Auto-compact is off. Remaining space is measured against the usable window.",
 }
 SOON_EXPLAINED = f"Soon: at most {SOON_CALLS} calls or {SOON_TURNS} turns left before the auto-compact threshold."
 WINDOW_NOT_KNOWN = "The window of this model is unknown, so no thresholds are shown."
@@ -45,7 +45,7 @@ class Tick:
     levels: tuple[Level, ...]
     tokens: int
     percent: float
-    chain: tuple[Line, ...]
+    chain: tuple[Threshold, ...]
     is_dashed: bool = False
     remarks: tuple[str, ...] = ()
 
@@ -75,7 +75,7 @@ class GaugeScale:
     """The marks of some lines on a bar that is so many tokens long. All gauges of a list with the same lines share it,
     and with it everything that is drawn or said of the marks alone."""
 
-    lines: Lines
+    lines: Thresholds
     tokens: int
     ticks: tuple[Tick, ...]
 
@@ -214,8 +214,8 @@ class GaugeBar:
 
 
 def draw_gauge(
-    lines: Lines | None,
-    reading: Reading,
+    lines: Thresholds | None,
+    reading: LevelReading,
     *,
     forecast: Forecast | NotEnoughData | None = None,
     peak_tokens: int | None = None,
@@ -257,22 +257,22 @@ def draw_gauge(
     )
 
 
-def draw_scale(lines: Lines, tokens: int | None = None) -> GaugeScale:
+def draw_scale(lines: Thresholds, tokens: int | None = None) -> GaugeScale:
     """As long as the window, unless told otherwise."""
     length = max(1, lines.window.tokens) if tokens is None else tokens
     return GaugeScale(lines, length, tuple(_draw_ticks(lines, length)))
 
 
-def _draw_ticks(lines: Lines, scale_tokens: int) -> Iterator[Tick]:
+def _draw_ticks(lines: Thresholds, scale_tokens: int) -> Iterator[Tick]:
     limits = (lines.available, lines.auto) if lines.is_auto_on else (lines.available,)
-    marks: list[tuple[Level, Line, tuple[Line, ...]]] = [
+    marks: list[tuple[Level, Threshold, tuple[Threshold, ...]]] = [
         (Level.WARNING, lines.warning, limits),
         (Level.ERROR, lines.error, limits),
         (Level.BLOCKING, lines.blocking, (lines.available,)),
     ]
     if lines.is_auto_on:
         marks.insert(2, (Level.AUTO_COMPACT, lines.auto, (lines.available,)))
-    joined: dict[int, list[tuple[Level, Line, tuple[Line, ...]]]] = {}
+    joined: dict[int, list[tuple[Level, Threshold, tuple[Threshold, ...]]]] = {}
     for mark in marks:
         joined.setdefault(mark[1].tokens, []).append(mark)
     for tokens, group in joined.items():
@@ -283,12 +283,12 @@ def _draw_ticks(lines: Lines, scale_tokens: int) -> Iterator[Tick]:
             tokens=tokens,
             percent=_share(tokens, scale_tokens),
             chain=tuple({line.name: line for _, own, before in group for line in (*before, own)}.values()),
-            is_dashed=is_auto and lines.auto_state is LineState.NOT_SEEN,
+            is_dashed=is_auto and lines.auto_state is ThresholdState.NOT_SEEN,
             remarks=lines.remarks if is_auto else (),
         )
 
 
-def _say_origin(line: Line) -> str:
+def _say_origin(line: Threshold) -> str:
     term = line.terms[-1]
     return term.words if str(term.origin) in term.words else f"{term.words} ({term.origin})"
 

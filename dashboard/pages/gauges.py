@@ -11,7 +11,7 @@ from typing import Any
 from django.urls import reverse
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Lines, Reading, draw_lines, read_level
+from compaction.context.thresholds import LevelReading, Thresholds, classify_usage, compute_thresholds
 from compaction.context.windows import ModelInUse
 from dashboard import access
 from dashboard.access import Act, Actor
@@ -43,7 +43,7 @@ class SessionRow:
     title: str
     state: LiveState
     scale: GaugeScale | None
-    reading: Reading
+    reading: LevelReading
     warm_seconds: int | None  # left of the cache's time, 0 when it is over, None when it is not known
 
     @property
@@ -141,7 +141,7 @@ def draw_rows(
                 title=find_title(actor, session, team),
                 state=find_live_state(session, now=now),
                 scale=scale,
-                reading=read_level(scale.lines if scale else None, session.context_tokens),
+                reading=classify_usage(scale.lines if scale else None, session.context_tokens),
                 warm_seconds=_count_warm(session, now),
             )
         )
@@ -173,11 +173,11 @@ class _Scales:
 
 @lru_cache(maxsize=512)
 def _draw_scale(policy: Policy, in_use: ModelInUse) -> GaugeScale | None:
-    lines = draw_lines(policy, in_use)
+    lines = compute_thresholds(policy, in_use)
     return draw_scale(lines) if lines else None
 
 
-def say_forecast(session: ListedSession, lines: Lines | None) -> str:
+def say_forecast(session: ListedSession, lines: Thresholds | None) -> str:
     """Return the calls that are left to the auto-compact line; empty without a forecast."""
     if lines is not None and session.context_tokens >= lines.limit_tokens:
         return NOW

@@ -8,7 +8,7 @@ from decimal import Decimal
 from django.db.models import Count, Q, QuerySet, Sum
 
 from compaction.cache.break_places import BreakPlace, describe_place, name_place
-from compaction.cache.causes import CAUSES, Cause, CauseNote, Grade, Outlook
+from compaction.cache.causes import CAUSES, Avoidability, Cause, CauseInfo, Grade
 from compaction.llm.cache_ttl import CacheTtl
 from dashboard import access
 from dashboard.access import Actor
@@ -105,7 +105,9 @@ class LossRow:
         if self.avoidable_usd is None and self.is_avoidable:
             return "" if self.lost_usd is None else _UNKNOWN_NET
         if self.avoidable_usd is None:
-            is_late = self.is_break and self.outlook == Outlook.AVOIDABLE and (self.gap_seconds or 0) > _HOUR_SECONDS
+            is_late = (
+                self.is_break and self.outlook == Avoidability.AVOIDABLE and (self.gap_seconds or 0) > _HOUR_SECONDS
+            )
             return "This pause was longer than 1 hour, the longest cache lifetime available." if is_late else ""
         if self.avoidable_usd == 0:
             return "A 1-hour cache lifetime would have prevented this, but would have cost more than it saved."
@@ -145,7 +147,7 @@ class CauseTotal:
     avoidable_usd: Decimal | None
 
 
-def find_cause_note(cause: str) -> CauseNote:
+def find_cause_note(cause: str) -> CauseInfo:
     """A cause that this version does not know is unexplained."""
     return CAUSES[Cause(cause)] if cause in CAUSES else _UNKNOWN_NOTE
 

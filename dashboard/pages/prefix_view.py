@@ -4,16 +4,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from compaction.cache.prefix_diff import BlockChange, Divergence, How, PrefixDiff, diff_fingerprints, diff_requests
-from compaction.cache.text_diff import DiffLine, DiffRow, Mark, pair_lines
-from compaction.prompt.blocks import list_printed_pieces
+from compaction.cache.prefix_diff import (
+    BlockChange,
+    ChangeKind,
+    Divergence,
+    PrefixDiff,
+    diff_fingerprints,
+    diff_requests,
+)
+from compaction.cache.text_diff import DiffLine, DiffMark, DiffRow, pair_lines
+from compaction.prompt.blocks import list_fingerprint_blocks
 from compaction.prompt.fingerprint import Fingerprint, ToolPrint
-from compaction.prompt.request import LEVELS, Level, Path, find_server
+from compaction.prompt.request import LEVELS, BlockPath, PromptLevel, find_server
 from dashboard.pages.recorded_requests import RequestPair
 
 MOST_CHANGES = 40  # with text, of one level; the rest is counted
-_NOUNS = {Level.TOOLS: "tool", Level.SYSTEM: "system block", Level.MESSAGES: "message"}
-_TITLES = {Level.TOOLS: "Tools", Level.SYSTEM: "System prompt", Level.MESSAGES: "Messages"}
+_NOUNS = {PromptLevel.TOOLS: "tool", PromptLevel.SYSTEM: "system block", PromptLevel.MESSAGES: "message"}
+_TITLES = {PromptLevel.TOOLS: "Tools", PromptLevel.SYSTEM: "System prompt", PromptLevel.MESSAGES: "Messages"}
 _SETTING_WORDS = {
     "strategy": "cache sharing",
     "auto_mode": "auto mode",
@@ -22,7 +29,12 @@ _SETTING_WORDS = {
     "context_editing": "context_management",
     "extra_body": "other fields",
 }
-_STYLES = {How.ADDED: "add", How.REMOVED: "del", How.CHANGED: "change", How.REORDERED: "change"}
+_STYLES = {
+    ChangeKind.ADDED: "add",
+    ChangeKind.REMOVED: "del",
+    ChangeKind.CHANGED: "change",
+    ChangeKind.REORDERED: "change",
+}
 
 
 @dataclass(frozen=True)
@@ -136,7 +148,7 @@ def view_difference(pair: RequestPair, *, cached_tokens: int | None) -> PrefixVi
     )
 
 
-def spell_path(path: Path) -> str:
+def spell_path(path: BlockPath) -> str:
     """("messages", 3, "content", 0) -> messages[3].content[0]."""
     spelt = ""
     for step in path:
@@ -150,7 +162,7 @@ def _find_first_change(diff: PrefixDiff) -> BlockChange | None:
     if diff.first is None:
         return None
     there = [change for change in diff.changes if change.level is diff.first.level and _is_at(change, diff.first)]
-    named = (change for change in there if change.name == diff.first.name and change.how is not How.REORDERED)
+    named = (change for change in there if change.name == diff.first.name and change.how is not ChangeKind.REORDERED)
     return next(named, next(iter(there), None))
 
 
@@ -164,7 +176,7 @@ def _say_divergence(diff: PrefixDiff, change: BlockChange | None) -> str:
             return "Tools and system prompt begin the same; the messages of the two requests cannot be compared."
         return "The previous request is an unchanged prefix of this one."
     place = f"First divergence: {spell_path(diff.first.path)}"
-    if diff.first.level is Level.TOOLS:
+    if diff.first.level is PromptLevel.TOOLS:
         place += f" ({_name_tool(diff.first, change)})"
     if diff.first.character is not None:
         place += f", character {diff.first.character:,}"
@@ -176,21 +188,21 @@ def _name_tool(first: Divergence, change: BlockChange | None) -> str:
     return first.name if change is None or change.name == first.name else f"{change.name} replaces {first.name}"
 
 
-def _view_level(level: Level, diff: PrefixDiff, pair: RequestPair, first: BlockChange | None) -> LevelView:
-    pieces = list_printed_pieces(pair.after, level)
-    is_comparable = level is not Level.MESSAGES or diff.are_messages_comparable
+def _view_level(level: PromptLevel, diff: PrefixDiff, pair: RequestPair, first: BlockChange | None) -> LevelView:
+    pieces = list_fingerprint_blocks(pair.after, level)
+    is_comparable = level is not PromptLevel.MESSAGES or diff.are_messages_comparable
     if not is_comparable:
         return LevelView(level.value, _TITLES[level], "cannot be compared", ())
     changes = [change for change in diff.changes if change.level is level]
-    appended = diff.appended_messages if level is Level.MESSAGES else 0
-    same = len(pieces) - appended - len({change.path[1] for change in changes if change.how is not How.REMOVED})
+    appended = diff.appended_messages if level is PromptLevel.MESSAGES else 0
+    same = len(pieces) - appended - len({change.path[1] for change in changes if change.how is not ChangeKind.REMOVED})
     blocks = tuple(_list_blocks(level, changes, [piece.name for piece in pieces[: len(pieces) - appended]], first))
     if appended:
         blocks = (*blocks, Fold(f"{_count(appended, 'new message')} at the end, as expected"))
     return LevelView(level.value, _TITLES[level], _note_level(level, diff, same), blocks)
 
 
-def _note_level(level: Level, diff: PrefixDiff, same: int) -> str:
+def _note_level(level: PromptLevel, diff: PrefixDiff, same: int) -> str:
     if diff.first is None or LEVELS.index(level) < LEVELS.index(diff.first.level):
         return "unchanged"
     if level is diff.first.level:
@@ -200,11 +212,11 @@ def _note_level(level: Level, diff: PrefixDiff, same: int) -> str:
 
 
 def _list_blocks(
-    level: Level, changes: Sequence[BlockChange], names: Sequence[str], first: BlockChange | None
+    level: PromptLevel, changes: Sequence[BlockChange], names: Sequence[str], first: BlockChange | None
 ) -> Iterator[Fold | Change]:
     """Changes in their places and equal parts folded between them; what was removed stands where it stood."""
-    places = sorted(changes, key=lambda change: (_index(change), change.how is not How.REMOVED))
-    changed = {_index(change) for change in changes if change.how is not How.REMOVED}
+    places = sorted(changes, key=lambda change: (_index(change), change.how is not ChangeKind.REMOVED))
+    changed = {_index(change) for change in changes if change.how is not ChangeKind.REMOVED}
     shown, upto = 0, 0
     for is_grouped, group in groupby(places, key=_is_hash):
         for each in _group(group) if is_grouped else ([change] for change in group):
@@ -222,7 +234,7 @@ def _list_blocks(
 
 
 def _is_hash(change: BlockChange) -> bool:
-    return change.level is Level.MESSAGES and change.before is None and change.after is None
+    return change.level is PromptLevel.MESSAGES and change.before is None and change.after is None
 
 
 def _group(changes: Iterable[BlockChange]) -> Iterator[list[BlockChange]]:
@@ -237,16 +249,16 @@ def _group(changes: Iterable[BlockChange]) -> Iterator[list[BlockChange]]:
         yield run
 
 
-def _fold(level: Level, names: Sequence[str], indexes: Sequence[int]) -> Iterator[Fold]:
+def _fold(level: PromptLevel, names: Sequence[str], indexes: Sequence[int]) -> Iterator[Fold]:
     if indexes:
-        told = tuple(names[index] for index in indexes) if level is Level.TOOLS else ()
+        told = tuple(names[index] for index in indexes) if level is PromptLevel.TOOLS else ()
         yield Fold(f"{_count(len(indexes), _NOUNS[level])} unchanged", told)
 
 
-def _view_changes(level: Level, changes: Sequence[BlockChange], first: BlockChange | None) -> Change:
+def _view_changes(level: PromptLevel, changes: Sequence[BlockChange], first: BlockChange | None) -> Change:
     change = changes[0]
     is_first = any(each is first for each in changes)
-    name = change.name if level is Level.TOOLS else spell_path(change.path)
+    name = change.name if level is PromptLevel.TOOLS else spell_path(change.path)
     if len(changes) > 1:
         name = f"{_count(len(changes), _NOUNS[level])}, {spell_path(change.path)} to [{_index(changes[-1])}]"
     diff = change.diff if len(changes) == 1 else None
@@ -257,32 +269,32 @@ def _view_changes(level: Level, changes: Sequence[BlockChange], first: BlockChan
         style=_STYLES[change.how],
         sizes="" if _is_hash(change) else _say_sizes(change),
         is_first=is_first,
-        lines=tuple(line for line in diff.lines if line.text or line.mark is not Mark.SAME) if diff else (),
+        lines=tuple(line for line in diff.lines if line.text or line.mark is not DiffMark.SAME) if diff else (),
         is_cut=diff.is_cut if diff else False,
-        places=_say_places(change.old_place, change.new_place) if change.how is How.REORDERED else "",
+        places=_say_places(change.old_place, change.new_place) if change.how is ChangeKind.REORDERED else "",
     )
 
 
 def _say_sizes(change: BlockChange) -> str:
-    if change.how is How.ADDED:
+    if change.how is ChangeKind.ADDED:
         return f"{change.after_characters:,} characters"
-    if change.how in (How.REMOVED, How.REORDERED):
+    if change.how in (ChangeKind.REMOVED, ChangeKind.REORDERED):
         return f"{change.before_characters:,} characters"
     return f"{change.before_characters:,} to {change.after_characters:,} characters"
 
 
 def _list_tools(changes: Iterable[BlockChange]) -> Iterator[ToolChange]:
     for change in changes:
-        if change.level is Level.TOOLS:
+        if change.level is PromptLevel.TOOLS:
             yield ToolChange(
                 name=change.name,
                 server=change.server,
                 how=change.how.value,
                 parts=change.parts,
                 is_deferred=False,
-                before_characters=None if change.how is How.ADDED else change.before_characters,
-                after_characters=None if change.how is How.REMOVED else change.after_characters,
-                before_place=None if change.how is How.ADDED else change.old_place,
+                before_characters=None if change.how is ChangeKind.ADDED else change.before_characters,
+                after_characters=None if change.how is ChangeKind.REMOVED else change.after_characters,
+                before_place=None if change.how is ChangeKind.ADDED else change.old_place,
                 after_place=change.new_place,
             )
 
@@ -294,7 +306,7 @@ def _list_deferred(before: Fingerprint, after: Fingerprint) -> Iterator[ToolChan
         was, now = old.get(name), new.get(name)
         if was is not None and now is not None and was.digest == now.digest:
             continue
-        how = How.CHANGED if was and now else How.ADDED if now else How.REMOVED
+        how = ChangeKind.CHANGED if was and now else ChangeKind.ADDED if now else ChangeKind.REMOVED
         yield ToolChange(
             name=name,
             server=find_server(name),

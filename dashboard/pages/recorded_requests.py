@@ -8,8 +8,8 @@ from compaction.prompt.fingerprint import Fingerprint, read_fingerprint
 from compaction.prompt.request import PromptMessage, PromptRequest
 from compaction.prompt.request_lines import Shape, read_shape
 from compaction.timeline.build import build_timeline
-from compaction.timeline.observations import LineFact
-from compaction.timeline.order import order_facts
+from compaction.timeline.observations import Observation
+from compaction.timeline.order import order_observations
 from compaction.transcripts.transcript import read_transcript
 from compaction.transcripts.values import get_fields
 from dashboard.ingest.picture.columns import fit_id
@@ -37,7 +37,7 @@ class RequestPair:
 
 def read_request_pair(session: AgentSession, loss: CacheBreak, *, with_text: bool) -> RequestPair | Missing:
     """Two queries at most; the conversation itself is not unpacked."""
-    lines = order_facts(read_stored_lines(session).facts.values())
+    lines = order_observations(read_stored_lines(session).facts.values())
     digests = {line.shape[0]: line.shape[1] for line in lines if line.shape}
     if not digests:
         return Missing.NOT_RECORDED
@@ -81,7 +81,7 @@ def _read_shape_line(line: bytes) -> Shape | None:
     return None if entry is None else read_shape(get_fields(entry.fields, "shape"))
 
 
-def _name_shapes(facts: Iterable[LineFact]) -> dict[str, str | None]:
+def _name_shapes(facts: Iterable[Observation]) -> dict[str, str | None]:
     """The shape of each call's request, by call."""
     lines = list(facts)
     of_request = {fact.request.id: fact.request.shape for fact in lines if fact.request}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from compaction.activity.files import KnownFile, read_known_files
-from compaction.activity.tool_calls import read_work
+from compaction.activity.tool_calls import read_activity
 from compaction.transcripts.attachments import Extent, find_extent, render_attachment
 from compaction.transcripts.client_protocol import AttachmentKind
 from compaction.transcripts.entries import Entry
@@ -63,7 +63,7 @@ def read_restored(compaction: ObservedCompaction, entries: Sequence[Entry], side
 
 def _read_files(entries: Sequence[Entry]) -> dict[str, KnownFile]:
     """By path, the most recent first."""
-    return {file.path: file for file in read_known_files(entries, read_work(entries))}
+    return {file.path: file for file in read_known_files(entries, read_activity(entries))}
 
 
 def _find_age(file: KnownFile, at: datetime | None) -> int | None:

@@ -21,7 +21,7 @@ from compaction.context.forecast import (
     measure_pace,
     price_next_call,
 )
-from compaction.context.thresholds import Lines, Reading, draw_lines, read_level
+from compaction.context.thresholds import LevelReading, Thresholds, classify_usage, compute_thresholds
 from compaction.context.windows import ModelInUse
 from compaction.timeline.observations import READING_VERSION
 from compaction.transcripts.entries import Usage
@@ -75,14 +75,14 @@ class LinesInForce:
 
     settings: TeamSettings
     in_use: ModelInUse
-    lines: Lines | None
+    lines: Thresholds | None
 
 
 @dataclass(frozen=True, slots=True)
 class Standing(LinesInForce):
     """Where the context stands: the lines in force, the reading, the forecast to the limit, and all of it drawn."""
 
-    reading: Reading
+    reading: LevelReading
     forecast: Forecast | NotEnoughData
     bar: GaugeBar
     next_prompt: NextCallCost | None  # None without a price, and while no call has followed a compaction
@@ -280,13 +280,13 @@ def read_lines(session: AgentSession, thread: Thread | None) -> LinesInForce:
     """One query."""
     settings = find_policy(session.team)
     in_use = replace(find_model_in_use(session), responses=thread.call_count if thread else None)
-    return LinesInForce(settings, in_use, draw_lines(settings.lines_policy, in_use))
+    return LinesInForce(settings, in_use, compute_thresholds(settings.lines_policy, in_use))
 
 
 def _read_standing(actor: Actor, session: AgentSession, thread: Thread | None) -> Standing:
     in_force = read_lines(session, thread)
     lines = in_force.lines
-    reading = read_level(lines, session.context_tokens)
+    reading = classify_usage(lines, session.context_tokens)
     recent = _read_recent(actor, session, thread, in_force.settings) if thread else None
     forecast = _forecast(session, recent, lines)
     bar = draw_gauge(
@@ -343,7 +343,7 @@ def _price_next(row: Sequence[Any], pending_tokens: int, settings: TeamSettings)
     return price_next_call(usage, model, at, added_tokens=pending_tokens, team_price=settings.find_price(model))
 
 
-def _forecast(session: AgentSession, recent: _Recent | None, lines: Lines | None) -> Forecast | NotEnoughData:
+def _forecast(session: AgentSession, recent: _Recent | None, lines: Thresholds | None) -> Forecast | NotEnoughData:
     """From the stored pace, as the list's; from the last calls where none is stored."""
     if recent is None:
         return NotEnoughData("No forecast yet: no API calls recorded.")

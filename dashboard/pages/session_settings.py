@@ -8,8 +8,8 @@ from typing import Any
 from django.db.models import BooleanField, Count, ExpressionWrapper, Max, Q
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Line, Lines, LineState
-from compaction.context.windows import Term
+from compaction.context.thresholds import Threshold, Thresholds, ThresholdState
+from compaction.context.windows import FormulaTerm
 from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.models import AgentSession, Team
@@ -18,11 +18,11 @@ from dashboard.pages.gauge_bar import WINDOW_NOT_KNOWN
 from dashboard.pages.session_page import LinesInForce
 
 STATE_WORDS = {
-    LineState.IN_FORCE: "The client compacts when its context reaches the auto-compact threshold.",
-    LineState.NOT_SEEN: "The rule has this threshold, but this client version was not observed to act on it.",
-    LineState.OFF: "Off: the client does not auto-compact. The other thresholds are set below the usable window.",
+    ThresholdState.IN_FORCE: "The client compacts when its context reaches the auto-compact threshold.",
+    ThresholdState.NOT_SEEN: "The rule has this threshold, but this client version was not observed to act on it.",
+    ThresholdState.OFF: "Off: the client does not auto-compact. The other thresholds are set below the usable window.",
 }
-STATE_LABELS = {LineState.IN_FORCE: "on", LineState.NOT_SEEN: "not observed", LineState.OFF: "off"}
+STATE_LABELS = {ThresholdState.IN_FORCE: "on", ThresholdState.NOT_SEEN: "not observed", ThresholdState.OFF: "off"}
 # For agents other than Claude Code the time of a compaction is unknown, unless they ask Plimsoll.
 GUIDE = "guidance only"
 GUIDE_WORDS = (
@@ -153,10 +153,10 @@ def _say_state(in_force: LinesInForce) -> tuple[str, str]:
     state = in_force.lines.auto_state
     if in_force.in_use.is_claude_code:
         return STATE_LABELS[state], STATE_WORDS[state]
-    return (STATE_LABELS[state], OFF_GUIDE_WORDS) if state is LineState.OFF else (GUIDE, GUIDE_WORDS)
+    return (STATE_LABELS[state], OFF_GUIDE_WORDS) if state is ThresholdState.OFF else (GUIDE, GUIDE_WORDS)
 
 
-def list_line_settings(lines: Lines) -> Iterator[LineSetting]:
+def list_line_settings(lines: Thresholds) -> Iterator[LineSetting]:
     """From the window down: what is taken off at each step, and who said so."""
     window, is_auto_on = lines.window, lines.is_auto_on
     yield LineSetting("window", "window", window.tokens, "", str(window.origin), window.words)
@@ -168,11 +168,11 @@ def list_line_settings(lines: Lines) -> Iterator[LineSetting]:
     yield _show_line(lines.blocking, "blocking", "blocking threshold", style="blocking")
 
 
-def _show_term(name: str, term: Term) -> LineSetting:
+def _show_term(name: str, term: FormulaTerm) -> LineSetting:
     return LineSetting(name, name, term.tokens, "", str(term.origin), term.words)
 
 
-def _show_line(line: Line, name: str, glossary: str, *, style: str = "", is_acting: bool = True) -> LineSetting:
+def _show_line(line: Threshold, name: str, glossary: str, *, style: str = "", is_acting: bool = True) -> LineSetting:
     term = line.terms[-1]
     return LineSetting(name, glossary, line.tokens, line.formula, str(term.origin), term.words, style, is_acting)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Lines
+from compaction.context.thresholds import Thresholds
 from dashboard.words import say_size
 
 
@@ -39,7 +39,7 @@ class TickSlider:
         return f"{self.tokens:,} tokens, {self.percent:.0f}% of the window"
 
 
-def list_sliders(policy: Policy, lines: Lines) -> Iterator[TickSlider]:
+def list_sliders(policy: Policy, lines: Thresholds) -> Iterator[TickSlider]:
     """Sliders from the lowest threshold to the highest. Their ranges keep the order that a policy must have."""
     window, available = lines.window.tokens, lines.available.tokens
     warning, error, blocking = lines.warning.tokens, lines.error.tokens, lines.blocking.tokens

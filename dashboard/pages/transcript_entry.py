@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from compaction.context.composition import find_path
 from compaction.context.tokens import count_block_tokens, count_entry_tokens, count_text_tokens
-from compaction.timeline.observations import LineFact, LineKind
+from compaction.timeline.observations import LineKind, Observation
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.entries import (
     Block,
@@ -97,7 +97,7 @@ class EntryView:
         return self.kind in DIVIDERS
 
 
-def view_entries(facts: Sequence[LineFact], entries: Mapping[str, Entry]) -> tuple[EntryView, ...]:
+def view_entries(facts: Sequence[Observation], entries: Mapping[str, Entry]) -> tuple[EntryView, ...]:
     """In order; a line that is nothing but results of calls shown here stands inside them."""
     tools = {
         block.id: block.name
@@ -123,7 +123,7 @@ def _blocks(entry: Entry | None) -> Sequence[Block]:
     return entry.message.content if entry is not None and entry.message is not None else ()
 
 
-def _view_entry(fact: LineFact, entry: Entry | None, results: Mapping[str, ResultPart]) -> EntryView | None:
+def _view_entry(fact: Observation, entry: Entry | None, results: Mapping[str, ResultPart]) -> EntryView | None:
     parts = tuple(_list_parts(fact, entry, results)) if entry is not None else ()
     if entry is not None and not parts and _blocks(entry):
         return None
@@ -139,13 +139,13 @@ def _view_entry(fact: LineFact, entry: Entry | None, results: Mapping[str, Resul
     )
 
 
-def _name_line(fact: LineFact, entry: Entry | None) -> str:
+def _name_line(fact: Observation, entry: Entry | None) -> str:
     if entry is None:
         return fact.type
     return "summary" if entry.is_compact_summary else name_speaker(entry)
 
 
-def _list_parts(fact: LineFact, entry: Entry, results: Mapping[str, ResultPart]) -> Iterator[Part]:
+def _list_parts(fact: Observation, entry: Entry, results: Mapping[str, ResultPart]) -> Iterator[Part]:
     if isinstance(entry.payload, OlderSummary):
         yield _say("summary", entry.payload.text)
     if attached := render_attachment(entry):
@@ -192,7 +192,7 @@ def _write_value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
 
-def _view_result(fact: LineFact, block: ToolResultBlock, tool: str) -> ResultPart:
+def _view_result(fact: Observation, block: ToolResultBlock, tool: str) -> ResultPart:
     marks = (f"[{_name_block(part)}]" for part in block.parts if not isinstance(part, TextBlock))
     text = "\n".join((*((block.text,) if block.text else ()), *marks))
     return ResultPart(fact.id, tool, cut_text(text), count_block_tokens(block), block.is_error, fact.at)

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from django.urls import reverse
 
-from compaction.timeline.observations import REPORT, LineFact, LineKind
+from compaction.timeline.observations import REPORT, LineKind, Observation
 from compaction.transcripts.client_protocol import INVISIBLE_ATTACHMENTS
 from dashboard.access import Actor
 from dashboard.ingest.stored_entries import LinePlaces, read_entries, read_places
@@ -180,18 +180,18 @@ def read_transcript_page(session: AgentSession, asked: TranscriptAsked, *, size:
     )
 
 
-def _list_spoken(facts: Sequence[LineFact]) -> list[LineFact]:
+def _list_spoken(facts: Sequence[Observation]) -> list[Observation]:
     return [fact for fact in facts if _is_spoken(fact)]
 
 
-def _is_spoken(fact: LineFact) -> bool:
+def _is_spoken(fact: Observation) -> bool:
     """What a person or the model reads, and boundaries; not the client's own book-keeping or telemetry."""
     if fact.type == REPORT or fact.name in INVISIBLE_ATTACHMENTS:
         return False
     return fact.kind in _SPOKEN or (fact.kind is LineKind.OTHER and fact.type in ("user", "assistant"))
 
 
-def _find_thread(threads: Mapping[str, Sequence[LineFact]], wanted: str, agent: str) -> str:
+def _find_thread(threads: Mapping[str, Sequence[Observation]], wanted: str, agent: str) -> str:
     """The thread that holds what is wanted, else the one asked for, else the first that says anything."""
     holding = (name for name, facts in threads.items() if any(fact.id == wanted for fact in facts))
     if wanted and (name := next(holding, None)) is not None:
@@ -201,7 +201,9 @@ def _find_thread(threads: Mapping[str, Sequence[LineFact]], wanted: str, agent: 
     return next((name for name, facts in threads.items() if facts), "")
 
 
-def _find_stretch(facts: Sequence[LineFact], asked: TranscriptAsked, place: int | None, size: int) -> tuple[int, int]:
+def _find_stretch(
+    facts: Sequence[Observation], asked: TranscriptAsked, place: int | None, size: int
+) -> tuple[int, int]:
     """From and up to which line. No page begins with a result: it stays with the call it answers."""
     numbers = {fact.id: number for number, fact in enumerate(facts)}
     if place is not None:
@@ -217,7 +219,7 @@ def _find_stretch(facts: Sequence[LineFact], asked: TranscriptAsked, place: int 
     return start, end
 
 
-def _step_back(facts: Sequence[LineFact], start: int) -> int:
+def _step_back(facts: Sequence[Observation], start: int) -> int:
     lowest = max(0, start - _MOST_RESULTS)
     while start > lowest and facts[start].kind is LineKind.RESULT:
         start -= 1
@@ -225,7 +227,7 @@ def _step_back(facts: Sequence[LineFact], start: int) -> int:
 
 
 def _list_choices(
-    session: AgentSession, threads: Mapping[str, Sequence[LineFact]], current: str
+    session: AgentSession, threads: Mapping[str, Sequence[Observation]], current: str
 ) -> tuple[ThreadChoice, ...]:
     names = name_threads(session.pk, reads_content=True)
     return tuple(
@@ -236,7 +238,7 @@ def _list_choices(
 
 
 def _show_entries(
-    session: AgentSession, places: LinePlaces, facts: Sequence[LineFact], wanted: str, prompts: Sequence[str]
+    session: AgentSession, places: LinePlaces, facts: Sequence[Observation], wanted: str, prompts: Sequence[str]
 ) -> tuple[ShownEntry, ...]:
     views = view_entries(facts, read_entries(session, places, [fact.id for fact in facts]))
     dividers = _read_dividers(session, [view.uuid for view in views if view.is_divider])

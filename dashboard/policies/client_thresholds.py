@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from compaction.context.policy import Policy
 from compaction.context.policy_parsing import CLIENT_WINDOW_RANGE
-from compaction.context.thresholds import ONE_RESPONSE_MARGIN_TOKENS, Lines, draw_lines
+from compaction.context.thresholds import ONE_RESPONSE_MARGIN_TOKENS, Thresholds, compute_thresholds
 from compaction.context.windows import ModelInUse
 from compaction.llm.table import LONG_WINDOW_TOKENS, SHORT_WINDOW_TOKENS
 from dashboard.words import say_size
@@ -66,11 +66,11 @@ def compute_client_thresholds(policy: Policy) -> tuple[ClientThreshold, ...]:
 
 def _compute_threshold(policy: Policy, window_tokens: int) -> ClientThreshold | None:
     in_use = ModelInUse(model="", reported_window_tokens=window_tokens)
-    client, wanted = draw_lines(Policy(), in_use), draw_lines(policy, in_use)
+    client, wanted = compute_thresholds(Policy(), in_use), compute_thresholds(policy, in_use)
     if client is None or wanted is None:
         return None
     settings = _choose_settings(policy, client, wanted.auto.tokens) if wanted.is_auto_on else {OFF_VARIABLE: "1"}
-    reached = draw_lines(Policy.from_environment(settings), in_use)
+    reached = compute_thresholds(Policy.from_environment(settings), in_use)
     return ClientThreshold(
         window_tokens=window_tokens,
         reserve_tokens=client.reserve.tokens,
@@ -82,7 +82,7 @@ def _compute_threshold(policy: Policy, window_tokens: int) -> ClientThreshold | 
     )
 
 
-def _choose_settings(policy: Policy, client: Lines, tokens: int) -> dict[str, str]:
+def _choose_settings(policy: Policy, client: Thresholds, tokens: int) -> dict[str, str]:
     """Prefer a percentage if the policy has one, else the window: it gives the threshold to the token."""
     window = client.window.tokens
     # A window of 200k has to be set before the client compacts it by itself.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Line, Lines, draw_lines
+from compaction.context.thresholds import Threshold, Thresholds, compute_thresholds
 from compaction.context.windows import ModelInUse
 from compaction.llm.table import LONG_WINDOW_TOKENS, SHORT_WINDOW_TOKENS
 
@@ -32,8 +32,8 @@ class DrawnWindow:
     """One window under the draft; `model` is empty for any model with that window."""
 
     model: str
-    before: Lines | None
-    lines: Lines | None
+    before: Thresholds | None
+    lines: Thresholds | None
 
     @property
     def window_tokens(self) -> int | None:
@@ -65,10 +65,10 @@ def draw_windows(current: Policy, draft: Policy) -> list[DrawnWindow]:
 
 
 def _draw(current: Policy, draft: Policy, in_use: ModelInUse) -> DrawnWindow:
-    return DrawnWindow(in_use.model, draw_lines(current, in_use), draw_lines(draft, in_use))
+    return DrawnWindow(in_use.model, compute_thresholds(current, in_use), compute_thresholds(draft, in_use))
 
 
-def acting_lines(lines: Lines | None) -> dict[str, Line]:
+def acting_lines(lines: Thresholds | None) -> dict[str, Threshold]:
     """The lines that mean something, by name: none without a known window, no auto-compact line while it is off."""
     if lines is None:
         return {}
@@ -76,7 +76,7 @@ def acting_lines(lines: Lines | None) -> dict[str, Line]:
     return drawn if lines.is_auto_on else {name: line for name, line in drawn.items() if line is not lines.auto}
 
 
-def _compare(before: Lines | None, lines: Lines) -> Iterator[MovedLine]:
+def _compare(before: Thresholds | None, lines: Thresholds) -> Iterator[MovedLine]:
     olds, news = acting_lines(before), acting_lines(lines)
     for name, style in STYLES.items():
         old, new = olds.get(name), news.get(name)
@@ -84,6 +84,6 @@ def _compare(before: Lines | None, lines: Lines) -> Iterator[MovedLine]:
         yield MovedLine(name, style, old.tokens if old else None, new.tokens if new else None, formula)
 
 
-def say_formula(line: Line) -> str:
+def say_formula(line: Threshold) -> str:
     """For a place that names the line and its tokens already: warning = auto - 20,000 = 147,000 -> auto - 20,000."""
     return line.formula.removeprefix(f"{line.name} = ").removesuffix(f" = {line.tokens:,}")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import draw_lines
+from compaction.context.thresholds import compute_thresholds
 from dashboard.models import AgentSession, Team
 from dashboard.policies.drawn_lines import STYLES, acting_lines
 from dashboard.session_levels import USE_COLUMNS, describe_use
@@ -87,7 +87,7 @@ def count_effect(team: Team, current: Policy, draft: Policy, *, now: datetime) -
 
 
 def _find_marks(policy: Policy, kind: Kind) -> dict[str, int]:
-    lines = draw_lines(policy, describe_use(*kind))
+    lines = compute_thresholds(policy, describe_use(*kind))
     return {name: line.tokens for name, line in acting_lines(lines).items()}
 
 

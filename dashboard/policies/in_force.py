@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Lines, draw_lines
+from compaction.context.thresholds import Thresholds, compute_thresholds
 from compaction.llm.prices import Price, find_team_price
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import AgentSession, Team, TeamPolicy
@@ -54,9 +54,9 @@ class TeamSettings:
         """Return the team's own price of a model."""
         return find_team_price(self.prices, model)
 
-    def draw_session_lines(self, session: AgentSession) -> Lines | None:
+    def draw_session_lines(self, session: AgentSession) -> Thresholds | None:
         """None where the model or its window is not known."""
-        return draw_lines(self.lines_policy, find_model_in_use(session)) if session.model else None
+        return compute_thresholds(self.lines_policy, find_model_in_use(session)) if session.model else None
 
 
 _NEWEST = KeptQuery(

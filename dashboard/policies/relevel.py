@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from compaction.context.forecast import MEMORY_POINTS, NotEnoughData, Pace, measure_pace
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Lines, draw_lines
+from compaction.context.thresholds import Thresholds, compute_thresholds
 from dashboard.jobs.run import JobFailed, JobRun
 from dashboard.models import (
     AgentSession,
@@ -113,6 +113,6 @@ def _adapt_json(value: dict[str, Any] | None) -> Any:
     return None if value is None else connection.ops.adapt_json_value(value, None)
 
 
-def _draw(policy: Policy, *use: Any) -> Lines | None:
+def _draw(policy: Policy, *use: Any) -> Thresholds | None:
     # How many responses there were moves no line.
-    return draw_lines(policy, describe_use(*use))
+    return compute_thresholds(policy, describe_use(*use))

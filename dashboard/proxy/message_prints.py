@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from compaction.prompt.fingerprint import Digest, Fingerprint, take_fingerprint
+from compaction.prompt.fingerprint import Digest, Fingerprint, fingerprint_request
 from compaction.prompt.request import Fields, Marker, PromptMessage, PromptRequest, read_request
 from compaction.transcripts.reader import load_json
 
@@ -64,7 +64,7 @@ class MessagePrints:
         bare = read_request({**body, "messages": []}, betas=betas)
         markers = (*bare.markers, *_place_markers(messages))
         request = replace(bare, messages=tuple(each.message for each in messages), markers=markers)
-        return SpeltRequest(body, request, _join(take_fingerprint(bare, digest), messages, markers))
+        return SpeltRequest(body, request, _join(fingerprint_request(bare, digest), messages, markers))
 
     def _find(self, name: tuple[bytes, bytes], digest: Digest) -> KnownMessage:
         known = self._known.get(name)
@@ -72,7 +72,7 @@ class MessagePrints:
             self._known.move_to_end(name)
             return known
         alone = read_request({"messages": [load_json(name[1])]})
-        known = self._known[name] = KnownMessage(alone.messages[0], take_fingerprint(alone, digest))
+        known = self._known[name] = KnownMessage(alone.messages[0], fingerprint_request(alone, digest))
         self._known_bytes += len(name[1])
         while self._known_bytes > self._most_bytes:
             oldest, _ = self._known.popitem(last=False)

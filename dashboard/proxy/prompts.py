@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.prompt.fingerprint import Digest, Fingerprint, take_fingerprint
+from compaction.prompt.fingerprint import Digest, Fingerprint, fingerprint_request
 from compaction.prompt.request import Fields, PromptRequest, read_request, write_canonical
 from compaction.transcripts.reader import load_json
 from compaction.transcripts.user_lines import classify_blocks
@@ -89,7 +89,7 @@ def _read_whole(data: bytes, digest: Digest, betas: str) -> SpeltRequest:
     if not isinstance(body, Mapping) or not isinstance(body.get("messages"), list):
         raise NotReadable("request not readable")
     request = read_request(body, betas=betas)
-    return SpeltRequest(body, request, take_fingerprint(request, digest))
+    return SpeltRequest(body, request, fingerprint_request(request, digest))
 
 
 def find_session(user_id: str) -> str | None:

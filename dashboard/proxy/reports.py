@@ -14,12 +14,12 @@ from compaction.timeline.observations import (
     REPORT,
     WITHOUT_ANSWER,
     WITHOUT_USAGE,
-    Answer,
-    Compacted,
-    LineFact,
+    CompactionRecord,
+    FailedCall,
     LineKind,
-    Request,
-    Unanswered,
+    Observation,
+    RecordedRequest,
+    Response,
 )
 from compaction.transcripts.titles import LONGEST_TITLE
 from compaction.transcripts.user_lines import find_prompt_words
@@ -91,9 +91,9 @@ class _Call:
     def ended_at(self) -> datetime:
         return self.started_at + timedelta(seconds=self.exchange.duration_seconds)
 
-    def make_fact(self, prefix: str, kind: LineKind, at: datetime | None, **values: object) -> LineFact:
+    def make_fact(self, prefix: str, kind: LineKind, at: datetime | None, **values: object) -> Observation:
         agent_id = self.agent_id
-        return LineFact(
+        return Observation(
             id=f"{prefix}:{self.id}",
             kind=kind,
             type=REPORT,
@@ -179,7 +179,7 @@ def _tell_unanswered(call: _Call, session_id: str | None) -> Report | None:
             return None
         raise NotReadable(FAILED_AT_FIRST)
     reason = None if is_count else _find_reason(call)
-    unanswered = Unanswered(
+    unanswered = FailedCall(
         status=exchange.status or None,
         reason=reason,
         request_id=exchange.response_headers.get("request-id"),
@@ -212,20 +212,25 @@ def _find_attempt(headers: Mapping[str, str]) -> int | None:
     return int(spelt) or None if spelt.isdecimal() and len(spelt) < 10 else None
 
 
-def _tell_call(call: _Call, known: KnownThread) -> tuple[list[LineFact], tuple[ObservedShape, ...]]:
+def _tell_call(call: _Call, known: KnownThread) -> tuple[list[Observation], tuple[ObservedShape, ...]]:
     prompt, request_id = call.prompt, f"proxied-request:{call.id}"
-    facts: list[LineFact] = []
+    facts: list[Observation] = []
     shapes: tuple[ObservedShape, ...] = ()
     if prompt.shape not in known.shapes:
         known.shapes.add(prompt.shape)
-        facts.append(LineFact(f"proxied-shape:{prompt.shape}", LineKind.SHAPE, REPORT, shape=(prompt.shape,) * 2))
+        facts.append(Observation(f"proxied-shape:{prompt.shape}", LineKind.SHAPE, REPORT, shape=(prompt.shape,) * 2))
         shapes = (_keep_shape(call),)
     request = _make_request(call, known, request_id)
     words = _begin_conversation(call)
     size_bytes = 400 + 50 * len(request.tail)
     facts.append(
         call.make_fact(
-            "proxied-request", LineKind.REQUEST, call.started_at, request=request, words=words, size_bytes=size_bytes
+            "proxied-request",
+            LineKind.REQUEST,
+            call.started_at,
+            request=request,
+            words=words,
+            size_bytes=size_bytes,
         )
     )
     if cleared := _find_cleared(call, known):
@@ -235,7 +240,7 @@ def _tell_call(call: _Call, known: KnownThread) -> tuple[list[LineFact], tuple[O
     return facts, shapes
 
 
-def _make_request(call: _Call, known: KnownThread, request_id: str) -> Request:
+def _make_request(call: _Call, known: KnownThread, request_id: str) -> RecordedRequest:
     """Only what is new since the last request of the thread is spelt out."""
     prompt, prints = call.prompt, call.prompt.prints
     messages = write_message_prints(prints)
@@ -243,7 +248,7 @@ def _make_request(call: _Call, known: KnownThread, request_id: str) -> Request:
     base = known.request_id if keep else None
     if prompt.purpose.query_source is None:
         known.request_id, known.messages = request_id, messages
-    return Request(
+    return RecordedRequest(
         id=request_id,
         query_source=prompt.purpose.query_source,
         shape=prompt.shape,
@@ -260,12 +265,12 @@ def _make_request(call: _Call, known: KnownThread, request_id: str) -> Request:
     )
 
 
-def _make_answer(call: _Call, request_id: str) -> Answer:
+def _make_answer(call: _Call, request_id: str) -> Response:
     exchange, reply = call.exchange, call.reply
     stop_reason = reply.stop_reason
     if not reply.is_whole:
         stop_reason = f"error: {_find_reason(call)}" if reply.error_type else exchange.ending.value
-    return Answer(
+    return Response(
         call_id=call.id,
         usage=reply.settle_usage(),
         model=reply.model or call.prompt.prints.model,
@@ -302,7 +307,7 @@ def _take_request(call: _Call) -> WholeRequest | None:
     )
 
 
-def _find_cleared(call: _Call, known: KnownThread) -> Compacted | None:
+def _find_cleared(call: _Call, known: KnownThread) -> CompactionRecord | None:
     """What the server cleared beyond last time: it clears anew with every call, as the client sends all again. Of a
     thread that is not remembered all of it, which is held against the calls before when the session is drawn."""
     if call.prompt.purpose.query_source is not None:
@@ -313,7 +318,7 @@ def _find_cleared(call: _Call, known: KnownThread) -> Compacted | None:
     if news <= 0:
         return None
     count = sum(edit.cleared_tool_uses + edit.cleared_thinking_turns for edit in call.reply.edits)
-    return Compacted(trigger=BY_API, saved_tokens=news, cleared_count=count)
+    return CompactionRecord(trigger=BY_API, saved_tokens=news, cleared_count=count)
 
 
 def _count_cleared(reply: Reply) -> int:

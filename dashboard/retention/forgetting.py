@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from compaction.timeline.observations import change_fact, forget_words
+from compaction.timeline.observations import change_observation, without_content
 from dashboard.ingest.observed import ObservedLine
 from dashboard.ingest.segments import read_segment_lines
 from dashboard.ingest.stored_lines import replace_segment
@@ -84,9 +84,9 @@ def _forget_segment(session: AgentSession, segment: EntrySegment, since: datetim
     for line in lines:
         at = line.fact.at or at
         if since is None:
-            left.append(ObservedLine(forget_words(line.fact)))
+            left.append(ObservedLine(without_content(line.fact)))
         elif at is not None and at < since:
-            left.append(ObservedLine(change_fact(line.fact, has_content=False, is_redacted=False)))
+            left.append(ObservedLine(change_observation(line.fact, has_content=False, is_redacted=False)))
         else:
             left.append(line)
     if left == lines and (segment.content is None or since is not None):

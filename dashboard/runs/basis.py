@@ -9,7 +9,7 @@ from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
 from compaction.compactors.summary.fork_request import ParentRequest
 from compaction.context.composition import BEFORE_FILE, LARGEST_PREFIX_TOKENS, PREFIX, compose_context
 from compaction.context.coverage import Coverage, compute_coverage
-from compaction.context.thresholds import Lines, draw_lines
+from compaction.context.thresholds import Thresholds, compute_thresholds
 from compaction.context.tokens import ResultCache, measure_context
 from compaction.llm.names import read_model_name
 from compaction.timeline.observations import REPORT, LineKind
@@ -33,7 +33,14 @@ REMOVED = (
 )
 _BEGINNINGS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY})
 _SAID = frozenset(
-    {LineKind.PROMPT, LineKind.ANSWER, LineKind.RESULT, LineKind.COMMAND, LineKind.SUMMARY, LineKind.ATTACHMENT}
+    {
+        LineKind.PROMPT,
+        LineKind.ANSWER,
+        LineKind.RESULT,
+        LineKind.COMMAND,
+        LineKind.SUMMARY,
+        LineKind.ATTACHMENT,
+    }
 )
 
 
@@ -49,7 +56,7 @@ class Basis:
     prefix_tokens: int
     before_tokens: int
     before_origin: str
-    lines: Lines | None
+    lines: Thresholds | None
     line_tokens: int | None = None  # the auto-compact line in force
     transcript_path: str | None = None
     gap_count: int = 0  # places where lines are missing in what the model sees
@@ -133,7 +140,7 @@ def _find_model(context: ContextSlice, session: AgentSession) -> str:
     return next((model for model in answered if model), session.model)
 
 
-def _draw_lines(session: AgentSession, model: str, *, is_main: bool) -> Lines | None:
+def _draw_lines(session: AgentSession, model: str, *, is_main: bool) -> Thresholds | None:
     if not model:
         return None
     in_use = find_model_in_use(session)
@@ -141,7 +148,7 @@ def _draw_lines(session: AgentSession, model: str, *, is_main: bool) -> Lines | 
         in_use = replace(in_use, model=model, reported_window_tokens=None)
     elif read_model_name(model).base != read_model_name(in_use.model).base:  # else its window may have been inferred
         in_use = replace(in_use, model=model)
-    return draw_lines(find_policy(session.team).lines_policy, in_use)
+    return compute_thresholds(find_policy(session.team).lines_policy, in_use)
 
 
 def _find_path(session: AgentSession) -> str | None:

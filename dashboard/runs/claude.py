@@ -20,7 +20,7 @@ from django.utils import timezone
 from compaction.compactors.summary.answer import check_answer, parse_answer
 from compaction.errors import BadSummary, CompactionCancelled, RunError, SummarizerUnavailable
 from compaction.llm.names import LONG_WINDOW_SUFFIX
-from compaction.ports import KEEP_ALIVE_SECONDS, Monitor, Path, SilentMonitor, SummaryAnswer, SummaryRequest
+from compaction.ports import KEEP_ALIVE_SECONDS, Monitor, SilentMonitor, SummaryAnswer, SummaryRequest, SummaryRoute
 from compaction.transcripts.values import get_count, get_fields, get_text, get_texts
 from dashboard.models import Team
 from dashboard.runs.answer_stream import AnswerStream, AnswerTooLarge, StreamError
@@ -154,7 +154,7 @@ class ClaudeSummarizer:
             body, headers = _spell_model(self._native.shape_body(request)), self._native.headers
             return _Call(MESSAGES_PATH, _write_json(body), str(body.get("model") or ""), headers, is_native=True)
         body, headers = dict(request.body), {}
-        if request.path is Path.FORK:
+        if request.path is SummaryRoute.FORK:
             betas = get_texts(body, "betas") or self._fork_terms.betas
             body.pop("betas", None)
             headers = {"anthropic-version": self._fork_terms.version}

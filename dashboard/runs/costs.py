@@ -11,7 +11,7 @@ from compaction.context.tokens import add_margin, count_text_tokens
 from compaction.context.windows import ModelInUse, find_window
 from compaction.llm.names import read_model_name
 from compaction.llm.prices import Rates
-from compaction.ports import Path, SummaryRequest
+from compaction.ports import SummaryRequest, SummaryRoute
 from dashboard.models import SummarizerName
 from dashboard.runs.basis import Basis
 from dashboard.runs.choices import RunChoices
@@ -69,7 +69,7 @@ def _find_window(model: str) -> int:
 
 def count_request_tokens(request: SummaryRequest, basis: Basis) -> int:
     """A fork sends what the last call sent, and the prompt; a request of its own is counted by its text."""
-    if request.path is Path.FORK:
+    if request.path is SummaryRoute.FORK:
         return basis.before_tokens + add_margin(count_text_tokens(request.prompt))
     sent = {key: request.body.get(key) for key in ("system", "tools", "messages")}
     return add_margin(count_text_tokens(json.dumps(sent, ensure_ascii=False, default=str)))
@@ -84,7 +84,7 @@ def expect_cost(
         return ExpectedCost(model, sent_tokens, None, None, None)
     limit = request.body.get("max_tokens")
     most_output = limit if isinstance(limit, int) else SUMMARY_TOKENS
-    is_fork = request.path is Path.FORK
+    is_fork = request.path is SummaryRoute.FORK
     new_tokens = add_margin(count_text_tokens(request.prompt))
     read_usd = rates.read_mtok_usd if is_fork else None
     return ExpectedCost(

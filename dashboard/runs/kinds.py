@@ -9,9 +9,9 @@ from compaction.compactors.micro.by_idle import DEFAULT_IDLE_SETTINGS, clear_by_
 from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS, clear_by_size
 from compaction.compactors.micro.clearing import MicroOutcome, find_clearable
 from compaction.compactors.notes.from_notes import compact_from_notes
-from compaction.compactors.outcome import ChainPosition, Outcome
+from compaction.compactors.outcome import ChainPosition, CompactionOutcome
 from compaction.compactors.partial import compact_from, compact_up_to
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.errors import NothingToCompact
 from dashboard.models import RunKind
@@ -48,7 +48,7 @@ def make_request(
     )
 
 
-def compact(basis: Basis, choices: RunChoices, request: CompactionRequest, outside: Outside) -> Outcome:
+def compact(basis: Basis, choices: RunChoices, request: CompactionRequest, outside: RunPorts) -> CompactionOutcome:
     """A kind with a summary. Raises a RunError."""
     if choices.kind is RunKind.FROM:
         return compact_from(basis.entries, choices.pivot_uuid, request, outside)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from compaction.compactors.micro.clearing import MicroOutcome, find_clearable
-from compaction.compactors.outcome import Fate, Outcome
+from compaction.compactors.outcome import CompactionOutcome, Fate
 from compaction.context.tokens import add_margin, count_text_tokens
 from compaction.ports import Stage
 from compaction.transcripts.entries import Entry
@@ -18,7 +18,12 @@ from dashboard.runs.change_notes import tell_pages
 
 
 def keep_outcome(
-    run: CompactionRun, outcome: Outcome, report: AuditReport, *, now: datetime, counted_tokens: int | None = None
+    run: CompactionRun,
+    outcome: CompactionOutcome,
+    report: AuditReport,
+    *,
+    now: datetime,
+    counted_tokens: int | None = None,
 ) -> None:
     """Row and first revision. To be called inside the transaction that ends the job.
 
@@ -81,7 +86,7 @@ def pack_details(details: Mapping[str, object]) -> bytes:
     return compress(json.dumps(details, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace"))
 
 
-def _describe_outcome(outcome: Outcome) -> dict[str, object]:
+def _describe_outcome(outcome: CompactionOutcome) -> dict[str, object]:
     brought = [item for item in outcome.restored if item.entry is not None]
     stamped = [entry.uuid for entry in outcome.entries[len(outcome.entries) - len(brought) :]]
     uuids = dict(zip((id(item) for item in brought), stamped, strict=True))

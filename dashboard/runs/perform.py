@@ -10,9 +10,9 @@ from functools import partial
 from django.utils import timezone
 
 from compaction.compactors.micro.clearing import MicroOutcome
-from compaction.compactors.outcome import ChainPosition, Outcome, Trigger
+from compaction.compactors.outcome import ChainPosition, CompactionOutcome, Trigger
 from compaction.compactors.restore.restorer import ContextRestorer
-from compaction.compactors.run import Outside
+from compaction.compactors.run import RunPorts
 from compaction.errors import CompactionCancelled, RunError
 from compaction.events import Event
 from compaction.ports import Stage
@@ -128,7 +128,7 @@ def _read_basis(run: CompactionRun) -> Basis:
 
 def _summarise(
     job: JobRun, run: CompactionRun, basis: Basis, choices: RunChoices, monitor: RunMonitor, *, now: datetime
-) -> tuple[Outcome, int | None]:
+) -> tuple[CompactionOutcome, int | None]:
     """What came of it, and its size where the API has counted it."""
     settings = find_settings(run.team)
     book = AttemptBook(job, run.pk, settings)
@@ -136,7 +136,7 @@ def _summarise(
     models, position = choose_models(basis, choices, settings), _find_position(run, basis)
     request = make_request(basis, choices, models, now=now, position=position)
     summarizer = open_summarizer(choices, basis, book, settings)
-    outside = Outside(summarizer, hooks=RunHooks(job, run), restore=ContextRestorer(), monitor=monitor)
+    outside = RunPorts(summarizer, hooks=RunHooks(job, run), restore=ContextRestorer(), monitor=monitor)
     outcome = compact(basis, choices, request, outside)
     model = basis.model or models.session or models.small or ""
     count = partial(count_entries, summarizer, model=model, prefix_tokens=basis.prefix_tokens, monitor=monitor)

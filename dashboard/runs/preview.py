@@ -10,15 +10,15 @@ from decimal import Decimal
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
 from compaction.compactors.micro.clearing import find_clearable
 from compaction.compactors.notes.schedule import WAIT_SECONDS
-from compaction.compactors.outcome import Fate, Outcome
+from compaction.compactors.outcome import CompactionOutcome, Fate
 from compaction.compactors.restore.restorer import ContextRestorer
-from compaction.compactors.run import Outside
+from compaction.compactors.run import RunPorts
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.compactors.summary.too_long import SUMMARY_TOKENS
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.errors import RunError
 from compaction.llm.names import LONGEST_NAME, read_model_name
-from compaction.ports import Monitor, Path, SummaryAnswer, SummaryRequest
+from compaction.ports import Monitor, SummaryAnswer, SummaryRequest, SummaryRoute
 from dashboard.models import AgentSession, RunKind, SummarizerName
 from dashboard.pages.live_state import LiveState, find_live_state
 from dashboard.runs.basis import Basis, read_basis
@@ -222,14 +222,14 @@ class _Onlooker:
 
 def _try_out(
     basis: Basis, choices: RunChoices, models: SummaryModels, *, now: datetime
-) -> tuple[SummaryRequest, Outcome]:
+) -> tuple[SummaryRequest, CompactionOutcome]:
     onlooker = _Onlooker()
-    outside = Outside(onlooker, restore=ContextRestorer())
+    outside = RunPorts(onlooker, restore=ContextRestorer())
     outcome = compact(basis, choices, make_request(basis, choices, models, now=now), outside)
     return onlooker.seen[0], outcome
 
 
-def _describe_outcome(preview: Preview, outcome: Outcome) -> Preview:
+def _describe_outcome(preview: Preview, outcome: CompactionOutcome) -> Preview:
     counts = {fate: len(outcome.list_uuids(fate)) for fate in Fate}
     after = outcome.expected_tokens
     expected = (after, after)
@@ -251,7 +251,7 @@ def _describe_request(preview: Preview, basis: Basis, request: SummaryRequest) -
     return replace(
         preview,
         path=request.path.value,
-        fork_refusal="" if request.path is Path.FORK else basis.fork_refusal,
+        fork_refusal="" if request.path is SummaryRoute.FORK else basis.fork_refusal,
         messages_sent=len(messages) if isinstance(messages, list) else 0,
         sent_tokens=count_request_tokens(request, basis),
     )
@@ -259,7 +259,7 @@ def _describe_request(preview: Preview, basis: Basis, request: SummaryRequest) -
 
 def _look_at_notes(basis: Basis, preview: Preview, *, now: datetime) -> Preview:
     request = make_request(basis, preview.choices, SummaryModels(), now=now)
-    outcome = compact(basis, preview.choices, request, Outside(ExtractiveSummarizer(), restore=ContextRestorer()))
+    outcome = compact(basis, preview.choices, request, RunPorts(ExtractiveSummarizer(), restore=ContextRestorer()))
     counts = {fate: len(outcome.list_uuids(fate)) for fate in Fate}
     return replace(
         preview,
@@ -311,7 +311,7 @@ def _add_costs(
 ) -> Preview:
     chosen = request.model or ""
     others = [name for name in dict.fromkeys((models.small, models.session)) if name and name != chosen]
-    if request.path is Path.FORK:
+    if request.path is SummaryRoute.FORK:
         others = []  # a fork has its parent's model
     costs = tuple(
         expect_cost(request, name, preview.sent_tokens, settings=settings, now=now) for name in (chosen, *others)

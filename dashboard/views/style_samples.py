@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
-from compaction.context.forecast import CallPoint, forecast_line
+from compaction.context.forecast import CallPoint, forecast_threshold
 from compaction.context.policy import Policy, Preset
-from compaction.context.thresholds import Lines, draw_lines, read_level
+from compaction.context.thresholds import Thresholds, classify_usage, compute_thresholds
 from compaction.context.windows import ModelInUse
 from dashboard.chart_data import (
     ContextPart,
@@ -59,9 +59,9 @@ def draw_gauges() -> list[tuple[str, GaugeBar]]:
 def draw_timelines(*, is_long: bool) -> list[Chart]:
     """By call and by time, with sub-agents: a usual session, or a long one near the lines of a 1M window."""
     if is_long:
-        timeline = _make_timeline(LONG_SESSION_CALLS, draw_lines(CLIENT, LONG), step=7)
+        timeline = _make_timeline(LONG_SESSION_CALLS, compute_thresholds(CLIENT, LONG), step=7)
     else:
-        timeline = _make_timeline(150, draw_lines(EARLY, SHORT))
+        timeline = _make_timeline(150, compute_thresholds(EARLY, SHORT))
     return [
         chart_timeline("calls-sample", timeline),
         chart_timeline("times-sample", timeline, TimelineView(TimelineAxis.TIME)),
@@ -70,7 +70,7 @@ def draw_timelines(*, is_long: bool) -> list[Chart]:
 
 def draw_charts() -> list[Chart]:
     """The other figures."""
-    lines = draw_lines(EARLY, SHORT)
+    lines = compute_thresholds(EARLY, SHORT)
     days = [
         DaySpend(date(2026, 3, 1) + timedelta(days=day), Decimal(spend), Decimal(lost))
         for day, (spend, lost) in enumerate([(40, 6), (52, 9), (33, 3), (61, 22), (70, 10), (18, 1), (0, 0), (55, 8)])
@@ -91,7 +91,7 @@ def draw_charts() -> list[Chart]:
         ContextPart("answers", 11_300),
         ContextPart("prompts", 6_600),
     ]
-    indicator = [chart_indicator("gauge-sample", lines, read_level(lines, 171_400))] if lines else []
+    indicator = [chart_indicator("gauge-sample", lines, classify_usage(lines, 171_400))] if lines else []
     return [
         *indicator,
         chart_spend_per_day("days-sample", days),
@@ -103,14 +103,14 @@ def draw_charts() -> list[Chart]:
 def _draw_sample(
     policy: Policy, in_use: ModelInUse, used_tokens: int, *, peak_tokens: int | None = None, growth_tokens: int = 0
 ) -> GaugeBar:
-    lines = draw_lines(policy, in_use)
+    lines = compute_thresholds(policy, in_use)
     limit = lines.limit_tokens if lines else 0
     calls = [CallPoint(used_tokens - growth_tokens * back, turn=(40 - back) // 3) for back in reversed(range(40))]
-    forecast = forecast_line(calls, limit) if growth_tokens else None
-    return draw_gauge(lines, read_level(lines, used_tokens), forecast=forecast, peak_tokens=peak_tokens)
+    forecast = forecast_threshold(calls, limit) if growth_tokens else None
+    return draw_gauge(lines, classify_usage(lines, used_tokens), forecast=forecast, peak_tokens=peak_tokens)
 
 
-def _make_timeline(count: int, lines: Lines | None, *, step: int = 1) -> Timeline:
+def _make_timeline(count: int, lines: Thresholds | None, *, step: int = 1) -> Timeline:
     """A session that grows, is compacted, loses its cache, pauses, and asks two sub-agents; slower by `step`."""
     calls, compactions, breaks = [], [], []
     context, at = 24_300, STARTED_AT

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import read_level
+from compaction.context.thresholds import classify_usage
 from compaction.errors import BadPolicy
 from dashboard import access
 from dashboard.access import Act
@@ -116,7 +116,7 @@ def _preview(team: Team, current: Policy, draft: Policy | None) -> dict[str, obj
 
 
 def _draw_bar(window: DrawnWindow) -> object:
-    return draw_gauge(window.lines, read_level(window.lines, 0))
+    return draw_gauge(window.lines, classify_usage(window.lines, 0))
 
 
 def _list_sliders(policy: Policy, window: DrawnWindow) -> list[TickSlider]:

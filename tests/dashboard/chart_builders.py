@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from compaction.context.policy import Policy, Preset
-from compaction.context.thresholds import Lines, draw_lines
+from compaction.context.thresholds import Thresholds, compute_thresholds
 from compaction.context.windows import ModelInUse
 from dashboard.chart_data import Timeline, TimelineBreak, TimelineCall, TimelineCompaction
 from dashboard.charts import Chart
@@ -14,8 +14,8 @@ from dashboard.charts.threshold_marks import list_lines
 STARTED_AT = datetime(2026, 3, 14, 9, 0, tzinfo=UTC)
 
 
-def lines_of(preset: Preset, model: str) -> Lines:
-    lines = draw_lines(Policy.from_preset(preset), ModelInUse(model))
+def lines_of(preset: Preset, model: str) -> Thresholds:
+    lines = compute_thresholds(Policy.from_preset(preset), ModelInUse(model))
     assert lines is not None
     return lines
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.context.thresholds import Lines
+from compaction.context.thresholds import Thresholds
 from dashboard.chart_data import Timeline, TimelineAxis, TimelineLine
 from dashboard.charts.threshold_marks import (
     choose_top,
@@ -34,7 +34,7 @@ def test_figure_is_as_high_as_the_lines_once_the_calls_come_near(highest: int, t
         (LONG, 59_000, [["above", "blocking 977k", "auto-compact 967k", "warning and error 947k"]]),
     ],
 )
-def test_labels_of_close_lines_are_stacked(lines: Lines, top: int, labels: list[list[str]]) -> None:
+def test_labels_of_close_lines_are_stacked(lines: Thresholds, top: int, labels: list[list[str]]) -> None:
     rows = [label["text"].split("<br>") for label in label_thresholds(list_lines(lines), top)]
     assert len(rows) == len(labels)
     for row, expected in zip(rows, labels, strict=True):

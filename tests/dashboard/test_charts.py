@@ -11,7 +11,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 import pytest
 
-from compaction.context.thresholds import read_level
+from compaction.context.thresholds import classify_usage
 from dashboard.chart_data import (
     ContextPart,
     DaySpend,
@@ -39,7 +39,7 @@ CHARTS = (
     chart_spend_per_day("days", [DaySpend(date(2026, 3, 1), Decimal("40.25"), Decimal("6.5"))]),
     chart_loss_by_group("causes", [GroupLoss("Tools changed", 3, Decimal(5), Decimal(4))]),
     chart_composition("parts", [ContextPart("tool results", 900, "Read", "a.py"), ContextPart("prompts", 100)]),
-    chart_indicator("gauge", SHORT, read_level(SHORT, 171_400)),
+    chart_indicator("gauge", SHORT, classify_usage(SHORT, 171_400)),
     chart_compactions_per_day(
         "compactions",
         [
@@ -132,7 +132,7 @@ def test_indicator_has_one_step_from_each_line_to_the_next() -> None:
         ([167_000, 177_000], "var(--auto-fill)"),
         ([177_000, 200_000], "var(--blocking-fill)"),
     ]
-    over = chart_indicator("gauge", LONG, read_level(LONG, 1_200_000)).serialize_figure()["data"][0]["gauge"]
+    over = chart_indicator("gauge", LONG, classify_usage(LONG, 1_200_000)).serialize_figure()["data"][0]["gauge"]
     assert over["axis"]["range"] == [0, 1_200_000]
     assert len(over["steps"]) == 3
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compaction.context.forecast import Forecast, NotEnoughData, Range
 from compaction.context.policy import Policy, Preset
-from compaction.context.thresholds import NOT_SEEN_REMARK, Level, Lines, draw_lines, read_level
+from compaction.context.thresholds import NOT_SEEN_REMARK, Level, Thresholds, classify_usage, compute_thresholds
 from compaction.context.windows import ModelInUse
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge
 from dashboard.templatetags.drawings import gauge
@@ -24,15 +24,15 @@ EARLY = Policy.from_preset(Preset.EARLY)
 AUTO_OFF = replace(CLIENT, is_auto_enabled=False)
 
 
-def lines_of(policy: Policy, in_use: ModelInUse) -> Lines:
-    lines = draw_lines(policy, in_use)
+def lines_of(policy: Policy, in_use: ModelInUse) -> Thresholds:
+    lines = compute_thresholds(policy, in_use)
     assert lines is not None
     return lines
 
 
 def bar_of(policy: Policy, in_use: ModelInUse, used_tokens: int, peak_tokens: int | None = None) -> GaugeBar:
     lines = lines_of(policy, in_use)
-    return draw_gauge(lines, read_level(lines, used_tokens), peak_tokens=peak_tokens)
+    return draw_gauge(lines, classify_usage(lines, used_tokens), peak_tokens=peak_tokens)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_row_tells_the_sum_and_the_origins_of_its_lines() -> None:
 
 
 def test_window_that_is_not_known_is_said_and_never_drawn_as_zero() -> None:
-    bar = draw_gauge(None, read_level(None, 48_200), peak_tokens=60_000)
+    bar = draw_gauge(None, classify_usage(None, 48_200), peak_tokens=60_000)
     assert (bar.used_words, bar.window_words, bar.level_words) == ("48.2k", "unknown window", "unknown level")
     assert bar.sentence.startswith("48,200 tokens in use. The window of this model is unknown")
     for size in ("row", "card", "header"):
@@ -199,7 +199,7 @@ TEN_CALLS, FIVE_TURNS, MINUTES = Range(8, 10, 14), Range(3, 5, 9), Range(10, 20,
 )
 def test_forecast_is_put_into_words(forecast: Forecast | NotEnoughData | None, words: str, reason: str) -> None:
     lines = lines_of(CLIENT, SHORT)
-    bar = draw_gauge(lines, read_level(lines, 100_000), forecast=forecast)
+    bar = draw_gauge(lines, classify_usage(lines, 100_000), forecast=forecast)
     assert bar.forecast_words == words
     assert reason in bar.forecast_reason
     assert (f"Forecast: {words}." in bar.sentence) == bool(words)
@@ -208,7 +208,7 @@ def test_forecast_is_put_into_words(forecast: Forecast | NotEnoughData | None, w
 def test_text_alternative_says_all_that_is_drawn() -> None:
     lines = lines_of(EARLY, SHORT)
     forecast = Forecast(900, 90, TEN_CALLS, FIVE_TURNS)
-    bar = draw_gauge(lines, read_level(lines, 150_000), forecast=forecast, peak_tokens=171_000)
+    bar = draw_gauge(lines, classify_usage(lines, 150_000), forecast=forecast, peak_tokens=171_000)
     assert bar.sentence == (
         "150,000 of 200,000 tokens in use, 10% left. Level: error. Thresholds: warning at 127,000, error at 147,000, "
         "auto-compact at 167,000, blocking at 177,000. Peak: 171,000. "
@@ -231,7 +231,7 @@ def test_words_of_an_origin_are_escaped() -> None:
     lines = lines_of(CLIENT, SHORT)
     window = replace(lines.window, words="window of <i>")
     hostile = replace(lines, available=replace(lines.available, terms=(window, lines.reserve)))
-    drawn = gauge(draw_gauge(hostile, read_level(hostile, 1)), "header")
+    drawn = gauge(draw_gauge(hostile, classify_usage(hostile, 1)), "header")
     assert "window of &lt;i&gt;" in drawn
     assert "<i>" not in drawn
 

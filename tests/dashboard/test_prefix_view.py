@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from compaction.prompt.fingerprint import take_fingerprint
+from compaction.prompt.fingerprint import fingerprint_request
 from compaction.prompt.request import read_request
 from dashboard.pages.prefix_view import Change, PrefixView, view_difference
 from dashboard.pages.recorded_requests import RequestPair
@@ -13,7 +13,7 @@ READ, EDIT, BASH, GREP = tool("Read"), tool("Edit"), tool("Bash"), tool("Grep")
 
 def view(before: dict[str, Any], after: dict[str, Any]) -> PrefixView:
     old, new = read_request(before), read_request(after)
-    pair = RequestPair(take_fingerprint(old, digest), take_fingerprint(new, digest), old, new)
+    pair = RequestPair(fingerprint_request(old, digest), fingerprint_request(new, digest), old, new)
     return view_difference(pair, cached_tokens=None)
 
 

@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from compaction.compactors.outcome import Outcome
+from compaction.compactors.outcome import CompactionOutcome
 from compaction.errors import CompactionCancelled
 from compaction.ports import Monitor, Stage, SummaryAnswer, SummaryRequest
 from dashboard.ingest.audit_rows import AuditReport
@@ -80,7 +80,7 @@ class MortalBook(AttemptBook):
 
 
 def keep_or_die(
-    run: CompactionRun, outcome: Outcome, report: AuditReport, *, now: datetime, counted_tokens: int | None
+    run: CompactionRun, outcome: CompactionOutcome, report: AuditReport, *, now: datetime, counted_tokens: int | None
 ) -> None:
     keep_outcome(run, outcome, report, now=now, counted_tokens=counted_tokens)
     meet(run.pk, "in the last transaction")

@@ -10,15 +10,15 @@ import msgspec
 import pytest
 
 from compaction.timeline.observations import (
-    Answer,
-    ClientTold,
-    Compacted,
-    LineFact,
+    ClientReport,
+    CompactionRecord,
+    FailedCall,
     LineKind,
-    Request,
-    Unanswered,
-    pack_facts,
-    unpack_facts,
+    Observation,
+    RecordedRequest,
+    Response,
+    pack_observations,
+    unpack_observations,
 )
 from dashboard.ingest.segments import expand
 
@@ -26,28 +26,28 @@ DATABASES = sorted(Path(__file__).parent.glob("*.sqlite3.gz"))
 
 # As stored today. A new field goes behind the last; none of these is renamed in place, moved or taken away.
 FIELDS: dict[type[msgspec.Struct], tuple[str, ...]] = {
-    LineFact: (
+    Observation: (
         "id", "kind", "type", "parent", "at", "agent_id", "is_sidechain", "has_words", "session_id", "version", "cwd",
         "branch", "size_bytes", "answer", "request", "compacted", "shape", "tokens", "words", "name", "cost_usd",
         "has_content", "is_redacted", "client", "unanswered", "reading", "permission_mode",
     ),
-    Answer: (
+    Response: (
         "call_id", "usage", "model", "stop_reason", "miss_reason", "request_id", "written_characters", "has_thinking",
         "request_ref", "requested_ttl", "source", "duration_seconds", "ttft_seconds", "query_source", "client_reasons",
         "is_output_estimated", "added", "cleared_tokens", "block_count", "tool_use_count", "searches_tools",
     ),
-    Request: (
+    RecordedRequest: (
         "id", "query_source", "shape", "model", "base", "keep", "tail", "markers", "settings", "is_opaque",
         "image_count", "has_citations", "starts_turn",
     ),
-    Compacted: (
+    CompactionRecord: (
         "trigger", "before_tokens", "after_tokens", "saved_tokens", "duration_seconds", "summary_tokens", "kept_from",
         "kept_to", "cleared_count",
     ),
-    Unanswered: (
+    FailedCall: (
         "status", "reason", "request_id", "model", "duration_seconds", "attempt", "counted_tokens", "source", "added",
     ),
-    ClientTold: (
+    ClientReport: (
         "event", "detail", "prompt_id", "model", "context_tokens", "window_tokens", "cache_expires_at",
         "is_cache_expired", "rebuild_usd", "reasons", "rate_limits",
     ),
@@ -95,6 +95,6 @@ def test_stored_bytes_are_read_and_written_as_they_were(path: Path, tmp_path: Pa
     assert stored
     for packed in stored:
         old = msgspec.msgpack.decode(packed)
-        new = msgspec.msgpack.decode(pack_facts(unpack_facts(packed)))
+        new = msgspec.msgpack.decode(pack_observations(unpack_observations(packed)))
         assert len(old) == len(new)
         assert all(_begins_with(written, known) for written, known in zip(new, old, strict=True))

@@ -17,10 +17,10 @@ from compaction.activity.excerpts import (
     take_line,
 )
 from compaction.activity.failures import Failure, read_failure
-from compaction.activity.recent import list_commands, list_symbols, take_last_actions
+from compaction.activity.recent import list_commands, list_recent_tool_calls, list_symbols
 from compaction.activity.sentences import drop_code_blocks, drop_openings, split_sentences
 from compaction.activity.tickets import Ticket, TicketState
-from compaction.activity.tool_calls import Action
+from compaction.activity.tool_calls import ToolCall
 from compaction.compactors.extractive.errors import describe_error, list_error_lines, pick_error_lines
 from compaction.compactors.extractive.material import Material
 from compaction.compactors.extractive.pending import find_announced_rest, has_ended, is_begun, list_background_lines
@@ -48,7 +48,7 @@ def list_current_items(material: Material) -> list[SummaryItem]:
     """Return the state of commits and checks, the last steps with their results, and the agent's last words."""
     work = material.work
     lines = [*_describe_commits(material), *_describe_checks(material), *list_background_lines(material)]
-    actions = take_last_actions(work)
+    actions = list_recent_tool_calls(work)
     steps = [action for action in actions if action.name not in _LIST_TOOLS][-LAST_STEPS:]
     if steps:
         lines.append("- The last steps, oldest first:")
@@ -161,7 +161,7 @@ def _describe_check(check: Check) -> str:
     return f"{cut_text(command, 110)}{when}: {ended}: {verdict}{since}"
 
 
-def _describe_result(action: Action) -> str:
+def _describe_result(action: ToolCall) -> str:
     if action.result is None:
         return " (no result yet)"
     lines = pick_error_lines(failing, action.output) if (failing := read_failure(action)) else []

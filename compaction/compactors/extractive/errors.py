@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from compaction.activity.excerpts import cut_text, describe_action, is_change, shorten_path, trim_command
 from compaction.activity.failures import NO_MESSAGE, Failure, read_failure
 from compaction.activity.statements import list_causes
-from compaction.activity.tool_calls import Action
+from compaction.activity.tool_calls import ToolCall
 from compaction.compactors.extractive.material import Material
 from compaction.compactors.extractive.sections import CutRank, Section, SummaryItem, quote, quote_in_line
 from compaction.transcripts.values import get_text
@@ -90,7 +90,7 @@ def _describe_exit(failure: Failure) -> str:
     return f" with exit code {code}" if code and is_alone else ""
 
 
-def _is_refusal(action: Action) -> bool:
+def _is_refusal(action: ToolCall) -> bool:
     return action.is_refused and action.output.startswith("The user doesn't want to")
 
 
@@ -119,12 +119,12 @@ def _list_following(failure: Failure, material: Material) -> list[str]:
     return shown or [describe_action(action, material.cwd) for action in after[:1]]
 
 
-def _is_same_program(action: Action, failed: Action) -> bool:
+def _is_same_program(action: ToolCall, failed: ToolCall) -> bool:
     command, other = trim_command(action.command or ""), trim_command(failed.command or "")
     return command.split()[:2] == other.split()[:2]
 
 
-def _show_added_lines(action: Action) -> str:
+def _show_added_lines(action: ToolCall) -> str:
     """Return the first lines that a change added, on one line; nothing of a whole new file."""
     old = get_text(action.use.input, "old_string")
     new = get_text(action.use.input, "new_string")

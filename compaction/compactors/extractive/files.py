@@ -8,7 +8,7 @@ from compaction.activity.excerpts import cut_lines, cut_text, shorten_path
 from compaction.activity.file_changes import FileChange, describe_names, list_changes, list_new_code
 from compaction.activity.files import KnownFile
 from compaction.activity.statements import choose_sentences
-from compaction.activity.tool_calls import Action
+from compaction.activity.tool_calls import ToolCall
 from compaction.compactors.extractive.material import Material
 from compaction.compactors.extractive.sections import CutRank, Section, SummaryItem, quote_in_line
 from compaction.transcripts.client_protocol import FILE_WRITERS
@@ -77,7 +77,7 @@ def _write_names(names: FileChange, *, is_new: bool) -> str:
     return "".join(parts)
 
 
-def _find_words_about(known: KnownFile, changes: Sequence[Action], names: FileChange, material: Material) -> str:
+def _find_words_about(known: KnownFile, changes: Sequence[ToolCall], names: FileChange, material: Material) -> str:
     """Return what the agent said before a change, if the sentences name the file, its folder or one of its names."""
     names_sought = _list_words(known.path, (*names.touched, *names.added, *names.removed))
     base = PurePosixPath(known.path).name

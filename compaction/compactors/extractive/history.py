@@ -11,8 +11,8 @@ from datetime import datetime
 from compaction.activity.commits import Commit
 from compaction.activity.excerpts import cut_middle, cut_text
 from compaction.activity.sentences import list_prose
-from compaction.activity.statements import Statement, list_statements, weigh_sentence
-from compaction.activity.tool_calls import Remark, Work
+from compaction.activity.statements import KeyStatement, list_statements, weigh_sentence
+from compaction.activity.tool_calls import Activity, AssistantText
 from compaction.compactors.extractive.errors import list_words_after
 from compaction.compactors.extractive.material import Material
 from compaction.compactors.extractive.sections import CutRank, Section, SummaryItem, quote_in_line
@@ -63,14 +63,14 @@ def list_history_items(material: Material, *, has_commits: bool = True) -> list[
     return items
 
 
-def find_reports(work: Work) -> dict[int, Remark]:
+def find_reports(work: Activity) -> dict[int, AssistantText]:
     """Return by place what the agent said at the end of each turn, with nothing done after it."""
     last_action = {action.turn: action.place for action in work.actions}
     last_remark = {remark.turn: remark for remark in work.remarks}
     return {remark.place: remark for turn, remark in last_remark.items() if remark.place > last_action.get(turn, -1)}
 
 
-def _list_reports(reports: dict[int, Remark], material: Material) -> list[_Event]:
+def _list_reports(reports: dict[int, AssistantText], material: Material) -> list[_Event]:
     """Return the reports at the end of turns, the newest fuller; the last words are in section 8."""
     events = []
     last = material.work.remarks[-1].place if material.work.remarks else -1
@@ -145,7 +145,7 @@ def _list_chosen_statements(material: Material, reports: frozenset[int]) -> list
     return events
 
 
-def _write_statement(statement: Statement, source: str) -> str:
+def _write_statement(statement: KeyStatement, source: str) -> str:
     joined = join_sentences(list(statement.sentences), source, 1_000)
     return f"-{_say_time(statement.at)} {quote_in_line(joined)}"
 

@@ -15,7 +15,7 @@ from compaction.activity.priorities import Priorities, read_priorities
 from compaction.activity.sentences import list_prose
 from compaction.activity.tickets import Ticket, TicketState, read_tickets
 from compaction.activity.todos import Todo, read_todos
-from compaction.activity.tool_calls import Action, Remark, Work, read_work
+from compaction.activity.tool_calls import Activity, AssistantText, ToolCall, read_activity
 from compaction.compactors.extractive.previous_summary import read_earlier_summary
 from compaction.transcripts.client_protocol import AGENT_TOOLS, TOOL_ERROR, AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry
@@ -30,7 +30,7 @@ _MISTAKEN_LOOKS = ("Path does not exist", "File does not exist", "File has not b
 class Material:
     """Everything that was said, done and shown, with the priorities of the person who asked for the summary."""
 
-    work: Work
+    work: Activity
     files: tuple[KnownFile, ...]
     todos: tuple[Todo, ...]
     failures: tuple[Failure, ...]
@@ -43,10 +43,10 @@ class Material:
     priorities: Priorities
     cwd: str | None
     branch: str | None
-    changes: tuple[Action, ...]  # requests that changed a file, in order
+    changes: tuple[ToolCall, ...]  # requests that changed a file, in order
     prose: dict[int, list[str]]  # of the agent's texts by place, filled when asked for
 
-    def list_prose(self, remark: Remark) -> list[str]:
+    def list_prose(self, remark: AssistantText) -> list[str]:
         """Return the sentences of a text of the agent without code, markup and filler."""
         if remark.place not in self.prose:
             self.prose[remark.place] = list_prose(remark.text)
@@ -78,13 +78,13 @@ class Material:
         """Whether a commit was made or tried, so that what is not committed is worth a word on each file."""
         return bool(self.commits)
 
-    def find_remark_before(self, action: Action) -> Remark | None:
+    def find_remark_before(self, action: ToolCall) -> AssistantText | None:
         """Return the last text of the agent before this request, in the same turn."""
         index = bisect_right(self.work.remarks, action.place, key=lambda remark: remark.place) - 1
         remark = self.work.remarks[index] if index >= 0 else None
         return remark if remark is not None and remark.turn == action.turn else None
 
-    def find_action_index(self, action: Action) -> int:
+    def find_action_index(self, action: ToolCall) -> int:
         """Return where the request is among all requests."""
         index = bisect_left(self.work.actions, action.place, key=lambda each: each.place)
         while self.work.actions[index].use.id != action.use.id:
@@ -110,7 +110,7 @@ class Material:
 
 def read_material(entries: Sequence[Entry], *, instructions: str | None = None) -> Material:
     """Return the material of these entries, which are what the model sees."""
-    work = read_work(entries)
+    work = read_activity(entries)
     plan = read_plan(entries, work) if _may_hold_plan(work) else PlanState()
     return Material(
         work=work,
@@ -131,7 +131,7 @@ def read_material(entries: Sequence[Entry], *, instructions: str | None = None) 
     )
 
 
-def _may_hold_plan(work: Work) -> bool:
+def _may_hold_plan(work: Activity) -> bool:
     """Return whether the agent wrote a plan; one that came with a message is part of the message."""
     return any(
         action.name == ToolName.EXIT_PLAN_MODE or (action.path is not None and PLAN_FOLDER in action.path)
@@ -139,7 +139,7 @@ def _may_hold_plan(work: Work) -> bool:
     )
 
 
-def _may_hold_jobs(entries: Sequence[Entry], work: Work) -> bool:
+def _may_hold_jobs(entries: Sequence[Entry], work: Activity) -> bool:
     """Return whether anything was sent to the background; looking into every result for it takes long."""
     return any(
         action.use.input.get("run_in_background") is True

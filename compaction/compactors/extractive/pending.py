@@ -5,7 +5,7 @@ import re
 from compaction.activity.background_tasks import BackgroundTask
 from compaction.activity.excerpts import cut_text, take_line
 from compaction.activity.sentences import is_announcement
-from compaction.activity.tool_calls import Work
+from compaction.activity.tool_calls import Activity
 from compaction.compactors.extractive.material import Material
 from compaction.compactors.extractive.sections import Section, SummaryItem, quote, quote_in_line
 
@@ -55,7 +55,7 @@ def list_background_lines(material: Material) -> list[str]:
     return lines
 
 
-def has_ended(work: Work) -> bool:
+def has_ended(work: Activity) -> bool:
     """Return whether the last turn ended: the agent spoke after its last action, and nobody has spoken since."""
     if not work.remarks:
         return False
@@ -67,7 +67,7 @@ def has_ended(work: Work) -> bool:
     return not is_last_action and not is_last_said and not is_announcement(sentence)
 
 
-def is_begun(work: Work) -> bool:
+def is_begun(work: Activity) -> bool:
     """Return whether the agent said or did something after the last message."""
     last = max([*(remark.place for remark in work.remarks[-1:]), *(act.place for act in work.actions[-1:]), -1])
     return not work.said or work.said[-1].place <= last

@@ -7,7 +7,7 @@ from compaction.activity.excerpts import cut_text, shorten_path, take_line
 from compaction.activity.files import KnownFile
 from compaction.activity.sentences import cut_pasted_logs, drop_code_blocks, split_sentences
 from compaction.activity.tickets import Ticket, TicketState
-from compaction.activity.user_messages import Said, SaidKind
+from compaction.activity.user_messages import UserMessage, UserMessageKind
 from compaction.compactors.extractive.material import Material
 from compaction.compactors.extractive.sections import CutRank, Section, SummaryItem, quote, quote_in_line
 
@@ -36,7 +36,7 @@ _REFERENCE_HEADINGS = (
 def list_request_items(material: Material, label: str) -> list[SummaryItem]:
     """Return section 1: the request, constraints from messages, requirements from tickets, plans and documents."""
     said = material.work.said
-    requests = [message for message in said if message.kind is not SaidKind.ANSWER]
+    requests = [message for message in said if message.kind is not UserMessageKind.ANSWER]
     lines = [f"[This summary was {label}.]", *_describe_priorities(material)]
     if requests:
         title = "The first request since the last compaction" if material.work.earlier_summary else "The first request"
@@ -54,13 +54,13 @@ def list_request_items(material: Material, label: str) -> list[SummaryItem]:
     return items
 
 
-def list_message_items(said: Sequence[Said]) -> list[SummaryItem]:
+def list_message_items(said: Sequence[UserMessage]) -> list[SummaryItem]:
     """Return every message whole, in order, with its time; pasted output is cut in the middle, repeats are named."""
     items = []
     seen: dict[str, int] = {}
     for number, message in enumerate(said, start=1):
         when = f" at {message.at:%H:%M}" if message.at else ""
-        kind = "" if message.kind is SaidKind.PROMPT else f" ({message.kind})"
+        kind = "" if message.kind is UserMessageKind.PROMPT else f" ({message.kind})"
         head = f"- Message {number}{when}{kind}:"
         age = len(said) - number
         first = seen.setdefault(message.text, number)
@@ -86,7 +86,7 @@ def _describe_priorities(material: Material) -> list[str]:
     return [f"[Words of the instructions that were given priority: {names}. Other wishes need a model.]"]
 
 
-def _quote_request(title: str, message: Said) -> list[str]:
+def _quote_request(title: str, message: UserMessage) -> list[str]:
     """Return a short quotation; section 6 has the message whole."""
     if "\n" not in message.text and len(message.text) <= _FIRST_REQUEST_CHARACTERS:
         return [f"- {title}: {quote_in_line(message.text)}"]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from compaction.activity.excerpts import cut_middle, cut_text
 from compaction.activity.sentences import drop_code_blocks, drop_openings
-from compaction.activity.tool_calls import Remark
+from compaction.activity.tool_calls import AssistantText
 from compaction.compactors.extractive.material import Material
 from compaction.compactors.extractive.pending import has_ended
 from compaction.compactors.extractive.sections import quote, quote_in_line
@@ -43,7 +43,7 @@ def list_turn_lines(material: Material) -> list[str]:
     return lines
 
 
-def find_findings(material: Material) -> Remark | None:
+def find_findings(material: Material) -> AssistantText | None:
     """Return the longest list that the agent made for a message that it still works on: its next steps rest on it.
 
     The plan and the last words are quoted by themselves.
@@ -60,7 +60,7 @@ def find_findings(material: Material) -> Remark | None:
     return max(lists, key=lambda remark: len(remark.text), default=None)
 
 
-def _list_remarks(material: Material) -> Sequence[Remark]:
+def _list_remarks(material: Material) -> Sequence[AssistantText]:
     """Return what the agent said since the last message, but its last words; nothing where the turn ended."""
     work = material.work
     if not work.said or has_ended(work):
@@ -68,16 +68,16 @@ def _list_remarks(material: Material) -> Sequence[Remark]:
     return [remark for remark in work.remarks[:-1] if remark.place > work.said[-1].place]
 
 
-def _find_plan(remarks: Sequence[Remark]) -> Remark | None:
+def _find_plan(remarks: Sequence[AssistantText]) -> AssistantText | None:
     """Return the first text with a list of what is to be done."""
     return next((remark for remark in remarks if _PLANNED_LIST.search(remark.text)), None)
 
 
-def _name_step(remark: Remark) -> str:
+def _name_step(remark: AssistantText) -> str:
     """Return the last line of a text that names something; "" where none does."""
     lines = [line for line in drop_code_blocks(remark.text).splitlines() if _NAMED.search(line)]
     return quote_in_line(cut_text(lines[-1].strip().rstrip(":"), _STEP_CHARACTERS)) if lines else ""
 
 
-def _quote(remark: Remark, characters: int) -> str:
+def _quote(remark: AssistantText, characters: int) -> str:
     return quote(cut_middle(drop_openings(drop_code_blocks(remark.text)), characters))

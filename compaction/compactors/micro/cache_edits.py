@@ -129,7 +129,7 @@ def _add_block(message: Message, references: Sequence[str]) -> Message:
     return {**message, "content": [*blocks[:place], make_edits_block(references), *blocks[place:]]}
 
 
-def note_response(
+def record_response(
     state: CacheEditState, *, cache_read_tokens: int, cache_deleted_tokens: int | None = None
 ) -> CacheEditState:
     """The state after a response: with the new baseline, or without deletions when the cached prefix is gone.

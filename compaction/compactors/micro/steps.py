@@ -10,7 +10,7 @@ from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS, clear_by_
 from compaction.compactors.micro.cache_edits import plan_deletions, register_results
 from compaction.compactors.micro.clearing import MicroOutcome
 from compaction.compactors.thread_state import ThreadMemory
-from compaction.context.thresholds import Lines
+from compaction.context.thresholds import Thresholds
 from compaction.context.tokens import add_margin
 from compaction.transcripts.chain import slice_context
 from compaction.transcripts.entries import Entry
@@ -22,7 +22,7 @@ class MicroTurn(Protocol):
     @property
     def now(self) -> datetime: ...
     @property
-    def lines(self) -> Lines | None: ...
+    def lines(self) -> Thresholds | None: ...
     @property
     def can_edit_cache(self) -> bool: ...
     @property
@@ -51,9 +51,7 @@ class MicroSteps:
         return tuple(cleared.get(entry.uuid, entry) if entry.uuid else entry for entry in entries)
 
 
-def take_micro_steps(
-    entries: Sequence[Entry], turn: MicroTurn, memory: ThreadMemory, *, used_tokens: int
-) -> MicroSteps:
+def run_micro_steps(entries: Sequence[Entry], turn: MicroTurn, memory: ThreadMemory, *, used_tokens: int) -> MicroSteps:
     """The steps that are due. A warm cache is edited, never rewritten, where that can be done."""
     seen: Sequence[Entry] = slice_context(entries).entries
     steps: list[MicroOutcome] = []

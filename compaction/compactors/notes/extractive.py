@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from compaction.activity.constraints import list_constraints
 from compaction.activity.excerpts import cut_text, shows_only, take_line, trim_command
-from compaction.activity.user_messages import SaidKind
+from compaction.activity.user_messages import UserMessageKind
 from compaction.compactors.extractive.concepts import list_concept_items
 from compaction.compactors.extractive.current_state import list_current_items, list_next_items
 from compaction.compactors.extractive.errors import list_error_items
@@ -86,7 +86,7 @@ def _choose_blocks(section: NotesSection, material: Material, own_words: Mapping
 
 
 def _list_title(material: Material) -> list[str]:
-    said = next((said.text for said in material.work.said if said.kind is not SaidKind.ANSWER), "")
+    said = next((said.text for said in material.work.said if said.kind is not UserMessageKind.ANSWER), "")
     words = take_line(said, 200).split()
     return (
         [quote_in_line(" ".join(words[:_TITLE_WORDS]) + (" …" if len(words) > _TITLE_WORDS else ""))] if words else []
@@ -99,7 +99,7 @@ def _list_state(material: Material) -> list[str]:
 
 
 def _list_task(material: Material) -> list[str]:
-    requests = [said for said in material.work.said if said.kind is not SaidKind.ANSWER]
+    requests = [said for said in material.work.said if said.kind is not UserMessageKind.ANSWER]
     blocks = []
     if requests:
         blocks.append("- The first request:\n" + quote(cut_text(requests[0].text, _REQUEST_CHARACTERS)))
@@ -146,7 +146,7 @@ def _list_steps(material: Material) -> list[str]:
     steps = [
         (said.place, f"- {f'{said.at:%H:%M} ' if said.at else ''}asked: {_quote_step(said.text)}")
         for said in material.work.said
-        if said.kind is not SaidKind.ANSWER
+        if said.kind is not UserMessageKind.ANSWER
     ]
     steps += [
         (commit.place, f"- committed {commit.revision}: {_quote_step(commit.subject)}") for commit in material.commits

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from compaction.compactors.assembly import Replacement, assemble_outcome
 from compaction.compactors.hooks import run_post_hooks
-from compaction.compactors.news import check_news
+from compaction.compactors.news import require_new_messages
 from compaction.compactors.notes.kept_tail import DEFAULT_KEEP_SETTINGS, KeepSettings, find_keep_start
 from compaction.compactors.notes.schedule import find_wait_seconds
 from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes, cut_notes, is_template_only
-from compaction.compactors.outcome import CompactionKind, Outcome, Restored, Summary
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.outcome import CompactionKind, CompactionOutcome, RestoredContext, Summary
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.compactors.run_events import list_run_events
 from compaction.compactors.summary.message import make_summary_entry, write_summary_text
 from compaction.errors import (
@@ -34,11 +34,11 @@ def compact_from_notes(
     entries: Sequence[Entry],
     notes: SessionNotes | None,
     request: CompactionRequest,
-    outside: Outside,
+    outside: RunPorts,
     *,
     template: str = DEFAULT_TEMPLATE,
     settings: KeepSettings = DEFAULT_KEEP_SETTINGS,
-) -> Outcome:
+) -> CompactionOutcome:
     """The outcome; or NothingToCompact, or a NotesNotUsable that says why. `outside.summarizer` is not asked.
 
     The caller waits for an extraction under way (find_wait_seconds) before it comes here.
@@ -46,7 +46,7 @@ def compact_from_notes(
     if outside.monitor.is_cancelled():
         raise CompactionCancelled
     context = slice_context(entries)
-    check_news(context)
+    require_new_messages(context)
     usable = check_notes(notes, request, template=template)
     start = find_keep_start(context, usable.last_entry_uuid, settings)
     if start is None:
@@ -85,8 +85,8 @@ def _assemble(
     notes: SessionNotes,
     *,
     request: CompactionRequest,
-    outside: Outside,
-) -> Outcome:
+    outside: RunPorts,
+) -> CompactionOutcome:
     kept = context.entries[start:]
     summary = Summary(cut_notes(notes.text), label=NOTES_LABEL)
     text = write_summary_text(
@@ -106,7 +106,7 @@ def _assemble(
             kept=kept,
             summary=summary,
             summary_entry=make_summary_entry(text),
-            restored=Restored(restored.items + hook_items),
+            restored=RestoredContext(restored.items + hook_items),
             user_context=request.custom_instructions,
             prefix_tokens=request.prefix_tokens,
             line_tokens=request.line_tokens,
@@ -114,7 +114,7 @@ def _assemble(
     )
 
 
-def _report_threshold(outcome: Outcome, outside: Outside) -> None:
+def _report_threshold(outcome: CompactionOutcome, outside: RunPorts) -> None:
     outside.monitor.note_event(
         ThresholdExceeded(
             session_id=outcome.boundary.session_id,

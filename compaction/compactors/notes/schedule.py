@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from compaction.activity.tool_calls import read_work
+from compaction.activity.tool_calls import read_activity
 from compaction.compactors.notes.template import (
     ALL_NOTES_TOKENS,
     DEFAULT_TEMPLATE,
@@ -54,7 +54,7 @@ class ExtractionNeed:
     is_due: bool
 
 
-def judge_extraction(
+def compute_extraction_need(
     entries: Sequence[Entry],
     last: ExtractionMark | None = None,
     *,
@@ -63,7 +63,7 @@ def judge_extraction(
     """Whether notes should be taken now. `entries` is the active branch of one thread."""
     context = slice_context(entries)
     tokens = measure_context(context).tokens
-    work = read_work(context.entries)
+    work = read_activity(context.entries)
     in_last_turn = sum(1 for action in work.actions if action.turn == work.last_turn)
     if last is None:
         calls = len(work.actions)
@@ -144,4 +144,4 @@ def _list_limits(notes: str) -> list[str]:
 def _count_calls_since(context: ContextSlice, entry_uuid: str) -> int:
     """Tool requests after this entry; all of them when it is not here any more."""
     place = next((index for index, entry in enumerate(context.entries) if entry.uuid == entry_uuid), -1)
-    return sum(1 for action in read_work(context.entries[place + 1 :]).actions if action.use.id)
+    return sum(1 for action in read_activity(context.entries[place + 1 :]).actions if action.use.id)

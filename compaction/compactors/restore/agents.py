@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from compaction.activity.background_tasks import list_background_tasks
-from compaction.activity.tool_calls import Work
+from compaction.activity.tool_calls import Activity
 from compaction.compactors.outcome import RestoredItem, RestoredKind
-from compaction.compactors.restore.budget import clean_name, make_line, restore, skip
+from compaction.compactors.restore.budget import clean_name, make_attachment_entry, restore, skip
 from compaction.transcripts.client_protocol import AttachmentKind
 from compaction.transcripts.entries import Entry
 
 
-def restore_agents(entries: Sequence[Entry], work: Work) -> list[RestoredItem]:
+def restore_agents(entries: Sequence[Entry], work: Activity) -> list[RestoredItem]:
     """A line for each task that runs or waits to be read; those that are over and read stay away."""
     items = []
     for task in list_background_tasks(entries, work):
@@ -24,5 +24,7 @@ def restore_agents(entries: Sequence[Entry], work: Work) -> list[RestoredItem]:
         if not task.is_running:
             text += " Its result has not been read yet."
         attachment = {"taskId": task.task_id, "description": task.about, "status": task.state}
-        items.append(restore(RestoredKind.AGENT, task.about, make_line(AttachmentKind.TASK_STATUS, text, attachment)))
+        items.append(
+            restore(RestoredKind.AGENT, task.about, make_attachment_entry(AttachmentKind.TASK_STATUS, text, attachment))
+        )
     return items

@@ -23,7 +23,7 @@ class RestoreBudgets:
     overall_tokens: int | None = None
 
 
-def make_line(kind: str, text: str, attachment: Mapping[str, object]) -> Entry:
+def make_attachment_entry(kind: str, text: str, attachment: Mapping[str, object]) -> Entry:
     """An attachment line that shows the model this text; uuid and parent are stamped later."""
     fields = {
         "attachment": {"type": kind, **attachment},

@@ -11,14 +11,14 @@ from pathlib import PurePosixPath
 
 from compaction.activity.files import KnownFile, find_shown_paths, read_known_files
 from compaction.activity.plans import PLAN_FOLDER
-from compaction.activity.tool_calls import Work, read_work
+from compaction.activity.tool_calls import Activity, read_activity
 from compaction.compactors.outcome import RestoredItem, RestoredKind
 from compaction.compactors.restore.budget import (
     RestoreBudgets,
     apply_total,
     clean_name,
     fit_text,
-    make_line,
+    make_attachment_entry,
     restore,
     skip,
 )
@@ -48,7 +48,7 @@ class _Content:
 def restore_files(
     entries: Sequence[Entry],
     kept: Sequence[Entry],
-    work: Work,
+    work: Activity,
     *,
     budgets: RestoreBudgets,
     source: FileSource | None,
@@ -56,7 +56,7 @@ def restore_files(
 ) -> list[RestoredItem]:
     """The newest files within the budgets, and a reason for every other file that was touched."""
     session_ids = {entry.session_id for entry in entries if entry.session_id}
-    visible = find_shown_paths(read_work(kept).actions) | _list_attached_paths(kept)
+    visible = find_shown_paths(read_activity(kept).actions) | _list_attached_paths(kept)
     items: list[RestoredItem] = []
     chosen = 0
     for known in read_known_files(entries, work):
@@ -120,7 +120,7 @@ def _restore_file(known: KnownFile, budgets: RestoreBudgets, source: FileSource 
     }
     attachment |= {"contentAt": content.at.isoformat()} if content.at else {}
     cut = f"Cut to {budgets.file_tokens:,} tokens." if is_cut else ""
-    return restore(RestoredKind.FILE, known.path, make_line(AttachmentKind.FILE, text, attachment), cut=cut)
+    return restore(RestoredKind.FILE, known.path, make_attachment_entry(AttachmentKind.FILE, text, attachment), cut=cut)
 
 
 def _read_fresh(known: KnownFile, source: FileSource | None) -> _Content | None:

@@ -7,8 +7,8 @@ What hooks leave behind comes last of all and is put there by the run.
 from collections.abc import Sequence
 from datetime import datetime
 
-from compaction.activity.tool_calls import read_work
-from compaction.compactors.outcome import Restored
+from compaction.activity.tool_calls import read_activity
+from compaction.compactors.outcome import RestoredContext
 from compaction.compactors.restore.agents import restore_agents
 from compaction.compactors.restore.budget import RestoreBudgets, apply_total
 from compaction.compactors.restore.files import restore_files
@@ -26,9 +26,9 @@ class ContextRestorer:
         self._budgets = budgets or RestoreBudgets()
         self._source = source
 
-    def __call__(self, entries: Sequence[Entry], kept: Sequence[Entry], *, now: datetime) -> Restored:
+    def __call__(self, entries: Sequence[Entry], kept: Sequence[Entry], *, now: datetime) -> RestoredContext:
         """`entries` is the whole thread before the compaction, `kept` what stays visible word for word."""
-        work = read_work(entries)
+        work = read_activity(entries)
         budgets = self._budgets
         items = [
             *restore_files(entries, kept, work, budgets=budgets, source=self._source, now=now),
@@ -40,4 +40,4 @@ class ContextRestorer:
         ]
         if budgets.overall_tokens is not None:
             items = apply_total(items, budgets.overall_tokens, "everything that comes back")
-        return Restored(tuple(items))
+        return RestoredContext(tuple(items))

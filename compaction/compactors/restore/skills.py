@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compaction.activity.tool_calls import Work
+from compaction.activity.tool_calls import Activity
 from compaction.compactors.outcome import RestoredItem, RestoredKind
 from compaction.compactors.restore.budget import (
     RestoreBudgets,
     apply_total,
     clean_name,
     fit_text,
-    make_line,
+    make_attachment_entry,
     restore,
     skip,
 )
@@ -34,7 +34,7 @@ class InvokedSkill:
     place: int
 
 
-def list_invoked_skills(entries: Sequence[Entry], work: Work) -> tuple[InvokedSkill, ...]:
+def list_invoked_skills(entries: Sequence[Entry], work: Activity) -> tuple[InvokedSkill, ...]:
     """Every skill that was invoked, the most recent first."""
     asked = {
         action.use.id: get_text(action.use.input, "skill") for action in work.actions if action.name == ToolName.SKILL
@@ -48,7 +48,7 @@ def list_invoked_skills(entries: Sequence[Entry], work: Work) -> tuple[InvokedSk
 
 
 def restore_skills(
-    entries: Sequence[Entry], kept: Sequence[Entry], work: Work, budgets: RestoreBudgets
+    entries: Sequence[Entry], kept: Sequence[Entry], work: Activity, budgets: RestoreBudgets
 ) -> list[RestoredItem]:
     """The skills within their budgets, and a reason for each that stays away."""
     kept_uuids = {entry.uuid for entry in kept if entry.uuid}
@@ -71,7 +71,9 @@ def _restore_skill(skill: InvokedSkill, budgets: RestoreBudgets) -> RestoredItem
     shown = text.split("\n", 1)[1]
     attachment = {"skills": [{"name": skill.name, "path": skill.path, "content": shown}]}
     cut = f"Cut to {budgets.skill_tokens:,} tokens." if is_cut else ""
-    return restore(RestoredKind.SKILL, skill.name, make_line(AttachmentKind.INVOKED_SKILLS, text, attachment), cut=cut)
+    return restore(
+        RestoredKind.SKILL, skill.name, make_attachment_entry(AttachmentKind.INVOKED_SKILLS, text, attachment), cut=cut
+    )
 
 
 def _read_meta(entry: Entry, place: int, asked: Mapping[str, str | None]) -> InvokedSkill | None:

@@ -9,7 +9,7 @@ from compaction.compactors.restore.budget import (
     apply_total,
     clean_name,
     fit_text,
-    make_line,
+    make_attachment_entry,
     restore,
     skip,
 )
@@ -31,7 +31,7 @@ _AGENTS_HEAD = "These agent types can be started:"
 
 
 @dataclass(slots=True)
-class Announced:
+class AnnouncedTools:
     """What is in force, by name, with the line or text it was announced with."""
 
     tools: dict[str, str] = field(default_factory=dict)
@@ -39,9 +39,9 @@ class Announced:
     servers: dict[str, str] = field(default_factory=dict)
 
 
-def read_announced(entries: Iterable[Entry]) -> Announced:
+def read_announced(entries: Iterable[Entry]) -> AnnouncedTools:
     """All deltas of these entries added up, in order."""
-    announced = Announced()
+    announced = AnnouncedTools()
     tables = dict(zip(_DELTAS, (announced.tools, announced.agents, announced.servers), strict=True))
     for entry in entries:
         if isinstance(entry.payload, Attachment) and entry.payload.kind in _DELTAS:
@@ -80,10 +80,10 @@ def _announce(
     added, lines, removed = _DELTAS[attachment_kind]
     text = "\n".join([head, *(f"- {line}" for line in missing.values())])
     attachment: dict[str, object] = {added: list(missing), lines: list(missing.values()), removed: []}
-    return [restore(kind, f"{len(missing)} of {what}", make_line(attachment_kind, text, attachment))]
+    return [restore(kind, f"{len(missing)} of {what}", make_attachment_entry(attachment_kind, text, attachment))]
 
 
-def _restore_server(name: str, text: str, visible: Announced, budgets: RestoreBudgets) -> RestoredItem:
+def _restore_server(name: str, text: str, visible: AnnouncedTools, budgets: RestoreBudgets) -> RestoredItem:
     kind = RestoredKind.MCP_INSTRUCTIONS
     tokens = count_text_tokens(text)
     if name in visible.servers:
@@ -95,4 +95,4 @@ def _restore_server(name: str, text: str, visible: Announced, budgets: RestoreBu
         return skip(kind, name, reason, code="no_room", tokens=tokens)
     attachment = {"addedNames": [name], "addedBlocks": [shown.split("\n", 1)[1]], "removedNames": []}
     cut = f"Cut to {budgets.server_tokens:,} tokens." if is_cut else ""
-    return restore(kind, name, make_line(AttachmentKind.MCP_DELTA, shown, attachment), cut=cut)
+    return restore(kind, name, make_attachment_entry(AttachmentKind.MCP_DELTA, shown, attachment), cut=cut)

@@ -15,7 +15,7 @@ from compaction.compactors.summary.answer import (
 )
 from compaction.compactors.summary.fork_request import ParentRequest, prepare_fork
 from compaction.compactors.summary.plain_request import SummaryModels, prepare_plain, prepare_second_ask
-from compaction.compactors.summary.too_long import LARGEST_SHRINK_RETRIES, Room, SummaryRange, shrink_range
+from compaction.compactors.summary.too_long import LARGEST_SHRINK_RETRIES, SummaryRange, TokenBudget, shrink_range
 from compaction.errors import (
     BadSummary,
     CompactionCancelled,
@@ -24,7 +24,7 @@ from compaction.errors import (
     SummarizerUnavailable,
 )
 from compaction.events import SummaryAnswered
-from compaction.ports import Monitor, Path, Stage, Summarizer, SummaryAnswer, SummaryRequest, Variant
+from compaction.ports import Monitor, Stage, Summarizer, SummaryAnswer, SummaryRequest, SummaryRoute, Variant
 
 TRANSPORT_TRIES = 2  # the client's limit for one request, the SDK's own retries off
 
@@ -36,7 +36,7 @@ class SummaryTask:
     variant: Variant
     span: SummaryRange
     prompt: str
-    room: Room
+    room: TokenBudget
     parent: ParentRequest | None = None
     models: SummaryModels = field(default_factory=SummaryModels)
     instructions: str | None = None
@@ -125,7 +125,7 @@ def write_summary(task: SummaryTask, summarizer: Summarizer, monitor: Monitor) -
             break
         except PromptTooLong as error:
             retries += 1
-            if wider := task.models.grow(request.model if request.path is Path.PLAIN else None):
+            if wider := task.models.grow(request.model if request.path is SummaryRoute.PLAIN else None):
                 task = replace(task, models=wider)
                 continue
             span = _shrink(task, span, error, retries=retries)
@@ -133,7 +133,7 @@ def write_summary(task: SummaryTask, summarizer: Summarizer, monitor: Monitor) -
             is_fork_open = is_fork_open and not span.left_out
         except (BadSummary, SummarizerUnavailable) as error:
             is_settled = isinstance(error, SummarizerUnavailable) and error.is_retryable
-            if request.path is Path.PLAIN or is_settled:
+            if request.path is SummaryRoute.PLAIN or is_settled:
                 raise
             is_fork_open = False
     return WrittenSummary(_complete(asking, request, answer), span, tuple(asking.calls))

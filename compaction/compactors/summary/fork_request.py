@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from compaction.compactors.summary.request_messages import add_prompt, list_blocks
 from compaction.llm.cache_ttl import DEFAULT_TTL, CacheTtl
-from compaction.ports import Path, SummaryRequest, Variant
+from compaction.ports import SummaryRequest, SummaryRoute, Variant
 from compaction.prompt.layout import mark_messages
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.flatten import HEAD_TEXT, ApiMessage, flatten
@@ -33,7 +33,7 @@ def prepare_fork(
         return None
     marked = mark_messages(add_prompt(messages, prompt), _find_lifetime(messages), skips_write=True)
     body = {**parent.body, "messages": marked, "stream": True}
-    return SummaryRequest(variant=variant, path=Path.FORK, entries=tuple(sent), prompt=prompt, body=body)
+    return SummaryRequest(variant=variant, path=SummaryRoute.FORK, entries=tuple(sent), prompt=prompt, body=body)
 
 
 def _find_messages(parent: ParentRequest, sent: Sequence[Entry], kept_after: Sequence[Entry]) -> _Messages | None:

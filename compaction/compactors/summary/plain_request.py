@@ -9,7 +9,7 @@ from compaction.compactors.summary.stripping import strip_entries
 from compaction.compactors.summary.too_long import SUMMARY_TOKENS
 from compaction.context.tokens import estimate_tokens
 from compaction.errors import NothingToCompact
-from compaction.ports import Path, SummaryRequest, Variant
+from compaction.ports import SummaryRequest, SummaryRoute, Variant
 from compaction.transcripts.entries import Entry, ToolUseBlock
 from compaction.transcripts.flatten import ApiMessage, flatten
 
@@ -55,7 +55,7 @@ def prepare_plain(variant: Variant, sent: Sequence[Entry], prompt: str, models: 
     tools = name_tools(messages)
     if tools:
         body |= {"tools": tools, "tool_choice": {"type": "none"}}
-    return SummaryRequest(variant=variant, path=Path.PLAIN, entries=tuple(sent), prompt=prompt, body=body)
+    return SummaryRequest(variant=variant, path=SummaryRoute.PLAIN, entries=tuple(sent), prompt=prompt, body=body)
 
 
 def name_tools(messages: Sequence[ApiMessage]) -> list[dict[str, object]]:

@@ -40,7 +40,7 @@ class SummaryRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class TokenBudget:
     """How much may stand behind a summary: the auto line, and the tokens that are there in any case."""
 
     line_tokens: int | None
@@ -65,7 +65,9 @@ def read_prompt_too_long(text: str) -> PromptTooLong | None:
     return PromptTooLong() if exact or vague else None
 
 
-def shrink_range(span: SummaryRange, error: PromptTooLong, room: Room, *, may_keep_newest: bool) -> SummaryRange | None:
+def shrink_range(
+    span: SummaryRange, error: PromptTooLong, room: TokenBudget, *, may_keep_newest: bool
+) -> SummaryRange | None:
     """A smaller range, or None when nothing would be left to summarise."""
     head, body = _strip_mark(span.sent)
     starts = _list_starts(body)
@@ -119,7 +121,7 @@ def _measure_rounds(entries: Sequence[Entry], starts: Sequence[int]) -> list[int
     ]
 
 
-def _keep_newest(span: SummaryRange, starts: list[int], error: PromptTooLong, room: Room) -> SummaryRange | None:
+def _keep_newest(span: SummaryRange, starts: list[int], error: PromptTooLong, room: TokenBudget) -> SummaryRange | None:
     sizes = _measure_rounds(span.sent, starts)
     count = _count_rounds(sizes[::-1], error)
     if count >= len(starts):

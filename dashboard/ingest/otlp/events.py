@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from compaction.timeline.observations import Answer, Compacted, LineKind, Unanswered
+from compaction.timeline.observations import CompactionRecord, FailedCall, LineKind, Response
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.titles import LONGEST_TITLE
 from compaction.transcripts.user_lines import find_prompt_words
@@ -69,7 +69,7 @@ def _read_call(record: LogRecord, about: About, rules: Rules) -> Told | Dropped:
     if usage is None:
         return Dropped.NO_FIGURES
     request_id = find_name(told, "request_id")
-    answer = Answer(
+    answer = Response(
         call_id=request_id or f"{SOURCE}-{find_key(record)}",
         usage=usage,
         model=find_name(told, "model"),
@@ -107,7 +107,7 @@ def _read_usage(record: LogRecord) -> Usage | None:
 def _read_compaction(record: LogRecord, about: About, rules: Rules) -> Told | Dropped:
     told = record.attributes
     failure = None if is_true(told.get("success")) else find_text(told, "error") or "no reason given"
-    compacted = Compacted(
+    compacted = CompactionRecord(
         trigger=find_clean_name(told, rules, "trigger"),
         before_tokens=find_count(told, "pre_tokens"),
         after_tokens=None if failure else find_count(told, "post_tokens"),
@@ -127,7 +127,7 @@ def _read_failure(record: LogRecord, about: About, rules: Rules) -> Told | Dropp
     error = find_text(record.attributes, "error") or record.name.removeprefix(PREFIX)
     name = clean_name(error, rules)
     told = record.attributes
-    unanswered = Unanswered(
+    unanswered = FailedCall(
         status=find_count(told, "status_code"),
         reason=name,
         request_id=find_name(told, "request_id"),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from compaction.timeline.observations import LineFact
+from compaction.timeline.observations import Observation
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape, Prepared, Rules
 from dashboard.ingest.otlp import json_form, protobuf_form
 from dashboard.ingest.otlp.counters import read_point
@@ -51,7 +51,7 @@ def prepare_export(data: bytes, signal: Signal, form: Form, rules: Rules) -> Pre
 
 @dataclass(slots=True)
 class _Drawer:
-    facts: dict[str, LineFact] = field(default_factory=dict)
+    facts: dict[str, Observation] = field(default_factory=dict)
     shapes: dict[str, ObservedShape] = field(default_factory=dict)
     developer: str = ""
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from functools import partial
 
 from compaction.errors import BodyUnreadable
-from compaction.prompt.fingerprint import Fingerprint, take_fingerprint
+from compaction.prompt.fingerprint import Fingerprint, fingerprint_request
 from compaction.prompt.request_lines import read_raw_body
-from compaction.timeline.observations import Answer, LineKind, Request
+from compaction.timeline.observations import LineKind, RecordedRequest, Response
 from compaction.transcripts.reader import load_json
 from compaction.transcripts.usage import read_usage
 from compaction.transcripts.values import get_count, get_fields, get_text
@@ -31,7 +31,7 @@ def read_request_body(told: Attributes, about: About, rules: Rules, *, at: datet
         return Dropped.CUT_BODY
     if not request.messages:
         return Dropped.CUT_BODY
-    prints = take_fingerprint(request, partial(digest_text, rules.digest_key))
+    prints = fingerprint_request(request, partial(digest_text, rules.digest_key))
     shape, redaction_count = make_shape(request, rules)
     facts = (
         about.make_fact(LineKind.SHAPE, f"shape:{shape.digest}", None, shape=(shape.digest, shape.digest)),
@@ -45,8 +45,8 @@ def read_request_body(told: Attributes, about: About, rules: Rules, *, at: datet
     return Told(about.session_id, facts, (shape,), redaction_count)
 
 
-def _make_request(body_id: str, shape: str, prints: Fingerprint, query_source: str | None) -> Request:
-    return Request(
+def _make_request(body_id: str, shape: str, prints: Fingerprint, query_source: str | None) -> RecordedRequest:
+    return RecordedRequest(
         id=body_id,
         query_source=query_source,
         shape=shape,
@@ -65,7 +65,7 @@ def read_response_body(told: Attributes, about: About, *, at: datetime | None, k
     usage = get_fields(message, "usage")
     if get_count(usage, "output_tokens") is None or (request_id is None and message_id is None):
         return Dropped.CUT_BODY
-    answer = Answer(
+    answer = Response(
         call_id=request_id or message_id or key,
         usage=read_usage(usage),
         model=get_text(message, "model") or find_name(told, "model"),

@@ -5,7 +5,7 @@ In the conventions `gen_ai.usage.input_tokens` includes what came from the cache
 
 from datetime import datetime, timedelta
 
-from compaction.timeline.observations import Answer, LineKind
+from compaction.timeline.observations import LineKind, Response
 from compaction.transcripts.entries import Usage
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp.attributes import clean_name, find_clean_name, find_count, find_name, find_seconds
@@ -57,7 +57,7 @@ def _read_claude_code(span: Span, rules: Rules) -> Told | Dropped:
         cache_read_tokens=find_count(told, "cache_read_tokens") or 0,
     )
     request_id = find_name(told, "request_id")
-    answer = Answer(
+    answer = Response(
         call_id=request_id or f"{SOURCE}-{span.span_id}",
         usage=usage,
         model=find_name(told, "model", "gen_ai.request.model"),
@@ -84,7 +84,7 @@ def _read_semantic(span: Span, rules: Rules) -> Told | Dropped:
         return Dropped.NO_SESSION
     message_id = find_name(told, "gen_ai.response.id")
     started_at, ended_at = _find_times(span)
-    answer = Answer(
+    answer = Response(
         call_id=message_id or f"{SOURCE}-{span.trace_id}-{span.span_id}",
         usage=usage,
         model=find_name(told, "gen_ai.response.model", "gen_ai.request.model"),
@@ -118,7 +118,7 @@ def read_semantic_usage(told: Attributes) -> Usage | None:
     )
 
 
-def _tell(span: Span, about: About, answer: Answer, times: _Times) -> Told:
+def _tell(span: Span, about: About, answer: Response, times: _Times) -> Told:
     started_at, ended_at = times
     if started_at is not None and ended_at is None and 0 < (answer.duration_seconds or 0) < _LONGEST_SECONDS:
         ended_at = started_at + timedelta(seconds=answer.duration_seconds or 0)

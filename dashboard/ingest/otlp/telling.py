@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from compaction.timeline.observations import REPORT, LineFact, LineKind
+from compaction.timeline.observations import REPORT, LineKind, Observation
 from compaction.transcripts.client_protocol import CONVERSATION_SOURCES
 from dashboard.ingest.observed import ObservedShape, Rules
 from dashboard.ingest.otlp.attributes import find_clean_name, find_name
@@ -33,7 +33,7 @@ class Told:
     """What one item says of one session."""
 
     session_id: str
-    facts: tuple[LineFact, ...]
+    facts: tuple[Observation, ...]
     shapes: tuple[ObservedShape, ...] = ()
     redaction_count: int = 0
 
@@ -47,9 +47,9 @@ class About:
     version: str | None
     query_source: str | None
 
-    def make_fact(self, kind: LineKind, key: str, at: datetime | None, **values: object) -> LineFact:
+    def make_fact(self, kind: LineKind, key: str, at: datetime | None, **values: object) -> Observation:
         """`key` is the item's own name, so that it is one fact however often it comes."""
-        return LineFact(
+        return Observation(
             id=f"{SOURCE}:{key}",
             kind=kind,
             type=REPORT,

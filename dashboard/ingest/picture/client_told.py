@@ -8,22 +8,23 @@ from compaction.context.tokens import ContextSize
 from compaction.context.windows import ModelInUse
 from compaction.llm.names import read_model_name
 from compaction.timeline.calls import Call
-from compaction.timeline.observations import LineFact, LineKind
+from compaction.timeline.observations import LineKind, Observation
 
 
-def find_status(facts: Iterable[LineFact]) -> LineFact | None:
+def find_status(facts: Iterable[Observation]) -> Observation | None:
     """The last status line; there is one fact of it, replaced by each later one."""
     return next(
-        (fact for fact in facts if fact.kind is LineKind.STATUS and fact.client and not fact.client.reasons), None
+        (fact for fact in facts if fact.kind is LineKind.STATUS and fact.client and not fact.client.reasons),
+        None,
     )
 
 
-def find_end(facts: Iterable[LineFact]) -> datetime | None:
+def find_end(facts: Iterable[Observation]) -> datetime | None:
     ends = (fact.at for fact in facts if fact.client is not None and fact.client.event == "SessionEnd")
     return max((at for at in ends if at is not None), default=None)
 
 
-def add_reported_window(in_use: ModelInUse | None, status: LineFact | None) -> ModelInUse | None:
+def add_reported_window(in_use: ModelInUse | None, status: Observation | None) -> ModelInUse | None:
     """The window that the client reports, as long as it speaks of the model in use."""
     told = status.client if status is not None else None
     if told is None:
@@ -38,7 +39,7 @@ def add_reported_window(in_use: ModelInUse | None, status: LineFact | None) -> M
     return replace(in_use, reported_window_tokens=told.window_tokens)
 
 
-def find_reported_context(calls: Sequence[Call], status: LineFact | None) -> ContextSize | None:
+def find_reported_context(calls: Sequence[Call], status: Observation | None) -> ContextSize | None:
     """Where no call is known the status line is all there is."""
     told = status.client if status is not None else None
     if status is None or told is None or calls or not told.context_tokens:
@@ -46,7 +47,7 @@ def find_reported_context(calls: Sequence[Call], status: LineFact | None) -> Con
     return ContextSize(told.context_tokens, 0, status.id)
 
 
-def find_reported_warmth(calls: Sequence[Call], status: LineFact | None) -> datetime | None:
+def find_reported_warmth(calls: Sequence[Call], status: Observation | None) -> datetime | None:
     """The client's own word on when the cache ends, unless a call came after it."""
     if status is None or status.client is None or status.at is None:
         return None

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
-from compaction.timeline.observations import LineFact, LineKind
+from compaction.timeline.observations import LineKind, Observation
 from dashboard.ingest.picture.columns import fit_count, fit_usd
 
 
-def find_client_cost(facts: Iterable[LineFact]) -> Decimal | None:
+def find_client_cost(facts: Iterable[Observation]) -> Decimal | None:
     """The largest of what it tells in several ways: its running total, its metrics, its reports of calls. Each of them
     only ever grows, and each may have been listened to for a part of the session only."""
     running: list[Decimal] = []
@@ -23,7 +23,7 @@ def find_client_cost(facts: Iterable[LineFact]) -> Decimal | None:
     return fit_usd(max((*running, *added.values()), default=None))
 
 
-def find_client_tokens(facts: Iterable[LineFact]) -> int | None:
+def find_client_tokens(facts: Iterable[Observation]) -> int | None:
     """All tokens of its metrics: input, output, read from the cache, written to it. None where it sends none."""
     counts = [fact.tokens for fact in facts if fact.kind is LineKind.COUNTER and fact.tokens is not None]
     return fit_count(sum(counts)) if counts else None

@@ -4,21 +4,25 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from compaction.context.thresholds import Lines, find_drift
+from compaction.context.thresholds import Thresholds, find_drift
 from compaction.context.windows import read_client_version
 from compaction.timeline.calls import Call, belongs_to_conversation
-from compaction.timeline.observations import Compacted, LineFact, LineKind
+from compaction.timeline.observations import CompactionRecord, LineKind, Observation
 from dashboard.ingest.picture.columns import Row, fit, fit_id
 
 # Attachments after a compaction are in the transcript from this version on.
 FIRST_VERSION_WITH_RESTORED = (2, 1, 94)
 _COMPACTIONS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY, LineKind.MICRO, LineKind.DELETION})
 _DRAWN = _COMPACTIONS | {LineKind.COMPACTION_REPORT}  # of reports only those that failed are left (fact_reports)
-_KINDS = {LineKind.MICRO: "micro", LineKind.DELETION: "micro", LineKind.COMPACTION_REPORT: "failed"}
+_KINDS = {
+    LineKind.MICRO: "micro",
+    LineKind.DELETION: "micro",
+    LineKind.COMPACTION_REPORT: "failed",
+}
 
 # Model, client version, when -> the lines in force then. A compaction is held against the line it happened under: a
 # later policy does not change what it was.
-DrawLines = Callable[[str | None, str | None, datetime | None], Lines | None]
+DrawLines = Callable[[str | None, str | None, datetime | None], Thresholds | None]
 
 
 @dataclass(slots=True)
@@ -30,7 +34,7 @@ class _Walk:
     turn: int = 0
     full_count: int = 0
     turn_of_last_full: int | None = None
-    last: LineFact | None = None  # that says where the turn stands
+    last: Observation | None = None  # that says where the turn stands
     seen_calls: set[str] = field(default_factory=set)
 
 
@@ -38,13 +42,13 @@ _PROMPT = LineKind.PROMPT
 _TURN_KINDS = frozenset({LineKind.PROMPT, LineKind.RESULT, LineKind.ANSWER, LineKind.TURN_END})
 
 
-def tell_compactions(facts: Iterable[LineFact]) -> bool:
+def tell_compactions(facts: Iterable[Observation]) -> bool:
     """Whether there is anything to draw: in most threads nothing is."""
     return any(fact.kind in _DRAWN for fact in facts)
 
 
 def draw_compactions(
-    agent_id: str, facts: Sequence[LineFact], calls: Sequence[Call], draw_lines: DrawLines
+    agent_id: str, facts: Sequence[Observation], calls: Sequence[Call], compute_thresholds: DrawLines
 ) -> dict[str, Row]:
     """By the id of the boundary or report, in order."""
     rows: dict[str, Row] = {}
@@ -56,7 +60,7 @@ def draw_compactions(
             after = next((call for call in calls[walk.call_number :] if not call.is_beside), None)
             row = _draw_compaction(fact, fact.compacted, rest, (before, after))
             if fact.kind not in _KINDS:
-                row |= _draw_full(fact, walk, rest, before, draw_lines)
+                row |= _draw_full(fact, walk, rest, before, compute_thresholds)
                 row["kept_count"] = _count_kept(fact.compacted, facts)
                 walk.full_count += 1
                 walk.turn_of_last_full = walk.turn
@@ -65,7 +69,7 @@ def draw_compactions(
     return rows
 
 
-def _step(walk: _Walk, fact: LineFact) -> None:
+def _step(walk: _Walk, fact: Observation) -> None:
     walk.turn += fact.kind is _PROMPT
     if fact.kind in _TURN_KINDS and (fact.answer is None or belongs_to_conversation(fact)):
         walk.last = fact
@@ -74,7 +78,7 @@ def _step(walk: _Walk, fact: LineFact) -> None:
         walk.call_number = len(walk.seen_calls)
 
 
-def _take_rest(facts: Sequence[LineFact], position: int) -> list[LineFact]:
+def _take_rest(facts: Sequence[Observation], position: int) -> list[Observation]:
     """The lines that follow a compaction, up to the first answer after it."""
     rest = []
     for fact in facts[position + 1 :]:
@@ -87,7 +91,7 @@ def _take_rest(facts: Sequence[LineFact], position: int) -> list[LineFact]:
 
 
 def _draw_compaction(
-    fact: LineFact, told: Compacted, rest: Sequence[LineFact], around: tuple[Call | None, Call | None]
+    fact: Observation, told: CompactionRecord, rest: Sequence[Observation], around: tuple[Call | None, Call | None]
 ) -> Row:
     before, after = around
     before_tokens = told.before_tokens
@@ -125,7 +129,7 @@ def _draw_compaction(
 
 
 def _draw_full(
-    fact: LineFact, walk: _Walk, rest: Sequence[LineFact], before: Call | None, draw_lines: DrawLines
+    fact: Observation, walk: _Walk, rest: Sequence[Observation], before: Call | None, compute_thresholds: DrawLines
 ) -> Row:
     summary = next((line for line in rest if line.kind is LineKind.SUMMARY), None)
     row: Row = {
@@ -137,19 +141,21 @@ def _draw_full(
     }
     if summary is not None and summary.tokens is not None:
         row["summary_tokens"] = summary.tokens
-    return row | _compare_with_line(fact, before, draw_lines)
+    return row | _compare_with_line(fact, before, compute_thresholds)
 
 
-def _count_kept(told: Compacted, facts: Sequence[LineFact]) -> int:
+def _count_kept(told: CompactionRecord, facts: Sequence[Observation]) -> int:
     """Lines of the preserved segment, from its first to its last."""
     places = {fact.id: place for place, fact in enumerate(facts) if fact.id in (told.kept_from, told.kept_to)}
     first, last = places.get(told.kept_from or ""), places.get(told.kept_to or "")
     return 0 if first is None or last is None or last < first else last - first + 1
 
 
-def _compare_with_line(fact: LineFact, before: Call | None, draw_lines: DrawLines) -> Row:
+def _compare_with_line(fact: Observation, before: Call | None, compute_thresholds: DrawLines) -> Row:
     told = fact.compacted
-    lines = draw_lines(before.model, fact.version or before.client_version, fact.at) if before is not None else None
+    lines = (
+        compute_thresholds(before.model, fact.version or before.client_version, fact.at) if before is not None else None
+    )
     if lines is None or told is None:
         return {}
     drift = None
@@ -162,7 +168,7 @@ def _compare_with_line(fact: LineFact, before: Call | None, draw_lines: DrawLine
     }
 
 
-def _is_mid_task(fact: LineFact, last: LineFact | None, rest: Sequence[LineFact]) -> bool | None:
+def _is_mid_task(fact: Observation, last: Observation | None, rest: Sequence[Observation]) -> bool | None:
     """Whether the turn it interrupts had not ended; None where the lines do not tell."""
     if fact.compacted is not None and fact.compacted.trigger == "manual":
         return False
@@ -176,7 +182,7 @@ def _is_mid_task(fact: LineFact, last: LineFact | None, rest: Sequence[LineFact]
     return None if following is None else following is LineKind.ANSWER
 
 
-def _list_restored(fact: LineFact, rest: Sequence[LineFact]) -> list[Row] | None:
+def _list_restored(fact: Observation, rest: Sequence[Observation]) -> list[Row] | None:
     """What the client put back; None where its version does not write that down."""
     found = [line for line in rest if line.kind is LineKind.ATTACHMENT]
     version = read_client_version(fact.version)

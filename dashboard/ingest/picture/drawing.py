@@ -9,7 +9,7 @@ from compaction.cache.breaks import Verdict, judge_thread
 from compaction.cache.policy import DEFAULT_POLICY, CachePolicy
 from compaction.context.forecast import MEMORY_POINTS, CallPoint, NotEnoughData, Pace, measure_pace
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Lines, draw_lines
+from compaction.context.thresholds import Thresholds, compute_thresholds
 from compaction.context.windows import ModelInUse, find_window
 from compaction.llm.cache_ttl import find_expiry
 from compaction.llm.names import LONG_WINDOW_SUFFIX
@@ -17,8 +17,8 @@ from compaction.llm.prices import NO_PRICES, Price
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.timeline.build import Thread, build_timeline
 from compaction.timeline.calls import Call
-from compaction.timeline.context_size import measure_thread
-from compaction.timeline.observations import REPORT, LineFact, LineKind
+from compaction.timeline.context_size import measure_thread_context
+from compaction.timeline.observations import REPORT, LineKind, Observation
 from dashboard.ingest.picture.calls import draw_calls
 from dashboard.ingest.picture.client_told import (
     add_reported_window,
@@ -58,8 +58,8 @@ class SessionPicture:
 @dataclass(frozen=True, slots=True)
 class _Thread:
     agent_id: str
-    facts: Sequence[LineFact]
-    unusual: Sequence[LineFact]
+    facts: Sequence[Observation]
+    unusual: Sequence[Observation]
     calls: tuple[Call, ...]
     turns: Sequence[Call]  # without what the client did beside the conversation, which fills no window
     contexts: Sequence[int]  # tokens after each of the turns
@@ -68,7 +68,7 @@ class _Thread:
 
 
 def draw_picture(
-    facts: Iterable[LineFact],
+    facts: Iterable[Observation],
     *,
     external_id: str,
     policy: Policy,
@@ -142,12 +142,12 @@ def _add_thread(
     picture.calls.update({call_id: row for call_id, row in rows.items() if call_id not in picture.calls})
     picture.losses.update(draw_losses(thread.agent_id, calls, thread.verdicts, policy))
 
-    def find_lines(model: str | None, version: str | None, at: datetime | None) -> Lines | None:
+    def find_lines(model: str | None, version: str | None, at: datetime | None) -> Thresholds | None:
         if not model:
             return None
         then, now = ModelInUse(model, is_claude_code=is_claude_code, client_version=version), thread.in_use
         is_long = now is not None and now.is_window_inferred and now.model == f"{model}{LONG_WINDOW_SUFFIX}"
-        return draw_lines(policy_at(at), _infer_long_window(then) if is_long else then)
+        return compute_thresholds(policy_at(at), _infer_long_window(then) if is_long else then)
 
     if tell_compactions(thread.unusual):
         picture.compactions.update(draw_compactions(thread.agent_id, thread.facts, thread.calls, find_lines))
@@ -162,7 +162,7 @@ def _draw_thread(thread: _Thread) -> Row:
     in_use = thread.in_use
     window = find_window(in_use) if in_use else None
     times = [fact.at for fact in thread.facts if fact.at]
-    size = measure_thread(thread.facts, thread.turns)
+    size = measure_thread_context(thread.facts, thread.turns)
     return {
         "agent_type": fit(about.name, 200) if about else "",
         "description": fit(about.words, 300) if about else "",
@@ -177,7 +177,9 @@ def _draw_thread(thread: _Thread) -> Row:
     }
 
 
-def _draw_session(ordered: Sequence[LineFact], unusual: Sequence[LineFact], main: _Thread, external_id: str) -> Row:
+def _draw_session(
+    ordered: Sequence[Observation], unusual: Sequence[Observation], main: _Thread, external_id: str
+) -> Row:
     times = [fact.at for fact in ordered if fact.at]
     path = next((fact.cwd for fact in chain(main.facts, ordered) if fact.cwd), "")
     problem_count = [fact.kind for fact in unusual].count(LineKind.PROBLEM)
@@ -203,7 +205,7 @@ def _draw_session(ordered: Sequence[LineFact], unusual: Sequence[LineFact], main
     }
 
 
-def _find_title(facts: Sequence[LineFact]) -> str:
+def _find_title(facts: Sequence[Observation]) -> str:
     """The longest of those without a time: which came last is not known of them. Else how the first prompt begins."""
     spoken = [(fact.kind, fact.words) for fact in facts if fact.words]
     titles = [words for kind, words in spoken if kind is _TITLE]
@@ -213,15 +215,15 @@ def _find_title(facts: Sequence[LineFact]) -> str:
     return max(titles, key=lambda title: (len(title), title), default=prompt)
 
 
-def _find_origin(facts: Iterable[LineFact], external_id: str) -> str:
+def _find_origin(facts: Iterable[Observation], external_id: str) -> str:
     """The session whose lines this one repeats: lines keep the id they were first written under."""
     others = {fact.session_id for fact in facts} - {external_id}
     return fit_id(min((name for name in others if name), default=""))
 
 
-def _draw_gauge(main: _Thread, policy: Policy, status: LineFact | None) -> Row:
+def _draw_gauge(main: _Thread, policy: Policy, status: Observation | None) -> Row:
     in_use = add_reported_window(main.in_use, status)
-    size = find_reported_context(main.turns, status) or measure_thread(main.facts, main.turns)
+    size = find_reported_context(main.turns, status) or measure_thread_context(main.facts, main.turns)
     row: Row = {
         "model": fit(in_use.model if in_use else "", 200),
         "context_tokens": fit_count(size.tokens),

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from compaction.cache.avoidable import compute_avoidable
 from compaction.cache.break_places import BrokenAt, locate_losses
-from compaction.cache.breaks import Outcome, Verdict
+from compaction.cache.breaks import CacheOutcome, Verdict
 from compaction.cache.causes import Grade
 from compaction.cache.diagnosis import Explanation
 from compaction.cache.policy import CachePolicy
 from compaction.timeline.calls import Call
 from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id, fit_usd
 
-KINDS = {Outcome.BREAK: "break", Outcome.EXPECTED: "expected"}
+KINDS = {CacheOutcome.BREAK: "break", CacheOutcome.EXPECTED: "expected"}
 
 
 def draw_losses(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from compaction.timeline.observations import REPORT, LineFact
+from compaction.timeline.observations import REPORT, Observation
 
 # The ids of facts begin with who told them; these are heard from Claude Code alone.
 _OF_CLAUDE_CODE = ("hook:", "status:", "otlp:")
@@ -11,13 +11,13 @@ _PROXIED = "proxied"
 _UNNAMED = "proxy-"  # how dashboard.proxy.conversations calls a session whose client names none
 
 
-def is_of_claude_code(facts: Iterable[LineFact], external_id: str) -> bool:
+def is_of_claude_code(facts: Iterable[Observation], external_id: str) -> bool:
     """Whether anything says so: what nobody says is another agent's. A transcript says it with its first lines."""
     is_named = not external_id.startswith(_UNNAMED)
     return any(_tells_claude_code(fact, is_named=is_named) for fact in facts)
 
 
-def _tells_claude_code(fact: LineFact, *, is_named: bool) -> bool:
+def _tells_claude_code(fact: Observation, *, is_named: bool) -> bool:
     if fact.type != REPORT:
         # Lines that we write of what other agents tell have neither.
         return fact.version is not None or fact.cwd is not None

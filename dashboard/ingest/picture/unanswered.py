@@ -2,27 +2,27 @@
 
 from collections.abc import Iterable, Mapping
 
-from compaction.timeline.observations import WITHOUT_USAGE, LineFact, LineKind, Unanswered
+from compaction.timeline.observations import WITHOUT_USAGE, FailedCall, LineKind, Observation
 from dashboard.ingest.picture.columns import Row, fit, fit_count, fit_id
 
 _KINDS = {LineKind.FAILURE: "failed", LineKind.COUNT: "count"}
 _LARGEST_STATUS = 999
 
 
-def draw_unanswered(agent_id: str, facts: Iterable[LineFact]) -> dict[str, Row]:
+def draw_unanswered(agent_id: str, facts: Iterable[Observation]) -> dict[str, Row]:
     """By request id, or by the id of the line. What one does not say, another may."""
     rows: dict[str, Row] = {}
     for fact in facts:
         kind = _KINDS.get(fact.kind)
         if kind is not None:
-            told = fact.unanswered or Unanswered(reason=fact.name, source="otlp" if fact.type == "report" else "")
+            told = fact.unanswered or FailedCall(reason=fact.name, source="otlp" if fact.type == "report" else "")
             name = fit_id(told.request_id or fact.id)
             row = _draw(agent_id, "unmeasured" if told.reason == WITHOUT_USAGE else kind, fact, told)
             rows[name] = _join(rows[name], row) if name in rows else row
     return rows
 
 
-def _draw(agent_id: str, kind: str, fact: LineFact, told: Unanswered) -> Row:
+def _draw(agent_id: str, kind: str, fact: Observation, told: FailedCall) -> Row:
     return {
         "agent_id": agent_id,
         "kind": kind,

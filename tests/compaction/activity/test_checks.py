@@ -3,7 +3,7 @@
 import pytest
 
 from compaction.activity.checks import CheckKind, find_kinds, read_checks
-from compaction.activity.tool_calls import read_work
+from compaction.activity.tool_calls import read_activity
 from compaction.compactors.extractive.summarizer import write_extract
 from compaction.compactors.summary.answer import split_sections
 from compaction.ports import Variant
@@ -46,7 +46,7 @@ def test_checks_are_told_by_their_commands(command: str, kinds: list[CheckKind])
 def test_the_verdict_is_what_the_output_says(output: str, verdict: tuple[str, ...], *, is_failed: bool) -> None:
     session = Session()
     session.run("go test ./...", output)
-    (check,) = read_checks(read_work(session.entries))
+    (check,) = read_checks(read_activity(session.entries))
     assert (check.verdict, check.is_failed) == (verdict, is_failed)
 
 
@@ -56,14 +56,14 @@ def test_changes_after_the_last_run_are_counted() -> None:
     session.write(f"{ROOT}/a.py", "x = 1")
     session.run("pytest", "2 passed")
     session.edit(f"{ROOT}/a.py", "1", "2")
-    (check,) = read_checks(read_work(session.entries))
+    (check,) = read_checks(read_activity(session.entries))
     assert (check.verdict, check.changes_after) == (("2 passed",), 1)
 
 
 def test_a_run_in_the_background_has_no_verdict_yet() -> None:
     session = Session()
     session.run("pytest", "Command running in background with ID: b1. Output is being written to: /tmp/b1")
-    assert read_checks(read_work(session.entries)) == ()
+    assert read_checks(read_activity(session.entries)) == ()
 
 
 def test_the_summary_says_what_is_not_tested_and_not_committed() -> None:

@@ -3,12 +3,12 @@
 import pytest
 
 from compaction.activity.files import KnownFile, find_shown_paths, read_known_files, strip_line_numbers
-from compaction.activity.tool_calls import read_work
+from compaction.activity.tool_calls import read_activity
 from tests.compaction.compactors.sessions import Session
 
 
 def know(session: Session, path: str = "/a") -> KnownFile:
-    files = read_known_files(session.entries, read_work(session.entries))
+    files = read_known_files(session.entries, read_activity(session.entries))
     return next(known for known in files if known.path == path)
 
 
@@ -60,7 +60,7 @@ def test_a_stub_or_a_cleared_result_is_no_content_but_the_clients_record_is() ->
 def test_refused_requests_touch_nothing_and_restored_copies_do() -> None:
     session = Session()
     session.do("Read", "File does not exist.", file_path="/gone", is_error=True)
-    assert read_known_files(session.entries, read_work(session.entries)) == ()
+    assert read_known_files(session.entries, read_activity(session.entries)) == ()
     file = {"filePath": "/a", "content": "back", "numLines": 1, "startLine": 1, "totalLines": 9}
     session.attach_fields("file", filename="/a", content={"type": "text", "file": file})
     known = know(session)
@@ -73,7 +73,11 @@ def test_the_most_recently_touched_file_comes_first() -> None:
     for path in ("/a", "/b", "/c"):
         session.read(path, path)
     session.edit("/a", "/a", "x")
-    assert [known.path for known in read_known_files(session.entries, read_work(session.entries))] == ["/a", "/c", "/b"]
+    assert [known.path for known in read_known_files(session.entries, read_activity(session.entries))] == [
+        "/a",
+        "/c",
+        "/b",
+    ]
 
 
 def test_only_reads_and_writes_show_a_file() -> None:
@@ -84,7 +88,7 @@ def test_only_reads_and_writes_show_a_file() -> None:
     session.do("Read", "File unchanged since last read.", file_path="/stub")
     session.do("Read", "[Old tool result content cleared]", file_path="/cleared")
     session.do("Read", "no", file_path="/refused", is_error=True)
-    assert find_shown_paths(read_work(session.entries).actions) == {"/read", "/written"}
+    assert find_shown_paths(read_activity(session.entries).actions) == {"/read", "/written"}
 
 
 @pytest.mark.parametrize("mark", ["→", "\t"])

@@ -11,7 +11,7 @@ from compaction.activity.sentences import (
     split_sentences,
     strip_filler,
 )
-from compaction.activity.user_messages import Said, SaidKind
+from compaction.activity.user_messages import UserMessage, UserMessageKind
 
 
 @pytest.mark.parametrize(
@@ -123,5 +123,5 @@ def test_constraints_are_not_taken_from_code_tables_and_logs() -> None:
     text = (
         "Never do X.\n```\n// must not\n```\n| must | always |\nmain_test.go:8: must not fail\n请务必运行测试。谢谢！"  # noqa: RUF001
     )
-    said = [Said(text, SaidKind.PROMPT, None, None, 1, 0)]
+    said = [UserMessage(text, UserMessageKind.PROMPT, None, None, 1, 0)]
     assert [constraint.text for constraint in list_constraints(said)] == ["Never do X.", "请务必运行测试。"]

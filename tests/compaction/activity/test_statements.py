@@ -4,7 +4,7 @@ import pytest
 
 from compaction.activity.priorities import read_priorities
 from compaction.activity.statements import LEAST_WEIGHT, list_statements, weigh_sentence
-from compaction.activity.tool_calls import read_work
+from compaction.activity.tool_calls import read_activity
 from compaction.compactors.extractive.summarizer import write_extract
 from compaction.compactors.summary.answer import split_sections
 from compaction.ports import Variant
@@ -44,7 +44,7 @@ def test_each_statement_is_listed_once_where_it_was_last_made() -> None:
     session.run("ls", "x")
     session.remark("Good catch. The build fails because `zlib` is missing. Let me look.")
     session.run("ls", "y")
-    work = read_work(session.entries)
+    work = read_activity(session.entries)
     (statement,) = list_statements(work)
     assert (statement.text, statement.place) == ("The build fails because `zlib` is missing.", work.remarks[1].place)
 
@@ -53,7 +53,7 @@ def test_named_sentences_come_although_they_tell_little() -> None:
     session = Session()
     session.say("go")
     session.remark("The walrus sleeps here.")
-    work = read_work(session.entries)
+    work = read_activity(session.entries)
     assert list_statements(work) == []
     (statement,) = list_statements(work, priorities=read_priorities("the walrus"))
     assert statement.is_named

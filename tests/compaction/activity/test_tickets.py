@@ -3,7 +3,7 @@
 import json
 
 from compaction.activity.tickets import Ticket, TicketState, read_tickets
-from compaction.activity.tool_calls import read_work
+from compaction.activity.tool_calls import read_activity
 from compaction.compactors.extractive.summarizer import write_extract
 from compaction.compactors.summary.answer import split_sections
 from compaction.ports import Variant
@@ -27,7 +27,7 @@ SECOND = "◐ shop-ab.2 · Empty a cart   [● P2 · OPEN]\n\nDESCRIPTION\n- Emp
 
 
 def read(session: Session) -> dict[str, Ticket]:
-    return {ticket.id: ticket for ticket in read_tickets(read_work(session.entries))}
+    return {ticket.id: ticket for ticket in read_tickets(read_activity(session.entries))}
 
 
 def make_tracked() -> Session:

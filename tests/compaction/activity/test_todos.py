@@ -1,12 +1,12 @@
 """The todo list is what the last change left of it."""
 
 from compaction.activity.todos import read_todos
-from compaction.activity.tool_calls import read_work
+from compaction.activity.tool_calls import read_activity
 from tests.compaction.compactors.sessions import Session
 
 
 def list_todos(session: Session) -> list[tuple[str, str]]:
-    return [(todo.text, todo.state) for todo in read_todos(session.entries, read_work(session.entries))]
+    return [(todo.text, todo.state) for todo in read_todos(session.entries, read_activity(session.entries))]
 
 
 def test_a_later_whole_list_replaces_an_earlier_one() -> None:
@@ -53,5 +53,5 @@ def test_an_unchanged_item_cites_the_entry_that_first_said_so() -> None:
     session.do("TodoWrite", todos=[{"content": "a", "status": "pending"}])
     first = session.entries[0].uuid
     session.do("TodoWrite", todos=[{"content": "a", "status": "pending"}])
-    (todo,) = read_todos(session.entries, read_work(session.entries))
+    (todo,) = read_todos(session.entries, read_activity(session.entries))
     assert todo.entry_uuid == first

@@ -6,8 +6,8 @@ from compaction.activity.commits import list_commits
 from compaction.activity.constraints import list_constraints
 from compaction.activity.excerpts import cut_middle, cut_text, describe_action, shorten_path, shows_only, trim_command
 from compaction.activity.failures import find_failures, read_failure
-from compaction.activity.recent import list_commands, list_symbols, take_last_actions
-from compaction.activity.tool_calls import read_work
+from compaction.activity.recent import list_commands, list_recent_tool_calls, list_symbols
+from compaction.activity.tool_calls import read_activity
 from tests.compaction.compactors.sessions import ROOT, Session, make_session
 from tests.compaction.making import request, result
 
@@ -20,7 +20,7 @@ def test_actions_carry_their_results_also_when_these_come_interleaved_or_late() 
     session.say([result("b", "second")])
     session.remark("meanwhile")
     session.say([result("a", "first")])
-    work = read_work(session.entries)
+    work = read_activity(session.entries)
     assert [(action.command, action.output, action.turn) for action in work.actions] == [
         ("one", "first", 1),
         ("two", "second", 1),
@@ -31,13 +31,13 @@ def test_a_request_without_result_and_a_cleared_result_have_no_output() -> None:
     session = Session()
     session.run("make", "[Old tool result content cleared]")
     session.answer("m", request("open", "Bash", command="make"))
-    assert [action.output for action in read_work(session.entries).actions] == ["", ""]
+    assert [action.output for action in read_activity(session.entries).actions] == ["", ""]
 
 
 def test_turns_are_counted_by_prompts_and_not_by_words_typed_meanwhile() -> None:
     session = make_session()
     session.attach_fields("queued_command", prompt="hurry")
-    work = read_work(session.entries)
+    work = read_activity(session.entries)
     assert work.last_turn == 2
     assert [said.turn for said in work.said] == [1, 2, 2]
 
@@ -66,7 +66,7 @@ def test_short_forms_say_how_much_they_leave_out() -> None:
 
 
 def test_failures_are_told_with_what_followed_and_whether_it_went_through() -> None:
-    work = read_work(make_session().entries)
+    work = read_activity(make_session().entries)
     (failure,) = find_failures(work)
     assert failure.lines == ("E   AttributeError: 'NoneType' object has no attribute 'user'", "1 failed")
     assert failure.remark is not None
@@ -92,7 +92,7 @@ def test_failure_is_what_the_output_says_of_commands_that_do_something(
 ) -> None:
     session = Session()
     session.run(command, output, is_error=is_error)
-    assert bool(read_failure(read_work(session.entries).actions[0])) is fails
+    assert bool(read_failure(read_activity(session.entries).actions[0])) is fails
 
 
 def test_a_persons_refusal_is_no_failure_and_a_slip_put_right_is_marked() -> None:
@@ -100,7 +100,7 @@ def test_a_persons_refusal_is_no_failure_and_a_slip_put_right_is_marked() -> Non
     session.do("Edit", "rejected; the user said:\nno", file_path="/a", is_error=True)
     session.do("Edit", "<tool_use_error>String to replace not found</tool_use_error>", file_path="/b", is_error=True)
     session.edit("/b", "x", "y")
-    (failure,) = find_failures(read_work(session.entries))
+    (failure,) = find_failures(read_activity(session.entries))
     assert failure.is_slip
 
 
@@ -108,12 +108,12 @@ def test_the_same_failure_again_is_counted_and_cited_where_it_was_last() -> None
     session = Session()
     for number in range(3):
         last = session.run("make", f"error: line {number} is bad")
-    (failure,) = find_failures(read_work(session.entries))
+    (failure,) = find_failures(read_activity(session.entries))
     assert (failure.times, failure.entry_uuid, failure.is_resolved) == (3, last.uuid, False)
 
 
 def test_last_work_names_commands_and_symbols_of_the_last_turns_newest_first() -> None:
-    actions = take_last_actions(read_work(make_session().entries))
+    actions = list_recent_tool_calls(read_activity(make_session().entries))
     assert [trace.text for trace in list_commands(actions)] == [
         "git add -A && git commit -m 'Guard the token'",
         "make test",
@@ -125,13 +125,13 @@ def test_work_of_more_than_three_turns_ago_is_not_last_work() -> None:
     session = make_session()
     for _ in range(3):
         session.say("and now something else")
-    assert take_last_actions(read_work(session.entries)) == ()
+    assert list_recent_tool_calls(read_activity(session.entries)) == ()
 
 
 def test_commits_are_those_git_confirmed() -> None:
     session = make_session()
     session.run("git commit -m 'blocked'", "Pre-commit failed: error: lint", is_error=True)
-    assert [(commit.revision, commit.subject) for commit in list_commits(read_work(session.entries))] == [
+    assert [(commit.revision, commit.subject) for commit in list_commits(read_activity(session.entries))] == [
         ("1a2b3c4", "Guard the token")
     ]
 
@@ -148,4 +148,4 @@ def test_commits_are_those_git_confirmed() -> None:
 def test_constraints_are_binding_sentences(words: str, found: list[str]) -> None:
     session = Session()
     session.say(words)
-    assert [constraint.text for constraint in list_constraints(read_work(session.entries).said)] == found
+    assert [constraint.text for constraint in list_constraints(read_activity(session.entries).said)] == found

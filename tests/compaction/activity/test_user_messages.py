@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.activity.tool_calls import read_work
-from compaction.activity.user_messages import SaidKind, read_prompt
+from compaction.activity.tool_calls import read_activity
+from compaction.activity.user_messages import UserMessageKind, read_prompt
 from compaction.transcripts.user_lines import strip_machine_text
 from tests.compaction.compactors.sessions import Session
 from tests.compaction.making import make_entry, say
@@ -40,13 +40,13 @@ def test_meta_lines_summaries_and_lines_of_other_origin_are_not_a_persons() -> N
     assert read_prompt(say("hello", isMeta=True)) is None
     assert read_prompt(say("hello", isCompactSummary=True)) is None
     assert read_prompt(say("hello", origin={"kind": "task-notification"})) is None
-    assert read_prompt(say("hello", origin={"kind": "human"})) == ("hello", SaidKind.PROMPT)
+    assert read_prompt(say("hello", origin={"kind": "human"})) == ("hello", UserMessageKind.PROMPT)
 
 
 def test_a_prompt_typed_while_the_agent_worked_is_heard() -> None:
     queued = make_entry("attachment", attachment={"type": "queued_command", "prompt": "use pnpm"})
     notice = {"type": "queued_command", "prompt": "done", "commandMode": "task-notification"}
-    assert read_prompt(queued) == ("use pnpm", SaidKind.QUEUED)
+    assert read_prompt(queued) == ("use pnpm", UserMessageKind.QUEUED)
     assert read_prompt(make_entry("attachment", attachment=notice)) is None
 
 
@@ -54,10 +54,10 @@ def test_answers_and_reasons_for_refusals_are_a_persons_words_too() -> None:
     session = Session()
     session.do("AskUserQuestion", 'User has answered: "Which?"="The second"', questions=[])
     session.do("Edit", "The tool use was rejected. To tell you how, the user said:\nkeep the old name", is_error=True)
-    said = read_work(session.entries).said
+    said = read_activity(session.entries).said
     assert [(words.kind, words.text) for words in said] == [
-        (SaidKind.ANSWER, 'User has answered: "Which?"="The second"'),
-        (SaidKind.REASON, "keep the old name"),
+        (UserMessageKind.ANSWER, 'User has answered: "Which?"="The second"'),
+        (UserMessageKind.REASON, "keep the old name"),
     ]
 
 

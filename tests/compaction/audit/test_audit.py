@@ -10,11 +10,11 @@ from bench.retained import audit_summary
 from compaction.audit.audit import audit_compaction, select_statements
 from compaction.audit.passage_search import MatchKind
 from compaction.audit.report import FULL_COUNT, WEIGHTS, AuditReport
-from compaction.audit.statements import Part, Statement, is_announcement, split_statements
+from compaction.audit.statements import AuditStatement, Part, is_announced_step, split_statements
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
 from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import Trigger
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.transcripts.entries import Entry
 from tests.compaction.compactors.sessions import ROOT, Session, make_session, sessions
 from tests.compaction.compactors.talks import NOW
@@ -24,7 +24,7 @@ def select(entries: Sequence[Entry], part: Part) -> list[str]:
     return [statement.text for statement in select_statements(entries) if statement.part is part]
 
 
-def find(statements: Sequence[Statement], text: str) -> Statement:
+def find(statements: Sequence[AuditStatement], text: str) -> AuditStatement:
     return next(statement for statement in statements if text in statement.text)
 
 
@@ -172,8 +172,10 @@ def test_marks_of_bold_text_are_no_part_of_a_statement() -> None:
 
 
 def test_announcements_are_no_progress() -> None:
-    assert all(map(is_announcement, ("Let me look at it.", "Now I'll fix the test", "Good question!", "Here it is:")))
-    assert not any(map(is_announcement, ("Now all 65 tests pass.", "The lock is held too long.", "Good, lint passes.")))
+    assert all(map(is_announced_step, ("Let me look at it.", "Now I'll fix the test", "Good question!", "Here it is:")))
+    assert not any(
+        map(is_announced_step, ("Now all 65 tests pass.", "The lock is held too long.", "Good, lint passes."))
+    )
     assert list(split_statements("- Fixed the pager.\n\n```py\nx = 1\n```\n| a | b |\n|---|---|\n中文。第二句。")) == [
         "Fixed the pager.", "a | b", "第二句。",
     ]  # fmt: skip
@@ -227,7 +229,7 @@ def test_contents_of_restored_files_do_not_count() -> None:
 def test_an_outcome_is_audited_with_all_the_model_sees() -> None:
     session = make_session()
     outcome = compact_full(
-        session.entries, CompactionRequest(trigger=Trigger.MANUAL, now=NOW), Outside(ExtractiveSummarizer())
+        session.entries, CompactionRequest(trigger=Trigger.MANUAL, now=NOW), RunPorts(ExtractiveSummarizer())
     )
     report = audit_compaction(session.entries, outcome.entries)
     assert report.retained is not None

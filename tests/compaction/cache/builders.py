@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from compaction.cache.baseline import Baseline
-from compaction.prompt.fingerprint import Fingerprint, take_fingerprint
+from compaction.prompt.fingerprint import Fingerprint, fingerprint_request
 from compaction.prompt.request import read_request
 from compaction.timeline.calls import Call
 from compaction.transcripts.entries import Usage
@@ -100,4 +100,4 @@ def prints(
     *messages: str, betas: tuple[str, ...] = (), state: dict[str, Any] | None = None, **fields: Any
 ) -> Fingerprint:
     """The fingerprint of such a body."""
-    return take_fingerprint(read_request(body(*messages, **fields), betas=betas, client_state=state), digest)
+    return fingerprint_request(read_request(body(*messages, **fields), betas=betas, client_state=state), digest)

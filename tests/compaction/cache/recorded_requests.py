@@ -6,7 +6,7 @@ from bench.threads import read_session_calls
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.prompt.request import PromptMessage, PromptRequest
 from compaction.prompt.request_lines import read_shape
-from compaction.timeline.read_entries import read_fact
+from compaction.timeline.read_entries import read_observation
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.payloads import ApiRequest, ApiRequestShape
 from compaction.transcripts.values import get_fields
@@ -23,7 +23,7 @@ def list_requests(entries: Iterable[Entry]) -> list[tuple[str, Fingerprint, Prom
         if isinstance(entry.payload, ApiRequestShape)
     }
     shape_of = {payload.id: payload.shape_hash for payload in payloads if isinstance(payload, ApiRequest)}
-    answers = [fact.answer for fact in map(read_fact, lines) if fact.answer is not None]
+    answers = [fact.answer for fact in map(read_observation, lines) if fact.answer is not None]
     request_of = {answer.call_id: answer.request_ref for answer in answers if answer.request_ref in shape_of}
     found = []
     for calls in read_session_calls(lines, digest=digest).values():

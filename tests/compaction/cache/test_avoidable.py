@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.cache.avoidable import compute_avoidable
-from compaction.cache.breaks import Outcome, judge_thread
+from compaction.cache.breaks import CacheOutcome, judge_thread
 from compaction.cache.costs import find_cost_usd
 from compaction.cache.policy import CachePolicy
 from compaction.llm.prices import Price, Rates
@@ -49,7 +49,7 @@ SURCHARGE = Decimal(103_000) * 3 / 1_000_000
 )
 def test_what_could_have_been_avoided(thread: list[Call], expected: Decimal | str | None) -> None:
     verdicts = judge_thread(thread)
-    assert verdicts[-1].outcome is Outcome.BREAK
+    assert verdicts[-1].outcome is CacheOutcome.BREAK
     lost_usd = verdicts[-1].lost_usd
     assert compute_avoidable(thread, verdicts) == (
         {} if expected is None else {"lost": lost_usd if expected == "lost" else expected}

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from compaction.cache.baseline import add_expected_causes, build_baseline
-from compaction.cache.breaks import LossRule, Outcome, judge_call, judge_thread
+from compaction.cache.breaks import CacheOutcome, LossRule, judge_call, judge_thread
 from compaction.cache.causes import Cause
 from compaction.cache.policy import CachePolicy
-from compaction.prompt.request import spell_deletions
+from compaction.prompt.request import serialize_deletions
 from compaction.timeline.calls import Call
 from compaction.timeline.preceding import Condition, Event
 from tests.compaction.cache.builders import baseline, call, prints, use
@@ -37,7 +37,7 @@ def test_loss_needs_more_than_5_percent_and_more_than_2000_tokens(
 ) -> None:
     verdict = judge_call(baseline(read, written), call("now", now, 120_000))
     assert (verdict.loss.rules if verdict.loss else ()) == rules
-    assert (verdict.outcome is Outcome.BREAK) == bool(rules)
+    assert (verdict.outcome is CacheOutcome.BREAK) == bool(rules)
 
 
 def test_break_says_what_was_lost_and_what_it_cost() -> None:
@@ -58,7 +58,7 @@ def test_recreated_tokens_are_bounded_by_what_was_written() -> None:
 
 def test_unknown_price_gives_no_number() -> None:
     verdict = judge_call(baseline(model="glm-4"), call("now", 0, 51_000, model="glm-4"))
-    assert verdict.outcome is Outcome.BREAK
+    assert verdict.outcome is CacheOutcome.BREAK
     assert verdict.lost_usd is None
 
 
@@ -74,9 +74,9 @@ def test_announced_drop_is_an_expected_rebuild(event: Event, cause: Cause) -> No
     by_call = judge_call(baseline(), call("now", 0, 51_000, events=frozenset({event})))
     by_state = judge_call(add_expected_causes(baseline(), frozenset({cause})), call("now", 0, 51_000))
     for verdict in (by_call, by_state):
-        assert (verdict.outcome, verdict.rebuild, verdict.cause) == (Outcome.EXPECTED, cause, cause)
+        assert (verdict.outcome, verdict.rebuild, verdict.cause) == (CacheOutcome.EXPECTED, cause, cause)
         assert verdict.explanation is None
-    assert judge_call(by_call.baseline, call("later", 0, 52_000)).outcome is Outcome.BREAK
+    assert judge_call(by_call.baseline, call("later", 0, 52_000)).outcome is CacheOutcome.BREAK
 
 
 @pytest.mark.parametrize(
@@ -92,27 +92,32 @@ def test_announced_drop_is_an_expected_rebuild(event: Event, cause: Cause) -> No
 def test_request_that_deletes_more_from_the_cache_announces_it(
     before: tuple[str, ...], now: tuple[str, ...], cause: Cause
 ) -> None:
-    old, new = (prints(state={"cached_micro": spell_deletions(names)}) for names in (before, now))
+    old, new = (prints(state={"cached_micro": serialize_deletions(names)}) for names in (before, now))
     verdict = judge_call(baseline(fingerprint=old), call("now", 0, 51_000, fingerprint=new))
     assert verdict.cause is cause
-    assert (verdict.outcome is Outcome.EXPECTED) == (cause is Cause.DELETION_ANNOUNCED)
-    assert judge_call(baseline(), call("now", 0, 51_000, fingerprint=new)).outcome is Outcome.BREAK
+    assert (verdict.outcome is CacheOutcome.EXPECTED) == (cause is Cause.DELETION_ANNOUNCED)
+    assert judge_call(baseline(), call("now", 0, 51_000, fingerprint=new)).outcome is CacheOutcome.BREAK
 
 
 @pytest.mark.parametrize(
     ("before", "now", "outcome"),
-    [(0, 40_000, Outcome.EXPECTED), (7_000, 40_000, Outcome.EXPECTED), (7_000, 7_000, Outcome.BREAK), (7, 0, "break")],
+    [
+        (0, 40_000, CacheOutcome.EXPECTED),
+        (7_000, 40_000, CacheOutcome.EXPECTED),
+        (7_000, 7_000, CacheOutcome.BREAK),
+        (7, 0, "break"),
+    ],
 )
 def test_answer_that_counts_more_deleted_tokens_announces_a_lower_read(before: int, now: int, outcome: str) -> None:
     known = build_baseline(None, call("before", 0, 51_000, usage_fields={"cache_deleted_tokens": before}))
     verdict = judge_call(known, call("now", 9_000, 42_500, usage_fields={"cache_deleted_tokens": now}))
     assert verdict.outcome == outcome
-    assert (verdict.rebuild is Cause.DELETION_ANNOUNCED) == (outcome is Outcome.EXPECTED)
+    assert (verdict.rebuild is Cause.DELETION_ANNOUNCED) == (outcome is CacheOutcome.EXPECTED)
 
 
 def test_first_call_is_an_expected_rebuild() -> None:
     verdict = judge_call(None, call("now", 0, 51_000))
-    assert (verdict.outcome, verdict.rebuild, verdict.loss) == (Outcome.EXPECTED, Cause.FIRST_CALL, None)
+    assert (verdict.outcome, verdict.rebuild, verdict.loss) == (CacheOutcome.EXPECTED, Cause.FIRST_CALL, None)
 
 
 def test_compaction_outweighs_what_else_was_announced() -> None:
@@ -135,18 +140,18 @@ def test_shorter_prompt_that_nothing_else_explains_is_an_expected_rebuild(
 ) -> None:
     verdict = judge_call(baseline(50_000, 1_000), call("now", 10_100, written, **fields))
     assert verdict.cause is cause
-    assert (verdict.outcome is Outcome.EXPECTED) == (cause is Cause.PROMPT_SHORTENED)
+    assert (verdict.outcome is CacheOutcome.EXPECTED) == (cause is Cause.PROMPT_SHORTENED)
 
 
 def test_continuing_from_another_call_is_a_rewind() -> None:
     assert judge_call(baseline(), call("now", 0, 51_000), parent_call_id="older").rebuild is Cause.REWOUND
-    assert judge_call(baseline(), call("now", 0, 51_000), parent_call_id="before").outcome is Outcome.BREAK
+    assert judge_call(baseline(), call("now", 0, 51_000), parent_call_id="before").outcome is CacheOutcome.BREAK
 
 
 def test_nothing_lost_after_an_announcement_is_nothing_and_uses_it_up() -> None:
     verdict = judge_call(add_expected_causes(baseline(), frozenset({Cause.COMPACTED})), call("now", 51_000, 100))
-    assert verdict.outcome is Outcome.NOTHING
-    assert judge_call(verdict.baseline, call("later", 0, 51_000)).outcome is Outcome.BREAK
+    assert verdict.outcome is CacheOutcome.NOTHING
+    assert judge_call(verdict.baseline, call("later", 0, 51_000)).outcome is CacheOutcome.BREAK
 
 
 EXCLUDED: list[dict[str, Any]] = [
@@ -162,7 +167,7 @@ EXCLUDED: list[dict[str, Any]] = [
 def test_excluded_calls_are_neither_judged_nor_a_baseline(fields: dict[str, Any]) -> None:
     before = baseline()
     verdict = judge_call(before, call("now", 0, 51_000, **fields))
-    assert (verdict.outcome, verdict.baseline) == (Outcome.NOTHING, before)
+    assert (verdict.outcome, verdict.baseline) == (CacheOutcome.NOTHING, before)
     assert judge_call(None, call("now", 0, 51_000, **fields)).baseline is None
 
 
@@ -182,7 +187,9 @@ def test_call_that_wrote_a_summary_announces_the_compaction() -> None:
 
 def test_policy_can_judge_haiku_too() -> None:
     policy = CachePolicy(unjudged_models=())
-    assert judge_call(baseline(), call("now", 0, 51_000, model="claude-haiku-4-5"), policy).outcome is Outcome.BREAK
+    assert (
+        judge_call(baseline(), call("now", 0, 51_000, model="claude-haiku-4-5"), policy).outcome is CacheOutcome.BREAK
+    )
 
 
 LIFETIMES = [(5_000, 0, "5m"), (5_000, 5_000, "1h"), (5_000, 100, "5m"), (0, 0, "1h")]
@@ -202,7 +209,7 @@ def test_requested_lifetime_counts_when_nothing_was_written_yet() -> None:
 def test_repeated_call_is_judged_once() -> None:
     first = judge_call(baseline(), call("now", 0, 51_000))
     again = judge_call(first.baseline, call("now", 0, 51_000))
-    assert (again.outcome, again.baseline) == (Outcome.NOTHING, first.baseline)
+    assert (again.outcome, again.baseline) == (CacheOutcome.NOTHING, first.baseline)
 
 
 def test_parent_that_is_not_judged_is_skipped() -> None:
@@ -214,14 +221,14 @@ def test_parent_that_is_not_judged_is_skipped() -> None:
     ]
     verdicts = judge_thread(calls)
     assert [verdict.parent_call_id for verdict in verdicts] == [None, None, "first", "first"]
-    assert (verdicts[2].outcome, verdicts[3].rebuild) == (Outcome.NOTHING, Cause.REWOUND)
+    assert (verdicts[2].outcome, verdicts[3].rebuild) == (CacheOutcome.NOTHING, Cause.REWOUND)
 
 
 def test_late_call_is_judged_by_judging_again_from_the_baseline_before_it() -> None:
     calls = [call(f"c{number}", 10_000 * number, 10_000, minutes=number) for number in range(6)]
     whole = judge_thread(calls)
     without = judge_thread([*calls[:3], *calls[4:]])
-    assert without[3].outcome is Outcome.NOTHING
+    assert without[3].outcome is CacheOutcome.NOTHING
     again = judge_thread(calls[3:], baseline=without[2].baseline)
     assert again == whole[3:]
 
@@ -232,4 +239,8 @@ def test_example_of_a_second_miss_is_flagged() -> None:
         call("b", 34_260, 119_108, minutes=1),
         call("c", 34_260, 119_840, minutes=2),
     ]
-    assert [verdict.outcome for verdict in judge_thread(calls)] == [Outcome.EXPECTED, Outcome.BREAK, Outcome.BREAK]
+    assert [verdict.outcome for verdict in judge_thread(calls)] == [
+        CacheOutcome.EXPECTED,
+        CacheOutcome.BREAK,
+        CacheOutcome.BREAK,
+    ]

@@ -1,6 +1,6 @@
 import pytest
 
-from compaction.cache.causes import API_REASONS, CAUSES, CLIENT_REASONS, Cause, Family, Grade, Outlook, rank_cause
+from compaction.cache.causes import API_REASONS, CAUSES, CLIENT_REASONS, Avoidability, Cause, Family, Grade, rank_cause
 
 
 @pytest.mark.parametrize("cause", list(Cause))
@@ -14,7 +14,7 @@ def test_every_cause_says_what_it_means_and_what_to_do(cause: Cause) -> None:
 
 
 def test_rebuilds_are_expected_and_nothing_else_is() -> None:
-    expected = {cause for cause, note in CAUSES.items() if note.outlook is Outlook.EXPECTED}
+    expected = {cause for cause, note in CAUSES.items() if note.outlook is Avoidability.EXPECTED}
     assert expected == {cause for cause, note in CAUSES.items() if note.family is Family.REBUILD}
     assert expected == {
         Cause.FIRST_CALL, Cause.COMPACTED, Cause.MICRO_COMPACTED, Cause.DELETION_ANNOUNCED, Cause.REWOUND,
@@ -35,12 +35,12 @@ def test_causes_nearer_to_the_start_of_the_prefix_rank_first() -> None:
 
 
 def test_what_is_not_known_is_not_said_to_be_outside_of_control() -> None:
-    unsure = {cause for cause, note in CAUSES.items() if note.outlook is Outlook.NOT_KNOWN}
+    unsure = {cause for cause, note in CAUSES.items() if note.outlook is Avoidability.NOT_KNOWN}
     assert unsure >= {cause for cause, note in CAUSES.items() if note.family is Family.UNKNOWN}
     for cause, note in CAUSES.items():
         words = f"{note.title} {note.meaning} {note.advice}"
         if "not known" in words or "gateway" in note.advice:
-            assert note.outlook is not Outlook.NOBODY, cause
+            assert note.outlook is not Avoidability.NOBODY, cause
 
 
 def test_what_nobody_can_change_is_not_called_avoidable() -> None:

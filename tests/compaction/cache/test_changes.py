@@ -5,7 +5,7 @@ import pytest
 from compaction.cache.causes import CAUSES, Cause, Grade
 from compaction.cache.changes import compare_fingerprints, find_first_divergent_message
 from compaction.prompt.fingerprint import Fingerprint
-from compaction.prompt.request import Level
+from compaction.prompt.request import PromptLevel
 from tests.compaction.cache.builders import body, prints, text, tool
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
@@ -136,7 +136,7 @@ def test_several_changes_come_in_the_order_of_the_prefix() -> None:
     assert [change.cause for change in changes] == [
         Cause.MODEL_CHANGED, Cause.TOOLS_CHANGED, Cause.SPEED_CHANGED, Cause.MESSAGES_REWRITTEN,
     ]  # fmt: skip
-    assert changes[1].reach.worst.level is Level.TOOLS
+    assert changes[1].reach.worst.level is PromptLevel.TOOLS
 
 
 def test_first_divergent_message_is_found_only_where_lists_can_be_compared() -> None:

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.timeline.observations import READING_VERSION, LineKind
-from compaction.timeline.read_entries import read_fact, read_plain_fact
+from compaction.timeline.read_entries import read_observation, read_plain_observation
 from compaction.transcripts.client_protocol import CAVEAT
 from compaction.transcripts.entries import Entry
-from compaction.transcripts.lines import Line
+from compaction.transcripts.lines import RawLine
 from compaction.transcripts.reader import read_line
 
 USAGE = {"input_tokens": 3, "output_tokens": 9, "cache_creation_input_tokens": 7, "service_tier": "standard"}
@@ -41,8 +41,8 @@ def write(line_type: str, message: object, **fields: object) -> bytes:
 
 
 def read_long_way(raw: bytes, *, keeps_words: bool) -> Any:
-    (entry,) = read_line(Line(1, 0, raw, len(raw)))
-    return read_fact(entry, keeps_words=keeps_words) if isinstance(entry, Entry) else None
+    (entry,) = read_line(RawLine(1, 0, raw, len(raw)))
+    return read_observation(entry, keeps_words=keeps_words) if isinstance(entry, Entry) else None
 
 
 PLAIN = {
@@ -104,14 +104,14 @@ ODD = {
 @pytest.mark.parametrize("keeps_words", [False, True])
 @pytest.mark.parametrize("raw", PLAIN.values(), ids=PLAIN)
 def test_plain_line_gives_the_fact_of_its_entry(raw: bytes, *, keeps_words: bool) -> None:
-    fact = read_plain_fact(raw, keeps_words=keeps_words)
+    fact = read_plain_observation(raw, keeps_words=keeps_words)
     assert fact is not None
     assert fact == read_long_way(raw, keeps_words=keeps_words)
 
 
 @pytest.mark.parametrize("raw", ODD.values(), ids=ODD)
 def test_odd_line_goes_the_long_way(raw: bytes) -> None:
-    assert read_plain_fact(raw) is None
+    assert read_plain_observation(raw) is None
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_odd_line_goes_the_long_way(raw: bytes) -> None:
     ],
 )
 def test_line_tells_its_kind_its_size_and_its_name(name: str, kind: LineKind, tokens: int | None, told: str) -> None:
-    fact = read_plain_fact(PLAIN[name])
+    fact = read_plain_observation(PLAIN[name])
     assert fact is not None
     assert (fact.kind, fact.tokens, fact.name, fact.reading) == (kind, tokens, told, READING_VERSION)
 
@@ -148,7 +148,7 @@ def name_kinds(text: str) -> set[LineKind]:
     for content in (text, [{"type": "text", "text": text}]):
         raw = write("user", {"role": "user", "content": content})
         for keeps_words in (False, True):
-            fact = read_plain_fact(raw, keeps_words=keeps_words) or read_long_way(raw, keeps_words=keeps_words)
+            fact = read_plain_observation(raw, keeps_words=keeps_words) or read_long_way(raw, keeps_words=keeps_words)
             kinds.add(fact.kind)
     return kinds
 
@@ -192,5 +192,5 @@ _MESSAGES = st.fixed_dictionaries(
 def test_any_line_reads_the_same_either_way(line_type: str, message: object, fields: dict[str, object]) -> None:
     raw = write(line_type, message, **fields)
     for keeps_words in (False, True):
-        fact = read_plain_fact(raw, keeps_words=keeps_words)
+        fact = read_plain_observation(raw, keeps_words=keeps_words)
         assert fact is None or fact == read_long_way(raw, keeps_words=keeps_words)

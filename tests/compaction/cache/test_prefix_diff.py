@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.cache.prefix_diff import How, PrefixDiff, diff_fingerprints, diff_requests
-from compaction.cache.text_diff import Mark
-from compaction.prompt.fingerprint import take_fingerprint
-from compaction.prompt.request import Level, PromptMessage, PromptRequest, read_request
+from compaction.cache.prefix_diff import ChangeKind, PrefixDiff, diff_fingerprints, diff_requests
+from compaction.cache.text_diff import DiffMark
+from compaction.prompt.fingerprint import fingerprint_request
+from compaction.prompt.request import PromptLevel, PromptMessage, PromptRequest, read_request
 from tests.compaction.cache.builders import body, digest, text, tool
 
 
@@ -16,31 +16,37 @@ def _ask(*messages: str, **fields: Any) -> PromptRequest:
     return read_request(body(*messages, **fields))
 
 
-def _list(diff: PrefixDiff) -> list[tuple[str, str, How]]:
+def _list(diff: PrefixDiff) -> list[tuple[str, str, ChangeKind]]:
     return [(change.level.value, change.name, change.how) for change in diff.changes]
 
 
 TOOLS = body()["tools"]
 
-CASES: list[tuple[str, PromptRequest, list[tuple[str, str, How]]]] = [
-    ("tool added", _ask(tools=[*TOOLS, tool("mcp__web__get")]), [("tools", "mcp__web__get", How.ADDED)]),
-    ("tool removed", _ask(tools=TOOLS[1:]), [("tools", "Bash", How.REMOVED)]),
-    ("tool changed", _ask(tools=[tool("Bash", "runs it"), *TOOLS[1:]]), [("tools", "Bash", How.CHANGED)]),
+CASES: list[tuple[str, PromptRequest, list[tuple[str, str, ChangeKind]]]] = [
+    ("tool added", _ask(tools=[*TOOLS, tool("mcp__web__get")]), [("tools", "mcp__web__get", ChangeKind.ADDED)]),
+    ("tool removed", _ask(tools=TOOLS[1:]), [("tools", "Bash", ChangeKind.REMOVED)]),
+    ("tool changed", _ask(tools=[tool("Bash", "runs it"), *TOOLS[1:]]), [("tools", "Bash", ChangeKind.CHANGED)]),
     (
         "tools reordered", _ask(tools=[TOOLS[1], TOOLS[0], TOOLS[2]]),
-        [("tools", "Read", How.REORDERED), ("tools", "Bash", How.REORDERED)],
+        [("tools", "Read", ChangeKind.REORDERED), ("tools", "Bash", ChangeKind.REORDERED)],
     ),
     ("deferred tool", _ask(tools=[*TOOLS, tool("Late", defer_loading=True)]), []),
-    ("system changed", _ask(system=[*body()["system"][:2], text("x", marked="5m")]), [("system", "text", How.CHANGED)]),
-    ("system added", _ask(system=[*body()["system"], text("x")]), [("system", "text", How.ADDED)]),
-    ("message rewritten", _ask("first prompt", "X", "second prompt"), [("messages", "text", How.CHANGED)]),
-    ("message removed", _ask("first prompt", "first answer"), [("messages", "user", How.REMOVED)]),
+    (
+        "system changed",
+        _ask(system=[*body()["system"][:2], text("x", marked="5m")]),
+        [("system", "text", ChangeKind.CHANGED)],
+    ),
+    ("system added", _ask(system=[*body()["system"], text("x")]), [("system", "text", ChangeKind.ADDED)]),
+    ("message rewritten", _ask("first prompt", "X", "second prompt"), [("messages", "text", ChangeKind.CHANGED)]),
+    ("message removed", _ask("first prompt", "first answer"), [("messages", "user", ChangeKind.REMOVED)]),
     ("appended", _ask("first prompt", "first answer", "second prompt", "more"), []),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("why", "current", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_changed_blocks_are_named(why: str, current: PromptRequest, expected: list[tuple[str, str, How]]) -> None:
+def test_changed_blocks_are_named(
+    why: str, current: PromptRequest, expected: list[tuple[str, str, ChangeKind]]
+) -> None:
     diff = diff_requests(_ask(), current)
     assert _list(diff) == expected
     assert (diff.first is None) == (not expected)
@@ -50,7 +56,7 @@ def test_inserted_message_is_told_from_a_rewritten_one() -> None:
     messages = [{"role": "user", "content": word} for word in ("a", "b", "c", "d")]
     current = [*messages[:1], {"role": "user", "content": "new"}, *messages[1:], {"role": "user", "content": "end"}]
     diff = diff_requests(_ask(messages=messages), _ask(messages=current))
-    assert [(change.path, change.how) for change in diff.changes] == [(("messages", 1), How.ADDED)]
+    assert [(change.path, change.how) for change in diff.changes] == [(("messages", 1), ChangeKind.ADDED)]
     assert diff.appended_messages == 1
 
 
@@ -63,7 +69,7 @@ def test_first_divergence_names_block_and_character() -> None:
     diff = diff_requests(_ask(messages=messages), _ask(messages=other), cached_tokens=10_000)
     assert diff.first is not None
     assert (diff.first.level, diff.first.path, diff.first.character) == (
-        Level.MESSAGES, ("messages", 0, "content", 1), 4,
+        PromptLevel.MESSAGES, ("messages", 0, "content", 1), 4,
     )  # fmt: skip
     assert 0 < diff.lost_tokens < 1_000
 
@@ -74,7 +80,7 @@ def test_changed_tool_says_what_changed_and_whose_it_is() -> None:
     (change,) = diff.changes
     assert (change.parts, change.server) == (("description", "schema"), "mail")
     assert diff.first is not None
-    assert diff.first.level is Level.TOOLS
+    assert diff.first.level is PromptLevel.TOOLS
     assert diff.lost_tokens > 9_000
     other = diff_requests(_ask(), _ask(tools=[tool("Bash", strict=True), *TOOLS[1:]]))
     assert other.changes[0].parts == ("other fields",)
@@ -87,10 +93,11 @@ def test_line_and_word_diff_of_a_changed_block() -> None:
     assert lines is not None
     assert lines.first_character == len("one\ntwo\nit is ")
     assert [(line.mark, line.text) for line in lines.lines] == [
-        (Mark.SAME, "one"), (Mark.SAME, "two"), (Mark.REMOVED, "it is nine now"), (Mark.ADDED, "it is ten now"),
-        (Mark.SAME, "last"),
+        (DiffMark.SAME, "one"), (DiffMark.SAME, "two"), (DiffMark.REMOVED, "it is nine now"),
+        (DiffMark.ADDED, "it is ten now"),
+        (DiffMark.SAME, "last"),
     ]  # fmt: skip
-    assert [word for mark, word in lines.lines[3].words if mark is Mark.ADDED] == ["ten"]
+    assert [word for mark, word in lines.lines[3].words if mark is DiffMark.ADDED] == ["ten"]
 
 
 def _result(content: Any) -> list[dict[str, Any]]:
@@ -114,7 +121,7 @@ SPELLED = [
 def test_blocks_of_every_kind_are_spelled_for_a_reader(why: str, old: list[Any], new: list[Any], line: str) -> None:
     (change,) = diff_requests(_ask(messages=old), _ask(messages=new)).changes
     assert change.diff is not None
-    assert line in [shown.text for shown in change.diff.lines if shown.mark is Mark.ADDED]
+    assert line in [shown.text for shown in change.diff.lines if shown.mark is DiffMark.ADDED]
 
 
 def test_only_the_changed_part_of_a_tool_is_shown() -> None:
@@ -128,7 +135,7 @@ def test_only_the_changed_part_of_a_tool_is_shown() -> None:
 def test_same_words_in_another_role_are_another_message() -> None:
     old, new = ([{"role": role, "content": "a"}, {"role": "user", "content": "b"}] for role in ("user", "assistant"))
     (change,) = diff_requests(_ask(messages=old), _ask(messages=new)).changes
-    assert (change.path, change.name, change.how) == (("messages", 0), "assistant", How.CHANGED)
+    assert (change.path, change.name, change.how) == (("messages", 0), "assistant", ChangeKind.CHANGED)
 
 
 def test_marker_that_moves_is_no_change() -> None:
@@ -147,7 +154,7 @@ def test_settings_that_differ_are_named() -> None:
 def test_withheld_text_leaves_names_sizes_and_positions() -> None:
     current = _ask("first prompt", "my secret", "second prompt", tools=[tool("Bash", "my secret"), *TOOLS[1:]])
     shown = diff_requests(_ask(), current, show_text=False)
-    printed = diff_fingerprints(take_fingerprint(_ask(), digest), take_fingerprint(current, digest))
+    printed = diff_fingerprints(fingerprint_request(_ask(), digest), fingerprint_request(current, digest))
     for diff in (shown, printed):
         assert diff.is_text_withheld
         assert "secret" not in repr(diff)
@@ -163,11 +170,11 @@ def test_opaque_messages_are_compared_by_their_hashes() -> None:
     before = PromptRequest("m", messages=tuple(PromptMessage("", opaque_hash=name) for name in "abc"))
     after = replace(before, messages=tuple(PromptMessage("", opaque_hash=name) for name in "aXcd"))
     diff = diff_requests(before, after)
-    assert [(change.path, change.how) for change in diff.changes] == [(("messages", 1), How.CHANGED)]
+    assert [(change.path, change.how) for change in diff.changes] == [(("messages", 1), ChangeKind.CHANGED)]
     assert diff.changes[0].diff is None
     mixed = diff_requests(before, _ask())
     assert not mixed.are_messages_comparable
-    assert not [change for change in mixed.changes if change.level is Level.MESSAGES]
+    assert not [change for change in mixed.changes if change.level is PromptLevel.MESSAGES]
 
 
 @settings(max_examples=100, deadline=None)

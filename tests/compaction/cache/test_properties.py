@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from compaction.cache.avoidable import compute_avoidable
 from compaction.cache.baseline import EXPECTED_CAUSES, Baseline
-from compaction.cache.breaks import Outcome, find_judged_parents, judge_call, judge_thread
+from compaction.cache.breaks import CacheOutcome, find_judged_parents, judge_call, judge_thread
 from compaction.cache.causes import Cause
 from compaction.cache.costs import find_cost_usd
 from compaction.cache.policy import DEFAULT_POLICY
@@ -95,7 +95,7 @@ def test_recreated_tokens_never_exceed_what_was_written_or_lost(thread: list[Cal
 def test_no_more_is_avoidable_than_was_lost_and_no_more_lost_than_paid(thread: list[Call]) -> None:
     ordered, verdicts = order_calls(thread), judge_thread(thread)
     avoidable = compute_avoidable(ordered, verdicts)
-    lost = {verdict.call_id: verdict.lost_usd for verdict in verdicts if verdict.outcome is Outcome.BREAK}
+    lost = {verdict.call_id: verdict.lost_usd for verdict in verdicts if verdict.outcome is CacheOutcome.BREAK}
     assert avoidable.keys() <= lost.keys()
     assert sum(each or 0 for each in avoidable.values()) <= sum(each or 0 for each in lost.values())
     for call in ordered:
@@ -107,10 +107,10 @@ def test_no_more_is_avoidable_than_was_lost_and_no_more_lost_than_paid(thread: l
 @given(THREADS)
 def test_every_break_has_one_primary_cause_and_no_cause_twice(thread: list[Call]) -> None:
     for verdict in judge_thread(thread):
-        if verdict.outcome is Outcome.BREAK:
+        if verdict.outcome is CacheOutcome.BREAK:
             assert verdict.explanation is not None
             causes = [finding.cause for finding in verdict.explanation.findings]
             assert len(causes) == len(set(causes))
             assert all(finding.grade in finding.note.grades for finding in verdict.explanation.findings)
-        elif verdict.outcome is Outcome.EXPECTED:
+        elif verdict.outcome is CacheOutcome.EXPECTED:
             assert verdict.rebuild in (Cause.FIRST_CALL, Cause.PROMPT_SHORTENED, *EXPECTED_CAUSES)

@@ -8,10 +8,10 @@ from random import Random
 import pytest
 
 from bench.threads import read_session_calls
-from compaction.cache.breaks import Outcome, judge_thread
+from compaction.cache.breaks import CacheOutcome, judge_thread
 from compaction.cache.changes import find_first_divergent_message
 from compaction.cache.costs import find_cost_usd
-from compaction.prompt.fingerprint import take_fingerprint
+from compaction.prompt.fingerprint import fingerprint_request
 from compaction.prompt.linter import lint_request
 from compaction.prompt.request import PromptRequest, read_request
 from compaction.timeline.calls import Call
@@ -34,7 +34,7 @@ def test_order_of_lines_changes_no_verdict(path: Path) -> None:
 def test_figures_hold_together(path: Path) -> None:
     for calls in read_session_calls(read_recorded(path).entries, digest=digest).values():
         for call, verdict in zip(calls, judge_thread(calls), strict=True):
-            assert verdict.outcome is Outcome.NOTHING or "haiku" not in (call.model or "")
+            assert verdict.outcome is CacheOutcome.NOTHING or "haiku" not in (call.model or "")
             if verdict.loss is not None:
                 assert verdict.loss.recreated_tokens <= call.usage.cache_creation_tokens
                 assert (verdict.lost_usd or 0) <= (_find_cost(call) or 0)
@@ -46,7 +46,7 @@ def test_breaks_are_as_rare_as_in_the_public_sessions() -> None:
     real = [path for path in list_recorded() if path.parent.name == "transcripts"]
     threads = [calls for path in real for calls in read_session_calls(read_recorded(path).entries).values()]
     verdicts = [verdict for calls in threads for verdict in judge_thread(calls)]
-    breaks = [verdict for verdict in verdicts if verdict.outcome is Outcome.BREAK]
+    breaks = [verdict for verdict in verdicts if verdict.outcome is CacheOutcome.BREAK]
     # 1 break per 39 calls over 448 public sessions; these six are calm ones.
     assert breaks
     assert len(verdicts) / len(breaks) > 20
@@ -73,7 +73,7 @@ def _as_body(request: PromptRequest) -> dict[str, object]:
 def test_proxy_and_transcript_agree_on_one_call(path: Path) -> None:
     requests = list_requests(read_recorded(path).entries)
     own = [prints for _, prints, _ in requests]
-    seen = [take_fingerprint(read_request(_as_body(request)), digest) for _, _, request in requests]
+    seen = [fingerprint_request(read_request(_as_body(request)), digest) for _, _, request in requests]
     for from_transcript, from_proxy in zip(own, seen, strict=True):
         assert from_transcript.system == from_proxy.system
         assert from_transcript.tools == from_proxy.tools

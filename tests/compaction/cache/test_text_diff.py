@@ -5,7 +5,7 @@ from compaction.cache.text_diff import (
     LONGEST_LINE_SHOWN,
     MOST_LINES_SHOWN,
     DiffLine,
-    Mark,
+    DiffMark,
     diff_text,
     find_first_difference,
 )
@@ -25,8 +25,8 @@ def test_first_difference_is_the_first(before: str, after: str) -> None:
 @given(st.lists(st.sampled_from("abc"), max_size=10), st.lists(st.sampled_from("abc"), max_size=10))
 def test_removed_and_added_lines_balance(before: list[str], after: list[str]) -> None:
     found = diff_text("\n".join(before), "\n".join(after))
-    removed = sum(line.mark is Mark.REMOVED for line in found.lines)
-    added = sum(line.mark is Mark.ADDED for line in found.lines)
+    removed = sum(line.mark is DiffMark.REMOVED for line in found.lines)
+    added = sum(line.mark is DiffMark.ADDED for line in found.lines)
     assert added - removed == len("\n".join(after).splitlines()) - len("\n".join(before).splitlines())
     for line in found.lines:
         if line.words:
@@ -48,10 +48,10 @@ def test_distance_between_two_changes_is_not_shown() -> None:
 def test_words_are_marked_whole_and_only_where_lines_were_replaced_one_for_one() -> None:
     found = diff_text("the quick_brown fox runs, and so on", "the quick_red fox walks, and so on")
     assert [line.words for line in found.lines] == [
-        ((Mark.SAME, "the "), (Mark.REMOVED, "quick_brown"), (Mark.SAME, " fox "), (Mark.REMOVED, "runs"),
-         (Mark.SAME, ", and so on")),
-        ((Mark.SAME, "the "), (Mark.ADDED, "quick_red"), (Mark.SAME, " fox "), (Mark.ADDED, "walks"),
-         (Mark.SAME, ", and so on")),
+        ((DiffMark.SAME, "the "), (DiffMark.REMOVED, "quick_brown"), (DiffMark.SAME, " fox "),
+         (DiffMark.REMOVED, "runs"), (DiffMark.SAME, ", and so on")),
+        ((DiffMark.SAME, "the "), (DiffMark.ADDED, "quick_red"), (DiffMark.SAME, " fox "), (DiffMark.ADDED, "walks"),
+         (DiffMark.SAME, ", and so on")),
     ]  # fmt: skip
     assert all(not line.words for line in diff_text("a b", "c d\ne f").lines)
 
@@ -65,10 +65,10 @@ def test_difference_far_inside_a_long_line_is_in_sight() -> None:
     (removed, added) = diff_text("x " * 4_000 + "old end", "x " * 4_000 + "new end").lines
     assert removed.text.endswith("x old end")
     assert added.text.startswith("…")
-    assert [word for mark, word in added.words if mark is Mark.ADDED] == ["new"]
+    assert [word for mark, word in added.words if mark is DiffMark.ADDED] == ["new"]
 
 
-def pick(line: DiffLine, mark: Mark) -> list[str]:
+def pick(line: DiffLine, mark: DiffMark) -> list[str]:
     return [word for own, word in line.words if own is mark]
 
 
@@ -77,8 +77,8 @@ def test_few_characters_put_into_a_long_line_are_all_that_is_marked() -> None:
     place = before.index("word500")
     after = f"{before[:place]}eighteen letters, {before[place:]}"
     (removed, added) = diff_text(before, after).lines
-    assert pick(removed, Mark.REMOVED) == []
-    assert pick(added, Mark.ADDED) == ["eighteen letters, "]
+    assert pick(removed, DiffMark.REMOVED) == []
+    assert pick(added, DiffMark.ADDED) == ["eighteen letters, "]
     assert added.text.startswith("…")
     assert added.text.endswith("…")
     assert len(added.text) < LONGEST_LINE_SHOWN
@@ -86,16 +86,16 @@ def test_few_characters_put_into_a_long_line_are_all_that_is_marked() -> None:
 
 def test_change_inside_text_without_spaces_is_marked_where_it_is() -> None:
     (removed, added) = diff_text("x" * 5_000 + "old" + "y" * 5_000, "x" * 5_000 + "new" + "y" * 5_000).lines
-    assert pick(removed, Mark.REMOVED) == ["old"]
-    assert pick(added, Mark.ADDED) == ["new"]
+    assert pick(removed, DiffMark.REMOVED) == ["old"]
+    assert pick(added, DiffMark.ADDED) == ["new"]
 
 
 def test_two_changes_of_a_long_line_are_both_in_sight() -> None:
     words = [f"word{number}" for number in range(900)]
     changed = [*words[:400], "first", *words[401:440], "second", *words[441:]]
     (removed, added) = diff_text(" ".join(words), " ".join(changed)).lines
-    assert pick(removed, Mark.REMOVED) == ["word400", "word440"]
-    assert pick(added, Mark.ADDED) == ["first", "second"]
+    assert pick(removed, DiffMark.REMOVED) == ["word400", "word440"]
+    assert pick(added, DiffMark.ADDED) == ["first", "second"]
 
 
 def test_change_beyond_what_is_matched_is_said_to_be_there() -> None:
@@ -103,7 +103,7 @@ def test_change_beyond_what_is_matched_is_said_to_be_there() -> None:
     found = diff_text(" ".join(words), " ".join(["first", *words[1:899], "last"]))
     assert found.is_cut
     assert all(len(line.text) < 2 * LONGEST_LINE_SHOWN for line in found.lines)
-    assert pick(found.lines[0], Mark.REMOVED) == ["word0"]
+    assert pick(found.lines[0], DiffMark.REMOVED) == ["word0"]
 
 
 def test_lines_stand_beside_the_lines_they_became() -> None:
@@ -131,5 +131,5 @@ def test_rows_hold_every_line_once(before: list[str], after: list[str]) -> None:
     sides = [side for row in found.rows for side in ([row.before] if row.is_same else [row.before, row.after]) if side]
     assert len(sides) == len(found.lines)
     for line in found.lines:
-        if line.mark is Mark.SAME and line.old_number is not None:
+        if line.mark is DiffMark.SAME and line.old_number is not None:
             assert before[line.old_number - 1] == after[line.number - 1] == line.text

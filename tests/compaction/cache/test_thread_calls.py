@@ -1,5 +1,5 @@
 from bench.threads import read_session_calls
-from compaction.cache.breaks import Outcome, judge_thread
+from compaction.cache.breaks import CacheOutcome, judge_thread
 from compaction.cache.causes import Cause
 from compaction.timeline.calls import CONVERSATION_START
 from compaction.transcripts.entries import Entry
@@ -26,7 +26,7 @@ def _at(seconds: int) -> str:
     return f"2026-05-01T{10 + seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.000Z"
 
 
-def _judge(entries: list[Entry]) -> list[tuple[Outcome, Cause | None]]:
+def _judge(entries: list[Entry]) -> list[tuple[CacheOutcome, Cause | None]]:
     return [(verdict.outcome, verdict.cause) for verdict in judge_thread(read_session_calls(entries)[None])]
 
 
@@ -40,7 +40,7 @@ def test_lines_of_one_response_are_one_call() -> None:
     )
     calls = read_session_calls(entries)[None]
     assert [(call.call_id, call.parent_call_id) for call in calls] == [("m1", CONVERSATION_START), ("m2", "m1")]
-    assert _judge(entries) == [(Outcome.EXPECTED, Cause.FIRST_CALL), (Outcome.NOTHING, None)]
+    assert _judge(entries) == [(CacheOutcome.EXPECTED, Cause.FIRST_CALL), (CacheOutcome.NOTHING, None)]
 
 
 def test_compaction_and_cleared_results_announce_the_next_call_only() -> None:
@@ -55,10 +55,10 @@ def test_compaction_and_cleared_results_announce_the_next_call_only() -> None:
         answer("m4", usage=_usage(11_000, 20_000)),
     )
     assert _judge(entries) == [
-        (Outcome.EXPECTED, Cause.FIRST_CALL),
-        (Outcome.EXPECTED, Cause.COMPACTED),
-        (Outcome.EXPECTED, Cause.MICRO_COMPACTED),
-        (Outcome.BREAK, Cause.UNEXPLAINED),
+        (CacheOutcome.EXPECTED, Cause.FIRST_CALL),
+        (CacheOutcome.EXPECTED, Cause.COMPACTED),
+        (CacheOutcome.EXPECTED, Cause.MICRO_COMPACTED),
+        (CacheOutcome.BREAK, Cause.UNEXPLAINED),
     ]
 
 
@@ -68,17 +68,17 @@ def test_going_back_to_an_earlier_prompt_is_a_rewind() -> None:
     )
     other = say("instead").changed(parent_uuid=first.uuid)
     last = answer("m3", usage=_usage(50_000, 500)).changed(parent_uuid=other.uuid)
-    assert _judge([first, second, third, other, last])[2] == (Outcome.EXPECTED, Cause.REWOUND)
+    assert _judge([first, second, third, other, last])[2] == (CacheOutcome.EXPECTED, Cause.REWOUND)
 
 
 def test_new_root_is_a_rewind_only_when_the_prompt_is_shorter() -> None:
     first = answer("m1", usage=_usage(0, 50_000))
     shorter = answer("m2", usage=_usage(16_000, 20_000))
     longer = answer("m2", usage=_usage(16_000, 40_000))
-    assert _judge([first, shorter])[1] == (Outcome.EXPECTED, Cause.REWOUND)
-    assert _judge([first, longer])[1] == (Outcome.BREAK, Cause.UNEXPLAINED)
+    assert _judge([first, shorter])[1] == (CacheOutcome.EXPECTED, Cause.REWOUND)
+    assert _judge([first, longer])[1] == (CacheOutcome.BREAK, Cause.UNEXPLAINED)
     stray = answer("m2", usage=_usage(16_000, 20_000), parentUuid="not in this file")
-    assert _judge([first, stray])[1] == (Outcome.EXPECTED, Cause.PROMPT_SHORTENED)
+    assert _judge([first, stray])[1] == (CacheOutcome.EXPECTED, Cause.PROMPT_SHORTENED)
 
 
 def test_a_haiku_call_between_two_others_is_no_rewind() -> None:
@@ -89,7 +89,7 @@ def test_a_haiku_call_between_two_others_is_no_rewind() -> None:
     )
     calls = read_session_calls(entries)[None]
     assert (calls[2].parent_call_id, judge_thread(calls)[2].parent_call_id) == ("side", "m1")
-    assert _judge(entries)[1:] == [(Outcome.NOTHING, None), (Outcome.BREAK, Cause.UNEXPLAINED)]
+    assert _judge(entries)[1:] == [(CacheOutcome.NOTHING, None), (CacheOutcome.BREAK, Cause.UNEXPLAINED)]
 
 
 def test_new_prompt_to_an_older_model_that_thought_before_drops_its_thinking() -> None:
@@ -99,7 +99,7 @@ def test_new_prompt_to_an_older_model_that_thought_before_drops_its_thinking() -
         say("and now"),
         answer("m2", words("ok"), usage=_usage(20_000, 31_000), model="claude-sonnet-4-5"),
     )
-    assert _judge(entries)[1] == (Outcome.BREAK, Cause.THINKING_DROPPED)
+    assert _judge(entries)[1] == (CacheOutcome.BREAK, Cause.THINKING_DROPPED)
 
 
 def test_commands_and_restarts_between_two_calls_are_noticed() -> None:
@@ -108,8 +108,8 @@ def test_commands_and_restarts_between_two_calls_are_noticed() -> None:
         answer("m1", usage=_usage(0, 50_000)), say("skill text", isMeta=True), answer("m2", usage=_usage(0, 50_000))
     )
     restart = [answer("m1", usage=_usage(0, 50_000)), hook, answer("m2", usage=_usage(0, 50_000))]
-    assert _judge(command)[1] == (Outcome.BREAK, Cause.COMMAND_STARTED)
-    assert _judge(restart)[1] == (Outcome.BREAK, Cause.CLIENT_RESTARTED)
+    assert _judge(command)[1] == (CacheOutcome.BREAK, Cause.COMMAND_STARTED)
+    assert _judge(restart)[1] == (CacheOutcome.BREAK, Cause.CLIENT_RESTARTED)
 
 
 def test_sub_agents_are_threads_of_their_own() -> None:
@@ -143,4 +143,4 @@ def test_pause_is_counted_from_start_to_start() -> None:
         answer("m1", usage=_usage(0, 50_000), timestamp=_at(200)),
         answer("m2", usage=_usage(0, 50_000), timestamp=_at(310)),
     )
-    assert _judge(entries)[1] == (Outcome.BREAK, Cause.TTL_EXPIRED_5M)
+    assert _judge(entries)[1] == (CacheOutcome.BREAK, Cause.TTL_EXPIRED_5M)

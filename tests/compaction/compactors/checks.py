@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from compaction.compactors.outcome import Outcome
+from compaction.compactors.outcome import CompactionOutcome
 from compaction.transcripts.chain import ContextSlice, follow_chain, slice_context
 from compaction.transcripts.entries import Entry, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.flatten import flatten
@@ -10,7 +10,7 @@ from compaction.transcripts.transcript import read_transcript
 from compaction.transcripts.writer import write_entry
 
 
-def check_outcome(outcome: Outcome, before: Sequence[Entry]) -> None:
+def check_outcome(outcome: CompactionOutcome, before: Sequence[Entry]) -> None:
     """Every promise an outcome makes."""
     check_chain(outcome.entries)
     check_kept(outcome, before)
@@ -30,7 +30,7 @@ def check_chain(entries: Sequence[Entry]) -> None:
     assert all(entry.at is not None for entry in entries)
 
 
-def check_kept(outcome: Outcome, before: Sequence[Entry]) -> None:
+def check_kept(outcome: CompactionOutcome, before: Sequence[Entry]) -> None:
     """Kept entries are the ones that came in; where they stand now only the parent's uuid differs."""
     old = {entry.uuid: entry for entry in before}
     new = {entry.uuid: entry for entry in outcome.entries}
@@ -49,7 +49,7 @@ def _quote(uuid: str | None) -> bytes:
     return b"null" if uuid is None else f'"{uuid}"'.encode()
 
 
-def check_nothing_parted(outcome: Outcome, before: Sequence[Entry]) -> None:
+def check_nothing_parted(outcome: CompactionOutcome, before: Sequence[Entry]) -> None:
     """No tool pair and no response stands on both sides of the cut."""
     kept = {entry.uuid for entry in outcome.kept}
     sides: dict[tuple[str, str], set[bool]] = {}
@@ -86,7 +86,7 @@ def check_written(entries: Sequence[Entry]) -> None:
     assert [message.content for message in flatten(chain)] == [message.content for message in flatten(entries)]
 
 
-def read_context(outcome: Outcome) -> ContextSlice:
+def read_context(outcome: CompactionOutcome) -> ContextSlice:
     """Return what the model sees, with the kept entries marked: their old usage measures nothing any more."""
     kept_uuids = frozenset(entry.uuid for entry in outcome.kept if entry.uuid)
     return ContextSlice(outcome.entries, outcome.boundary, kept_uuids)

@@ -16,10 +16,10 @@ from compaction.compactors.micro.clearing import MicroKind
 from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
 from compaction.compactors.outcome import Trigger
 from compaction.compactors.restore.restorer import ContextRestorer
-from compaction.compactors.run import Outside
+from compaction.compactors.run import RunPorts
 from compaction.compactors.thread_state import ThreadMemory
 from compaction.context.policy import Policy
-from compaction.context.thresholds import draw_lines
+from compaction.context.thresholds import compute_thresholds
 from compaction.context.windows import ModelInUse
 from compaction.errors import AutomaticRunsPaused, EmptySummary, NotesMissing, SummarizerUnavailable
 from compaction.events import BreakerClosed, BreakerOpened, CompactionCompleted, MicroCompacted
@@ -31,7 +31,7 @@ from tests.compaction.compactors.sessions import Session, sessions
 from tests.compaction.compactors.summarizers import Script, Watcher, say
 from tests.compaction.compactors.talks import NOW, talks
 
-LINES = draw_lines(Policy(), ModelInUse("claude-opus-4-5"))
+LINES = compute_thresholds(Policy(), ModelInUse("claude-opus-4-5"))
 NOTES = DEFAULT_TEMPLATE.replace("# Worklog", "# Worklog\n- did things\n")
 
 
@@ -56,7 +56,7 @@ def run(
     by: Summarizer | None = None,
 ) -> tuple[ChainResult, Watcher]:
     watcher = Watcher()
-    outside = Outside(by or ExtractiveSummarizer(), restore=ContextRestorer(), monitor=watcher)
+    outside = RunPorts(by or ExtractiveSummarizer(), restore=ContextRestorer(), monitor=watcher)
     return run_chain(entries, turn or make_turn(), memory or ThreadMemory(), outside), watcher
 
 
@@ -149,7 +149,7 @@ def test_a_success_closes_the_breaker_and_cleans_the_thread() -> None:
 def test_a_cancelled_run_is_no_failure() -> None:
     memory = ThreadMemory(breaker=Breaker(2))
     watcher = Watcher(cancel_at=Stage.PRE_HOOKS)
-    outside = Outside(ExtractiveSummarizer(), monitor=watcher)
+    outside = RunPorts(ExtractiveSummarizer(), monitor=watcher)
     result = run_chain(make_entries(170_000), make_turn(), memory, outside)
     assert (result.decision, memory.breaker) == (Decision.CANCELLED, Breaker(2))
 

@@ -9,13 +9,13 @@ from compaction.compactors.outcome import (
     ChainPosition,
     CompactionKind,
     Fate,
-    Restored,
+    RestoredContext,
     RestoredItem,
     RestoredKind,
     RestoredState,
     Trigger,
 )
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.compactors.summary.fork_request import ParentRequest
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.compactors.summary.prompt import SECTIONS
@@ -37,7 +37,15 @@ from compaction.errors import (
     SummaryWithoutSections,
 )
 from compaction.events import CompactionCompleted, CompactionFailed, SummaryAnswered, ThresholdExceeded
-from compaction.ports import KEEP_ALIVE_SECONDS, HookResult, Path, PreCompactAnswer, PreCompactCall, Stage, Variant
+from compaction.ports import (
+    KEEP_ALIVE_SECONDS,
+    HookResult,
+    PreCompactAnswer,
+    PreCompactCall,
+    Stage,
+    SummaryRoute,
+    Variant,
+)
 from compaction.transcripts.entries import Entry, TextBlock
 from compaction.transcripts.payloads import Attachment, Boundary
 from compaction.transcripts.transcript import read_transcript
@@ -69,7 +77,7 @@ def read_summary(entry: Entry) -> str:
 
 def test_stages_come_in_order_and_end_in_done() -> None:
     watcher = Watcher()
-    compact_full(make_talk(), REQUEST, Outside(Script(), monitor=watcher))
+    compact_full(make_talk(), REQUEST, RunPorts(Script(), monitor=watcher))
     assert watcher.stages == [
         Stage.PRE_HOOKS,
         Stage.PREPARING,
@@ -83,14 +91,14 @@ def test_stages_come_in_order_and_end_in_done() -> None:
 
 def test_signs_of_life_reach_the_monitor_while_a_summary_is_written() -> None:
     watcher = Watcher()
-    compact_full(make_talk(), REQUEST, Outside(Script([PromptTooLong(), summarise_well]), monitor=watcher))
+    compact_full(make_talk(), REQUEST, RunPorts(Script([PromptTooLong(), summarise_well]), monitor=watcher))
     assert watcher.signs_of_life == [0, 0]
     assert KEEP_ALIVE_SECONDS == 30
 
 
 def test_summary_replaces_everything_and_the_analysis_is_kept_apart() -> None:
     entries = make_talk()
-    outcome = compact_full(entries, REQUEST, Outside(Script()))
+    outcome = compact_full(entries, REQUEST, RunPorts(Script()))
     check_outcome(outcome, entries)
     assert outcome.kind is CompactionKind.FULL
     assert outcome.entries == (outcome.boundary, outcome.summary_entry)
@@ -103,7 +111,7 @@ def test_summary_replaces_everything_and_the_analysis_is_kept_apart() -> None:
 def test_boundary_carries_the_metadata_of_the_client_and_can_be_read_back() -> None:
     entries = make_talk()
     request = CompactionRequest(trigger=Trigger.MANUAL, now=NOW, custom_instructions="mind the tests")
-    outcome = compact_full(entries, request, Outside(Script()))
+    outcome = compact_full(entries, request, RunPorts(Script()))
     read = read_transcript(write_entry(outcome.boundary)).entries[0]
     assert read.parent_uuid is None
     assert read.logical_parent_uuid == entries[-1].uuid
@@ -129,7 +137,7 @@ def test_dropped_tokens_add_up_and_discovered_tools_are_handed_on() -> None:
     talk.say("look for a tool")
     reference = {"type": "tool_reference", "tool_name": "Notebook"}
     talk.use_tool("m1", "search", [reference], name="ToolSearch")
-    outcome = compact_full(talk.entries, REQUEST, Outside(Script()))
+    outcome = compact_full(talk.entries, REQUEST, RunPorts(Script()))
     boundary = outcome.boundary.payload
     assert isinstance(boundary, Boundary)
     assert boundary.discovered_tools == ("Monitor", "Notebook")
@@ -143,7 +151,7 @@ def test_previous_summary_is_summarised_again_and_older_messages_are_not_sent() 
     talk.bound("1. Primary Request and Intent: the first chapter")
     talk.say("go on")
     script = Script()
-    compact_full(talk.entries, REQUEST, Outside(script))
+    compact_full(talk.entries, REQUEST, RunPorts(script))
     sent = str(script.requests[0].body["messages"])
     assert "the first chapter" in sent
     assert "go on" in sent
@@ -157,7 +165,7 @@ def test_what_an_earlier_compaction_preserved_is_summarised_with_the_rest() -> N
     talk.bound(preservedSegment={"headUuid": kept.uuid, "tailUuid": kept.uuid, "anchorUuid": "t-0003"})
     talk.say("go on")
     script = Script()
-    compact_full(talk.entries, REQUEST, Outside(script))
+    compact_full(talk.entries, REQUEST, RunPorts(script))
     assert kept in script.requests[0].entries
     assert talk.entries[0] not in script.requests[0].entries
 
@@ -172,7 +180,7 @@ def test_what_an_earlier_compaction_preserved_is_summarised_with_the_rest() -> N
 )
 def test_summary_message_tells_how_to_go_on_by_trigger(trigger: Trigger, said: str, unsaid: str) -> None:
     request = CompactionRequest(trigger=trigger, now=NOW, transcript_path="/home/dev/.agent/s-1.jsonl")
-    words = read_summary(compact_full(make_talk(), request, Outside(Script())).summary_entry)
+    words = read_summary(compact_full(make_talk(), request, RunPorts(Script())).summary_entry)
     assert said in words
     assert unsaid not in words
     assert "Summary:\n1. Primary Request" in words
@@ -184,7 +192,7 @@ def test_hooks_are_told_add_instructions_behind_the_users_and_leave_results() ->
     hooks = ToldHooks(answers, [HookResult("reload", "Rules: be brief."), HookResult("mute", " ")])
     script = Script()
     request = CompactionRequest(trigger=Trigger.AUTONOMOUS, now=NOW, custom_instructions="user words")
-    outcome = compact_full(make_talk(), request, Outside(script, hooks=hooks))
+    outcome = compact_full(make_talk(), request, RunPorts(script, hooks=hooks))
     assert hooks.calls[0] == PreCompactCall("auto", "user words", "s-1")
     assert "Additional Instructions:\nuser words\n\nhook words" in script.requests[0].prompt
     assert outcome.display_messages == ("Saving notes",)
@@ -202,7 +210,7 @@ def test_a_blocking_hook_stops_the_run_before_any_model_is_asked() -> None:
         Script(),
     )
     with pytest.raises(BlockedByHook, match=r"blocked the compaction: deploy running\.$"):
-        compact_full(make_talk(), REQUEST, Outside(script, hooks=hooks, monitor=watcher))
+        compact_full(make_talk(), REQUEST, RunPorts(script, hooks=hooks, monitor=watcher))
     assert script.requests == []
     assert watcher.stages[-1] is Stage.FAILED
 
@@ -210,7 +218,7 @@ def test_a_blocking_hook_stops_the_run_before_any_model_is_asked() -> None:
 @pytest.mark.parametrize("entries", [[], Talk().entries])
 def test_an_empty_conversation_is_refused(entries: list[Entry]) -> None:
     with pytest.raises(NothingToCompact, match="empty"):
-        compact_full(entries, REQUEST, Outside(Script()))
+        compact_full(entries, REQUEST, RunPorts(Script()))
 
 
 def test_a_compaction_by_hand_with_only_its_own_command_lines_behind_it_leaves_nothing_to_compact() -> None:
@@ -221,7 +229,7 @@ def test_a_compaction_by_hand_with_only_its_own_command_lines_behind_it_leaves_n
     talk.say("<command-name>/compact</command-name>")
     talk.say("<local-command-stdout>Compacted</local-command-stdout>")
     with pytest.raises(NothingToCompact, match="There are no new messages"):
-        compact_full(talk.entries, REQUEST, Outside(Script()))
+        compact_full(talk.entries, REQUEST, RunPorts(Script()))
 
 
 BAD_ANSWERS = [
@@ -248,7 +256,7 @@ def test_every_bad_summariser_ends_in_failed_with_a_named_error(
 ) -> None:
     watcher, entries = Watcher(), make_talk()
     with pytest.raises(error) as caught:
-        compact_full(entries, REQUEST, Outside(Script([step]), monitor=watcher))  # type: ignore[list-item]
+        compact_full(entries, REQUEST, RunPorts(Script([step]), monitor=watcher))  # type: ignore[list-item]
     assert str(caught.value).endswith(".")
     assert watcher.stages[-1] is Stage.FAILED
     pre_tokens = measure_context(entries).tokens
@@ -261,7 +269,7 @@ def test_every_bad_summariser_ends_in_failed_with_a_named_error(
 def test_an_error_nobody_named_still_ends_in_failed() -> None:
     watcher = Watcher()
     with pytest.raises(ZeroDivisionError):
-        compact_full(make_talk(), REQUEST, Outside(Script([ZeroDivisionError()]), monitor=watcher))
+        compact_full(make_talk(), REQUEST, RunPorts(Script([ZeroDivisionError()]), monitor=watcher))
     assert watcher.stages[-1] is Stage.FAILED
 
 
@@ -269,37 +277,40 @@ def test_an_error_nobody_named_still_ends_in_failed() -> None:
 def test_a_cancelled_run_ends_in_cancelled(stage: Stage) -> None:
     watcher = Watcher(cancel_at=stage)
     with pytest.raises(CompactionCancelled):
-        compact_full(make_talk(), REQUEST, Outside(Script(), monitor=watcher))
+        compact_full(make_talk(), REQUEST, RunPorts(Script(), monitor=watcher))
     assert watcher.stages[-1] is Stage.CANCELLED
 
 
 def test_a_summariser_that_notices_the_cancelling_itself_ends_in_cancelled() -> None:
     watcher = Watcher()
     with pytest.raises(CompactionCancelled):
-        compact_full(make_talk(), REQUEST, Outside(Script([CompactionCancelled()]), monitor=watcher))
+        compact_full(make_talk(), REQUEST, RunPorts(Script([CompactionCancelled()]), monitor=watcher))
     assert watcher.stages[-1] is Stage.CANCELLED
 
 
 def test_transport_is_tried_twice_and_no_more() -> None:
     script = Script([SummarizerUnavailable("overloaded"), summarise_well])
-    assert not compact_full(make_talk(), REQUEST, Outside(script)).summary.missing_sections
+    assert not compact_full(make_talk(), REQUEST, RunPorts(script)).summary.missing_sections
     assert len(script.requests) == 2
     script = Script([SummarizerUnavailable("overloaded")])
     with pytest.raises(SummarizerUnavailable):
-        compact_full(make_talk(), REQUEST, Outside(script))
+        compact_full(make_talk(), REQUEST, RunPorts(script))
     assert len(script.requests) == 2
     script = Script([SummarizerUnavailable("the key is wrong", is_retryable=False)])
     with pytest.raises(SummarizerUnavailable):
-        compact_full(make_talk(), REQUEST, Outside(script))
+        compact_full(make_talk(), REQUEST, RunPorts(script))
     assert len(script.requests) == 1
 
 
 def test_a_fork_that_fails_is_followed_by_a_plain_request_and_both_are_accounted_for() -> None:
     script, watcher = Script([say("Let me look.", "tool_use"), summarise_well]), Watcher()
     request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, parent=PARENT)
-    outcome = compact_full(make_talk(), request, Outside(script, monitor=watcher))
-    assert [each.path for each in script.requests] == [Path.FORK, Path.PLAIN]
-    assert [(call.path, call.failure) for call in outcome.calls] == [(Path.FORK, "tool_use"), (Path.PLAIN, None)]
+    outcome = compact_full(make_talk(), request, RunPorts(script, monitor=watcher))
+    assert [each.path for each in script.requests] == [SummaryRoute.FORK, SummaryRoute.PLAIN]
+    assert [(call.path, call.failure) for call in outcome.calls] == [
+        (SummaryRoute.FORK, "tool_use"),
+        (SummaryRoute.PLAIN, None),
+    ]
     answered = [event for event in watcher.events if isinstance(event, SummaryAnswered)]
     assert [event.failure for event in answered] == ["tool_use", None]
 
@@ -307,19 +318,19 @@ def test_a_fork_that_fails_is_followed_by_a_plain_request_and_both_are_accounted
 def test_a_refused_fork_goes_on_plain_but_a_dead_line_does_not() -> None:
     request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, parent=PARENT)
     script = Script([SummarizerUnavailable("invalid request", is_retryable=False), summarise_well])
-    compact_full(make_talk(), request, Outside(script))
-    assert [each.path for each in script.requests] == [Path.FORK, Path.PLAIN]
+    compact_full(make_talk(), request, RunPorts(script))
+    assert [each.path for each in script.requests] == [SummaryRoute.FORK, SummaryRoute.PLAIN]
     script = Script([SummarizerUnavailable("overloaded")])
     with pytest.raises(SummarizerUnavailable):
-        compact_full(make_talk(), request, Outside(script))
-    assert [each.path for each in script.requests] == [Path.FORK, Path.FORK]
+        compact_full(make_talk(), request, RunPorts(script))
+    assert [each.path for each in script.requests] == [SummaryRoute.FORK, SummaryRoute.FORK]
 
 
 def test_missing_sections_are_asked_for_once_more_and_put_in_their_places() -> None:
     missing = ("Errors and Fixes", "Optional Next Step")
     first = say(f"<summary>{write_sections(Variant.FULL, without=missing)}</summary>")
     script = Script([first, summarise_well])
-    outcome = compact_full(make_talk(), REQUEST, Outside(script))
+    outcome = compact_full(make_talk(), REQUEST, RunPorts(script))
     assert not outcome.summary.missing_sections
     assert [outcome.summary.text.index(name) for name in SECTIONS] == sorted(
         outcome.summary.text.index(name) for name in SECTIONS
@@ -340,14 +351,14 @@ def test_missing_sections_are_asked_for_once_more_and_put_in_their_places() -> N
 def test_sections_that_stay_missing_make_the_summary_incomplete_not_failed(second: object) -> None:
     missing = ("Pending Tasks",)
     first = say(f"<summary>{write_sections(Variant.FULL, without=missing)}</summary>")
-    outcome = compact_full(make_talk(), REQUEST, Outside(Script([first, second])))  # type: ignore[list-item]
+    outcome = compact_full(make_talk(), REQUEST, RunPorts(Script([first, second])))  # type: ignore[list-item]
     assert outcome.summary.missing_sections == missing
     assert outcome.summary.missing_sections
 
 
 def test_a_summary_made_by_the_server_needs_no_sections() -> None:
     script = Script([say("All about it.", "compaction", is_native=True)])
-    outcome = compact_full(make_talk(), REQUEST, Outside(script))
+    outcome = compact_full(make_talk(), REQUEST, RunPorts(script))
     assert outcome.summary.is_native
     assert not outcome.summary.missing_sections
     assert len(script.requests) == 1
@@ -357,7 +368,7 @@ def test_a_summary_made_by_the_server_needs_no_sections() -> None:
 def test_too_long_keeps_the_newest_rounds_word_for_word(refusals: int) -> None:
     entries = make_talk(10)
     script = Script([PromptTooLong()] * refusals + [summarise_well])
-    outcome = compact_full(entries, REQUEST, Outside(script))
+    outcome = compact_full(entries, REQUEST, RunPorts(script))
     check_outcome(outcome, entries)
     sent = [len(request.entries) for request in script.requests]
     assert sent == sorted(sent, reverse=True)
@@ -375,7 +386,7 @@ def test_too_long_keeps_the_newest_rounds_word_for_word(refusals: int) -> None:
 def test_four_refusals_are_one_too_many() -> None:
     script = Script([PromptTooLong(200_100, 200_000)] * 4 + [summarise_well])
     with pytest.raises(ConversationTooLong, match="Go back a few messages"):
-        compact_full(make_talk(20), REQUEST, Outside(script))
+        compact_full(make_talk(20), REQUEST, RunPorts(script))
     assert len(script.requests) == 4
 
 
@@ -383,7 +394,7 @@ def test_a_small_model_that_refuses_hands_over_to_a_wider_one_before_anything_is
     models = SummaryModels("big", "small", small_window_tokens=200_000, session_window_tokens=1_000_000)
     request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, models=models)
     script = Script([PromptTooLong(200_100, 200_000), summarise_well])
-    outcome = compact_full(make_talk(10), request, Outside(script))
+    outcome = compact_full(make_talk(10), request, RunPorts(script))
     assert [each.model for each in script.requests] == ["small", "big"]
     assert outcome.kept == ()
 
@@ -392,7 +403,7 @@ def test_lines_without_a_uuid_do_not_break_the_chain() -> None:
     entries = make_talk(10)
     entries.insert(3, replace(entries[3], type="file-history-snapshot", uuid=None, message=None))
     entries.append(replace(entries[-1], uuid=None))
-    outcome = compact_full(entries, REQUEST, Outside(Script([PromptTooLong(), summarise_well])))
+    outcome = compact_full(entries, REQUEST, RunPorts(Script([PromptTooLong(), summarise_well])))
     check_chain(outcome.entries)
     assert outcome.kept[-1].uuid is None
 
@@ -402,14 +413,14 @@ def test_oldest_rounds_are_left_out_and_named_where_a_kept_tail_would_pass_the_l
     parent = ParentRequest(PARENT.body)
     request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, line_tokens=20_050, parent=parent)
     script = Script([PromptTooLong(200_150, 200_000), summarise_well])
-    outcome = compact_full(entries, request, Outside(script))
+    outcome = compact_full(entries, request, RunPorts(script))
     check_outcome(outcome, entries)
     dropped = outcome.list_uuids(Fate.DROPPED)
     assert dropped == tuple(entry.uuid for entry in entries[: len(dropped)])
     assert dropped
     assert outcome.kept == ()
-    assert script.requests[0].path is Path.FORK
-    assert script.requests[1].path is Path.PLAIN
+    assert script.requests[0].path is SummaryRoute.FORK
+    assert script.requests[1].path is SummaryRoute.PLAIN
     assert script.requests[1].entries[0].is_meta
     assert f"The {len(dropped)} oldest messages did not fit" in read_summary(outcome.summary_entry)
 
@@ -417,7 +428,7 @@ def test_oldest_rounds_are_left_out_and_named_where_a_kept_tail_would_pass_the_l
 def test_a_result_still_above_the_line_is_reported() -> None:
     request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, line_tokens=30_000, prefix_tokens=29_990)
     watcher = Watcher()
-    outcome = compact_full(make_talk(), request, Outside(Script(), monitor=watcher))
+    outcome = compact_full(make_talk(), request, RunPorts(Script(), monitor=watcher))
     assert outcome.is_above_line
     assert (
         ThresholdExceeded(session_id="s-1", post_tokens=outcome.expected_tokens, line_tokens=30_000) in watcher.events
@@ -433,12 +444,12 @@ def test_restored_items_stand_behind_the_summary_and_are_counted_in_the_log() ->
     )
     seen: dict[str, object] = {}
 
-    def restore(entries: object, kept: object, *, now: object) -> Restored:
+    def restore(entries: object, kept: object, *, now: object) -> RestoredContext:
         seen.update(entries=entries, kept=kept, now=now)
-        return Restored(items)
+        return RestoredContext(items)
 
     entries = make_talk()
-    outcome = compact_full(entries, REQUEST, Outside(Script(), restore=restore))
+    outcome = compact_full(entries, REQUEST, RunPorts(Script(), restore=restore))
     check_outcome(outcome, entries)
     assert seen == {"entries": entries, "kept": (), "now": NOW}
     assert [entry.type for entry in outcome.entries] == ["system", "user", "attachment", "attachment"]
@@ -451,7 +462,7 @@ def test_the_completed_event_holds_numbers_and_ids_only() -> None:
     position = ChainPosition(True, 4, "run-7", "repl_main_thread")
     request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, parent=PARENT, line_tokens=167_000, position=position)
     watcher = Watcher()
-    outcome = compact_full(make_talk(), request, Outside(Script(), monitor=watcher))
+    outcome = compact_full(make_talk(), request, RunPorts(Script(), monitor=watcher))
     event = watcher.events[-1]
     assert isinstance(event, CompactionCompleted)
     assert event.to_fields() == {
@@ -487,6 +498,6 @@ def test_the_old_usage_of_kept_entries_does_not_measure_the_new_context() -> Non
         talk.answer(f"m{number}", text("words " * 50), tokens=190_000)
         talk.say("more")
     script = Script([PromptTooLong(), summarise_well])
-    outcome = compact_full(talk.entries, REQUEST, Outside(script))
+    outcome = compact_full(talk.entries, REQUEST, RunPorts(script))
     assert outcome.kept
     assert measure_context(read_context(outcome)).tokens == outcome.replaced_tokens < 5_000

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from bench.threads import split_threads
 from compaction.compactors.full import compact_full
-from compaction.compactors.outcome import CompactionKind, Fate, Outcome, Trigger
+from compaction.compactors.outcome import CompactionKind, CompactionOutcome, Fate, Trigger
 from compaction.compactors.partial import compact_from, compact_up_to
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.errors import ConversationTooLong, NothingToCompact, PromptTooLong
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry
@@ -23,8 +23,10 @@ REQUEST = CompactionRequest(trigger=Trigger.AUTO, now=NOW)
 KINDS = st.sampled_from([CompactionKind.FULL, CompactionKind.FROM, CompactionKind.UP_TO])
 
 
-def compact(entries: list[Entry], kind: CompactionKind, pivot: str, outside: Outside | None = None) -> Outcome:
-    outside = outside or Outside(Script())
+def compact(
+    entries: list[Entry], kind: CompactionKind, pivot: str, outside: RunPorts | None = None
+) -> CompactionOutcome:
+    outside = outside or RunPorts(Script())
     if kind is CompactionKind.FULL:
         return compact_full(entries, REQUEST, outside)
     by_kind = {CompactionKind.FROM: compact_from, CompactionKind.UP_TO: compact_up_to}
@@ -51,7 +53,7 @@ def test_every_outcome_keeps_its_promises_and_leaves_nothing_to_compact(
         assume(False)
     check_outcome(outcome, entries)
     with pytest.raises(NothingToCompact):
-        compact_full(outcome.entries, REQUEST, Outside(Script()))
+        compact_full(outcome.entries, REQUEST, RunPorts(Script()))
 
 
 @settings(max_examples=50, deadline=None)
@@ -87,7 +89,7 @@ def test_a_range_shrunk_by_refusals_still_parts_nothing(
     error = PromptTooLong() if gap is None else PromptTooLong(200_000 + gap, 200_000)
     script = Script([error] * refusals + [summarise_well])
     try:
-        outcome = compact(entries, kind, pivot, Outside(script))
+        outcome = compact(entries, kind, pivot, RunPorts(script))
     except (NothingToCompact, ConversationTooLong):
         return
     check_outcome(outcome, entries)

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from compaction.compactors.assembly import relink_entry
-from compaction.compactors.outcome import CompactionKind, Fate, Outcome, Trigger
+from compaction.compactors.outcome import CompactionKind, CompactionOutcome, Fate, Trigger
 from compaction.compactors.partial import compact_from, compact_up_to
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.context.tokens import measure_context
 from compaction.errors import NothingToCompact, PivotNotFound, PromptTooLong
 from compaction.ports import Variant
@@ -26,7 +26,7 @@ from tests.compaction.making import result, text
 REQUEST = CompactionRequest(trigger=Trigger.MANUAL, now=NOW)
 
 
-def find_segment(outcome: Outcome) -> PreservedSegment | None:
+def find_segment(outcome: CompactionOutcome) -> PreservedSegment | None:
     assert isinstance(outcome.boundary.payload, Boundary)
     return outcome.boundary.payload.preserved_segment
 
@@ -37,7 +37,7 @@ def list_types(entries: tuple[Entry, ...]) -> list[str]:
 
 def test_from_sends_everything_and_keeps_what_is_before_the_pivot_in_front() -> None:
     entries, script = make_talk(3), Script()
-    outcome = compact_from(entries, entries[5].uuid or "", REQUEST, Outside(script))
+    outcome = compact_from(entries, entries[5].uuid or "", REQUEST, RunPorts(script))
     check_outcome(outcome, entries)
     assert script.requests[0].variant is Variant.FROM
     assert script.requests[0].entries == tuple(entries)
@@ -49,15 +49,15 @@ def test_from_sends_everything_and_keeps_what_is_before_the_pivot_in_front() -> 
 
 def test_from_tells_the_model_where_its_part_begins() -> None:
     entries, script = make_talk(3), Script()
-    compact_from(entries, entries[-1].uuid or "", REQUEST, Outside(script))
+    compact_from(entries, entries[-1].uuid or "", REQUEST, RunPorts(script))
     assert "<start>\nNow add a test for it.\n</start>" in script.requests[0].prompt
-    compact_from(entries, entries[5].uuid or "", REQUEST, Outside(script))
+    compact_from(entries, entries[5].uuid or "", REQUEST, RunPorts(script))
     assert '<start>\nRead {"path":"/src/tool2.py"}\n</start>' in script.requests[1].prompt
 
 
 def test_up_to_sends_only_what_is_before_the_pivot_and_keeps_the_rest_behind() -> None:
     entries, script = make_talk(3), Script()
-    outcome = compact_up_to(entries, entries[5].uuid or "", REQUEST, Outside(script))
+    outcome = compact_up_to(entries, entries[5].uuid or "", REQUEST, RunPorts(script))
     check_outcome(outcome, entries)
     assert outcome.kind is CompactionKind.UP_TO
     assert script.requests[0].entries == tuple(entries[:5])
@@ -79,7 +79,7 @@ def test_a_pivot_inside_a_response_moves_back_to_its_first_line() -> None:
     pivot = talk.say([result("b")])
     talk.answer("m2", text("Both are fine."))
     for compact in (compact_from, compact_up_to):
-        outcome = compact(talk.entries, pivot.uuid or "", REQUEST, Outside(Script()))
+        outcome = compact(talk.entries, pivot.uuid or "", REQUEST, RunPorts(Script()))
         check_outcome(outcome, talk.entries)
         summarised = outcome.list_uuids(Fate.SUMMARISED)
         assert ("t-0000" in summarised) == (compact is compact_up_to)
@@ -93,7 +93,7 @@ def test_an_earlier_boundary_is_never_kept_but_its_summary_is() -> None:
     talk.say("go on")
     talk.answer("m1", text("I do."))
     pivot = talk.say("and this")
-    outcome = compact_from(talk.entries, pivot.uuid or "", REQUEST, Outside(Script()))
+    outcome = compact_from(talk.entries, pivot.uuid or "", REQUEST, RunPorts(Script()))
     check_outcome(outcome, talk.entries)
     assert list_types(outcome.entries) == ["system", "summary", "user", "assistant", "summary"]
     assert outcome.summary_entry is outcome.entries[-1]
@@ -106,7 +106,7 @@ def test_what_an_earlier_compaction_kept_stays_on_the_chain() -> None:
     talk.bound(preservedSegment={"headUuid": kept.uuid, "tailUuid": kept.uuid, "anchorUuid": "t-0003"})
     talk.say("go on")
     pivot = talk.say("and this")
-    outcome = compact_from(talk.entries, pivot.uuid or "", REQUEST, Outside(Script()))
+    outcome = compact_from(talk.entries, pivot.uuid or "", REQUEST, RunPorts(Script()))
     check_outcome(outcome, talk.entries)
     assert [message.role for message in flatten(outcome.entries)] == ["user", "assistant", "user"]
 
@@ -133,7 +133,7 @@ def test_a_pivot_that_the_model_does_not_see_is_refused(compact: object) -> None
     talk.say("go on")
     for pivot in ("nowhere", old.uuid or ""):
         with pytest.raises(PivotNotFound):
-            compact(talk.entries, pivot, REQUEST, Outside(Script()))  # type: ignore[operator]
+            compact(talk.entries, pivot, REQUEST, RunPorts(Script()))  # type: ignore[operator]
 
 
 def test_a_side_with_nothing_to_say_is_refused() -> None:
@@ -143,15 +143,15 @@ def test_a_side_with_nothing_to_say_is_refused() -> None:
     first = talk.say("go on")
     last = talk.attach("todo_reminder", "1. tests")
     with pytest.raises(NothingToCompact, match="Before the chosen message"):
-        compact_up_to(talk.entries, first.uuid or "", REQUEST, Outside(Script()))
+        compact_up_to(talk.entries, first.uuid or "", REQUEST, RunPorts(Script()))
     with pytest.raises(NothingToCompact, match="From the chosen message"):
-        compact_from(talk.entries, last.uuid or "", REQUEST, Outside(Script()))
+        compact_from(talk.entries, last.uuid or "", REQUEST, RunPorts(Script()))
 
 
 def test_too_long_from_leaves_kept_messages_out_of_the_request_and_loses_nothing() -> None:
     entries = make_talk(8)
     script = Script([PromptTooLong(200_200, 200_000), summarise_well])
-    outcome = compact_from(entries, entries[-3].uuid or "", REQUEST, Outside(script))
+    outcome = compact_from(entries, entries[-3].uuid or "", REQUEST, RunPorts(script))
     check_outcome(outcome, entries)
     assert len(script.requests[1].entries) < len(script.requests[0].entries)
     assert outcome.list_uuids(Fate.DROPPED) == ()
@@ -163,7 +163,7 @@ def test_too_long_up_to_keeps_more_behind_the_summary() -> None:
     entries = make_talk(8)
     script = Script([PromptTooLong(200_050, 200_000), summarise_well])
     pivot = entries[-4].uuid or ""
-    outcome = compact_up_to(entries, pivot, REQUEST, Outside(script))
+    outcome = compact_up_to(entries, pivot, REQUEST, RunPorts(script))
     check_outcome(outcome, entries)
     assert outcome.kept == tuple(entries[-len(outcome.kept) :])
     assert len(outcome.kept) > 4
@@ -171,14 +171,14 @@ def test_too_long_up_to_keeps_more_behind_the_summary() -> None:
 
 @pytest.mark.parametrize("compact", [compact_from, compact_up_to])
 def test_a_written_and_reread_outcome_is_measured_without_the_old_usage_of_kept_lines(
-    compact: Callable[..., Outcome],
+    compact: Callable[..., CompactionOutcome],
 ) -> None:
     talk = Talk()
     talk.say("make the tool faster")
     for number in range(4):
         talk.answer(f"m{number}", tool_request(f"tool{number}"), tokens=150_000)
         talk.say([result(f"tool{number}")])
-    outcome = compact(talk.entries, talk.entries[5].uuid or "", REQUEST, Outside(Script()))
+    outcome = compact(talk.entries, talk.entries[5].uuid or "", REQUEST, RunPorts(Script()))
     written = b"".join(write_entry(entry) for entry in outcome.entries)
     again = slice_context(follow_chain(read_transcript(written).entries))
     assert measure_context(again).tokens == measure_context(read_context(outcome)).tokens < 10_000

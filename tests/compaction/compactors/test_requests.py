@@ -9,7 +9,7 @@ from compaction.compactors.summary.fork_request import ParentRequest, prepare_fo
 from compaction.compactors.summary.plain_request import SummaryModels, prepare_plain
 from compaction.compactors.summary.stripping import strip_entries
 from compaction.errors import NothingToCompact
-from compaction.ports import Path, SummaryRequest, Variant
+from compaction.ports import SummaryRequest, SummaryRoute, Variant
 from compaction.prompt.request import read_request
 from compaction.transcripts.entries import Entry
 from tests.compaction.compactors.talks import DOCUMENT, IMAGE, Talk, make_talk
@@ -63,7 +63,7 @@ def test_a_fork_repeats_the_parent_and_adds_only_what_came_after_and_the_prompt(
     before = json.dumps(parent.body)
     fork = prepare_fork(Variant.FULL, parent, entries, kept_after=(), prompt="SUMMARISE")
     assert fork is not None
-    assert fork.path is Path.FORK
+    assert fork.path is SummaryRoute.FORK
     for key in ("model", "max_tokens", "thinking", "system", "tools"):
         assert fork.body[key] is parent.body[key]
     messages = list_messages(fork)

@@ -14,8 +14,8 @@ from compaction.context.forecast import (
     NotEnoughData,
     Pace,
     Range,
-    forecast_line,
     forecast_remaining,
+    forecast_threshold,
     measure_pace,
     price_next_call,
     trace_calls,
@@ -36,7 +36,7 @@ def grow(start: int, growths: list[int], *, seconds: int = 30, calls_per_turn: i
 
 
 def foresee(points: list[CallPoint], line: int) -> Forecast:
-    found = forecast_line(points, line)
+    found = forecast_threshold(points, line)
     assert isinstance(found, Forecast)
     return found
 
@@ -100,7 +100,7 @@ def test_a_compaction_is_no_growth() -> None:
     ],
 )
 def test_too_little_data_gives_no_guess(points: list[CallPoint], sentence: str) -> None:
-    assert forecast_line(points, 167_000) == NotEnoughData(sentence)
+    assert forecast_threshold(points, 167_000) == NotEnoughData(sentence)
 
 
 YOUNG = st.lists(st.sampled_from(("grows", "drops", "compacted")), min_size=1, max_size=40)
@@ -156,7 +156,7 @@ def test_without_times_and_turns_only_calls_are_foreseen() -> None:
 def test_what_arrived_since_the_last_call_counts() -> None:
     points = grow(20_000, [1_100] * 30)
     used = points[-1].context_tokens + 22_000
-    found = forecast_line(points, 167_000, used_tokens=used)
+    found = forecast_threshold(points, 167_000, used_tokens=used)
     assert isinstance(found, Forecast)
     assert found.remaining_tokens == 167_000 - used
 
@@ -217,7 +217,7 @@ def test_ranges_are_ordered_and_never_negative(calls: list[tuple[int, bool, int,
         CallPoint(tokens, START + timedelta(seconds=seconds), turn, is_first_after_compaction=is_first)
         for tokens, is_first, seconds, turn in calls
     ]
-    found = forecast_line(points, line)
+    found = forecast_threshold(points, line)
     if isinstance(found, Forecast):
         for part in (found.calls, found.turns, found.minutes):
             assert part is None or 0 <= part.low <= part.likely <= part.high

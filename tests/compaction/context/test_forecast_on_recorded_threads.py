@@ -9,7 +9,7 @@ import pytest
 
 from bench.forecast import HALVES, Tally, find_half, list_stretches, replay_auto_line
 from bench.threads import split_threads
-from compaction.context.forecast import CallPoint, Forecast, forecast_line, trace_calls
+from compaction.context.forecast import CallPoint, Forecast, forecast_threshold, trace_calls
 from compaction.transcripts.transcript import read_transcript
 
 RECORDED = Path(__file__).resolve().parents[3] / "../shared/data/transcripts"
@@ -39,7 +39,7 @@ def list_cases() -> Iterator[tuple[int, Forecast]]:
             for ahead in CALLS_AHEAD:
                 if reached - ahead < start:
                     break
-                found = forecast_line(points[: reached - ahead + 1], line)
+                found = forecast_threshold(points[: reached - ahead + 1], line)
                 if isinstance(found, Forecast):
                     yield ahead, found
 

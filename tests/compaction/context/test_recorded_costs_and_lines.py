@@ -8,7 +8,7 @@ import pytest
 
 from compaction.context.call_costs import cost_of
 from compaction.context.policy import Policy
-from compaction.context.thresholds import DriftKind, draw_lines, find_drift
+from compaction.context.thresholds import DriftKind, compute_thresholds, find_drift
 from compaction.context.windows import ModelInUse
 from compaction.transcripts.calls import collect_calls
 from compaction.transcripts.chain import is_boundary
@@ -60,7 +60,7 @@ def test_every_recorded_call_has_a_price() -> None:
 def test_recorded_automatic_compactions_agree_with_the_line_of_their_window() -> None:
     # Compared with the line of a 200,000 window; 22,547 is below every line and can only be reactive.
     policy = Policy.from_environment({"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "200000"})
-    lines = draw_lines(policy, ModelInUse("claude-opus-5-5", client_version="2.1.325"))
+    lines = compute_thresholds(policy, ModelInUse("claude-opus-5-5", client_version="2.1.325"))
     assert lines is not None
     found = {}
     for entry in list_entries("system"):

@@ -11,19 +11,19 @@ from compaction.context.thresholds import (
     NOT_SEEN_REMARK,
     DriftKind,
     Level,
-    Lines,
-    LineState,
-    draw_lines,
+    Thresholds,
+    ThresholdState,
+    classify_usage,
+    compute_percent_left,
+    compute_thresholds,
     find_drift,
-    find_percent_left,
-    read_level,
 )
 from compaction.context.windows import ModelInUse, Origin
 from compaction.errors import BadPolicy
 
 
-def draw(policy: Policy, model: str = "claude-opus-4-6", version: str | None = None) -> Lines:
-    lines = draw_lines(policy, ModelInUse(model, client_version=version))
+def draw(policy: Policy, model: str = "claude-opus-4-6", version: str | None = None) -> Thresholds:
+    lines = compute_thresholds(policy, ModelInUse(model, client_version=version))
     assert lines is not None
     return lines
 
@@ -107,7 +107,7 @@ def test_each_line_shows_its_formula_and_the_origin_of_every_term() -> None:
 def test_the_level_is_the_highest_line_reached(
     used: int, level: Level, flags: tuple[bool, ...], percent_left: int
 ) -> None:
-    reading = read_level(draw(Policy.from_team_values({"preset": "early"})), used)
+    reading = classify_usage(draw(Policy.from_team_values({"preset": "early"})), used)
     assert reading.level is level
     assert (
         reading.is_above_warning, reading.is_above_error, reading.is_above_auto, reading.is_at_blocking
@@ -117,23 +117,23 @@ def test_the_level_is_the_highest_line_reached(
 
 def test_with_auto_compact_off_its_flag_is_never_raised() -> None:
     lines = draw(Policy.from_environment({"DISABLE_AUTO_COMPACT": "1"}))
-    assert lines.auto_state is LineState.OFF
-    assert read_level(lines, 170_000).level is Level.ERROR
-    assert not read_level(lines, 170_000).is_above_auto
-    assert read_level(lines, 177_000).level is Level.BLOCKING
-    assert read_level(lines, 90_000).percent_left == 50
+    assert lines.auto_state is ThresholdState.OFF
+    assert classify_usage(lines, 170_000).level is Level.ERROR
+    assert not classify_usage(lines, 170_000).is_above_auto
+    assert classify_usage(lines, 177_000).level is Level.BLOCKING
+    assert classify_usage(lines, 90_000).percent_left == 50
 
 
 def test_an_unknown_window_is_said_to_be_unknown() -> None:
-    lines = draw_lines(Policy(), ModelInUse("some-model"))
+    lines = compute_thresholds(Policy(), ModelInUse("some-model"))
     assert lines is None
-    reading = read_level(lines, 50_000)
+    reading = classify_usage(lines, 50_000)
     assert (reading.level, reading.percent_left, reading.used_tokens) == (Level.NOT_KNOWN, None, 50_000)
 
 
 def test_a_team_can_give_an_unknown_model_its_window() -> None:
     policy = Policy.from_team_values({"models": {"some-model": {"window_tokens": 128_000}}})
-    lines = draw_lines(policy, ModelInUse("some-model", is_claude_code=False))
+    lines = compute_thresholds(policy, ModelInUse("some-model", is_claude_code=False))
     assert lines is not None
     assert lines.auto.tokens == 95_000
 
@@ -152,12 +152,12 @@ def test_a_team_can_give_an_unknown_model_its_window() -> None:
     ],
 )
 def test_percent_left_rounds_half_up(limit: int, used: int, percent: int) -> None:
-    assert find_percent_left(used, limit) == percent
+    assert compute_percent_left(used, limit) == percent
 
 
 @given(st.integers(), st.integers())
 def test_percent_left_is_from_0_to_100(used: int, limit: int) -> None:
-    assert 0 <= find_percent_left(used, limit) <= 100
+    assert 0 <= compute_percent_left(used, limit) <= 100
 
 
 TEAM_VALUES = st.fixed_dictionaries(
@@ -179,7 +179,7 @@ MODELS = st.sampled_from(["claude-opus-5-5", "claude-opus-4-6", "claude-haiku-4-
 VERSIONS = st.sampled_from([None, "1.0.98", "2.1.20", "2.1.25", "2.1.325"])
 
 
-def assert_ordered(lines: Lines) -> None:
+def assert_ordered(lines: Thresholds) -> None:
     drawn = [lines.warning.tokens, lines.error.tokens]
     drawn += [lines.auto.tokens] if lines.is_auto_on else []
     drawn += [lines.blocking.tokens, lines.available.tokens]
@@ -215,7 +215,7 @@ def test_lines_are_ordered_under_a_clients_settings(
 ) -> None:
     lines = draw(Policy.from_environment(environment), model, version)
     assert_ordered(lines)
-    percent_left = read_level(lines, used).percent_left
+    percent_left = classify_usage(lines, used).percent_left
     assert percent_left is not None
     assert 0 <= percent_left <= 100
 
@@ -229,29 +229,29 @@ def test_client_settings_that_give_negative_lines_are_held_at_0() -> None:
 @pytest.mark.parametrize(
     ("model", "version", "environment", "state"),
     [
-        ("claude-haiku-4-5", "2.1.325", {}, LineState.NOT_SEEN),
-        ("claude-sonnet-4-5", "2.1.197", {}, LineState.NOT_SEEN),
-        ("claude-haiku-4-5", "2.1.325", {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "200000"}, LineState.IN_FORCE),
-        ("claude-haiku-4-5", "2.1.325", {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "20"}, LineState.NOT_SEEN),
-        ("claude-haiku-4-5", "2.1.126", {}, LineState.IN_FORCE),
-        ("claude-haiku-4-5", None, {}, LineState.IN_FORCE),
-        ("claude-opus-5-5", "2.1.325", {}, LineState.IN_FORCE),
-        ("claude-haiku-4-5", "2.1.325", {"DISABLE_AUTO_COMPACT": "1"}, LineState.OFF),
+        ("claude-haiku-4-5", "2.1.325", {}, ThresholdState.NOT_SEEN),
+        ("claude-sonnet-4-5", "2.1.197", {}, ThresholdState.NOT_SEEN),
+        ("claude-haiku-4-5", "2.1.325", {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "200000"}, ThresholdState.IN_FORCE),
+        ("claude-haiku-4-5", "2.1.325", {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "20"}, ThresholdState.NOT_SEEN),
+        ("claude-haiku-4-5", "2.1.126", {}, ThresholdState.IN_FORCE),
+        ("claude-haiku-4-5", None, {}, ThresholdState.IN_FORCE),
+        ("claude-opus-5-5", "2.1.325", {}, ThresholdState.IN_FORCE),
+        ("claude-haiku-4-5", "2.1.325", {"DISABLE_AUTO_COMPACT": "1"}, ThresholdState.OFF),
     ],
 )
 def test_a_line_not_seen_in_force_is_said_to_be_so(
-    model: str, version: str | None, environment: dict[str, object], state: LineState
+    model: str, version: str | None, environment: dict[str, object], state: ThresholdState
 ) -> None:
     lines = draw(Policy.from_environment(environment), model, version)
     assert lines.auto_state is state
-    assert (NOT_SEEN_REMARK in lines.remarks) == (state is LineState.NOT_SEEN)
+    assert (NOT_SEEN_REMARK in lines.remarks) == (state is ThresholdState.NOT_SEEN)
 
 
 def test_with_one_response_the_line_that_acts_is_named() -> None:
-    lines = draw_lines(Policy(), ModelInUse("claude-opus-5-5", responses=1))
+    lines = compute_thresholds(Policy(), ModelInUse("claude-opus-5-5", responses=1))
     assert lines is not None
     assert lines.remarks[0] == "With only one response so far, the client compacts at 977,000 tokens."
-    other = draw_lines(Policy(), ModelInUse("claude-opus-5-5", is_claude_code=False, responses=1))
+    other = compute_thresholds(Policy(), ModelInUse("claude-opus-5-5", is_claude_code=False, responses=1))
     assert other is not None
     assert other.remarks == ()
 

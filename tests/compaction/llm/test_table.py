@@ -15,7 +15,7 @@ from compaction.cache.policy import CachePolicy
 from compaction.context.call_costs import cost_of, total_of
 from compaction.context.forecast import price_next_call
 from compaction.context.policy import Policy
-from compaction.context.thresholds import draw_lines
+from compaction.context.thresholds import compute_thresholds
 from compaction.context.windows import RESERVE_CAP_TOKENS, ModelInUse, find_max_output, find_reserve, find_window
 from compaction.llm.names import (
     FAMILIES,
@@ -62,7 +62,7 @@ def test_every_spelling_finds_its_row(name: str, model: Model) -> None:
 @pytest.mark.parametrize("is_claude_code", [True, False])
 def test_every_model_has_window_reserve_and_lines(name: str, model: Model, is_claude_code: bool) -> None:  # noqa: FBT001
     in_use = ModelInUse(name, is_claude_code=is_claude_code, client_version="2.1.325")
-    window, lines = find_window(in_use), draw_lines(Policy(), in_use)
+    window, lines = find_window(in_use), compute_thresholds(Policy(), in_use)
     assert find_reserve(in_use).tokens == RESERVE_CAP_TOKENS
     if name in WITHOUT_WINDOW:
         assert (window, lines) == (None, None)
@@ -159,7 +159,7 @@ from compaction.llm import names, offered_models
 from compaction.transcripts.entries import Usage
 for is_claude_code in (True, False):
     in_use = windows.ModelInUse("claude-saga-6-20270101", is_claude_code=is_claude_code)
-    assert thresholds.draw_lines(policy.Policy(), in_use).window.tokens == 1_000_000
+    assert thresholds.compute_thresholds(policy.Policy(), in_use).window.tokens == 1_000_000
 assert linter.find_least_tokens("claude-saga-6") == 256
 assert (names.keeps_thinking("claude-saga-6"), names.keeps_system_messages("claude-saga-6")) == (0, 1)
 assert judging.CachePolicy().judges("claude-saga-6", None, Usage(input_tokens=1))

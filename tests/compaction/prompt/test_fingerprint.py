@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from compaction.cache.changes import compare_fingerprints, find_first_divergent_message
 from compaction.cache.prefix_diff import diff_requests
 from compaction.errors import BodyUnreadable
-from compaction.prompt.fingerprint import read_fingerprint, take_fingerprint
+from compaction.prompt.fingerprint import fingerprint_request, read_fingerprint
 from compaction.prompt.linter import lint_request
 from compaction.prompt.request import Marker, find_server, read_request, write_canonical
 from compaction.prompt.request_lines import read_raw_body
@@ -80,7 +80,7 @@ def test_role_system_inside_messages_is_a_message() -> None:
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [None, 7], [{"role": 3, "content": 9}]])
 def test_odd_bodies_are_read_without_complaint(odd: object) -> None:
     request = read_request({"model": odd, "system": odd, "tools": odd, "messages": odd, "thinking": odd})
-    assert take_fingerprint(request, digest)
+    assert fingerprint_request(request, digest)
 
 
 def test_no_prompt_text_is_left_in_a_fingerprint() -> None:
@@ -91,7 +91,7 @@ def test_no_prompt_text_is_left_in_a_fingerprint() -> None:
 
 
 def test_another_key_gives_fingerprints_that_share_nothing() -> None:
-    other = take_fingerprint(read_request(body()), lambda data: digest(b"other" + data))
+    other = fingerprint_request(read_request(body()), lambda data: digest(b"other" + data))
     assert not set(other.messages) & set(prints().messages)
 
 
@@ -101,8 +101,8 @@ def test_fingerprints_survive_storage() -> None:
 
 
 def test_raw_body_of_telemetry_gives_the_same_fingerprint() -> None:
-    assert take_fingerprint(read_raw_body(json.dumps(body())), digest) == prints()
-    assert take_fingerprint(read_raw_body(json.dumps(body()).encode()), digest) == prints()
+    assert fingerprint_request(read_raw_body(json.dumps(body())), digest) == prints()
+    assert fingerprint_request(read_raw_body(json.dumps(body()).encode()), digest) == prints()
 
 
 @pytest.mark.parametrize("cut", ['{"model":"m","mess', "[1]", ""])
@@ -167,7 +167,7 @@ def test_changing_one_message_diverges_at_that_message(words: list[str], place: 
 @given(st.dictionaries(st.sampled_from(["model", "system", "tools", "messages", "thinking", "cache_control"]), _JSON))
 def test_no_body_is_too_odd_to_be_compared(odd: dict[str, object]) -> None:
     request = read_request(odd)
-    found = take_fingerprint(request, digest)
+    found = fingerprint_request(request, digest)
     assert compare_fingerprints(found, found) == ()
     assert diff_requests(request, request).changes == ()
     assert read_fingerprint(json.loads(json.dumps(found.to_fields()))) == found

@@ -7,7 +7,7 @@ from compaction.cache.changes import compare_fingerprints, find_reach
 from compaction.llm.names import keeps_system_messages, keeps_thinking
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.prompt.invalidation import predict_read
-from compaction.prompt.request import Level
+from compaction.prompt.request import PromptLevel
 from tests.compaction.cache.builders import body, prints, text, tool
 
 WORDS = [f"message {number} " * 300 for number in range(10)]
@@ -15,20 +15,20 @@ CACHED = 100_000
 
 # The API's table: what a change keeps of tools, system and messages (at worst, at best).
 KEPT = [
-    (Cause.MODEL_CHANGED, Level.TOOLS, Level.TOOLS),
-    (Cause.WEB_SEARCH_TOGGLED, Level.SYSTEM, Level.SYSTEM),
-    (Cause.CITATIONS_TOGGLED, Level.SYSTEM, Level.SYSTEM),
-    (Cause.SPEED_CHANGED, Level.SYSTEM, Level.SYSTEM),
-    (Cause.TOOL_CHOICE_CHANGED, Level.MESSAGES, Level.MESSAGES),
-    (Cause.IMAGES_CHANGED, Level.MESSAGES, Level.MESSAGES),
-    (Cause.THINKING_CHANGED, Level.TOOLS, Level.MESSAGES),
-    (Cause.EFFORT_CHANGED, Level.TOOLS, Level.MESSAGES),
-    (Cause.BETAS_CHANGED, Level.TOOLS, None),
+    (Cause.MODEL_CHANGED, PromptLevel.TOOLS, PromptLevel.TOOLS),
+    (Cause.WEB_SEARCH_TOGGLED, PromptLevel.SYSTEM, PromptLevel.SYSTEM),
+    (Cause.CITATIONS_TOGGLED, PromptLevel.SYSTEM, PromptLevel.SYSTEM),
+    (Cause.SPEED_CHANGED, PromptLevel.SYSTEM, PromptLevel.SYSTEM),
+    (Cause.TOOL_CHOICE_CHANGED, PromptLevel.MESSAGES, PromptLevel.MESSAGES),
+    (Cause.IMAGES_CHANGED, PromptLevel.MESSAGES, PromptLevel.MESSAGES),
+    (Cause.THINKING_CHANGED, PromptLevel.TOOLS, PromptLevel.MESSAGES),
+    (Cause.EFFORT_CHANGED, PromptLevel.TOOLS, PromptLevel.MESSAGES),
+    (Cause.BETAS_CHANGED, PromptLevel.TOOLS, None),
 ]
 
 
 @pytest.mark.parametrize(("cause", "worst", "best"), KEPT)
-def test_change_reaches_as_far_as_the_api_says(cause: Cause, worst: Level, best: Level | None) -> None:
+def test_change_reaches_as_far_as_the_api_says(cause: Cause, worst: PromptLevel, best: PromptLevel | None) -> None:
     reach = find_reach(cause)
     assert (reach.worst.level, reach.best.level if reach.best else None) == (worst, best)
 

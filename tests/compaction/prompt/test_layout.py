@@ -7,7 +7,7 @@ from compaction.llm.cache_ttl import CacheTtl
 from compaction.prompt.layout import (
     Layout,
     Scope,
-    Situation,
+    SharingContext,
     SystemParts,
     can_be_marked,
     mark_messages,
@@ -25,33 +25,33 @@ STAMP = "x-anthropic-billing-header: cc_version=2.1.325.abc;"
 PARTS = SystemParts(("static one", "static two", DYNAMIC_BOUNDARY, "dynamic"), STAMP, "You are an agent.")
 BOTH = "static one\n\nstatic two\n\ndynamic"
 
-SPLITS: list[tuple[Layout, Situation, list[tuple[str, Scope | None]]]] = [
-    (Layout.SEED, Situation(), [
+SPLITS: list[tuple[Layout, SharingContext, list[tuple[str, Scope | None]]]] = [
+    (Layout.SEED, SharingContext(), [
         (STAMP, None), ("You are an agent.", None), ("static one\n\nstatic two", Scope.GLOBAL),
         ("dynamic", Scope.ORG)]),
-    (Layout.SEED, Situation(has_mcp_tools=True), [(STAMP, None), ("You are an agent.", None), (BOTH, Scope.ORG)]),
-    (Layout.SEED, Situation(Provider.BEDROCK), [(STAMP, None), ("You are an agent.", None), (BOTH, Scope.ORG)]),
-    (Layout.SEED, Situation(is_custom_prompt=True), [(STAMP, None), (BOTH, Scope.ORG)]),
-    (Layout.OBSERVED, Situation(), [(STAMP, None), ("You are an agent.", Scope.ORG), (BOTH, Scope.ORG)]),
-    (Layout.OBSERVED, Situation(Provider.VERTEX), [
+    (Layout.SEED, SharingContext(has_mcp_tools=True), [(STAMP, None), ("You are an agent.", None), (BOTH, Scope.ORG)]),
+    (Layout.SEED, SharingContext(Provider.BEDROCK), [(STAMP, None), ("You are an agent.", None), (BOTH, Scope.ORG)]),
+    (Layout.SEED, SharingContext(is_custom_prompt=True), [(STAMP, None), (BOTH, Scope.ORG)]),
+    (Layout.OBSERVED, SharingContext(), [(STAMP, None), ("You are an agent.", Scope.ORG), (BOTH, Scope.ORG)]),
+    (Layout.OBSERVED, SharingContext(Provider.VERTEX), [
         (STAMP, None), ("You are an agent.", Scope.ORG), (BOTH, Scope.ORG)]),
-    (Layout.OBSERVED, Situation(is_custom_prompt=True), [(STAMP, None), (BOTH, Scope.ORG)]),
+    (Layout.OBSERVED, SharingContext(is_custom_prompt=True), [(STAMP, None), (BOTH, Scope.ORG)]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("layout", "situation", "expected"), SPLITS)
 def test_system_prompt_is_split_by_layout_and_situation(
-    layout: Layout, situation: Situation, expected: list[tuple[str, Scope | None]]
+    layout: Layout, situation: SharingContext, expected: list[tuple[str, Scope | None]]
 ) -> None:
     assert [(block.text, block.scope) for block in split_system(PARTS, situation, layout)] == expected
 
 
 def test_prompt_without_a_boundary_is_not_shared_globally() -> None:
-    assert [block.scope for block in split_system(SystemParts(("all",)), Situation(), Layout.SEED)] == [Scope.ORG]
+    assert [block.scope for block in split_system(SystemParts(("all",)), SharingContext(), Layout.SEED)] == [Scope.ORG]
 
 
 def test_markers_of_the_system_prompt_name_only_what_is_not_the_default() -> None:
-    blocks = split_system(PARTS, Situation(), Layout.SEED)
+    blocks = split_system(PARTS, SharingContext(), Layout.SEED)
     assert [block.get("cache_control") for block in write_blocks(blocks, CacheTtl.ONE_HOUR)] == [
         None, None, {"type": "ephemeral", "ttl": "1h", "scope": "global"}, {"type": "ephemeral", "ttl": "1h"},
     ]  # fmt: skip
@@ -106,7 +106,7 @@ def test_laid_out_request_passes_the_linter(layout: Layout) -> None:
     parts = SystemParts(("static " * 3_000, DYNAMIC_BOUNDARY, "dynamic " * 3_000), STAMP, "You are an agent. " * 300)
     request = {
         "model": "claude-opus-5-5",
-        "system": write_blocks(split_system(parts, Situation(), layout), CacheTtl.ONE_HOUR),
+        "system": write_blocks(split_system(parts, SharingContext(), layout), CacheTtl.ONE_HOUR),
         "tools": mark_tools([tool("A", "does it " * 400)], CacheTtl.ONE_HOUR, layout),
         "messages": mark_messages(MESSAGES, CacheTtl.ONE_HOUR),
     }

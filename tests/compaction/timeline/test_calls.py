@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from compaction.cache.breaks import Outcome, judge_thread
+from compaction.cache.breaks import CacheOutcome, judge_thread
 from compaction.cache.causes import Grade
 from compaction.timeline.calls import Call, collect_calls
-from compaction.timeline.observations import Answer, LineFact, LineKind
-from compaction.timeline.order import order_facts
+from compaction.timeline.observations import LineKind, Observation, Response
+from compaction.timeline.order import order_observations
 from compaction.transcripts.entries import Usage
 
 START = datetime(2026, 5, 1, 10, tzinfo=UTC)
@@ -26,21 +26,21 @@ def usage(read: int = 0, written: int = 0, output: int = 50, *, long: int = 0) -
     )
 
 
-def line(name: str, minute: float, used: Usage, **answer: object) -> LineFact:
-    told = Answer(f"msg_{name}", used, MODEL, "end_turn", request_id=f"req_{name}", **answer)  # type: ignore[arg-type]
+def line(name: str, minute: float, used: Usage, **answer: object) -> Observation:
+    told = Response(f"msg_{name}", used, MODEL, "end_turn", request_id=f"req_{name}", **answer)  # type: ignore[arg-type]
     at = START + timedelta(minutes=minute)
-    return LineFact(id=f"line-{name}", kind=LineKind.ANSWER, type="assistant", at=at, answer=told)
+    return Observation(id=f"line-{name}", kind=LineKind.ANSWER, type="assistant", at=at, answer=told)
 
 
-def report(name: str, minute: float, used: Usage, *, source: str = "otlp", **answer: object) -> LineFact:
+def report(name: str, minute: float, used: Usage, *, source: str = "otlp", **answer: object) -> Observation:
     call_id = f"msg_{name}" if source == "proxy" else f"req_{name}"
-    told = Answer(call_id, used, MODEL, request_id=f"req_{name}", source=source, **answer)  # type: ignore[arg-type]
+    told = Response(call_id, used, MODEL, request_id=f"req_{name}", source=source, **answer)  # type: ignore[arg-type]
     at = START + timedelta(minutes=minute)
-    return LineFact(id=f"{source}-{name}", kind=LineKind.ANSWER, type=source, at=at, answer=told)
+    return Observation(id=f"{source}-{name}", kind=LineKind.ANSWER, type=source, at=at, answer=told)
 
 
-def collect(*facts: LineFact) -> tuple[Call, ...]:
-    return collect_calls(order_facts(facts))
+def collect(*facts: Observation) -> tuple[Call, ...]:
+    return collect_calls(order_observations(facts))
 
 
 def test_line_and_reports_of_one_request_are_one_call_in_every_order_of_arrival() -> None:
@@ -80,7 +80,11 @@ def test_call_beside_the_conversation_is_kept_and_neither_judged_nor_compared_wi
     )
     assert [call.is_beside for call in calls] == [False, True, False]
     verdicts = judge_thread(calls)
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.EXPECTED, Outcome.NOTHING, Outcome.NOTHING]
+    assert [verdict.outcome for verdict in verdicts] == [
+        CacheOutcome.EXPECTED,
+        CacheOutcome.NOTHING,
+        CacheOutcome.NOTHING,
+    ]
 
 
 def test_what_the_api_told_the_proxy_explains_the_loss_of_a_call_known_by_its_lines() -> None:

@@ -2,8 +2,16 @@
 
 from datetime import UTC, datetime, timedelta
 
-from compaction.timeline.client_reports import NO_REASON_TOLD, settle_client
-from compaction.timeline.observations import REPORT, Answer, ClientTold, Compacted, LineFact, LineKind, pick_better
+from compaction.timeline.client_reports import NO_REASON_TOLD, merge_client_reports
+from compaction.timeline.observations import (
+    REPORT,
+    ClientReport,
+    CompactionRecord,
+    LineKind,
+    Observation,
+    Response,
+    choose_more_complete,
+)
 from compaction.transcripts.entries import Usage
 
 START = datetime(2026, 5, 1, 10, tzinfo=UTC)
@@ -13,27 +21,27 @@ def at(minute: float) -> datetime:
     return START + timedelta(minutes=minute)
 
 
-def hook(event: str, minute: float, **told: object) -> LineFact:
-    client = ClientTold(event, **told)  # type: ignore[arg-type]
-    return LineFact(f"hook:{event}:{minute}", LineKind.HOOK, REPORT, at=at(minute), client=client)
+def hook(event: str, minute: float, **told: object) -> Observation:
+    client = ClientReport(event, **told)  # type: ignore[arg-type]
+    return Observation(f"hook:{event}:{minute}", LineKind.HOOK, REPORT, at=at(minute), client=client)
 
 
-def line(kind: LineKind, minute: float, **fields: object) -> LineFact:
-    return LineFact(f"{kind}:{minute}", kind, "line", at=at(minute), **fields)  # type: ignore[arg-type]
+def line(kind: LineKind, minute: float, **fields: object) -> Observation:
+    return Observation(f"{kind}:{minute}", kind, "line", at=at(minute), **fields)  # type: ignore[arg-type]
 
 
-def answer(minute: float, *, is_sidechain: bool = False) -> LineFact:
-    told = Answer(f"msg_{minute}", Usage())
+def answer(minute: float, *, is_sidechain: bool = False) -> Observation:
+    told = Response(f"msg_{minute}", Usage())
     return line(LineKind.ANSWER, minute, answer=told, is_sidechain=is_sidechain)
 
 
-def list_kinds(*facts: LineFact) -> list[LineKind]:
-    return [fact.kind for fact in settle_client(sorted(facts, key=lambda fact: fact.at or START))]
+def list_kinds(*facts: Observation) -> list[LineKind]:
+    return [fact.kind for fact in merge_client_reports(sorted(facts, key=lambda fact: fact.at or START))]
 
 
 def test_lines_alone_are_left_as_they_are() -> None:
     facts = [line(LineKind.PROMPT, 0), answer(1)]
-    assert settle_client(facts) is facts
+    assert merge_client_reports(facts) is facts
 
 
 def test_hooks_stand_for_lines_that_nobody_wrote() -> None:
@@ -43,41 +51,52 @@ def test_hooks_stand_for_lines_that_nobody_wrote() -> None:
         hook("UserPromptSubmit", 1.1, prompt_id="p"),
         hook("Stop", 2),
     ]
-    assert list_kinds(*hooks) == [LineKind.RESTART, LineKind.PROMPT, LineKind.HOOK, LineKind.TURN_END]
+    assert list_kinds(*hooks) == [
+        LineKind.RESTART,
+        LineKind.PROMPT,
+        LineKind.HOOK,
+        LineKind.TURN_END,
+    ]
     assert list_kinds(*hooks, line(LineKind.PROMPT, 1)).count(LineKind.PROMPT) == 1
 
 
 def test_attempt_that_the_turn_ends_without_a_compaction_has_failed() -> None:
     began, ended = hook("PreCompact", 1), hook("Stop", 2)
     assert list_kinds(began) == [LineKind.HOOK]  # it may still be at work
-    (failed, _) = settle_client([began, ended])
+    (failed, _) = merge_client_reports([began, ended])
     assert (failed.kind, failed.name) == (LineKind.COMPACTION_REPORT, NO_REASON_TOLD)
-    boundary = line(LineKind.BOUNDARY, 1.5, compacted=Compacted())
+    boundary = line(LineKind.BOUNDARY, 1.5, compacted=CompactionRecord())
     assert list_kinds(began, boundary, ended)[0] is LineKind.HOOK
-    reported = line(LineKind.COMPACTION_REPORT, 1.5, compacted=Compacted())
+    reported = line(LineKind.COMPACTION_REPORT, 1.5, compacted=CompactionRecord())
     assert list_kinds(began, reported, ended)[0] is LineKind.HOOK
 
 
 def test_failure_that_telemetry_explains_is_told_once() -> None:
-    explained = line(LineKind.COMPACTION_REPORT, 1.2, name="too_few_groups", compacted=Compacted())
+    explained = line(LineKind.COMPACTION_REPORT, 1.2, name="too_few_groups", compacted=CompactionRecord())
     assert list_kinds(hook("PreCompact", 1), explained, hook("Stop", 2)).count(LineKind.COMPACTION_REPORT) == 1
 
 
 def test_reasons_go_to_the_nearest_call_of_the_main_conversation() -> None:
-    miss = LineFact("status:miss", LineKind.STATUS, REPORT, at=at(5.1), client=ClientTold("miss", reasons=("why",)))
-    settled = settle_client([answer(1), answer(5), miss, answer(5.11, is_sidechain=True), answer(9)])
+    miss = Observation(
+        "status:miss", LineKind.STATUS, REPORT, at=at(5.1), client=ClientReport("miss", reasons=("why",))
+    )
+    settled = merge_client_reports([answer(1), answer(5), miss, answer(5.11, is_sidechain=True), answer(9)])
     told = {fact.at: fact.answer.client_reasons for fact in settled if fact.answer}
     assert {when for when, reasons in told.items() if reasons} == {at(5)}
-    far = settle_client([answer(1), miss, answer(9)])
+    far = merge_client_reports([answer(1), miss, answer(9)])
     assert not any(fact.answer.client_reasons for fact in far if fact.answer)
 
 
 def test_of_two_statuses_the_later_is_better() -> None:
     early, late = (
-        LineFact(
-            "status:now", LineKind.STATUS, REPORT, at=at(minute), client=ClientTold("status", context_tokens=tokens)
+        Observation(
+            "status:now",
+            LineKind.STATUS,
+            REPORT,
+            at=at(minute),
+            client=ClientReport("status", context_tokens=tokens),
         )
         for minute, tokens in ((0, 9_000), (1, 5))
     )
-    assert pick_better(early, late) is late
-    assert pick_better(late, early) is late
+    assert choose_more_complete(early, late) is late
+    assert choose_more_complete(late, early) is late

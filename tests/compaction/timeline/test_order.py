@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.timeline import order as order_module
-from compaction.timeline.observations import LineFact, LineKind
-from compaction.timeline.order import order_facts
+from compaction.timeline.observations import LineKind, Observation
+from compaction.timeline.order import order_observations
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 Told = tuple[str, str | None, int | None]  # id, parent, second
 
 
-def make(told: Told) -> LineFact:
+def make(told: Told) -> Observation:
     name, parent, second = told
     at = None if second is None else START + timedelta(seconds=second)
-    return LineFact(id=name, kind=LineKind.OTHER, type="user", parent=parent, at=at)
+    return Observation(id=name, kind=LineKind.OTHER, type="user", parent=parent, at=at)
 
 
 def order(*told: Told) -> str:
-    return "".join(fact.id for fact in order_facts(map(make, told)))
+    return "".join(fact.id for fact in order_observations(map(make, told)))
 
 
 @pytest.mark.parametrize(

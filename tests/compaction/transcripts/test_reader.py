@@ -18,7 +18,7 @@ from compaction.transcripts.entries import (
     ToolUseBlock,
     Usage,
 )
-from compaction.transcripts.lines import Line
+from compaction.transcripts.lines import RawLine
 from compaction.transcripts.payloads import (
     ApiError,
     ApiRequest,
@@ -204,7 +204,7 @@ def test_a_sub_agents_message_inside_progress_is_no_message_of_this_thread() -> 
     assert entry.message is None
     raw = write_nested_line(entry)
     assert raw is not None
-    (inner,) = read_line(Line(1, 0, raw, len(raw)))
+    (inner,) = read_line(RawLine(1, 0, raw, len(raw)))
     assert isinstance(inner, Entry)
     assert (inner.uuid, inner.agent_id, inner.is_sidechain, inner.session_id, inner.is_response) == (
         "n1",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.transcripts.entries import Entry
-from compaction.transcripts.lines import LineSplitter, Position
+from compaction.transcripts.lines import LinePosition, LineSplitter
 from compaction.transcripts.transcript import TranscriptReader, read_transcript
 from tests.compaction.making import make_line, write_back
 from tests.compaction.recorded import each_recorded, read_recorded
@@ -173,7 +173,7 @@ def test_a_truncated_last_line_is_the_tail_and_reading_resumes_before_it() -> No
     assert not reader.close()
     assert reader.tail is not None
     assert (reader.tail.line_number, reader.tail.offset, reader.tail.raw) == (2, len(USER), SUMMARY[:10])
-    assert reader.position == Position(len(USER), 1)
+    assert reader.position == LinePosition(len(USER), 1)
 
 
 def test_a_last_line_that_lacks_only_its_ending_is_an_entry() -> None:

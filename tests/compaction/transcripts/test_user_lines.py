@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compaction.compactors.news import has_speech
-from compaction.timeline.read_entries import read_fact
+from compaction.compactors.news import has_messages
+from compaction.timeline.read_entries import read_observation
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import read_transcript
 from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_blocks, classify_entry, find_prompt_words
@@ -96,13 +96,13 @@ def test_lines_that_the_client_marks_as_its_own_are_machine_text(values: dict[st
 )  # fmt: skip
 def test_titles_are_made_of_what_a_person_typed(content: str, words: str) -> None:
     assert find_prompt_words(content) == words
-    assert (read_fact(say(content)).words or "") == words
+    assert (read_observation(say(content)).words or "") == words
 
 
 def test_a_command_for_the_model_can_be_compacted_and_a_notification_cannot() -> None:
-    assert has_speech([say(REVIEW)])
-    assert not has_speech([say("<task-notification>done</task-notification>")])
-    assert not has_speech([say("<local-command-stdout>Compacted</local-command-stdout>")])
+    assert has_messages([say(REVIEW)])
+    assert not has_messages([say("<task-notification>done</task-notification>")])
+    assert not has_messages([say("<local-command-stdout>Compacted</local-command-stdout>")])
 
 
 @pytest.mark.recorded_data

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import draw_lines, read_level
+from compaction.context.thresholds import classify_usage, compute_thresholds
 from compaction.context.windows import ModelInUse
 from dashboard.client import statusline
 from dashboard.client.spool import list_events, read_event
-from dashboard.client.status_gauge import Surface, draw_gauge, find_level, find_percent_left, spell_tokens
+from dashboard.client.status_gauge import Surface, compute_percent_left, draw_gauge, find_level, spell_tokens
 from dashboard.client.status_lines import draw_status_lines
 from dashboard.client.status_values import StatusValues, read_status, read_time
 from tests.dashboard.client.test_hook_forwarder import CONSOLE, connect
@@ -126,10 +126,10 @@ def test_level_and_percent_are_those_of_the_engine(
     values = StatusValues(model=model, window_tokens=window, used_tokens=used)
     lines = draw_status_lines(values, environment)
     in_use = ModelInUse(model, reported_window_tokens=window)
-    reading = read_level(draw_lines(Policy.from_environment(environment), in_use), used)
+    reading = classify_usage(compute_thresholds(Policy.from_environment(environment), in_use), used)
     level = {"auto": "auto-compact", "": "not known"}
     assert level.get(find_level(lines, used), find_level(lines, used)) == reading.level.value
-    assert (find_percent_left(lines, used) if lines else None) == reading.percent_left
+    assert (compute_percent_left(lines, used) if lines else None) == reading.percent_left
 
 
 def test_every_variable_that_moves_a_line_is_looked_at() -> None:

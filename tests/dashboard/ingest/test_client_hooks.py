@@ -12,7 +12,7 @@ from django.test import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.timeline.observations import LineKind, pack_facts, unpack_facts
+from compaction.timeline.observations import LineKind, pack_observations, unpack_observations
 from dashboard.ingest.client_hooks import EVENTS, NOT_KNOWN, prepare_hooks
 from dashboard.ingest.client_json import LARGEST_COUNT
 from dashboard.ingest.client_reports import SPOOL_FULL
@@ -298,4 +298,4 @@ def test_any_json_is_decoded_into_facts_that_can_be_packed(told: dict[str, objec
             again = {line.fact.id for line in session.lines}
             assert len(again) == len(session.lines)
             assert all(line.fact.at is not None for line in session.lines)
-            assert unpack_facts(pack_facts([line.fact for line in session.lines]))
+            assert unpack_observations(pack_observations([line.fact for line in session.lines]))

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import call_command
 
 from bench.threads import read_session_calls
-from compaction.cache.breaks import Outcome, judge_thread
+from compaction.cache.breaks import CacheOutcome, judge_thread
 from compaction.transcripts.transcript import read_transcript
 from dashboard.ingest.intake import Origin
 from dashboard.ingest.uploads import Upload, take_in_upload
@@ -101,7 +101,7 @@ def test_breaks_equal_those_of_each_file_read_alone(origin: Origin) -> None:
     for path in RECORDED_DATA.rglob("*.jsonl"):
         for calls in read_session_calls(read_transcript(path.read_bytes()).entries).values():
             verdicts = judge_thread(calls)
-            expected |= {verdict.call_id for verdict in verdicts if verdict.outcome is Outcome.BREAK}
+            expected |= {verdict.call_id for verdict in verdicts if verdict.outcome is CacheOutcome.BREAK}
     assert set(CacheBreak.objects.filter(kind="break").values_list("call_id", flat=True)) == expected
     compactions = {uuid for session in count_folder(RECORDED_DATA).values() for uuid in session.compactions}
     assert set(ObservedCompaction.objects.filter(kind="full").values_list("entry_uuid", flat=True)) == compactions

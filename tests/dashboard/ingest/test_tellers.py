@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from compaction.context.policy import Policy
-from compaction.timeline.observations import REPORT, LineFact, LineKind
+from compaction.timeline.observations import REPORT, LineKind, Observation
 from dashboard import access
 from dashboard.ingest.intake import Origin, take_in
 from dashboard.ingest.observed import Piece, Rules
@@ -37,8 +37,8 @@ def team(db: None) -> Team:
     return make_team("Harbour", owner="alice")
 
 
-def make_fact(name: str, **told: Any) -> LineFact:
-    return LineFact(name, LineKind.OTHER, **{"type": REPORT, **told})
+def make_fact(name: str, **told: Any) -> Observation:
+    return Observation(name, LineKind.OTHER, **{"type": REPORT, **told})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def make_fact(name: str, **told: Any) -> LineFact:
         (make_fact("proxied:msg_1"), NAMED, True),
     ],
 )
-def test_what_tells_claude_code_from_other_agents(fact: LineFact, session: str, *, expected: bool) -> None:
+def test_what_tells_claude_code_from_other_agents(fact: Observation, session: str, *, expected: bool) -> None:
     assert is_of_claude_code([fact], session) is expected
     assert is_of_claude_code([], session) is False
 

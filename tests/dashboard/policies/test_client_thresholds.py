@@ -6,7 +6,7 @@ import pytest
 
 from compaction.context.policy import Policy
 from compaction.context.policy_parsing import CLIENT_WINDOW_RANGE
-from compaction.context.thresholds import draw_lines
+from compaction.context.thresholds import compute_thresholds
 from compaction.context.windows import ModelInUse
 from dashboard.policies.client_thresholds import ClientThreshold, compute_client_thresholds
 
@@ -73,7 +73,7 @@ def test_settings_are_valid_and_lead_to_the_threshold(margin: int) -> None:
         policy = Policy.from_environment(settings)
         assert policy.notes == ()
         assert int(settings.get(WINDOW, 200_000)) in CLIENT_WINDOW_RANGE
-        lines = draw_lines(policy, ModelInUse(model="", reported_window_tokens=each.window_tokens))
+        lines = compute_thresholds(policy, ModelInUse(model="", reported_window_tokens=each.window_tokens))
         assert lines is not None
         assert lines.auto.tokens == each.reached_tokens
         assert each.policy_tokens is not None

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import draw_lines
+from compaction.context.thresholds import compute_thresholds
 from compaction.context.windows import ModelInUse
 from dashboard.models import Team
 from dashboard.policies import effects
@@ -115,7 +115,7 @@ def test_one_window_for_all_is_drawn_once_and_a_line_switched_off_says_so() -> N
 
 
 def test_told_formula_keeps_what_holds_a_line() -> None:
-    lines = draw_lines(EARLY, ModelInUse("", reported_window_tokens=40_000))
+    lines = compute_thresholds(EARLY, ModelInUse("", reported_window_tokens=40_000))
     assert lines is not None
     assert say_formula(lines.error) == "auto - 20,000 = -13,000, held at 0"
     assert say_formula(lines.auto) == "available - 13,000"

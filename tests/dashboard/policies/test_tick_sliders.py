@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from compaction.context.policy import Policy
-from compaction.context.thresholds import Lines, draw_lines
+from compaction.context.thresholds import Thresholds, compute_thresholds
 from compaction.context.windows import ModelInUse
 from dashboard.pages.tick_sliders import TickSlider, list_sliders
 
@@ -21,8 +21,8 @@ def list_of(values: dict[str, Any], window: int = 200_000) -> list[TickSlider]:
     return list(list_sliders(Policy.from_team_values(values), draw(values, window)))
 
 
-def draw(values: dict[str, Any], window: int) -> Lines:
-    lines = draw_lines(Policy.from_team_values(values), ModelInUse(model="", reported_window_tokens=window))
+def draw(values: dict[str, Any], window: int) -> Thresholds:
+    lines = compute_thresholds(Policy.from_team_values(values), ModelInUse(model="", reported_window_tokens=window))
     assert lines is not None
     return lines
 

@@ -5,7 +5,7 @@ import json
 import random
 from typing import Any
 
-from compaction.prompt.fingerprint import take_fingerprint
+from compaction.prompt.fingerprint import fingerprint_request
 from compaction.prompt.request import read_request
 from dashboard.proxy.message_prints import MessagePrints
 
@@ -56,7 +56,7 @@ def test_prints_are_the_same_as_of_a_whole_reading() -> None:
         found = known.read(json.dumps(body).encode(), digest, key=KEY, betas="b-1,a-2")
         whole = read_request(body, betas="b-1,a-2")
         assert found is not None
-        assert found.prints == take_fingerprint(whole, digest)
+        assert found.prints == fingerprint_request(whole, digest)
         assert found.request == whole
 
 

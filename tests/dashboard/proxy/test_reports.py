@@ -14,7 +14,7 @@ import zstandard
 
 from compaction.compactors.summary.prompt import write_prompt
 from compaction.ports import Variant
-from compaction.timeline.observations import LineFact, LineKind
+from compaction.timeline.observations import LineKind, Observation
 from dashboard.ingest.observed import Rules
 from dashboard.proxy.reports import Report, Reporter
 from dashboard.proxy.responses import NotReadable
@@ -31,7 +31,7 @@ def read(exchange: Exchange, rules: Rules = RULES, reporter: Reporter | None = N
     return report
 
 
-def pick(report: Report, kind: LineKind) -> LineFact:
+def pick(report: Report, kind: LineKind) -> Observation:
     return next(line.fact for line in report.lines if line.fact.kind is kind)
 
 

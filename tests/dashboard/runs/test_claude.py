@@ -17,7 +17,7 @@ from compaction.errors import (
     RunError,
     SummarizerUnavailable,
 )
-from compaction.ports import Monitor, Path, SilentMonitor, SummaryRequest, Variant
+from compaction.ports import Monitor, SilentMonitor, SummaryRequest, SummaryRoute, Variant
 from dashboard.runs.answer_stream import LARGEST_ANSWER_CHARACTERS
 from dashboard.runs.api_failures import read_wait_seconds
 from dashboard.runs.attempts import AttemptReport
@@ -85,7 +85,7 @@ def plain(**fields: object) -> SummaryRequest:
         "messages": [{"role": "user", "content": said}],
         **fields,
     }
-    return SummaryRequest(variant=Variant.FULL, path=Path.PLAIN, entries=(), prompt=prompt, body=body)
+    return SummaryRequest(variant=Variant.FULL, path=SummaryRoute.PLAIN, entries=(), prompt=prompt, body=body)
 
 
 def test_good_answer_comes_back_whole_with_its_usage_and_one_attempt(messages_api: MessagesApi, ask: Ask) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from compaction.compactors.full import compact_full
-from compaction.compactors.outcome import Outcome, Trigger
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.outcome import CompactionOutcome, Trigger
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.compactors.summary.fork_request import ParentRequest
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.compactors.summary.prompt import SECTIONS
 from compaction.errors import ConversationTooLong, SummarizerUnavailable, SummaryRefused
-from compaction.ports import Path
+from compaction.ports import SummaryRoute
 from compaction.transcripts.entries import Entry
 from dashboard.runs.attempts import AttemptReport
 from dashboard.runs.claude import ClaudeAccess, ClaudeSummarizer, Limits
@@ -97,14 +97,14 @@ def send_as_client(api: MessagesApi, body: Body) -> str:
 
 def compact(
     api: MessagesApi, entries: list[Entry], parent: ParentRequest | None
-) -> tuple[Outcome, list[AttemptReport]]:
+) -> tuple[CompactionOutcome, list[AttemptReport]]:
     attempts: list[AttemptReport] = []
     access = ClaudeAccess(key="sk-ant-ours", base_url=api.url)
     terms = ForkTerms(version=VERSION, betas=BETAS)
     claude = ClaudeSummarizer(access, attempts.append, limits=QUICK, fork_terms=terms)
     request = CompactionRequest(trigger=Trigger.MANUAL, now=NOW, parent=parent, models=MODELS)
     try:
-        return compact_full(entries, request, Outside(claude)), attempts
+        return compact_full(entries, request, RunPorts(claude)), attempts
     except Exception as error:
         error.add_note(f"{[attempt.failure_code for attempt in attempts]}")
         raise
@@ -236,7 +236,7 @@ def test_fork_that_gets_no_summary_gives_way_to_a_plain_request(messages_api: Me
     response_id = send_as_client(messages_api, body)
     messages_api.script(reply)
     outcome, attempts = compact(messages_api, make_entries(response_id), ParentRequest(body, response_id))
-    assert [attempt.path for attempt in attempts] == [Path.FORK.value, Path.PLAIN.value]
+    assert [attempt.path for attempt in attempts] == [SummaryRoute.FORK.value, SummaryRoute.PLAIN.value]
     assert outcome.summary.missing_sections == ()
 
 

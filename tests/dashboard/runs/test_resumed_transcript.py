@@ -8,10 +8,10 @@ import pytest
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
 from compaction.compactors.full import compact_full
 from compaction.compactors.micro.by_idle import IdleSettings, clear_by_idle_time
-from compaction.compactors.outcome import Fate, Outcome, Trigger
+from compaction.compactors.outcome import CompactionOutcome, Fate, Trigger
 from compaction.compactors.partial import compact_from, compact_up_to
 from compaction.compactors.restore.restorer import ContextRestorer
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.flatten import flatten
@@ -50,16 +50,16 @@ def find_turn(entries: tuple[Entry, ...], turn: int) -> str:
     )
 
 
-def run_engine(kind: str, data: bytes = TALK.data) -> Outcome:
+def run_engine(kind: str, data: bytes = TALK.data) -> CompactionOutcome:
     entries = read_entries(data)
     request = CompactionRequest(trigger=Trigger.MANUAL, now=NOW)
-    outside = Outside(ExtractiveSummarizer(), restore=ContextRestorer())
+    outside = RunPorts(ExtractiveSummarizer(), restore=ContextRestorer())
     if kind == "full":
         return compact_full(entries, request, outside)
     return (compact_from if kind == "from" else compact_up_to)(entries, find_turn(entries, 2), request, outside)
 
 
-def resume(outcome: Outcome, originals: tuple[Entry, ...] = ()) -> bytes:
+def resume(outcome: CompactionOutcome, originals: tuple[Entry, ...] = ()) -> bytes:
     return make_transcript(
         ResumedSession(
             external_id=NEW_ID,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bench.retained import audit_summary
 from bench.threads import split_threads
-from compaction.activity.tool_calls import read_work
+from compaction.activity.tool_calls import read_activity
 from compaction.compactors.extractive.files import MOST_FILES, list_file_items
 from compaction.compactors.extractive.material import read_material
 from compaction.compactors.extractive.sections import (
@@ -25,11 +25,11 @@ from compaction.compactors.extractive.summarizer import LABEL, SUMMARY_CAP_TOKEN
 from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import Trigger
 from compaction.compactors.partial import compact_up_to
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.compactors.summary.answer import find_missing_sections, split_sections
 from compaction.compactors.summary.prompt import SECTIONS, list_sections
 from compaction.errors import CompactionCancelled
-from compaction.ports import Path, Stage, SummaryRequest, Variant
+from compaction.ports import Stage, SummaryRequest, SummaryRoute, Variant
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock
 from tests.compaction.compactors.checks import check_outcome
@@ -222,7 +222,7 @@ def test_a_short_session_is_not_told_at_greater_length_than_it_has() -> None:
 
 def test_the_summarizer_answers_as_a_model_would_and_is_labelled() -> None:
     entries = tuple(make_session().entries)
-    asked = SummaryRequest(variant=Variant.FULL, path=Path.PLAIN, entries=entries, prompt="", body={})
+    asked = SummaryRequest(variant=Variant.FULL, path=SummaryRoute.PLAIN, entries=entries, prompt="", body={})
     answer = ExtractiveSummarizer().summarize(asked, Watcher())
     assert (answer.stop_reason, answer.label, answer.usage.prompt_tokens) == ("end_turn", LABEL, 0)
     with pytest.raises(CompactionCancelled):
@@ -232,12 +232,12 @@ def test_the_summarizer_answers_as_a_model_would_and_is_labelled() -> None:
 def test_full_and_partial_compaction_run_with_it() -> None:
     session = make_session()
     asked = CompactionRequest(trigger=Trigger.AUTO, now=NOW)
-    outcome = compact_full(session.entries, asked, Outside(ExtractiveSummarizer()))
+    outcome = compact_full(session.entries, asked, RunPorts(ExtractiveSummarizer()))
     check_outcome(outcome, session.entries)
     assert not outcome.summary.missing_sections
     assert f"Summary: ({LABEL})" in outcome.summary_entry.message.content[0].text  # type: ignore[union-attr]
     pivot = session.entries[-5].uuid or ""
-    partial = compact_up_to(session.entries, pivot, asked, Outside(ExtractiveSummarizer()))
+    partial = compact_up_to(session.entries, pivot, asked, RunPorts(ExtractiveSummarizer()))
     check_outcome(partial, session.entries)
     assert not partial.summary.missing_sections
 
@@ -316,7 +316,7 @@ def list_strings(value: object) -> Iterator[str]:
 
 def assert_quoted_lines_occur(entries: Sequence[Entry], text: str) -> None:
     # Commands are put together from their tags.
-    said = [message.text for message in read_work(entries).said]
+    said = [message.text for message in read_activity(entries).said]
     source = flatten_words("\n".join([*list_texts(entries), *said]))
     missing = [part for part in list_quoted(text) if part not in source]
     assert missing == []
@@ -423,7 +423,7 @@ def test_instructions_whose_words_do_not_occur_are_named_as_without_effect() -> 
 
 def test_instructions_reach_the_summarizer_through_a_compaction() -> None:
     asked = CompactionRequest(trigger=Trigger.MANUAL, now=NOW, custom_instructions="Keep the token guard")
-    outcome = compact_full(make_session().entries, asked, Outside(ExtractiveSummarizer()))
+    outcome = compact_full(make_session().entries, asked, RunPorts(ExtractiveSummarizer()))
     assert 'given priority: "token", "guard"' in outcome.summary.text
 
 

@@ -12,8 +12,8 @@ from compaction.compactors.micro.cache_edits import (
     PinnedEdit,
     add_edits,
     add_references,
-    note_response,
     plan_deletions,
+    record_response,
     register_results,
 )
 from compaction.transcripts.entries import Entry
@@ -120,8 +120,8 @@ def test_a_collapsed_read_drops_the_deletions_and_an_announced_one_does_not(
 ) -> None:
     state = plan_deletions(register_results(CacheEditState(), make_talk(14)))
     state, _ = add_edits(state, make_messages(make_talk(14)))
-    state = note_response(state, cache_read_tokens=previous)
-    after = note_response(state, cache_read_tokens=read, cache_deleted_tokens=deleted)
+    state = record_response(state, cache_read_tokens=previous)
+    after = record_response(state, cache_read_tokens=read, cache_deleted_tokens=deleted)
     assert after.cache_read_tokens == read
     assert bool(after.pinned) == bool(after.deleted) == holds
     assert after.deleted_tokens == (deleted if holds else 0)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from compaction.compactors.notes.from_notes import compact_from_notes
 from compaction.compactors.notes.kept_tail import DEFAULT_KEEP_SETTINGS, KeepSettings, find_keep_start
 from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
-from compaction.compactors.outcome import CompactionKind, Outcome, Trigger
+from compaction.compactors.outcome import CompactionKind, CompactionOutcome, Trigger
 from compaction.compactors.restore.restorer import ContextRestorer
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.context.tokens import estimate_tokens
 from compaction.errors import (
     NotesBeingWritten,
@@ -40,8 +40,8 @@ def note(entry: Entry, text: str = TEXT) -> SessionNotes:
     return SessionNotes(text, entry.uuid)
 
 
-def compact(entries: list[Entry], notes: SessionNotes | None, settings: KeepSettings = LITTLE) -> Outcome:
-    return compact_from_notes(entries, notes, REQUEST, Outside(Script()), settings=settings)
+def compact(entries: list[Entry], notes: SessionNotes | None, settings: KeepSettings = LITTLE) -> CompactionOutcome:
+    return compact_from_notes(entries, notes, REQUEST, RunPorts(Script()), settings=settings)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_result_at_or_above_the_line_is_refused_and_reported() -> None:
     watcher = Watcher()
     low = CompactionRequest(trigger=Trigger.AUTO, now=NOW, line_tokens=2_000)
     with pytest.raises(NotesNotEnough):
-        compact_from_notes(entries, note(entries[0]), low, Outside(Script(), monitor=watcher), settings=LITTLE)
+        compact_from_notes(entries, note(entries[0]), low, RunPorts(Script(), monitor=watcher), settings=LITTLE)
     assert [type(event) for event in watcher.events] == [ThresholdExceeded]
 
 
@@ -81,7 +81,7 @@ def test_notes_stand_for_what_they_cover_and_no_model_is_asked() -> None:
     script, watcher = Script(), Watcher()
     hooks = ToldHooks(results=[HookResult("reload", "instructions")])
     outcome = compact_from_notes(
-        entries, note(entries[6]), REQUEST, Outside(script, hooks, ContextRestorer(), watcher), settings=LITTLE
+        entries, note(entries[6]), REQUEST, RunPorts(script, hooks, ContextRestorer(), watcher), settings=LITTLE
     )
     check_outcome(outcome, entries)
     assert script.requests == []

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from compaction.compactors.notes.schedule import (
     DEFAULT_EXTRACTION_SETTINGS,
     ExtractionMark,
+    compute_extraction_need,
     find_wait_seconds,
-    judge_extraction,
     write_extraction_prompt,
 )
 from compaction.compactors.notes.template import (
@@ -106,7 +106,7 @@ def talk_of(tokens: int, calls: int = 0) -> Session:
 
 @pytest.mark.parametrize(("tokens", "is_due"), [(9_999, False), (10_000, True)])
 def test_the_first_notes_are_taken_at_ten_thousand_tokens(tokens: int, *, is_due: bool) -> None:
-    need = judge_extraction(talk_of(tokens).entries)
+    need = compute_extraction_need(talk_of(tokens).entries)
     assert (need.is_due, need.context_tokens) == (is_due, tokens)
 
 
@@ -130,13 +130,13 @@ def test_later_notes_need_growth_and_either_tool_calls_or_a_turn_without_any(
     if is_new_turn:
         session.say("thanks")
     session.answer("newest", {"type": "text", "text": "ok"}, tokens=12_000 + growth - 5)
-    need = judge_extraction(session.entries, mark)
+    need = compute_extraction_need(session.entries, mark)
     assert (need.growth_tokens, need.tool_calls_since, need.is_due) == (growth, calls, is_due)
 
 
 def test_after_a_compaction_all_of_the_new_context_is_growth() -> None:
     session = talk_of(6_000, calls=3)
-    need = judge_extraction(session.entries, ExtractionMark("gone", 150_000))
+    need = compute_extraction_need(session.entries, ExtractionMark("gone", 150_000))
     assert (need.growth_tokens, need.tool_calls_since, need.is_due) == (6_000, 3, True)
 
 

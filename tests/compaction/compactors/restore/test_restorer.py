@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from bench.threads import split_threads
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
 from compaction.compactors.full import compact_full
-from compaction.compactors.outcome import Restored, RestoredItem, RestoredKind, RestoredState, Trigger
+from compaction.compactors.outcome import RestoredContext, RestoredItem, RestoredKind, RestoredState, Trigger
 from compaction.compactors.restore.budget import RestoreBudgets
 from compaction.compactors.restore.restorer import ContextRestorer
-from compaction.compactors.run import CompactionRequest, Outside
+from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.context.tokens import count_entry_tokens
 from compaction.errors import NothingToCompact
 from compaction.ports import FreshFile
@@ -30,12 +30,12 @@ from tests.compaction.compactors.talks import NOW, talks
 from tests.compaction.recorded import each_recorded, read_recorded
 
 
-def restore(session: Session, kept: int = 0, **budgets: int) -> Restored:
+def restore(session: Session, kept: int = 0, **budgets: int) -> RestoredContext:
     restorer = ContextRestorer(budgets=RestoreBudgets(**budgets))
     return restorer(session.entries, session.entries[len(session.entries) - kept :], now=NOW)
 
 
-def of_kind(restored: Restored, kind: RestoredKind) -> list[RestoredItem]:
+def of_kind(restored: RestoredContext, kind: RestoredKind) -> list[RestoredItem]:
     return [item for item in restored.items if item.kind is kind]
 
 
@@ -328,7 +328,7 @@ def test_everything_stays_within_every_budget_and_everything_has_a_reason(
 @given(sessions())
 def test_an_outcome_with_restored_lines_is_whole_and_restores_the_same_when_read_again(entries: list[Entry]) -> None:
     asked = CompactionRequest(trigger=Trigger.AUTO, now=NOW)
-    outcome = compact_full(entries, asked, Outside(ExtractiveSummarizer(), restore=ContextRestorer()))
+    outcome = compact_full(entries, asked, RunPorts(ExtractiveSummarizer(), restore=ContextRestorer()))
     check_outcome(outcome, entries)
     again = read_transcript(b"".join(write_entry(entry) for entry in outcome.entries)).entries
     later = NOW + timedelta(minutes=1)
@@ -346,7 +346,7 @@ def test_recorded_threads_come_back_whole_and_within_the_budgets(path: Path) -> 
         entries = follow_chain(thread.entries)
         asked = CompactionRequest(trigger=Trigger.AUTO, now=NOW)
         try:
-            outcome = compact_full(entries, asked, Outside(ExtractiveSummarizer(), restore=ContextRestorer()))
+            outcome = compact_full(entries, asked, RunPorts(ExtractiveSummarizer(), restore=ContextRestorer()))
         except NothingToCompact:
             continue
         check_chain(outcome.entries)
@@ -355,4 +355,4 @@ def test_recorded_threads_come_back_whole_and_within_the_budgets(path: Path) -> 
         files = [item for item in outcome.restored if item.kind is RestoredKind.FILE and item.entry]
         assert len(files) <= 5
         assert all(item.tokens <= 5_000 for item in files)
-        assert compact_full(entries, asked, Outside(ExtractiveSummarizer(), restore=ContextRestorer())) == outcome
+        assert compact_full(entries, asked, RunPorts(ExtractiveSummarizer(), restore=ContextRestorer())) == outcome

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from compaction.compactors.summary.too_long import (
     LEFT_OUT_TEXT,
-    Room,
     SummaryRange,
+    TokenBudget,
     make_left_out_mark,
     read_prompt_too_long,
     shrink_range,
@@ -17,7 +17,7 @@ from compaction.transcripts.entries import Entry
 from compaction.transcripts.flatten import flatten
 from tests.compaction.compactors.talks import make_talk, talks
 
-WIDE, NARROW = Room(1_000_000), Room(20_001)
+WIDE, NARROW = TokenBudget(1_000_000), TokenBudget(20_001)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_nothing_left_is_nothing() -> None:
 def test_room_is_measured_against_the_line_or_the_window_named(
     line: int | None, maximum: int | None, *, held: bool
 ) -> None:
-    assert Room(line).holds(make_talk(4, size=4_000), maximum) == held
-    assert not Room(line, 10**6).holds([], maximum)
+    assert TokenBudget(line).holds(make_talk(4, size=4_000), maximum) == held
+    assert not TokenBudget(line, 10**6).holds([], maximum)
 
 
 @settings(max_examples=100, deadline=None)

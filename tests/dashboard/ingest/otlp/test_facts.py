@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from compaction.timeline.observations import LineFact, LineKind
+from compaction.timeline.observations import LineKind, Observation
 from dashboard.ingest.observed import Prepared, Rules
 from dashboard.ingest.otlp.preparing import Form, Signal, prepare_export
 from tests.dashboard.ingest.conversation import MODEL, START
@@ -30,7 +30,7 @@ def read(export: Json, rules: Rules = RULES) -> Prepared:
     return prepare_export(json.dumps(export).encode(), signal, Form.JSON, rules).prepared
 
 
-def read_facts(export: Json, rules: Rules = RULES) -> list[LineFact]:
+def read_facts(export: Json, rules: Rules = RULES) -> list[Observation]:
     (session,) = read(export, rules).sessions
     return [line.fact for line in session.lines]
 
