@@ -49,6 +49,42 @@ def format_size_change(
     return " → ".join(sizes)
 
 
+def saves_nothing(before: int | None, after: int | None) -> bool:
+    """Return whether a compaction left the context as large as it was, or larger."""
+    return before is not None and after is not None and after >= before
+
+
+def title_compaction(
+    before: int | None,
+    after: int | None,
+    *,
+    verb: str = "Compacted",
+    ending: str = "",
+    is_before_estimated: bool = False,
+    is_after_estimated: bool = False,
+) -> str:
+    """Return the title of a finished compaction, such as "Grew from 23k to ~26k tokens: nothing saved"."""
+    if not saves_nothing(before, after):
+        sizes = (
+            format_size(before, is_estimated=is_before_estimated),
+            format_size(after, is_estimated=is_after_estimated),
+        )
+        return f"{verb} {sizes[0]} to {sizes[1]}{ending}"
+    grown = format_size(after, is_estimated=is_after_estimated)
+    if format_size(before) == format_size(after):
+        return f"Stayed at {grown} tokens: nothing saved"
+    return f"Grew from {format_size(before, is_estimated=is_before_estimated)} to {grown} tokens: nothing saved"
+
+
+def format_freed(before: int | None, after: int | None, saved: int | None, *, is_estimated: bool = False) -> str:
+    """Return what a compaction freed, for a list: ~116.0k freed; grew, nothing saved."""
+    if saves_nothing(before, after):
+        return "nothing saved" if before == after else "grew, nothing saved"
+    if saved == 0:
+        return "nothing saved"
+    return f"{'~' if is_estimated and saved is not None else ''}{say_tokens(saved)} freed"
+
+
 def format_lost_count(count: int | None) -> str:
     """Return how much a compaction lost, as the end of a title."""
     if count is None:
