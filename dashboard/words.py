@@ -64,16 +64,15 @@ def title_compaction(
     is_after_estimated: bool = False,
 ) -> str:
     """Return the title of a finished compaction, such as "Grew from 23k to ~26k tokens: nothing saved"."""
+    sizes = [format_size(before, is_estimated=is_before_estimated), format_size(after, is_estimated=is_after_estimated)]
+    if format_size(before) == format_size(after):  # too close for round figures
+        marks = ("~" if is_before_estimated else "", "~" if is_after_estimated else "")
+        sizes = [f"{mark}{say_tokens(count)}" for mark, count in zip(marks, (before, after), strict=True)]
     if not saves_nothing(before, after):
-        sizes = (
-            format_size(before, is_estimated=is_before_estimated),
-            format_size(after, is_estimated=is_after_estimated),
-        )
         return f"{verb} {sizes[0]} to {sizes[1]}{ending}"
-    grown = format_size(after, is_estimated=is_after_estimated)
-    if format_size(before) == format_size(after):
-        return f"Stayed at {grown} tokens: nothing saved"
-    return f"Grew from {format_size(before, is_estimated=is_before_estimated)} to {grown} tokens: nothing saved"
+    if say_tokens(before) == say_tokens(after):
+        return f"Stayed at {sizes[1]} tokens: nothing saved"
+    return f"Grew from {sizes[0]} to {sizes[1]} tokens: nothing saved"
 
 
 def format_freed(before: int | None, after: int | None, saved: int | None, *, is_estimated: bool = False) -> str:

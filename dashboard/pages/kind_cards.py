@@ -32,6 +32,7 @@ class CardLosses:
     figure: str
     note: str
     lost: tuple[StoredLoss, ...] = ()
+    names_all: bool = False
     is_withheld: bool = False
 
 
@@ -121,7 +122,11 @@ def describe_losses(predicted: PredictedLosses, *, reads_content: bool) -> CardL
         else:
             note = f"retained {format_retained(predicted.retained_percent)}, exact for this preview"
         return CardLosses(
-            format_lost_count(predicted.lost_count), note, lost, is_withheld=bool(predicted.lost) and not reads_content
+            format_lost_count(predicted.lost_count),
+            note,
+            lost,
+            names_all=bool(lost) and len(lost) == predicted.lost_count,
+            is_withheld=bool(predicted.lost) and not reads_content,
         )
     if predicted.lost_range is None or predicted.retained_range is None:
         return CardLosses("", NOTHING_TO_PREDICT_FROM)

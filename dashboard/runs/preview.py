@@ -35,7 +35,7 @@ from dashboard.runs.team_settings import SummarizerChoice, find_settings
 from dashboard.runs.texts import clean_text
 
 SHORT_SUMMARY_TOKENS = 1_000  # ours: the lower end of what a summary is expected to take
-GROWTH_ADVICE = "Compact later, when the conversation is longer, or clear old tool results."
+GROWTH_ADVICE = "Compact later, when the conversation is longer."
 
 
 @dataclass(frozen=True)

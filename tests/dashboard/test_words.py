@@ -152,8 +152,11 @@ def test_models_are_named_without_maker_and_day(name: str, words: str) -> None:
         (168_000, None, "Compacted 168k to unknown: 3 things lost", "unknown freed"),
         (None, 36_000, "Compacted unknown to 36k: 3 things lost", "unknown freed"),
         (23_000, 26_000, "Grew from 23k to 26k tokens: nothing saved", "grew, nothing saved"),
-        (23_100, 23_200, "Stayed at 23k tokens: nothing saved", "grew, nothing saved"),
-        (23_000, 23_000, "Stayed at 23k tokens: nothing saved", "nothing saved"),
+        (23_100, 23_200, "Grew from 23.1k to 23.2k tokens: nothing saved", "grew, nothing saved"),
+        (23_110, 23_120, "Stayed at 23.1k tokens: nothing saved", "grew, nothing saved"),
+        (23_000, 23_000, "Stayed at 23.0k tokens: nothing saved", "nothing saved"),
+        (45_096, 45_046, "Compacted 45.1k to 45.0k: 3 things lost", "50 freed"),
+        (None, None, "Compacted unknown to unknown: 3 things lost", "unknown freed"),
         (0, 0, "Stayed at 0 tokens: nothing saved", "nothing saved"),
     ],
 )
