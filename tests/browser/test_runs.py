@@ -103,9 +103,7 @@ def test_cards_say_what_each_kind_would_lose_before_it_starts(
     sign_in(page, alice)
     page.goto(f"/sessions/{session.pk}/compact/")
     full = page.locator(".kind-card", has_text="The whole conversation becomes one summary")
-    expect(full.locator(".losses")).to_contain_text(
-        re.compile(r"\d+ things lostretained ~\d+%, exact for this")
-    )
+    expect(full.locator(".losses")).to_contain_text(re.compile(r"\d+ things lostretained ~\d+%, exact for this"))
     predicted = full.locator(".losses").inner_text().splitlines()[0]
     page.get_by_label("Clear all but the last 5 tool results").check()
     full.get_by_text("Show the 3 most important").click()  # on a card that is not chosen, and stays so
@@ -136,7 +134,8 @@ def test_losses_that_cannot_be_predicted_are_tried_again(
     page.route("**/compact/losses/", lambda route: route.fulfill(status=500))
     page.goto(f"/sessions/{session.pk}/compact/")
     expect(page.get_by_text("The losses could not be predicted.")).to_be_visible()
-    expect(page.locator(".pending").first).to_be_hidden()
+    expect(page.locator("#figures-full .losses")).to_have_text(re.compile("losses not predicted"))
+    expect(page.locator("#figures-full .skeleton")).to_be_hidden()
     page.unroute("**/compact/losses/")
     page.get_by_role("button", name="Try again").click()
     expect(page.locator("#figures-full .losses")).to_contain_text("exact for this preview")

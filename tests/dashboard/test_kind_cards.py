@@ -75,7 +75,8 @@ def test_every_card_says_what_the_kind_would_lose(team: Team) -> None:
     cards = post(client, losses_url(session), data, status=200, **HTMX)
     assert cards.count('hx-swap-oob="true"') == 5
     found = re.search(
-        r"(\d+) things lost retained (~\d+%), exact for this preview The 3 most important", card_of(cards, RunKind.FULL)
+        r"(\d+) things lost retained (~\d+%), exact for this preview Show the 3 most important",
+        card_of(cards, RunKind.FULL),
     )
     assert found
     assert "nothing lost retained ~100%, exact for this preview" in card_of(cards, RunKind.MICRO_IDLE)

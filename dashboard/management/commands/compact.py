@@ -78,7 +78,7 @@ class Command(PlainCommand):
             help="compact even if the stored lines do not add up to the measured context",
         )
         parser.add_argument(
-            "--preview", action="store_true", help="print what it would do and cost, without running it"
+            "--preview", action="store_true", help="print what it would do, cost and lose, without running it"
         )
         parser.add_argument(
             "--write", action="store_true", help="save the result as a new session next to the original transcript"
