@@ -96,6 +96,7 @@ class RetainedText:
         """Return the greatest weight of terms within `span` characters, and that passage."""
         found = [(term.weight, self._places[term.key]) for term in terms if term.key in self._places]
         best, best_start = 0.0, 0
+        all_weights = sum(weight for weight, _ in found)
         starts = sorted({place for _, places in found for place in places[:_MOST_STARTS]})
         for start in starts:
             weight = sum(
@@ -103,6 +104,8 @@ class RetainedText:
             )
             if weight > best:
                 best, best_start = weight, start
+            if best == all_weights:
+                break  # no later passage can hold more
         return best, self.text[max(0, best_start - 80) : best_start + span]
 
 
