@@ -1,6 +1,7 @@
 """The sessions list sorted by calls until auto-compact, by hit rate and by when the cache expires.
 
-The two new columns are computed by the database, for stored sessions as well.
+The two new columns are computed by the database, for stored sessions as well. Indexes of sorts contain the filters
+that go along with them.
 """
 
 from django.db import migrations, models
@@ -23,6 +24,8 @@ class Migration(migrations.Migration):
     dependencies = [("dashboard", "0035_session_compactions_sort")]
 
     operations = [
+        migrations.RemoveIndex(model_name="agentsession", name="session_by_loss"),
+        migrations.RemoveIndex(model_name="agentsession", name="session_by_risk"),
         migrations.AddField(
             model_name="agentsession",
             name="calls_left",
@@ -47,14 +50,25 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="agentsession",
-            index=models.Index(fields=["team", "calls_left", "-id"], name="session_by_calls_left"),
+            index=models.Index(fields=["team", "-calls_left", "id", "level_rank", "is_soon"], name="session_by_calls_left"),
         ),
         migrations.AddIndex(
             model_name="agentsession",
-            index=models.Index(fields=["team", "-hit_rate_ppm", "-id"], name="session_by_hit_rate"),
+            index=models.Index(fields=["team", "-hit_rate_ppm", "-id", "break_count"], name="session_by_hit_rate"),
         ),
         migrations.AddIndex(
             model_name="agentsession",
-            index=models.Index(fields=["team", "-warm_until", "-id"], name="session_by_warmth"),
+            index=models.Index(fields=["team", "-warm_until", "-id", "last_at"], name="session_by_warmth"),
+        ),
+        migrations.AddIndex(
+            model_name="agentsession",
+            index=models.Index(fields=["team", "-lost_usd", "-id", "break_count"], name="session_by_loss"),
+        ),
+        migrations.AddIndex(
+            model_name="agentsession",
+            index=models.Index(
+                fields=["team", "-risk_rank", "percent_left", "-id", "last_at", "level_rank", "is_soon"],
+                name="session_by_risk",
+            ),
         ),
     ]

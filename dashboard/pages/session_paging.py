@@ -204,7 +204,7 @@ class SessionList:
         self, columns: Sequence[Column], size: int, cursor: Cursor | None, few: QuerySet[AgentSession]
     ) -> QuerySet[AgentSession]:
         chosen = few.filter(reduce(or_, _cut_stretches(columns, cursor))) if cursor else few
-        return chosen.order_by(*_order_few(columns, forwards=cursor is None or cursor.forwards))[:size]
+        return chosen.order_by(*order_unindexed(columns, forwards=cursor is None or cursor.forwards))[:size]
 
     def _read_walk(self, columns: Sequence[Column], size: int, cursor: Cursor | None) -> list[ListedSession]:
         first_page = None if cursor or self.matching else _write_first_page(columns, size, len(self.team_ids))
@@ -235,11 +235,11 @@ def _write_first_page(columns: tuple[Column, ...], size: int, team_count: int) -
 
 def sort_shown(actor: Actor, filters: SessionFilters, shown: Collection[int]) -> list[int]:
     """Return the sessions that still exist for the actor, in the order in which a list would have them now."""
-    order = _order_few(find_columns(filters), forwards=True)
+    order = order_unindexed(find_columns(filters), forwards=True)
     return list(access.sessions(actor).filter(pk__in=shown).order_by(*order).values_list("pk", flat=True))
 
 
-def _order_few(columns: Sequence[Column], *, forwards: bool) -> list[OrderBy]:
+def order_unindexed(columns: Sequence[Column], *, forwards: bool) -> list[OrderBy]:
     """Written so that no index has this order: the database would walk it and test every session of the team."""
     return [
         OrderBy(
