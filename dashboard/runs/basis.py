@@ -25,7 +25,7 @@ from dashboard.session_levels import find_model_in_use
 
 MEASURED, COUNTED, ESTIMATE = "measured", "counted", "estimate"  # where a figure of tokens comes from
 NOT_STORED = (
-    "The words of this session are not stored, so there is nothing to compact. "
+    "The content of this session is not stored, so there is nothing to compact. "
     "An admin can let the team store content; sessions that arrive after that can be compacted."
 )
 REMOVED = (
