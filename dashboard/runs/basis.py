@@ -29,7 +29,7 @@ NOT_STORED = (
     "An admin can let the team store content; sessions that arrive after that can be compacted."
 )
 REMOVED = (
-    "Words of this session that the model still sees were removed by the team's retention, so it cannot be compacted."
+    "Content that the model still sees was removed by the team's retention, so this session cannot be compacted."
 )
 _BEGINNINGS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY})
 _SAID = frozenset(

@@ -212,7 +212,7 @@ def test_session_without_content_says_why(team: Team) -> None:
     session = record_session(team, write_talk("bare"), owner="mia")
     AgentSession.objects.filter(pk=session.pk).update(has_content=False)
     words = say(read(sign_in("mia"), new_url(session)))
-    assert "The words of this session are not stored" in words
+    assert "The content of this session is not stored" in words
     assert "claude -p --resume" in words
 
 
