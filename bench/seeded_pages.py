@@ -11,7 +11,7 @@ from decimal import Decimal
 from django.db import connection, models, transaction
 from django.utils import timezone
 
-from compaction.context.forecast import Pace
+from compaction.context.forecast import NotEnoughData, Pace
 from compaction.context.policy import Policy
 from compaction.context.windows import ModelInUse
 from dashboard.ingest.hour_sums import add_up_changes
@@ -45,6 +45,7 @@ THINGS = ("login tests", "billing to Decimal", "search index", "OTLP receiver", 
 RARE_WORD = "cormorant"  # in the title of one session in a thousand
 CAUSES = ("ttl_expired_5m", "tools_changed", "model_changed", "unexplained")
 PACE = Pace(900, calls_per_turn=6.0, seconds_per_call=20.0)
+TOO_FEW_CALLS = NotEnoughData("No forecast yet.")
 USD = Decimal("0.00000001")
 KEY_SCOPES = (Scope.READ, Scope.CONTENT)
 
@@ -118,7 +119,7 @@ def _make_session(
     project = PROJECTS[min(int(chance.expovariate(0.06)), len(PROJECTS) - 1)]
     context = int(chance.betavariate(1.5, 3) * 185_000)
     level = work_out_level(Policy(), ModelInUse(model, client_version=version), context)
-    forecast, is_soon = serialize_forecast(PACE, level.auto_line_tokens, context)
+    forecast = serialize_forecast(PACE if chance.random() < 0.8 else TOO_FEW_CALLS, level.auto_line_tokens, context)
     breaks = max(0, int(chance.gauss(0, 2)))
     call_count = max(1, int(chance.gauss(per_session, per_session / 4)))
     title = f"{chance.choice(VERBS)} {chance.choice(THINGS)}"
@@ -141,8 +142,7 @@ def _make_session(
         context_tokens=context,
         peak_tokens=context,
         **asdict(level),
-        forecast=forecast if chance.random() < 0.8 else None,
-        is_soon=is_soon,
+        **forecast._asdict(),
         recent_hits=[min(99, int(chance.gauss(90, 8))) for _ in range(24)],
         read_tokens=call_count * 40_000,
         input_tokens=int((chance.betavariate(2, 12) + (breaks > 0)) * call_count * 60_000),

@@ -1,13 +1,28 @@
 """The sessions list sorted by calls until auto-compact, by hit rate and by when the cache expires.
 
-The two new columns are computed by the database, for stored sessions as well. Indexes of sorts contain the filters
-that go along with them.
+Stored sessions get both figures: the calls left from their forecast, as lists show them, and the hit rate from the
+database, which computes it. Indexes of sorts contain the filters that go along with them.
 """
 
+from typing import Any
+
 from django.db import migrations, models
-from django.db.models import Case, F, Value, When
+from django.db.models import Case, F, Q, Value, When
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, NullIf
+
+
+def fill_calls_left(apps: Any, _: Any) -> None:
+    """Nothing is left at the auto line, whatever the forecast."""
+    at_the_line = Q(context_tokens__gte=F("auto_line_tokens"))
+    sessions = apps.get_model("dashboard", "AgentSession").objects
+    sessions.filter(at_the_line | Q(forecast__has_key="calls")).update(
+        calls_left=Case(
+            When(at_the_line, then=Value(0)),
+            default=Cast(KT("forecast__calls__1"), models.BigIntegerField()),
+            output_field=models.BigIntegerField(),
+        )
+    )
 
 
 def as_float(column: str) -> Cast:
@@ -29,16 +44,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="agentsession",
             name="calls_left",
-            field=models.GeneratedField(
-                expression=Case(
-                    When(context_tokens__gte=F("auto_line_tokens"), then=Value(0)),
-                    default=Cast(KT("forecast__calls__1"), models.BigIntegerField()),
-                    output_field=models.BigIntegerField(),
-                ),
-                output_field=models.BigIntegerField(null=True),
-                db_persist=True,
-            ),
+            field=models.PositiveBigIntegerField(blank=True, null=True),
         ),
+        migrations.RunPython(fill_calls_left, migrations.RunPython.noop, elidable=True),
         migrations.AddField(
             model_name="agentsession",
             name="hit_rate_ppm",
@@ -50,7 +58,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="agentsession",
-            index=models.Index(fields=["team", "-calls_left", "id", "level_rank", "is_soon"], name="session_by_calls_left"),
+            index=models.Index(
+                fields=["team", "-calls_left", "id", "level_rank", "is_soon"], name="session_by_calls_left"
+            ),
         ),
         migrations.AddIndex(
             model_name="agentsession",

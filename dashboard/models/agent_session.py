@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Case, F, Value, When
-from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Concat, NullIf
 from django.utils import timezone
 
@@ -78,16 +77,9 @@ class AgentSession(models.Model):
         db_persist=True,
     )
     forecast = models.JSONField(null=True, blank=True)  # calls, turns, minutes to the auto line as [low, likely, high]
-    # Calls until the auto line, as lists show them: 0 at it, else the likely number of the forecast, None without one.
-    calls_left = models.GeneratedField(
-        expression=Case(
-            When(context_tokens__gte=F("auto_line_tokens"), then=Value(0)),
-            default=Cast(KT("forecast__calls__1"), models.BigIntegerField()),
-            output_field=models.BigIntegerField(),
-        ),
-        output_field=models.BigIntegerField(null=True),
-        db_persist=True,
-    )
+    calls_left = models.PositiveBigIntegerField(
+        null=True, blank=True
+    )  # the likely calls of the forecast; 0 at the line
     recent_hits = models.JSONField(
         default=list
     )  # hit rate in percent of the last calls of the main thread, oldest first

@@ -5,14 +5,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.db.models import Value
 from django.db.models.functions import Concat, Right
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from compaction.context.forecast import Pace
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.exports.sessions import export_sessions
@@ -23,6 +26,7 @@ from dashboard.pages.session_page import read_header
 from dashboard.pages.session_paging import FEW, BadPlace, Cursor
 from dashboard.policies.changes import change_policy
 from dashboard.policies.in_force import find_policy
+from dashboard.session_forecasts import serialize_forecast
 from dashboard.templatetags.session_rows import line_sums, session_rows
 from tests.builders import make_many_sessions, make_session, make_team, make_user
 from tests.visitors import ask, sign_in
@@ -130,7 +134,7 @@ def make_varied(team: Team, count: int, chance: random.Random) -> None:
         lost_usd=lambda _: Decimal(chance.randrange(3)) / 4,
         spent_usd=lambda _: Decimal(chance.randrange(10**9)) / 10**8,
         break_count=1,
-        forecast=lambda number: make_forecast(1, chance.randrange(1, 4), 9) if number % 3 else None,
+        calls_left=lambda number: chance.randrange(4) if number % 3 else None,
         warm_until=lambda number: now + timedelta(seconds=chance.randrange(-2, 2)) if number % 4 else None,
         read_tokens=lambda number: chance.randrange(3) if number % 5 else 0,
         input_tokens=lambda number: 2 if number % 5 else 0,
@@ -338,28 +342,39 @@ def test_sessions_without_the_figure_come_last_in_both_directions(
     assert ordered == [*sorted(known, reverse=not is_rising), *[None] * (40 - len(known))]
 
 
-@pytest.mark.parametrize(
-    ("columns", "calls_left", "words"),
-    [
-        ({"context_tokens": 90_000, "forecast": make_forecast(20, 30, 40)}, 30, "~30 calls (20-40)"),
-        ({"context_tokens": 167_000, "forecast": make_forecast(20, 30, 40)}, 0, "now"),
-        ({"context_tokens": 167_000}, 0, "now"),
-        ({"context_tokens": 166_999, "forecast": make_forecast(0, 1, 4)}, 1, "~1 call (0-4)"),
-        ({"context_tokens": 90_000, "forecast": {"pace": {"growth_tokens": 900}}}, None, ""),
-        ({"context_tokens": 90_000}, None, ""),
-        ({"context_tokens": 190_000, "auto_line_tokens": None}, None, ""),  # auto-compact is off
-        ({"forecast": make_forecast(2**50, 2**51, 2**52)}, 2**51, f"~{2**51:,} calls ({2**50:,}-{2**52:,})"),
-    ],
-)
+FORECASTS = [
+    (90_000, 167_000, 86, "~86 calls (34-140)"),
+    (166_999, 167_000, 1, "~1 call (0-4)"),
+    (167_000, 167_000, 0, "now"),
+    (190_000, 167_000, 0, "now"),
+    (90_000, None, None, ""),
+    (190_000, None, None, ""),  # auto-compact is off
+]
+
+
+@pytest.mark.parametrize(("used_tokens", "line_tokens", "calls_left", "words"), FORECASTS)
 def test_list_is_sorted_by_the_calls_that_its_rows_show(
-    team: Team, alice: Actor, columns: dict[str, object], calls_left: int | None, words: str
+    team: Team, alice: Actor, used_tokens: int, line_tokens: int | None, calls_left: int | None, words: str
 ) -> None:
-    given = {"auto_line_tokens": 167_000, **columns}
-    if given["auto_line_tokens"] is None:
+    if line_tokens is None:
         change_policy(team, replace(find_policy(team), thresholds={"is_auto_enabled": False}), by=None, base_version=0)
-    make_session(team, "one", **given)
+    forecast = serialize_forecast(Pace(900), line_tokens, used_tokens)
+    make_session(team, "one", context_tokens=used_tokens, auto_line_tokens=line_tokens, **forecast._asdict())
     (row,) = list_sessions(alice, SessionFilters(sort=SortName.FORECAST), now=timezone.now()).rows
     assert (row.session.calls_left, row.forecast_words) == (calls_left, words)
+
+
+def test_stored_sessions_get_the_calls_that_their_rows_show(team: Team, alice: Actor) -> None:
+    for number, (used_tokens, line_tokens, _, _) in enumerate(FORECASTS):
+        forecast = serialize_forecast(Pace(900), line_tokens, used_tokens).forecast
+        stored = {"context_tokens": used_tokens, "auto_line_tokens": line_tokens, "forecast": forecast}
+        make_session(team, str(number), **stored)
+    make_session(team, "no pace, at the line", context_tokens=167_000, auto_line_tokens=167_000)
+    make_session(team, "no pace", context_tokens=90_000, auto_line_tokens=167_000)
+    make_session(team, "long", auto_line_tokens=2**52, forecast=make_forecast(2**50, 2**51, 2**52))
+    import_module("dashboard.migrations.0036_session_sorts").fill_calls_left(apps, None)
+    found = AgentSession.objects.order_by("pk").values_list("calls_left", flat=True)
+    assert list(found) == [*(calls_left for _, _, calls_left, _ in FORECASTS), 0, None, 2**51]
 
 
 def test_list_is_sorted_by_the_hit_rate_that_its_rows_show(team: Team, alice: Actor) -> None:

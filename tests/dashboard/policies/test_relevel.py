@@ -109,6 +109,7 @@ def test_forecast_is_rebuilt_for_the_new_line_and_comes_back_with_an_undo(tmp_pa
     before = forecasts(team)
     # 15 and 25 calls of 1,000 tokens beyond the opening, and 20 of the usual 1,100.
     assert before == {OTHER: expect(1_057, 167_000 - 60_015), SESSION: expect(1_044, 167_000 - 50_015)}
+    assert calls_left(team) == {OTHER: 101, SESSION: 112}
 
     # To the line at 63,000 the idle session has about 3 calls left, the other one 12.
     set_thresholds(team, auto_percent=35)
