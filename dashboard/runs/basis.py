@@ -28,9 +28,7 @@ NOT_STORED = (
     "The content of this session is not stored, so there is nothing to compact. "
     "An admin can let the team store content; sessions that arrive after that can be compacted."
 )
-REMOVED = (
-    "Content that the model still sees was removed by the team's retention, so this session cannot be compacted."
-)
+REMOVED = "Content that the model still sees was removed by the team's retention, so this session cannot be compacted."
 _BEGINNINGS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY})
 _SAID = frozenset(
     {
