@@ -1,10 +1,8 @@
 """The session page in a real Chromium: a call is picked by pointer, by keyboard and without scripts."""
 
 import re
-from datetime import timedelta
 
 import pytest
-from django.utils import timezone
 from playwright.sync_api import FloatRect, Page, expect
 
 from dashboard.models import AgentSession, User
@@ -160,25 +158,6 @@ def test_drawer_is_a_sheet_from_below_on_a_phone(opened: Page) -> None:
     assert (box["x"], box["width"]) == (0, 390)
     assert box["y"] >= 0.3 * 844 - 1
     assert round(box["y"] + box["height"]) == 844
-
-
-@pytest.mark.parametrize(
-    "title",
-    ["Mend the crane", "Mend the crane and say which of the nine winches has to be stopped for it, and for how long"],
-)
-def test_chart_begins_within_the_first_360_pixels(opened: Page, session: AgentSession, title: str) -> None:
-    AgentSession.objects.filter(pk=session.pk).update(
-        title=title, spent_usd=112, lost_usd=11, avoidable_usd=10, break_count=12, turn_count=12, compaction_count=12,
-        mid_task_count=3, read_tokens=900, input_tokens=100, recent_hits=[90, 95, 92], client_cost_usd=100,
-        warm_until=timezone.now() - timedelta(days=280),
-    )  # fmt: skip
-    opened.set_viewport_size({"width": 1280, "height": 900})
-    opened.reload()
-    opened.locator(".banner").evaluate_all("banners => banners.forEach((banner) => banner.remove())")
-    assert find_box(opened, "#tab-content .card")["y"] <= 360
-    head, card = find_box(opened, ".heading"), find_box(opened, ".session-summary")
-    assert card["y"] + card["height"] - head["y"] <= 210
-    assert opened.locator(".session-summary .chart").count() == 0
 
 
 def test_details_of_a_session_open_by_keyboard(opened: Page, session: AgentSession) -> None:
