@@ -98,4 +98,4 @@ def test_request_lists_are_as_long_as_the_messages_sent(path: Path) -> None:
 @each_recorded()
 def test_markers_of_the_real_client_are_in_order(path: Path) -> None:
     for request in collect_requests(read_recorded(path).entries).values():
-        assert {finding.rule.value for finding in lint_request(request)} <= {"volatile text before a marker"}
+        assert {finding.rule.value for finding in lint_request(request)} <= {"volatile text before a cache breakpoint"}
