@@ -7,9 +7,10 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import FloatRect, Page, expect
 
+from compaction.context.thresholds import Level
 from dashboard.live import room
 from dashboard.models import AgentSession, LineCrossing, Team, TeamPolicy, Thread, ThreadBreaker, User
-from dashboard.session_levels import LEVEL_RANKS, Level
+from dashboard.session_levels import LEVEL_RANKS
 from tests.browser.conftest import Axe, SignIn
 from tests.browser.keys import press
 from tests.builders import make_session

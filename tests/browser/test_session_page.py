@@ -417,3 +417,12 @@ def test_bar_of_a_short_session_answers_over_its_whole_height(
         expect(page.locator(".hoverlayer .hovertext")).to_contain_text("call 12context")
     page.mouse.click(box["x"] + across, box["y"] + 0.95 * box["height"])
     expect(page.locator("#call-details")).to_contain_text("Call 12")
+
+
+def test_way_back_leads_to_the_page_and_not_to_the_part_that_a_script_fetched(opened: Page) -> None:
+    opened.get_by_role("link", name="90", exact=True).click()
+    expect(opened.locator("#call-details")).to_contain_text("Call 90")
+    opened.goto("/glossary/")
+    opened.go_back()
+    expect(opened.get_by_role("heading", level=1)).to_have_text("Mend the crane")
+    expect(opened.locator("#call-drawer")).to_contain_text("Call 90")
