@@ -1,4 +1,4 @@
-"""Layout: how a system prompt is split into blocks and where the cache markers of a request go, by named layout.
+"""Layout: how a system prompt is split into blocks and where the cache breakpoints of a request go, by named layout.
 
 "seed" is the older client's (scopes, last tool marked); "observed" is what 2.1.325 sends. Lifetimes: see ttl.
 """

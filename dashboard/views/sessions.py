@@ -6,7 +6,6 @@ from django.http import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 from django_htmx.http import push_url
 
@@ -58,8 +57,6 @@ def sessions(request: PageRequest) -> HttpResponseBase:
         context |= _offer_choices(request)
         context["views"] = list_views(request.actor, ListName.SESSIONS, query=filters.query)
     response = render(request, template, context)
-    # The same address is a page and a part of it: whoever keeps one must not show it as the other.
-    patch_vary_headers(response, ["HX-Request", "HX-Target"])
     if request.htmx:
         push_url(response, _address(filters, place))
     return response

@@ -79,7 +79,7 @@ def plan_deletions(state: CacheEditState, settings: EditSettings = DEFAULT_EDIT_
 
 
 def add_references(messages: Sequence[Message]) -> list[Message]:
-    """The messages of a request with `cache_reference` on every tool result before the last cache marker."""
+    """The messages of a request with `cache_reference` on every tool result before the last cache breakpoint."""
     last = max((index for index, message in enumerate(messages) if _has_marker(message)), default=-1)
     return [_add_reference(message) if index < last else message for index, message in enumerate(messages)]
 
