@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from django.utils import timezone
 
-from compaction.compactors.notes.extractive import find_own_words, write_extractive_notes
+from compaction.compactors.notes.extractive import build_extractive_notes, find_edited_sections
 from compaction.compactors.notes.schedule import read_extraction, write_extraction_prompt
 from compaction.compactors.notes.template import split_notes
 from compaction.compactors.summary.answer import check_answer
@@ -43,7 +43,7 @@ def write_notes(job: JobRun, basis: Basis, writer: NotesWriter, template: str) -
     if writer is NotesWriter.CLAUDE:
         return _ask_claude(job, basis, template)
     own_words = _find_own_words(basis.session, basis.agent_id)
-    text = write_extractive_notes(basis.context.entries, template=template, own_words=own_words)
+    text = build_extractive_notes(basis.context.entries, template=template, edited_sections=own_words)
     return Written(text, NotesWriter.EXTRACTIVE)
 
 
@@ -52,7 +52,7 @@ def _find_own_words(session: AgentSession, agent_id: str) -> dict[str, str]:
     if not versions.filter(writer=PERSON).exists():
         return {}
     history = versions.order_by("number").values_list("writer", "text")
-    return find_own_words([(writer == PERSON, text) for writer, text in history])
+    return find_edited_sections([(writer == PERSON, text) for writer, text in history])
 
 
 def _ask_claude(job: JobRun, basis: Basis, template: str) -> Written:

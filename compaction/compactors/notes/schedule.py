@@ -64,9 +64,9 @@ def compute_extraction_need(
     context = slice_context(entries)
     tokens = measure_context(context).tokens
     work = read_activity(context.entries)
-    in_last_turn = sum(1 for action in work.actions if action.turn == work.last_turn)
+    in_last_turn = sum(1 for action in work.tool_calls if action.turn == work.last_turn)
     if last is None:
-        calls = len(work.actions)
+        calls = len(work.tool_calls)
         return ExtractionNeed(tokens, tokens, calls, in_last_turn, is_due=tokens >= settings.first_tokens)
     growth = compute_growth(tokens, last.context_tokens)
     since = _count_calls_since(context, last.entry_uuid)
@@ -144,4 +144,4 @@ def _list_limits(notes: str) -> list[str]:
 def _count_calls_since(context: ContextSlice, entry_uuid: str) -> int:
     """Tool requests after this entry; all of them when it is not here any more."""
     place = next((index for index, entry in enumerate(context.entries) if entry.uuid == entry_uuid), -1)
-    return sum(1 for action in read_activity(context.entries[place + 1 :]).actions if action.use.id)
+    return sum(1 for action in read_activity(context.entries[place + 1 :]).tool_calls if action.use.id)

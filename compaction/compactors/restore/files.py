@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
 
-from compaction.activity.files import KnownFile, find_shown_paths, read_known_files
+from compaction.activity.files import TouchedFile, list_shown_paths, read_touched_files
 from compaction.activity.plans import PLAN_FOLDER
 from compaction.activity.tool_calls import Activity, read_activity
 from compaction.compactors.outcome import RestoredItem, RestoredKind
@@ -56,10 +56,10 @@ def restore_files(
 ) -> list[RestoredItem]:
     """The newest files within the budgets, and a reason for every other file that was touched."""
     session_ids = {entry.session_id for entry in entries if entry.session_id}
-    visible = find_shown_paths(read_activity(kept).actions) | _list_attached_paths(kept)
+    visible = list_shown_paths(read_activity(kept).tool_calls) | _list_attached_paths(kept)
     items: list[RestoredItem] = []
     chosen = 0
-    for known in read_known_files(entries, work):
+    for known in read_touched_files(entries, work):
         if turned_away := _turn_away(known, visible, session_ids):
             items.append(turned_away)
         elif chosen >= budgets.most_files:
@@ -77,7 +77,7 @@ def is_memory_file(path: str) -> bool:
     return PurePosixPath(path).name in MEMORY_NAMES or any(folder in path for folder in _MEMORY_FOLDERS)
 
 
-def _turn_away(known: KnownFile, visible: frozenset[str], session_ids: set[str]) -> RestoredItem | None:
+def _turn_away(known: TouchedFile, visible: frozenset[str], session_ids: set[str]) -> RestoredItem | None:
     name = PurePosixPath(known.path).name
     if name.endswith(".jsonl") and name.removesuffix(".jsonl") in session_ids:
         code, reason = "transcript", "It is the transcript itself."
@@ -92,7 +92,9 @@ def _turn_away(known: KnownFile, visible: frozenset[str], session_ids: set[str])
     return skip(RestoredKind.FILE, known.path, reason, code=code, tokens=_count(known))
 
 
-def _restore_file(known: KnownFile, budgets: RestoreBudgets, source: FileSource | None, now: datetime) -> RestoredItem:
+def _restore_file(
+    known: TouchedFile, budgets: RestoreBudgets, source: FileSource | None, now: datetime
+) -> RestoredItem:
     content = _read_fresh(known, source) or _read_known(known, now)
     if content is None:
         reason = "Not restored: the transcript names it but does not hold its content."
@@ -123,14 +125,14 @@ def _restore_file(known: KnownFile, budgets: RestoreBudgets, source: FileSource 
     return restore(RestoredKind.FILE, known.path, make_attachment_entry(AttachmentKind.FILE, text, attachment), cut=cut)
 
 
-def _read_fresh(known: KnownFile, source: FileSource | None) -> _Content | None:
+def _read_fresh(known: TouchedFile, source: FileSource | None) -> _Content | None:
     if source is None:
         return None
     fresh = source.read_file(known.path, limit_bytes=_LARGEST_READ_BYTES)
     return None if fresh is None else _Content(fresh.text, 1, is_part=False, label="read again now", at=None)
 
 
-def _read_known(known: KnownFile, now: datetime) -> _Content | None:
+def _read_known(known: TouchedFile, now: datetime) -> _Content | None:
     age = _tell_age(known.content_at, now)
     if known.whole is not None:
         label = f"as the transcript shows it, {age}; it may have changed since"
@@ -167,6 +169,6 @@ def _list_attached_paths(entries: Sequence[Entry]) -> frozenset[str]:
     return frozenset(paths)
 
 
-def _count(known: KnownFile) -> int:
+def _count(known: TouchedFile) -> int:
     content = known.content
     return count_text_tokens(content) if content is not None else 0

@@ -37,7 +37,9 @@ class InvokedSkill:
 def list_invoked_skills(entries: Sequence[Entry], work: Activity) -> tuple[InvokedSkill, ...]:
     """Every skill that was invoked, the most recent first."""
     asked = {
-        action.use.id: get_text(action.use.input, "skill") for action in work.actions if action.name == ToolName.SKILL
+        action.use.id: get_text(action.use.input, "skill")
+        for action in work.tool_calls
+        if action.name == ToolName.SKILL
     }
     found: dict[str, InvokedSkill] = {}
     for place, entry in enumerate(entries):

@@ -1,22 +1,41 @@
 """The prompt for a summary: nine sections, in three variants, and the second ask for sections that were missing."""
 
 import re
+from enum import IntEnum
+from typing import Self
 
 from compaction.ports import Variant
 
-# The names of the nine sections are the client's: summaries of both kinds are read with the same eyes.
-SECTIONS = (
-    "Primary Request and Intent",
-    "Key Technical Concepts",
-    "Files and Code Sections",
-    "Errors and Fixes",
-    "Problem Solving",
-    "All User Messages",
-    "Pending Tasks",
-    "Current Work",
-    "Optional Next Step",
-)
-UP_TO_SECTIONS = (*SECTIONS[:7], "Work Completed", "Context for Continuing Work")
+
+class Section(IntEnum):
+    """The nine sections of a summary, with their numbers and titles in the client's prompt."""
+
+    title: str
+
+    REQUEST = 1, "Primary Request and Intent"
+    CONCEPTS = 2, "Key Technical Concepts"
+    FILES = 3, "Files and Code Sections"
+    ERRORS = 4, "Errors and Fixes"
+    PROBLEM_SOLVING = 5, "Problem Solving"
+    MESSAGES = 6, "All User Messages"
+    PENDING = 7, "Pending Tasks"
+    CURRENT_WORK = 8, "Current Work"
+    NEXT_STEP = 9, "Optional Next Step"
+
+    def __new__(cls, number: int, title: str) -> Self:
+        """Make the number the value."""
+        section = int.__new__(cls, number)
+        section._value_ = number
+        section.title = title
+        return section
+
+
+SECTIONS = tuple(section.title for section in Section)
+_UP_TO_TITLES = {
+    Section.CURRENT_WORK: "Work Completed",
+    Section.NEXT_STEP: "Context for Continuing Work",
+}
+UP_TO_SECTIONS = tuple(_UP_TO_TITLES.get(section, section.title) for section in Section)
 
 SYSTEM_TEXT = "You write hand-over summaries of coding sessions, so that the work can go on without the conversation."
 
@@ -63,7 +82,7 @@ _SECTION_TEXTS = (
     "what was asked and how far it got. After a finished task, name a next step only where the user asked for one.",
 )
 _UP_TO_TEXTS = (
-    *_SECTION_TEXTS[:7],
+    *_SECTION_TEXTS[: Section.PENDING],
     "What was finished by the end of this part, with file names and results.",
     "Decisions, state and open threads that the following messages take for granted.",
 )
