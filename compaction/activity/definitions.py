@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from compaction.activity.tool_calls import ToolCall
-from compaction.transcripts.values import get_items, get_text
+from compaction.transcripts.json_fields import get_items, get_text
 
 _DEFINITION = re.compile(
     r"^[ \t]*(?:@\w+[ \t]+)?(?:(?:export|public|private|static|async|pub(?:\(\w+\))?|default|abstract)[ \t]+){0,4}"

@@ -9,7 +9,7 @@ from compaction.activity.excerpts import is_change
 from compaction.activity.files import KnownFile
 from compaction.activity.tool_calls import ToolCall
 from compaction.transcripts.client_protocol import FILE_WRITERS
-from compaction.transcripts.values import get_items, get_text
+from compaction.transcripts.json_fields import get_items, get_text
 
 MOST_NAMES = 10
 _MOST_CHANGES = 40

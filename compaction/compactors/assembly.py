@@ -22,8 +22,8 @@ from compaction.context.tokens import count_entry_tokens, estimate_tokens, measu
 from compaction.transcripts.chain import ContextSlice, find_chain, is_boundary
 from compaction.transcripts.client_protocol import COMPACT_BOUNDARY
 from compaction.transcripts.entries import Entry, OtherBlock, ResultPart, ToolResultBlock
+from compaction.transcripts.json_fields import get_text
 from compaction.transcripts.payloads import Boundary, PreservedSegment
-from compaction.transcripts.values import get_text
 
 _NAMESPACE = UUID("6c1c7b7e-9d5b-5d0e-8a5f-2f6f0b8f4c11")  # any fixed one: it only keeps our uuids apart from others
 BOUNDARY_TEXT = "Conversation compacted"  # protocol constant: the content of a boundary line

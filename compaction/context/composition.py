@@ -32,8 +32,8 @@ from compaction.transcripts.entries import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from compaction.transcripts.json_fields import get_count, get_fields, get_text
 from compaction.transcripts.payloads import ApiRequestShape, Attachment
-from compaction.transcripts.values import get_count, get_fields, get_text
 
 LONGEST_STUB_TOKENS = 250  # the stub is one sentence: longer results need no look at what the client noted beside them
 WHOLE_FILE_LINES = 10**9

@@ -11,7 +11,7 @@ from compaction.llm.cache_ttl import CacheTtl
 from compaction.prompt.lifetimes import Provider
 from compaction.prompt.request import BILLING_LINE, Fields
 from compaction.prompt.sections import DYNAMIC_BOUNDARY
-from compaction.transcripts.values import get_text
+from compaction.transcripts.json_fields import get_text
 
 MOST_MARKERS = 4  # the API refuses a fifth
 # Blocks that cannot carry a marker: reasoning, and text without characters.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compaction.llm.cache_ttl import DEFAULT_TTL
-from compaction.transcripts.values import get_fields, get_items, get_text
+from compaction.transcripts.json_fields import get_fields, get_items, get_text
 
 BlockPath = tuple[str | int, ...]
 Fields = Mapping[str, object]

@@ -15,9 +15,9 @@ from compaction.prompt.request import (
     read_request,
     strip_billing_line,
 )
+from compaction.transcripts.json_fields import get_items
 from compaction.transcripts.payloads import CacheMarker
 from compaction.transcripts.reader import load_json
-from compaction.transcripts.values import get_items
 
 
 @dataclass(frozen=True, slots=True)

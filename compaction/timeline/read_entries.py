@@ -31,6 +31,7 @@ from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.client_protocol import CAVEAT, CAVEAT_TAG, NO_RESPONSE, starts_with_tag
 from compaction.transcripts.entries import SYNTHETIC_MODEL, Entry, Message, TextBlock
+from compaction.transcripts.json_fields import get_fields, get_text, get_texts
 from compaction.transcripts.payloads import (
     ApiError,
     ApiRequest,
@@ -47,7 +48,6 @@ from compaction.transcripts.skipped import SkippedLine
 from compaction.transcripts.titles import cut_title
 from compaction.transcripts.usage import make_usage
 from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_entry, classify_text, find_prompt_words
-from compaction.transcripts.values import get_fields, get_text, get_texts
 
 # Where a hook for resumed sessions ran; older clients write progress lines, newer ones attachments.
 _HOOK_LINES = frozenset({"progress", "attachment"})

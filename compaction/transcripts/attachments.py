@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from compaction.transcripts.client_protocol import INVISIBLE_ATTACHMENTS, AttachmentKind
 from compaction.transcripts.entries import Entry
+from compaction.transcripts.json_fields import get_count, get_fields, get_items, get_text
 from compaction.transcripts.payloads import Attachment
-from compaction.transcripts.values import get_count, get_fields, get_items, get_text
 
 _TEXT_KEYS = ("text", "prompt", "content", "planContent", "date", "message")
 

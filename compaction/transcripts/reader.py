@@ -25,9 +25,9 @@ from compaction.transcripts.entries import (
     TextBlock,
 )
 from compaction.transcripts.frozen import make_filler
-from compaction.transcripts.json_fields import has_payload, read_payload
+from compaction.transcripts.json_fields import get_fields, get_items, get_time
 from compaction.transcripts.lines import RawLine
-from compaction.transcripts.payloads import Attachment, Payload, Progress
+from compaction.transcripts.payloads import Attachment, Payload, Progress, has_payload, read_payload
 from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.usage import (
     CacheCreationHead,
@@ -37,7 +37,6 @@ from compaction.transcripts.usage import (
     UsageHead,
     make_usage,
 )
-from compaction.transcripts.values import get_fields, get_items, get_time
 
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _NO_JSON = msgspec.Raw(b"")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from compaction.errors import AgentMetaUnreadable
 from compaction.transcripts.client_protocol import AGENT_PROGRESS
 from compaction.transcripts.entries import Entry
+from compaction.transcripts.json_fields import get_count, get_fields, get_text
 from compaction.transcripts.payloads import Progress
 from compaction.transcripts.reader import encode_json, load_json
-from compaction.transcripts.values import get_count, get_fields, get_text
 
 _KEPT_OF_PARENT = ("sessionId", "version", "cwd", "gitBranch")
 _AGENT_FILE = re.compile(r"agent-([A-Za-z0-9_-]{1,128})\.(?:jsonl|meta\.json)\Z")

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from compaction.transcripts.entries import Iteration, Usage
-from compaction.transcripts.values import LARGEST_COUNT, get_count, get_fields, get_items, get_text
+from compaction.transcripts.json_fields import LARGEST_COUNT, get_count, get_fields, get_items, get_text
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 

@@ -24,7 +24,7 @@ from compaction.transcripts.client_protocol import (
     strip_tag,
 )
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock
-from compaction.transcripts.values import get_fields, get_text
+from compaction.transcripts.json_fields import get_fields, get_text
 
 
 class UserLineKind(StrEnum):

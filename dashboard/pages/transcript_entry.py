@@ -20,8 +20,8 @@ from compaction.transcripts.entries import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from compaction.transcripts.json_fields import get_text
 from compaction.transcripts.payloads import OlderSummary
-from compaction.transcripts.values import get_text
 from dashboard.pages.compaction_messages import name_speaker
 
 LONGEST_TEXT = 20_000  # characters shown of one; the download has it whole

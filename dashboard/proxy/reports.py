@@ -21,9 +21,9 @@ from compaction.timeline.observations import (
     RecordedRequest,
     Response,
 )
+from compaction.transcripts.json_fields import get_text
 from compaction.transcripts.titles import LONGEST_TITLE
 from compaction.transcripts.user_lines import find_prompt_words
-from compaction.transcripts.values import get_text
 from dashboard.ingest.observed import ObservedLine, ObservedShape, Rules
 from dashboard.ingest.transcripts import Redaction, change_names, find_redactor
 from dashboard.proxy.conversation_owners import take_kin

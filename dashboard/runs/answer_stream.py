@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from compaction.transcripts.calls import estimate_output, settle_output
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.flatten import COMPACTION_TYPE
+from compaction.transcripts.json_fields import get_fields, get_text
 from compaction.transcripts.usage import read_usage
-from compaction.transcripts.values import get_fields, get_text
 
 LARGEST_ANSWER_CHARACTERS = 1_000_000  # ten times the output cap of a summary; more is no summary
 

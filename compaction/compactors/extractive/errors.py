@@ -9,7 +9,7 @@ from compaction.activity.statements import list_causes
 from compaction.activity.tool_calls import ToolCall
 from compaction.compactors.extractive.material import Material
 from compaction.compactors.extractive.sections import CutRank, Section, SummaryItem, quote, quote_in_line
-from compaction.transcripts.values import get_text
+from compaction.transcripts.json_fields import get_text
 
 MOST_FAILURES = 14
 _LINES_OPEN, _LINES_RESOLVED = 6, 3

@@ -8,8 +8,8 @@ from compaction.prompt.request import PromptMessage, PromptRequest
 from compaction.prompt.request_lines import read_shape
 from compaction.timeline.read_entries import read_observation
 from compaction.transcripts.entries import Entry
+from compaction.transcripts.json_fields import get_fields
 from compaction.transcripts.payloads import ApiRequest, ApiRequestShape
-from compaction.transcripts.values import get_fields
 from tests.compaction.cache.builders import digest
 
 
