@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+from msgspec import structs
+
 from compaction.llm.prices import Price, find_billed_price
 from compaction.transcripts.entries import Iteration, Usage
 
@@ -92,7 +94,7 @@ def _list_samplings(usage: Usage, model: str) -> Iterator[tuple[str, Iteration |
     for position, iteration in enumerate(usage.iterations):
         sampling = iteration
         if missing > 0 and messages and position == messages[-1]:
-            sampling = replace(iteration, output_tokens=iteration.output_tokens + missing)
+            sampling = structs.replace(iteration, output_tokens=iteration.output_tokens + missing)
         yield iteration.model or model, sampling
 
 

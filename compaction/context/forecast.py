@@ -12,13 +12,14 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import pairwise
 
+import msgspec
+
 from compaction.context.call_costs import cost_of
 from compaction.llm.cache_ttl import DEFAULT_TTL, CacheTtl, find_written_ttl
 from compaction.llm.prices import Price
 from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import Entry, Iteration, Usage
-from compaction.transcripts.frozen import Value, change_value
 from compaction.transcripts.user_lines import classify_entry
 
 # A thread begins, or begins again after a compaction, by reading files: the five calls after the first add 2,200 to
@@ -43,7 +44,7 @@ LEAST_WHOLE_TURNS = 4
 SOON_CALLS, SOON_TURNS = 5, 2
 
 
-class CallPoint(Value, frozen=True):
+class CallPoint(msgspec.Struct, frozen=True, gc=False):
     """One call of a thread, in order: the context after it, when it was, and the turn it belongs to."""
 
     context_tokens: int
@@ -154,7 +155,7 @@ def trace_calls(entries: Iterable[Entry]) -> tuple[CallPoint, ...]:
             continue
         tokens = entry.message.usage.context_tokens
         if call_id in points:
-            points[call_id] = change_value(points[call_id], context_tokens=tokens)
+            points[call_id] = msgspec.structs.replace(points[call_id], context_tokens=tokens)
         else:
             points[call_id] = CallPoint(tokens, entry.at, turn, is_first_after_compaction=is_after_compaction)
             is_after_compaction = False

@@ -12,6 +12,7 @@ from genai_prices import data_snapshot
 from genai_prices.types import ClauseEquals, ModelInfo, ModelPrice, Tier, TieredPrices
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from compaction.context.call_costs import cost_of, total_of
 from compaction.llm.prices import Price, Rates, _find_price, price_of
@@ -265,7 +266,7 @@ def test_each_iteration_has_its_own_tier_and_model() -> None:
     adviser = Iteration("advisor_message", model="claude-opus-5-5", input_tokens=10_000)
     mixed = Usage(input_tokens=60_000, iterations=(small, adviser))
     assert total(mixed, "claude-haiku-5-5") == Decimal("0.006") + Decimal("0.04")
-    unknown = replace(adviser, model="some-model")
+    unknown = structs.replace(adviser, model="some-model")
     assert total(Usage(input_tokens=60_000, iterations=(small, unknown)), "claude-haiku-5-5") is None
 
 
