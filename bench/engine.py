@@ -15,7 +15,8 @@ from pathlib import Path
 
 from compaction.context.composition import compose_context
 from compaction.context.tokens import ResultCache, measure_context
-from compaction.transcripts.calls import collect_calls
+from compaction.timeline.build import Timeline, build_timeline
+from compaction.timeline.read_entries import read_observation
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.flatten import flatten
@@ -71,13 +72,18 @@ def count_session(entries: tuple[Entry, ...]) -> int:
     return measure_context(context, cache).tokens + compose_context(context, cache=cache).tokens
 
 
+def build_session_timeline(entries: tuple[Entry, ...]) -> Timeline:
+    """The calls of a session, from its entries."""
+    return build_timeline(read_observation(entry) for entry in entries)
+
+
 def print_counting() -> None:
     """Goal 5 and the growth exponents; the collector's walks over the session itself are kept out of the times."""
     works: dict[str, Callable[[tuple[Entry, ...]], object]] = {
         "count": count_session,
         "flatten": flatten,
         "rounds": group_rounds,
-        "calls": collect_calls,
+        "timeline": build_session_timeline,
     }
     table: dict[str, list[float]] = {name: [] for name in (*works, "decode")}
     for size in SIZES:

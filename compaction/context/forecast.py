@@ -17,7 +17,6 @@ import msgspec
 from compaction.context.call_costs import cost_of
 from compaction.llm.cache_ttl import DEFAULT_TTL, CacheTtl, find_written_ttl
 from compaction.llm.prices import Price
-from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import Entry, Iteration, Usage
 from compaction.transcripts.user_lines import classify_entry
@@ -150,7 +149,7 @@ def trace_calls(entries: Iterable[Entry]) -> tuple[CallPoint, ...]:
             is_after_compaction = True
         elif (line := classify_entry(entry)) is not None and line.starts_turn:
             turn += 1
-        call_id = find_call_id(entry)
+        call_id = entry.call_id
         if call_id is None or entry.message is None or entry.message.usage is None:
             continue
         tokens = entry.message.usage.context_tokens

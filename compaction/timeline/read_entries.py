@@ -27,7 +27,6 @@ from compaction.timeline.observations import (
     Response,
     change_observation,
 )
-from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.client_protocol import CAVEAT, CAVEAT_TAG, NO_RESPONSE, starts_with_tag
 from compaction.transcripts.entries import SYNTHETIC_MODEL, Entry, Message, TextBlock
@@ -201,7 +200,7 @@ _PAYLOAD_KINDS: Mapping[type, LineKind] = {
 
 def _find_kind(entry: Entry, line: UserLine | None) -> LineKind:
     if entry.message is not None:
-        if find_call_id(entry) is not None:
+        if entry.call_id is not None:
             return LineKind.ANSWER
         if entry.is_compact_summary and entry.type == "user":
             return LineKind.SUMMARY
@@ -259,7 +258,7 @@ def _join_texts(message: Message | None) -> str:
 
 
 def _read_answer(entry: Entry, seen: ContentScan) -> Response | None:
-    message, call_id = entry.message, find_call_id(entry)
+    message, call_id = entry.message, entry.call_id
     if message is None or message.usage is None or call_id is None:
         return None
     # Only clients that write their requests down refer to them; other lines are not decoded whole for it.

@@ -284,6 +284,14 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
             self.type == "assistant" and message is not None and message.usage is not None and not message.is_synthetic
         )
 
+    @property
+    def call_id(self) -> str | None:
+        """Return what makes lines one call: the message id, else the request id, else the line's own uuid; None where
+        the line is part of no call."""
+        if not self.is_response or self.message is None:
+            return None
+        return self.message.id or self.request_id or self.uuid
+
     def changed(self, **values: object) -> "Entry":
         """A copy with other values and without the raw line, so that the writer writes it anew."""
         return msgspec.structs.replace(self, raw=None, **values)

@@ -14,7 +14,6 @@ import msgspec
 import orjson
 
 from compaction.transcripts.blocks import read_blocks
-from compaction.transcripts.calls import TOOL_REQUEST_CHARACTERS
 from compaction.transcripts.entries import (
     Block,
     Entry,
@@ -26,6 +25,7 @@ from compaction.transcripts.entries import (
 )
 from compaction.transcripts.json_fields import get_fields, get_items, get_time
 from compaction.transcripts.lines import RawLine
+from compaction.transcripts.output_estimate import TOOL_REQUEST_CHARACTERS
 from compaction.transcripts.payloads import Attachment, Payload, Progress, has_payload, read_payload
 from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.usage import (

@@ -10,9 +10,9 @@ from compaction.context.call_costs import Cost, cost_of
 from compaction.context.forecast import NextCallCost, price_next_call
 from compaction.llm.names import read_model_name
 from compaction.llm.prices import Price
-from compaction.transcripts.calls import describe_output_estimate
 from compaction.transcripts.client_protocol import is_beside_conversation
 from compaction.transcripts.entries import Usage
+from compaction.transcripts.output_estimate import describe_output_estimate
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import ApiCall, CacheBreak, LossKind, Thread

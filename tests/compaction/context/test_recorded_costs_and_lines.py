@@ -10,10 +10,10 @@ from compaction.context.call_costs import cost_of
 from compaction.context.policy import Policy
 from compaction.context.thresholds import DriftKind, compute_thresholds, find_drift
 from compaction.context.windows import ModelInUse
-from compaction.transcripts.calls import collect_calls
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import Entry, Usage
 from compaction.transcripts.payloads import Boundary
+from tests.compaction.making import list_calls
 from tests.compaction.recorded import list_recorded, read_recorded
 
 pytestmark = [
@@ -53,8 +53,8 @@ def test_the_clients_own_totals_are_met_to_the_last_cent() -> None:
 
 def test_every_recorded_call_has_a_price() -> None:
     for path in list_recorded():
-        for call in collect_calls(read_recorded(path).entries):
-            assert cost_of(call.counted_usage, call.model or "", call.ended_at) is not None
+        for call in list_calls(read_recorded(path).entries):
+            assert cost_of(call.usage, call.model or "", call.ended_at) is not None
 
 
 def test_recorded_automatic_compactions_agree_with_the_line_of_their_window() -> None:
