@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from compaction.cache.causes import Cause, rank_cause
-from compaction.llm.names import keeps_system_messages
+from compaction.llm.lookup import keeps_system_messages
 from compaction.prompt.fingerprint import Fingerprint, ToolPrint
 from compaction.prompt.invalidation import LOOKBACK_BLOCKS, PrefixPosition, Reach
 from compaction.prompt.request import PromptLevel, find_server

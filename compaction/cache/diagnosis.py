@@ -23,7 +23,7 @@ from compaction.cache.causes import (
 from compaction.cache.changes import RequestChange, compare_fingerprints
 from compaction.cache.conditions import CONDITIONS
 from compaction.llm.cache_ttl import CacheTtl, find_expired_ttl
-from compaction.llm.names import keeps_thinking
+from compaction.llm.lookup import keeps_thinking
 from compaction.prompt.invalidation import Prediction, predict_read
 from compaction.timeline.calls import Call
 from compaction.timeline.preceding import Condition

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from compaction.llm.names import UNJUDGED_FAMILIES
+from compaction.llm.lookup import UNJUDGED_FAMILIES
 from compaction.llm.prices import Price, find_team_price
 from compaction.transcripts.client_protocol import is_beside_conversation
 from compaction.transcripts.entries import Usage

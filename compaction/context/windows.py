@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.llm.names import ModelName, find_client_window_tokens, find_model, read_model_name
+from compaction.llm.lookup import find_client_window_tokens, find_model
+from compaction.llm.names import ModelName, read_model_name
 from compaction.llm.table import LONG_WINDOW_TOKENS
 
 # Measured: 2.1.25 and later compact at 167k of 200k and 967k of 1M; the summary's output is capped at this figure.

@@ -1,6 +1,6 @@
 """Facts about Claude models, one row a model: windows, output limits, what they cache, keep and are used for.
 
-A new model is one row here. Prices stand in prices.py; a test names every row without one.
+A new model is one row here, looked up by lookup.py. Prices are in prices.py; a test names every row without one.
 """
 
 from collections.abc import Mapping

@@ -11,8 +11,9 @@ from compaction.context.reminder import (
 )
 from compaction.errors import CompactionError
 from compaction.llm.cache_ttl import CacheTtl
+from compaction.llm.lookup import find_least_cached_tokens
 from compaction.prompt.layout import Layout, Scope, SystemBlock, mark_messages, mark_tools, write_system
-from compaction.prompt.linter import LintFinding, find_least_tokens, lint_request
+from compaction.prompt.linter import LintFinding, lint_request
 from compaction.prompt.request import Fields, read_request
 from compaction.transcripts.flatten import flatten
 from compaction.transcripts.reader import load_json
@@ -45,7 +46,7 @@ def lint_prompt(body: Fields, earlier: Sequence[Fields] = (), *, betas: Sequence
         system_count=len(request.system) + request.has_billing_line,
         message_count=len(request.messages),
         marker_count=len(request.markers),
-        least_tokens=find_least_tokens(request.model),
+        least_tokens=find_least_cached_tokens(request.model),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 
-from compaction.llm.offered_models import find_small_model
+from compaction.llm.lookup import find_small_model
 from dashboard.models import NativeForm
 from dashboard.pages.policy_forms import DescribedForm
 from dashboard.runs.settings_changes import LONGEST_KEY, SettingsChange, find_faults

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from compaction.compactors.summary.request_messages import remove_prompt
-from compaction.llm.names import find_model, read_model_name
+from compaction.llm.lookup import find_model
+from compaction.llm.names import read_model_name
 from compaction.ports import SummaryRequest
 from dashboard.models import NativeForm, RunKind
 

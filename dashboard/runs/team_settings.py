@@ -9,7 +9,7 @@ from enum import StrEnum
 from django.conf import settings
 
 from compaction.errors import RunError
-from compaction.llm.offered_models import find_small_model
+from compaction.llm.lookup import find_small_model
 from compaction.llm.prices import Price, find_team_price, price_of
 from dashboard.models import NativeForm, SummarizerSettings, Team
 from dashboard.policies.in_force import find_policy

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from compaction.errors import BadPolicy
-from compaction.llm.offered_models import list_offered_models
+from compaction.llm.lookup import list_offered_models
 from compaction.llm.prices import price_of
 from dashboard import access
 from dashboard.access import Act

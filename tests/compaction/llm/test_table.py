@@ -17,21 +17,21 @@ from compaction.context.forecast import price_next_call
 from compaction.context.policy import Policy
 from compaction.context.thresholds import compute_thresholds
 from compaction.context.windows import RESERVE_CAP_TOKENS, ModelInUse, find_max_output, find_reserve, find_window
-from compaction.llm.names import (
-    FAMILIES,
+from compaction.llm.lookup import (
     FIRST_KEEPING_THINKING,
-    LONG_WINDOW_SUFFIX,
     UNJUDGED_FAMILIES,
+    find_least_cached_tokens,
     find_model,
     find_nearest_model,
+    find_small_model,
     keeps_system_messages,
     keeps_thinking,
-    read_model_name,
+    list_offered_models,
 )
-from compaction.llm.offered_models import find_small_model, list_offered_models
+from compaction.llm.names import FAMILIES, LONG_WINDOW_SUFFIX, read_model_name
 from compaction.llm.prices import _OWN_TABLE, FAST_FACTORS, price_of
 from compaction.llm.table import LONG_WINDOW_TOKENS, MODELS, Model, list_current_models
-from compaction.prompt.linter import Rule, find_least_tokens, lint_request
+from compaction.prompt.linter import Rule, lint_request
 from compaction.prompt.request import read_request
 from compaction.transcripts.entries import Usage
 from tests.compaction.cache.builders import body, text
@@ -92,7 +92,7 @@ def test_every_model_has_a_price_or_is_named_as_one_without(name: str, model: Mo
 
 @each_model
 def test_the_linter_knows_the_least_prefix_of_every_current_model(name: str, model: Model) -> None:
-    assert find_least_tokens(name) == model.least_cached_tokens
+    assert find_least_cached_tokens(name) == model.least_cached_tokens
     assert model.least_cached_tokens is not None or model.max_output_tokens is None
     request = read_request(body(system=[text("Hi.", marked="5m")], tools=[], model=name))
     has_finding = any(finding.rule is Rule.BELOW_MINIMUM for finding in lint_request(request))
@@ -142,7 +142,7 @@ def test_versions_that_keep_thinking_are_the_ones_the_advice_names() -> None:
 def test_an_unknown_version_keeps_what_the_nearest_older_one_keeps(name: str, like: str) -> None:
     assert find_model(read_model_name(name)) is None
     assert find_nearest_model(read_model_name(name)) is MODELS[like]
-    assert (find_least_tokens(name), price_of(name, NOW)) == (None, None)
+    assert (find_least_cached_tokens(name), price_of(name, NOW)) == (None, None)
 
 
 def test_prices_of_our_own_are_for_models_of_the_table() -> None:
@@ -153,17 +153,16 @@ _NEW_FAMILY = """
 from compaction.llm import table
 table.MODELS["claude-saga-6"] = table.Model(least_cached_tokens=256, keeps_thinking=False)
 from compaction.cache import causes, policy as judging
-from compaction.prompt import linter
 from compaction.context import policy, thresholds, windows
-from compaction.llm import names, offered_models
+from compaction.llm import lookup
 from compaction.transcripts.entries import Usage
 for is_claude_code in (True, False):
     in_use = windows.ModelInUse("claude-saga-6-20270101", is_claude_code=is_claude_code)
     assert thresholds.compute_thresholds(policy.Policy(), in_use).window.tokens == 1_000_000
-assert linter.find_least_tokens("claude-saga-6") == 256
-assert (names.keeps_thinking("claude-saga-6"), names.keeps_system_messages("claude-saga-6")) == (0, 1)
+assert lookup.find_least_cached_tokens("claude-saga-6") == 256
+assert (lookup.keeps_thinking("claude-saga-6"), lookup.keeps_system_messages("claude-saga-6")) == (0, 1)
 assert judging.CachePolicy().judges("claude-saga-6", None, Usage(input_tokens=1))
-assert "claude-saga-6" in table.list_current_models() and "claude-saga-6" not in offered_models.list_offered_models()
+assert "claude-saga-6" in table.list_current_models() and "claude-saga-6" not in lookup.list_offered_models()
 """
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from compaction.llm.offered_models import list_offered_models
+from compaction.llm.lookup import list_offered_models
 from compaction.llm.prices import Rates, price_of
 from dashboard.accounts.refusals import Refused
 from dashboard.ingest.intake import Origin, take_in

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from compaction.llm.offered_models import find_small_model, list_offered_models
+from compaction.llm.lookup import find_small_model, list_offered_models
 from compaction.llm.prices import price_of
 from dashboard.accounts.refusals import Refused
 from dashboard.models import AuditEvent, SummarizerSettings, Team, User
