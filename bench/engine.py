@@ -13,7 +13,7 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
-from compaction.context.composition import compose_context
+from compaction.context.composition import compute_composition
 from compaction.context.tokens import ResultCache, measure_context
 from compaction.timeline.build import Timeline, build_timeline
 from compaction.timeline.read_entries import read_observation
@@ -69,7 +69,7 @@ def count_session(entries: tuple[Entry, ...]) -> int:
     """Token counting as a page asks for it: active chain, slice, context size and composition."""
     context = slice_context(follow_chain(entries))
     cache = ResultCache()
-    return measure_context(context, cache).tokens + compose_context(context, cache=cache).tokens
+    return measure_context(context, cache).tokens + compute_composition(context, cache=cache).tokens
 
 
 def build_session_timeline(entries: tuple[Entry, ...]) -> Timeline:

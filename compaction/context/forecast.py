@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import msgspec
 
-from compaction.context.call_costs import cost_of
-from compaction.llm.cache_ttl import DEFAULT_TTL, CacheTtl, find_written_ttl
+from compaction.context.call_costs import compute_cost
+from compaction.llm.cache_ttl import DEFAULT_TTL, CacheTtl, get_written_ttl
 from compaction.llm.prices import Price
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import Entry, Iteration, Usage
@@ -139,7 +139,7 @@ class NextCallCost:
         return self.cold_usd - self.warm_usd
 
 
-def trace_calls(entries: Iterable[Entry]) -> tuple[CallPoint, ...]:
+def list_call_points(entries: Iterable[Entry]) -> tuple[CallPoint, ...]:
     """The calls of one thread's entries with their turns and compactions; the last line of a response counts."""
     points: dict[str, CallPoint] = {}
     turn = 0
@@ -200,7 +200,7 @@ def forecast_remaining(pace: Pace | NotEnoughData, remaining_tokens: int) -> For
     return Forecast(remaining_tokens, pace.growth_tokens, in_calls, turns, minutes)
 
 
-def price_next_call(
+def compute_next_call_cost(
     last: Usage, model: str, at: datetime | None, *, added_tokens: int = 0, team_price: Price | None = None
 ) -> NextCallCost | None:
     """What the next prompt costs warm and cold, from the last call's usage and what was added since; None if unpriced.
@@ -215,12 +215,12 @@ def price_next_call(
         ttl = CacheTtl.OFF
         warm_usage = cold_usage = terms.changed(input_tokens=prompt)
     else:
-        written = find_written_ttl(message.cache_creation_tokens, message.cache_creation_1h_tokens)
+        written = get_written_ttl(message.cache_creation_tokens, message.cache_creation_1h_tokens)
         ttl = written or DEFAULT_TTL
         cold_usage = _with_writes(terms, prompt, ttl)
         warm_usage = _with_writes(terms, prompt - cached, ttl).changed(cache_read_tokens=cached)
-    warm = cost_of(warm_usage, model, at, team_price=team_price)
-    cold = cost_of(cold_usage, model, at, team_price=team_price)
+    warm = compute_cost(warm_usage, model, at, team_price=team_price)
+    cold = compute_cost(cold_usage, model, at, team_price=team_price)
     if warm is None or cold is None:
         return None
     return NextCallCost(prompt, warm.total_usd, cold.total_usd, ttl, warm.source)

@@ -23,7 +23,7 @@ from compaction.context.windows import (
     RESERVE_CAP_TOKENS,
     ModelInUse,
     Origin,
-    find_window,
+    get_window,
 )
 from compaction.errors import BadPolicy
 from compaction.llm.cache_ttl import CacheTtl
@@ -79,7 +79,7 @@ class Policy:
         """Whether a refused prompt starts a compaction: its own switch, off as well when all compaction is off."""
         return self.is_compaction_enabled and self.is_reactive_enabled
 
-    def find_origin(self, setting: str) -> Origin:
+    def get_origin(self, setting: str) -> Origin:
         """Who decided a setting; what nobody set is the client's rule."""
         return dict(self.origins).get(setting, Origin.CLIENT_RULE)
 
@@ -220,7 +220,7 @@ def _find_culprit(policy: Policy, model: str | None) -> str:
 def _find_lowest_line(policy: Policy, model: str | None) -> int:
     # Where neither the policy nor the model has a window, the smallest one of the tables; in a larger window all lines
     # move up together.
-    known = find_window(ModelInUse(model)) if model else None
+    known = get_window(ModelInUse(model)) if model else None
     window = policy.window_tokens or (known.tokens if known else SHORT_WINDOW_TOKENS)
     available = window - (RESERVE_CAP_TOKENS if policy.reserve_tokens is None else policy.reserve_tokens)
     limit = available

@@ -26,24 +26,24 @@ DEFAULT_TTL = CacheTtl.FIVE_MINUTES
 LIFETIMES = (CacheTtl.FIVE_MINUTES, CacheTtl.ONE_HOUR)
 
 
-def find_written_ttl(written_tokens: int, written_1h_tokens: int) -> CacheTtl | None:
+def get_written_ttl(written_tokens: int, written_1h_tokens: int) -> CacheTtl | None:
     """Return the lifetime a call wrote with, the shorter one of a mix; None when it wrote nothing."""
     if written_tokens == 0:
         return None
     return CacheTtl.ONE_HOUR if written_1h_tokens >= written_tokens else CacheTtl.FIVE_MINUTES
 
 
-def find_shortest_ttl(ttls: Iterable[str]) -> str | None:
+def get_shortest_ttl(ttls: Iterable[str]) -> str | None:
     """Return the shortest lifetime of several markers: the one a client can count on. None without markers."""
     return min(ttls, default=None, key=lambda ttl: ttl != CacheTtl.FIVE_MINUTES)
 
 
-def find_expiry(used_at: datetime, ttl: str) -> datetime | None:
+def compute_expiry(used_at: datetime, ttl: str) -> datetime | None:
     """Return when an entry expires that was written or read at this time; None where the lifetime is not known."""
     return used_at + timedelta(seconds=CacheTtl(ttl).seconds) if ttl in LIFETIMES else None
 
 
-def find_expired_ttl(ttl: str | None, gap_seconds: float) -> CacheTtl | None:
+def get_expired_ttl(ttl: str | None, gap_seconds: float) -> CacheTtl | None:
     """Return the lifetime that ran out in a pause; None when it did not, or when it cannot be known.
 
     Without a known lifetime the longest is taken: no entry outlives it.

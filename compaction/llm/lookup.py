@@ -7,21 +7,21 @@ from datetime import datetime
 from functools import lru_cache
 
 from compaction.llm.names import ModelName, read_model_name
-from compaction.llm.prices import price_of
+from compaction.llm.prices import get_list_price
 from compaction.llm.table import LONG_WINDOW_TOKENS, MODELS, Model, list_current_models
 
 
-def find_model(name: ModelName) -> Model | None:
+def get_model_row(name: ModelName) -> Model | None:
     """Return the model's row; None for a model that is not in the table."""
     return MODELS.get(name.base)
 
 
-def find_nearest_model(name: ModelName) -> Model | None:
+def get_nearest_model_row(name: ModelName) -> Model | None:
     """Return the model's row; for a version that is not in the table the row of the newest older one of its family.
 
     For facts that stay the same from one version on. None for what is no Claude model.
     """
-    model = find_model(name)
+    model = get_model_row(name)
     if model is not None or name.version is None or name.family is None:
         return model
     versions = _FAMILY_VERSIONS[name.family]
@@ -29,13 +29,13 @@ def find_nearest_model(name: ModelName) -> Model | None:
     return versions[max(older, default=min(versions))]
 
 
-def find_client_window_tokens(name: ModelName) -> int | None:
+def get_client_window_tokens(name: ModelName) -> int | None:
     """Return the window in Claude Code's own table; for a model missing in table.py the window of its generation."""
     if name.version is None:
         return None
     if name.has_long_window:
         return LONG_WINDOW_TOKENS
-    model = find_model(name)
+    model = get_model_row(name)
     return _GENERATION_WINDOWS.get(name.version[0]) if model is None else model.client_window_tokens
 
 
@@ -66,32 +66,32 @@ FIRST_KEEPING_THINKING = {
 }
 
 
-def find_least_cached_tokens(model: str | None) -> int | None:
+def get_least_cached_tokens(model: str | None) -> int | None:
     """Return the length of the shortest prefix a model caches; None when it is not on record."""
-    found = find_model(read_model_name(model)) if model else None
+    found = get_model_row(read_model_name(model)) if model else None
     return found.least_cached_tokens if found else None
 
 
 def keeps_thinking(model: str | None) -> bool:
     """Return whether earlier thinking stays cached when a new prompt arrives; True for an unknown model."""
-    found = find_nearest_model(read_model_name(model)) if model else None
+    found = get_nearest_model_row(read_model_name(model)) if model else None
     return found is None or found.keeps_thinking
 
 
 def keeps_system_messages(model: str | None) -> bool:
     """Return whether a system message inside the conversation leaves the cache whole; True for an unknown model."""
-    found = find_nearest_model(read_model_name(model)) if model else None
+    found = get_nearest_model_row(read_model_name(model)) if model else None
     return found is None or found.keeps_system_messages
 
 
 @lru_cache(maxsize=8)
 def list_offered_models(at: datetime | None = None) -> tuple[str, ...]:
     """Return the models with a known window, output limit and list price: newest first, then by name."""
-    offered = [model for model in list_current_models() if price_of(model, at) is not None]
+    offered = [model for model in list_current_models() if get_list_price(model, at) is not None]
     return tuple(sorted(offered, key=_order))
 
 
-def find_small_model() -> str:
+def get_small_model() -> str:
     """Return the newest small model: cheap, quick, and with a window that holds most sessions."""
     return next(name for name in list_offered_models() if MODELS[name].is_small)
 

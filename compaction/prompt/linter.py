@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from compaction.context.tokens import count_text_tokens
 from compaction.llm.cache_ttl import CacheTtl
-from compaction.llm.lookup import find_least_cached_tokens
+from compaction.llm.lookup import get_least_cached_tokens
 from compaction.prompt.blocks import list_request_blocks
 from compaction.prompt.layout import MOST_MARKERS, can_be_marked
 from compaction.prompt.request import LEVELS, BlockPath, Fields, Marker, PromptLevel, PromptRequest
@@ -66,7 +66,7 @@ def _lint_markers(request: PromptRequest) -> Iterator[LintFinding]:
 
 
 def _lint_lengths(request: PromptRequest) -> Iterator[LintFinding]:
-    least = find_least_cached_tokens(request.model)
+    least = get_least_cached_tokens(request.model)
     if least is None or request.are_messages_opaque or not request.are_messages_known:
         return
     for marker in request.markers:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from compaction.llm.cache_ttl import CacheTtl, find_written_ttl
+from compaction.llm.cache_ttl import CacheTtl, get_written_ttl
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.timeline.observations import LineKind, Observation, Response
 from compaction.timeline.order import NO_TIME
@@ -64,7 +64,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def written_ttl(self) -> CacheTtl | None:
         """Return the lifetime this call wrote with; None when it wrote nothing."""
-        return find_written_ttl(self.usage.cache_creation_tokens, self.usage.cache_creation_1h_tokens)
+        return get_written_ttl(self.usage.cache_creation_tokens, self.usage.cache_creation_1h_tokens)
 
     @property
     def is_after_compaction(self) -> bool:

@@ -19,7 +19,7 @@ class Extent(StrEnum):
     NAMED = "only named"
 
 
-def find_extent(entry: Entry) -> Extent | None:
+def classify_extent(entry: Entry) -> Extent | None:
     """None for what is no file, and where the line does not tell."""
     if not isinstance(entry.payload, Attachment):
         return None

@@ -102,7 +102,7 @@ class CacheMarker:
 
 
 @dataclass(frozen=True, slots=True)
-class ApiRequest:
+class ApiRequestLine:
     """`api-request`: message hashes are those of `base` up to `keep`, then `tail`; hashes are opaque."""
 
     id: str
@@ -182,7 +182,7 @@ Payload: TypeAlias = (
     | Title
     | OlderSummary
     | FileSnapshot
-    | ApiRequest
+    | ApiRequestLine
     | ApiRequestShape
     | ApiRequestBlob
     | CostState
@@ -236,11 +236,11 @@ def _read_markers(fields: Fields) -> tuple[CacheMarker, ...]:
     return tuple(markers)
 
 
-def _read_request(fields: Fields) -> ApiRequest | None:
+def _read_request(fields: Fields) -> ApiRequestLine | None:
     request_id = get_text(fields, "id")
     if request_id is None:
         return None
-    return ApiRequest(
+    return ApiRequestLine(
         id=request_id,
         query_source=get_text(fields, "querySource"),
         shape_hash=get_text(fields, "shapeHash"),

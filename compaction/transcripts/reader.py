@@ -34,7 +34,7 @@ from compaction.transcripts.usage import (
     ServerToolsHead,
     TokensHead,
     UsageHead,
-    make_usage,
+    build_usage,
 )
 
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -221,7 +221,7 @@ def _make_message(head: _Message, line_type: str, fields: Mapping[str, object]) 
         content=content,
         id=head.id,
         model=head.model,
-        usage=make_usage(head.usage) if head.usage is not None else None,
+        usage=build_usage(head.usage) if head.usage is not None else None,
         stop_reason=head.stop_reason,
         is_plain=is_plain,
         cache_miss_reason=head.miss_reason,

@@ -28,7 +28,7 @@ class AgentMeta:
     is_finished: bool = False
 
 
-def find_agent_id(file_name: str) -> str | None:
+def parse_agent_id(file_name: str) -> str | None:
     """The sub-agent's id from the name of its transcript or meta file; None for a main transcript."""
     match = _AGENT_FILE.search(file_name.replace("\\", "/").rpartition("/")[2])
     return match[1] if match else None

@@ -56,7 +56,7 @@ class UsageHead(TokensHead, gc=False):
     cache_deleted_input_tokens: _Count | None = None
 
 
-def make_usage(head: UsageHead) -> Usage:
+def build_usage(head: UsageHead) -> Usage:
     """The usage of a line, from its head."""
     details, server = head.output_tokens_details, head.server_tool_use
     written, at_5m, at_1h = _split_head(head)

@@ -136,8 +136,8 @@ def test_a_teams_values_come_from_a_form_as_text() -> None:
     assert (policy.window_tokens, policy.auto_percent, policy.is_micro_enabled) == (300_000, Decimal(80), False)
     assert policy.warning_margin_tokens == 40_000
     assert policy.reserve_tokens is None
-    assert policy.find_origin("window_tokens") is Origin.TEAM
-    assert policy.find_origin("auto_margin_tokens") is Origin.CLIENT_RULE
+    assert policy.get_origin("window_tokens") is Origin.TEAM
+    assert policy.get_origin("auto_margin_tokens") is Origin.CLIENT_RULE
 
 
 def test_a_model_may_have_values_of_its_own() -> None:

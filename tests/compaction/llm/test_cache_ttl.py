@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.cache.baseline import build_baseline
-from compaction.context.forecast import price_next_call
-from compaction.llm.cache_ttl import CacheTtl, find_expired_ttl, find_expiry, find_shortest_ttl, find_written_ttl
+from compaction.context.forecast import compute_next_call_cost
+from compaction.llm.cache_ttl import CacheTtl, compute_expiry, get_expired_ttl, get_shortest_ttl, get_written_ttl
 from compaction.timeline.calls import Call
 from compaction.transcripts.entries import Usage
 
@@ -21,7 +21,7 @@ counts = st.integers(0, 200_000)
     [(0, 0, None), (100, 0, "5m"), (100, 100, "1h"), (100, 99, "5m"), (100, 1, "5m"), (100, 120, "1h")],
 )
 def test_a_mixed_write_counts_as_the_shorter_one(written: int, written_1h: int, ttl: str | None) -> None:
-    assert find_written_ttl(written, written_1h) == ttl
+    assert get_written_ttl(written, written_1h) == ttl
 
 
 @given(counts, counts, counts)
@@ -34,7 +34,7 @@ def test_break_detection_and_forecast_agree_on_every_write(short: int, long: int
         cache_read_tokens=read,
     )
     call = Call(call_id="a", at=NOW, model="claude-opus-5-5", usage=usage)
-    cost = price_next_call(usage, "claude-opus-5-5", NOW)
+    cost = compute_next_call_cost(usage, "claude-opus-5-5", NOW)
     assert cost is not None
     if call.written_ttl is not None:
         assert cost.ttl is call.written_ttl
@@ -47,12 +47,12 @@ def test_break_detection_and_forecast_agree_on_every_write(short: int, long: int
     ("ttls", "shortest"), [((), None), (("1h", "1h"), "1h"), (("1h", "5m"), "5m"), (("5m",), "5m"), (("2h",), "2h")]
 )
 def test_the_shortest_lifetime_of_the_markers_counts(ttls: tuple[str, ...], shortest: str | None) -> None:
-    assert find_shortest_ttl(ttls) == shortest
+    assert get_shortest_ttl(ttls) == shortest
 
 
 @pytest.mark.parametrize(("ttl", "seconds"), [("5m", 300), ("1h", 3_600), ("off", None), ("2h", None), ("", None)])
 def test_an_entry_expires_a_lifetime_after_its_last_use(ttl: str, seconds: int | None) -> None:
-    assert find_expiry(NOW, ttl) == (None if seconds is None else NOW + timedelta(seconds=seconds))
+    assert compute_expiry(NOW, ttl) == (None if seconds is None else NOW + timedelta(seconds=seconds))
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_an_entry_expires_a_lifetime_after_its_last_use(ttl: str, seconds: int |
 def test_a_lifetime_runs_out_after_it_and_an_unknown_one_after_the_longest(
     ttl: str | None, gap: int, expired: str | None
 ) -> None:
-    assert find_expired_ttl(ttl, gap) == expired
+    assert get_expired_ttl(ttl, gap) == expired
