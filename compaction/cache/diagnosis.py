@@ -22,7 +22,7 @@ from compaction.cache.causes import (
 )
 from compaction.cache.changes import RequestChange, compare_fingerprints
 from compaction.cache.conditions import CONDITIONS
-from compaction.llm.cache_ttl import CacheTtl, get_expired_ttl
+from compaction.context.cache_ttl import CacheTtl, get_expired_ttl
 from compaction.llm.lookup import keeps_thinking
 from compaction.prompt.invalidation import Prediction, predict_read
 from compaction.timeline.calls import Call

@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import msgspec
 
+from compaction.context.cache_ttl import DEFAULT_TTL, CacheTtl, get_written_ttl
 from compaction.context.call_costs import compute_cost
-from compaction.llm.cache_ttl import DEFAULT_TTL, CacheTtl, get_written_ttl
 from compaction.llm.prices import Price
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import Entry, Iteration, Usage

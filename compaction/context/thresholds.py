@@ -6,6 +6,7 @@ A line is data for the page: value, formula and the origin of every term. What a
 from dataclasses import dataclass
 from enum import StrEnum
 
+from compaction.context.margins import EARLY_DRIFT_PERCENT, LATE_DRIFT_TOKENS, ONE_RESPONSE_MARGIN_TOKENS
 from compaction.context.policy import Policy
 from compaction.context.windows import (
     FormulaTerm,
@@ -19,11 +20,6 @@ from compaction.llm.table import SHORT_WINDOW_TOKENS
 
 # Measured on 2.1.197 and 2.1.325: 200k models with no window set went to 190k and 230k without compacting.
 FIRST_VERSION_NOT_SEEN = (2, 1, 197)
-# With one response so far the client compacts only at the model's context minus this (977k and 177k measured).
-ONE_RESPONSE_MARGIN_TOKENS = 23_000
-# Observed against configured: tool results that arrive after the last response explain up to 26k of lateness.
-EARLY_DRIFT_PERCENT = 5
-LATE_DRIFT_TOKENS = 30_000
 
 TOO_FEW_ROUNDS_REMARK = "With too few rounds, the client's attempt fails (too_few_groups) and nothing is freed."
 SILENT_FAILURE_REMARK = "Failed compactions by the client are not logged in its transcript."

@@ -7,15 +7,10 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from compaction.context.margins import LAST_VERSION_WITH_OLD_RESERVE, OLD_RESERVE_TOKENS, RESERVE_CAP_TOKENS
 from compaction.llm.lookup import get_client_window_tokens, get_model_row
 from compaction.llm.names import ModelName, read_model_name
 from compaction.llm.table import LONG_WINDOW_TOKENS
-
-# Measured: 2.1.25 and later compact at 167k of 200k and 967k of 1M; the summary's output is capped at this figure.
-RESERVE_CAP_TOKENS = 20_000
-# Recorded: 33 of 35 automatic compactions up to 2.1.20 happened at 155.0k to 158.2k of 200k.
-OLD_RESERVE_TOKENS = 32_000
-LAST_VERSION_WITH_OLD_RESERVE = (2, 1, 20)
 
 
 class Origin(StrEnum):

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.llm.cache_ttl import CacheTtl
-from compaction.prompt.lifetimes import Provider
+from compaction.context.cache_ttl import CacheTtl, Provider
 from compaction.prompt.request import BILLING_LINE, Fields
 from compaction.prompt.sections import DYNAMIC_BOUNDARY
 from compaction.transcripts.json_fields import get_text

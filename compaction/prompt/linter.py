@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from compaction.context.cache_ttl import CacheTtl
 from compaction.context.tokens import count_text_tokens
-from compaction.llm.cache_ttl import CacheTtl
 from compaction.llm.lookup import get_least_cached_tokens
 from compaction.prompt.blocks import list_request_blocks
 from compaction.prompt.layout import MOST_MARKERS, can_be_marked

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.llm.cache_ttl import DEFAULT_TTL
+from compaction.context.cache_ttl import DEFAULT_TTL
 from compaction.transcripts.json_fields import get_fields, get_items, get_text
 
 BlockPath = tuple[str | int, ...]

@@ -4,8 +4,8 @@ telemetry carries. The requests themselves are put together in timeline.recorded
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from compaction.context.cache_ttl import DEFAULT_TTL
 from compaction.errors import BodyUnreadable
-from compaction.llm.cache_ttl import DEFAULT_TTL
 from compaction.prompt.request import (
     Fields,
     Marker,

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from compaction.llm.cache_ttl import CacheTtl, get_written_ttl
+from compaction.context.cache_ttl import CacheTtl, get_written_ttl
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.timeline.observations import LineKind, Observation, Response
 from compaction.timeline.order import NO_TIME

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from compaction.context.cache_ttl import CacheTtl
 from compaction.context.reminder import (
     ContextSection,
     InstructionFile,
@@ -10,7 +11,6 @@ from compaction.context.reminder import (
     build_instruction_section,
 )
 from compaction.errors import CompactionError
-from compaction.llm.cache_ttl import CacheTtl
 from compaction.llm.lookup import get_least_cached_tokens
 from compaction.prompt.layout import Layout, Scope, SystemBlock, mark_messages, mark_tools, write_system
 from compaction.prompt.linter import LintFinding, lint_request

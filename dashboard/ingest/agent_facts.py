@@ -9,7 +9,7 @@ from functools import partial
 
 from msgspec import structs
 
-from compaction.llm.cache_ttl import get_shortest_ttl
+from compaction.context.cache_ttl import get_shortest_ttl
 from compaction.prompt.fingerprint import Digest, fingerprint_request, write_message_prints
 from compaction.prompt.request import PromptRequest, read_request, serialize_deletions
 from compaction.timeline.observations import (

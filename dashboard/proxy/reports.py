@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from compaction.llm.cache_ttl import get_shortest_ttl
+from compaction.context.cache_ttl import get_shortest_ttl
 from compaction.prompt.fingerprint import Digest, Fingerprint, write_message_prints
 from compaction.prompt.request import write_json
 from compaction.timeline.api_clearing import BY_API

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from compaction.compactors.summary.fork_request import ParentRequest
-from compaction.llm.cache_ttl import compute_expiry
+from compaction.context.cache_ttl import compute_expiry
 from dashboard.ingest.segments import expand
 from dashboard.models import CapturedRequest, SummarizerName
 from dashboard.runs.basis import Basis

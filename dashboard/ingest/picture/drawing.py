@@ -7,11 +7,11 @@ from itertools import chain, islice
 
 from compaction.cache.breaks import Verdict, judge_thread
 from compaction.cache.policy import DEFAULT_POLICY, CachePolicy
+from compaction.context.cache_ttl import compute_expiry
 from compaction.context.forecast import MEMORY_POINTS, CallPoint, NotEnoughData, Pace, measure_pace
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Thresholds, compute_thresholds
 from compaction.context.windows import ModelInUse, get_window
-from compaction.llm.cache_ttl import compute_expiry
 from compaction.llm.names import LONG_WINDOW_SUFFIX
 from compaction.llm.prices import NO_PRICES, Price
 from compaction.prompt.fingerprint import Fingerprint

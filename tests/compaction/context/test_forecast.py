@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction.context.cache_ttl import CacheTtl
 from compaction.context.forecast import (
     CallPoint,
     Forecast,
@@ -20,7 +21,6 @@ from compaction.context.forecast import (
     list_call_points,
     measure_pace,
 )
-from compaction.llm.cache_ttl import CacheTtl
 from compaction.transcripts.entries import Entry, Iteration, Message, TextBlock, ToolResultBlock, Usage
 from compaction.transcripts.payloads import Boundary
 

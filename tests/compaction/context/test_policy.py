@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.context.policy import Policy, Preset
+from compaction.context.cache_ttl import CacheTtl
+from compaction.context.margins import Preset
+from compaction.context.policy import Policy
 from compaction.context.windows import Origin
 from compaction.errors import BadPolicy
-from compaction.llm.cache_ttl import CacheTtl
 
 
 @pytest.mark.parametrize(

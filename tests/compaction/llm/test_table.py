@@ -14,9 +14,10 @@ from compaction.cache.causes import CAUSES, Cause
 from compaction.cache.policy import CachePolicy
 from compaction.context.call_costs import compute_cost, compute_total_usd
 from compaction.context.forecast import compute_next_call_cost
+from compaction.context.margins import RESERVE_CAP_TOKENS
 from compaction.context.policy import Policy
 from compaction.context.thresholds import compute_thresholds
-from compaction.context.windows import RESERVE_CAP_TOKENS, ModelInUse, compute_reserve, get_max_output, get_window
+from compaction.context.windows import ModelInUse, compute_reserve, get_max_output, get_window
 from compaction.llm.lookup import (
     FIRST_KEEPING_THINKING,
     UNJUDGED_FAMILIES,
