@@ -97,7 +97,6 @@ class RetainedText:
         found = [(term.weight, self._positions[term.key]) for term in terms if term.key in self._positions]
         best, best_start = 0.0, 0
         all_weights = sum(weight for weight, _ in found)
-        starts = sorted({place for _, places in found for place in places[:_MOST_STARTS]})
         starts = sorted({position for _, positions in found for position in positions[:_MOST_STARTS]})
         for start in starts:
             weight = sum(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.llm.names import FIRST_KEEPING_THINKING
+from compaction.llm.lookup import FIRST_KEEPING_THINKING
 
 
 class Grade(StrEnum):

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from compaction.cache.causes import Cause, rank_cause
 from compaction.cache.prefix_diff import ChangeKind, PrefixDiff, diff_fingerprints
-from compaction.llm.names import keeps_system_messages
+from compaction.llm.lookup import keeps_system_messages
 from compaction.prompt.blocks import DESCRIPTION, SCHEMA
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.prompt.invalidation import LOOKBACK_BLOCKS, PrefixPosition, Reach

@@ -4,9 +4,11 @@ Every uuid is worked out from what it stands for, so that the same input gives t
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID, uuid5
+
+from msgspec import structs
 
 from compaction.compactors.outcome import (
     CompactionKind,
@@ -22,8 +24,8 @@ from compaction.context.tokens import count_entry_tokens, estimate_tokens, measu
 from compaction.transcripts.chain import ContextSlice, find_chain, is_boundary
 from compaction.transcripts.client_protocol import COMPACT_BOUNDARY
 from compaction.transcripts.entries import Entry, OtherBlock, ResultPart, ToolResultBlock
+from compaction.transcripts.json_fields import get_text
 from compaction.transcripts.payloads import Boundary, PreservedSegment
-from compaction.transcripts.values import get_text
 
 _NAMESPACE = UUID("6c1c7b7e-9d5b-5d0e-8a5f-2f6f0b8f4c11")  # any fixed one: it only keeps our uuids apart from others
 BOUNDARY_TEXT = "Conversation compacted"  # protocol constant: the content of a boundary line
@@ -144,7 +146,7 @@ def relink_entry(entry: Entry, parent_uuid: str | None) -> Entry:
         new = key + (f'"{parent_uuid}"'.encode() if parent_uuid is not None else b"null")
         # Inside strings quotes are escaped, so this is a real key; more than one would be nested objects.
         if entry.raw.count(b'"parentUuid"') == 1 and entry.raw.count(old) == 1:
-            return replace(entry, parent_uuid=parent_uuid, raw=entry.raw.replace(old, new))
+            return structs.replace(entry, parent_uuid=parent_uuid, raw=entry.raw.replace(old, new))
     return entry.changed(parent_uuid=parent_uuid)
 
 
@@ -162,7 +164,7 @@ def _fill_boundary(entries: Sequence[Entry], replacement: Replacement, *, pre_to
         cumulative_dropped_tokens=dropped_before + max(0, pre_tokens - post_tokens),
     )
     fields = {**entries[0].fields, "content": BOUNDARY_TEXT, "level": "info", "isMeta": False}
-    return replace(entries[0], payload=payload, fields=fields)
+    return structs.replace(entries[0], payload=payload, fields=fields)
 
 
 def _find_dropped_before(boundary: Entry | None) -> int:

@@ -19,11 +19,11 @@ from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.compactors.summary.fork_request import ParentRequest
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.compactors.thread_state import ThreadMemory
+from compaction.context.cache_ttl import DEFAULT_TTL
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Thresholds, classify_usage
 from compaction.context.tokens import measure_context
 from compaction.errors import AutomaticRunsPaused, CompactionCancelled, NotesNotUsable, NothingToCompact, RunError
-from compaction.llm.cache_ttl import DEFAULT_TTL
 from compaction.transcripts.chain import slice_context
 from compaction.transcripts.entries import Entry
 

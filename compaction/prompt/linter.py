@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from compaction.context.cache_ttl import CacheTtl
 from compaction.context.tokens import count_text_tokens
-from compaction.llm.cache_ttl import CacheTtl
-from compaction.llm.names import find_model, read_model_name
+from compaction.llm.lookup import get_least_cached_tokens
 from compaction.prompt.blocks import list_request_blocks
 from compaction.prompt.layout import MOST_MARKERS, can_be_marked
 from compaction.prompt.request import LEVELS, BlockPath, Fields, Marker, PromptLevel, PromptRequest
@@ -50,12 +50,6 @@ def lint_request(request: PromptRequest, earlier: Sequence[PromptRequest] = ()) 
     )
 
 
-def find_least_tokens(model: str | None) -> int | None:
-    """The shortest prefix a model caches; None when it is not on record."""
-    found = find_model(read_model_name(model)) if model else None
-    return found.least_cached_tokens if found else None
-
-
 def _lint_markers(request: PromptRequest) -> Iterator[LintFinding]:
     if not request.markers:
         yield LintFinding(Rule.NO_MARKERS, (), "The request has no cache breakpoint, so nothing is cached.")
@@ -74,7 +68,7 @@ def _lint_markers(request: PromptRequest) -> Iterator[LintFinding]:
 
 
 def _lint_lengths(request: PromptRequest) -> Iterator[LintFinding]:
-    least = find_least_tokens(request.model)
+    least = get_least_cached_tokens(request.model)
     if least is None or request.are_messages_opaque or not request.are_messages_known:
         return
     for marker in request.markers:

@@ -3,16 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from compaction.context.cache_ttl import CacheTtl
 from compaction.context.reminder import (
     ContextSection,
     InstructionFile,
-    make_context_reminder,
-    make_instruction_section,
+    build_context_reminder,
+    build_instruction_section,
 )
 from compaction.errors import CompactionError
-from compaction.llm.cache_ttl import CacheTtl
+from compaction.llm.lookup import get_least_cached_tokens
 from compaction.prompt.layout import Layout, Scope, SystemBlock, mark_messages, mark_tools, write_system
-from compaction.prompt.linter import LintFinding, find_least_tokens, lint_request
+from compaction.prompt.linter import LintFinding, lint_request
 from compaction.prompt.request import Fields, read_request
 from compaction.transcripts.flatten import flatten
 from compaction.transcripts.reader import load_json
@@ -45,7 +46,7 @@ def lint_prompt(body: Fields, earlier: Sequence[Fields] = (), *, betas: Sequence
         system_count=len(request.system) + request.has_billing_line,
         message_count=len(request.messages),
         breakpoint_count=len(request.markers),
-        least_tokens=find_least_tokens(request.model),
+        least_tokens=get_least_cached_tokens(request.model),
     )
 
 
@@ -89,7 +90,7 @@ def write_reminder(
     instruction_files: Sequence[tuple[str, str]], sections: Sequence[tuple[str, str]]
 ) -> dict[str, object] | None:
     """One user message to stand in front of a conversation; None when there is nothing to say."""
-    instructions = make_instruction_section(InstructionFile(path, content) for path, content in instruction_files)
+    instructions = build_instruction_section(InstructionFile(path, content) for path, content in instruction_files)
     told = [ContextSection(title, content) for title, content in sections]
-    entry = make_context_reminder([instructions, *told] if instructions else told)
+    entry = build_context_reminder([instructions, *told] if instructions else told)
     return None if entry is None else flatten([entry])[0].to_api()

@@ -9,7 +9,7 @@ from pydantic import ConfigDict
 
 from compaction.compactors.outcome import Fate
 from compaction.errors import RunError
-from compaction.transcripts.api_messages import find_index
+from compaction.transcripts.api_messages import parse_message_index
 from dashboard.access import Act
 from dashboard.agents.message_compaction import Compacted, CompactKind, Wish, compact_at_once, read_conversation
 from dashboard.agents.message_runs import choose_trigger, is_left_to_run, start_message_run
@@ -205,7 +205,7 @@ def _describe_outcome(compacted: Compacted) -> dict[str, Any] | None:
         return None
 
     def list_places(fate: Fate) -> list[int]:
-        return [index for uuid in outcome.list_uuids(fate) if (index := find_index(uuid)) is not None]
+        return [index for uuid in outcome.list_uuids(fate) if (index := parse_message_index(uuid)) is not None]
 
     return {
         "summary": outcome.summary.text,
@@ -228,7 +228,7 @@ def _describe_outcome(compacted: Compacted) -> dict[str, Any] | None:
             {
                 "part": each.part.value,
                 "text": each.text,
-                "message": find_index(each.entry_uuid),
+                "message": parse_message_index(each.entry_uuid),
                 "weight": round(each.weight, 3),
             }
             for each in audit.lost

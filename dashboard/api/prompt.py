@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from ninja import Field, Router, Schema
 from pydantic import ConfigDict
 
-from compaction.llm.cache_ttl import CacheTtl
+from compaction.context.cache_ttl import CacheTtl
 from compaction.prompt.layout import Layout
 from dashboard import access
 from dashboard.access import Act, Actor

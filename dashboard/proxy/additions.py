@@ -10,7 +10,7 @@ import msgspec
 
 from compaction.compactors.micro.api_context_editing import NativeSettings, build_result_clearing
 from compaction.prompt.request import PromptMessage, read_request
-from compaction.transcripts.values import get_fields, get_items, get_text
+from compaction.transcripts.json_fields import get_fields, get_items, get_text
 from dashboard.policies.proxy_additions import ProxyAdditions
 from dashboard.proxy.conversations import mark_answer, mark_message
 from dashboard.proxy.prompts import find_session

@@ -21,7 +21,7 @@ from compaction.compactors.summary.answer import check_answer, parse_answer
 from compaction.errors import BadSummary, CompactionCancelled, RunError, SummarizerUnavailable
 from compaction.llm.names import LONG_WINDOW_SUFFIX
 from compaction.ports import KEEP_ALIVE_SECONDS, Monitor, SilentMonitor, SummaryAnswer, SummaryRequest, SummaryRoute
-from compaction.transcripts.values import get_count, get_fields, get_text, get_texts
+from compaction.transcripts.json_fields import get_count, get_fields, get_text, get_texts
 from dashboard.models import Team
 from dashboard.runs.answer_stream import AnswerStream, AnswerTooLarge, StreamError
 from dashboard.runs.api_failures import Refusal, read_wait_seconds

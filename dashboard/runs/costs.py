@@ -8,7 +8,7 @@ from decimal import Decimal
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.compactors.summary.too_long import SUMMARY_TOKENS
 from compaction.context.tokens import add_margin, count_text_tokens
-from compaction.context.windows import ModelInUse, find_window
+from compaction.context.windows import ModelInUse, get_window
 from compaction.llm.names import read_model_name
 from compaction.llm.prices import Rates
 from compaction.ports import SummaryRequest, SummaryRoute
@@ -63,7 +63,7 @@ def choose_models(basis: Basis, choices: RunChoices, settings: SummarizerChoice)
 
 
 def _find_window(model: str) -> int:
-    window = find_window(ModelInUse(model, is_claude_code=False))
+    window = get_window(ModelInUse(model, is_claude_code=False))
     return window.tokens if window else 0
 
 
@@ -79,7 +79,7 @@ def expect_cost(
     request: SummaryRequest, model: str, sent_tokens: int, *, settings: SummarizerChoice, now: datetime
 ) -> ExpectedCost:
     price = settings.find_price(model, now)
-    rates = price.find_rates(sent_tokens) if price else None
+    rates = price.get_rates(sent_tokens) if price else None
     if price is None or rates is None:
         return ExpectedCost(model, sent_tokens, None, None, None)
     limit = request.body.get("max_tokens")

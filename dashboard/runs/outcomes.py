@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from msgspec.structs import replace
 
 from compaction.compactors.outcome import EntryFate, Fate
 from compaction.context.tokens import estimate_tokens

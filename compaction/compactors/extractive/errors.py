@@ -10,7 +10,7 @@ from compaction.activity.tool_calls import ToolCall
 from compaction.compactors.extractive.material import Material
 from compaction.compactors.extractive.sections import CutRank, SummaryItem, quote, quote_in_line
 from compaction.compactors.summary.prompt import Section
-from compaction.transcripts.values import get_text
+from compaction.transcripts.json_fields import get_text
 
 MOST_FAILURES = 14
 _LINES_OPEN, _LINES_RESOLVED = 6, 3

@@ -7,7 +7,7 @@ from compaction.compactors.micro.clearing import find_clearable
 from compaction.context.tokens import count_block_tokens
 from compaction.transcripts.client_protocol import ToolName
 from compaction.transcripts.entries import Entry, ToolUseBlock
-from compaction.transcripts.values import get_count, get_fields, get_items, get_text
+from compaction.transcripts.json_fields import get_count, get_fields, get_items, get_text
 
 CLEAR_TOOL_USES = "clear_tool_uses_20250919"  # protocol constants: the names of the strategies
 CLEAR_THINKING = "clear_thinking_20251015"

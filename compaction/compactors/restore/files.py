@@ -26,8 +26,8 @@ from compaction.context.tokens import count_text_tokens
 from compaction.ports import FileSource
 from compaction.transcripts.client_protocol import AttachmentKind
 from compaction.transcripts.entries import Entry
+from compaction.transcripts.json_fields import get_fields, get_text
 from compaction.transcripts.payloads import Attachment
-from compaction.transcripts.values import get_fields, get_text
 
 # Instruction and memory files: they reach the model by the system prompt.
 MEMORY_NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md", "GEMINI.md"})

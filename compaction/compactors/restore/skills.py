@@ -17,8 +17,8 @@ from compaction.compactors.restore.budget import (
 from compaction.context.tokens import count_text_tokens
 from compaction.transcripts.client_protocol import AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry, TextBlock
+from compaction.transcripts.json_fields import get_fields, get_items, get_text
 from compaction.transcripts.payloads import Attachment
-from compaction.transcripts.values import get_fields, get_items, get_text
 
 _OPENING = "Base directory for this skill:"  # how the client begins the text of an invoked skill
 _MARK = "[cut here: the skill is longer than what comes back of one skill; read its file for the rest]"

@@ -16,8 +16,8 @@ from compaction.compactors.restore.budget import (
 from compaction.context.tokens import count_text_tokens
 from compaction.transcripts.client_protocol import AttachmentKind
 from compaction.transcripts.entries import Entry
+from compaction.transcripts.json_fields import get_fields, get_texts
 from compaction.transcripts.payloads import Attachment
-from compaction.transcripts.values import get_fields, get_texts
 
 _MARK = "[cut here: the instructions of this server are longer than what comes back of one server]"
 # Attachment type: the keys of names added, of their lines, and of names taken away.

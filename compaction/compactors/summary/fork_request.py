@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.compactors.summary.request_messages import add_prompt, list_blocks
-from compaction.llm.cache_ttl import DEFAULT_TTL, CacheTtl
+from compaction.context.cache_ttl import DEFAULT_TTL, CacheTtl
 from compaction.ports import SummaryRequest, SummaryRoute, Variant
 from compaction.prompt.layout import mark_messages
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock

@@ -1,8 +1,9 @@
 """Stripping: what a summariser does not need is left out of a plain request. A fork sends everything as it was."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from operator import is_
+
+from msgspec.structs import replace
 
 from compaction.transcripts.client_protocol import SKILL_ATTACHMENTS
 from compaction.transcripts.entries import (

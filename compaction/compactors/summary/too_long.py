@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compaction.compactors.cuts import find_cuts
-from compaction.context.policy import AUTO_MARGIN_TOKENS
+from compaction.context.margins import AUTO_MARGIN_TOKENS
 from compaction.context.tokens import count_entry_tokens, estimate_tokens
 from compaction.errors import PromptTooLong
 from compaction.llm.table import SHORT_WINDOW_TOKENS

@@ -1,8 +1,7 @@
 """Full compaction: stages, hooks, chaining, what every bad summariser leads to, and what the log is told."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import (

@@ -1,11 +1,11 @@
 """Micro-compaction by size and by idle time: what goes, what stays, what is told, and that it can be undone."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from compaction.compactors.micro.by_idle import IdleSettings, clear_by_idle_time
 from compaction.compactors.micro.by_size import SizeSettings, clear_by_size
