@@ -9,13 +9,13 @@ from datetime import datetime
 from enum import StrEnum
 
 from compaction.compactors.breaker import list_breaker_events
-from compaction.compactors.full import compact_full
 from compaction.compactors.micro.clearing import CLEARABLE_TOOLS
 from compaction.compactors.micro.steps import MicroSteps, run_micro_steps
 from compaction.compactors.notes.from_notes import compact_from_notes
 from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
 from compaction.compactors.outcome import ChainPosition, CompactionOutcome, Trigger
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_full
 from compaction.compactors.summary.fork_request import ParentRequest
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.compactors.thread_state import ThreadMemory

@@ -6,13 +6,13 @@ from enum import StrEnum
 
 from compaction.compactors.auto import Decision, Turn, run_chain
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
-from compaction.compactors.full import compact_full
 from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS, clear_by_size
 from compaction.compactors.micro.clearing import MicroOutcome, find_clearable
 from compaction.compactors.micro.steps import MicroSteps
 from compaction.compactors.outcome import CompactionOutcome, Trigger
 from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_full
 from compaction.compactors.thread_state import ThreadMemory
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Thresholds, classify_usage

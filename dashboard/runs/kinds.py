@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from compaction.compactors.full import compact_full
 from compaction.compactors.micro.by_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time
 from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS, clear_by_size
 from compaction.compactors.micro.clearing import MicroOutcome, find_clearable
 from compaction.compactors.notes.from_notes import compact_from_notes
 from compaction.compactors.outcome import ChainPosition, CompactionOutcome
-from compaction.compactors.partial import compact_from, compact_up_to
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_from, compact_full, compact_up_to
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.errors import NothingToCompact
 from dashboard.models import RunKind

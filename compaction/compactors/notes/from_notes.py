@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from compaction.compactors.assembly import Replacement, assemble_outcome
 from compaction.compactors.hooks import run_post_hooks
-from compaction.compactors.news import require_new_messages
 from compaction.compactors.notes.kept_tail import DEFAULT_KEEP_SETTINGS, KeepSettings, find_keep_start
 from compaction.compactors.notes.schedule import find_wait_seconds
 from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes, cut_notes, is_template_only
 from compaction.compactors.outcome import CompactionKind, CompactionOutcome, RestoredContext, Summary
 from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.compactors.run_events import list_run_events
+from compaction.compactors.selections import require_new_messages
 from compaction.compactors.summary.message import make_summary_entry, write_summary_text
 from compaction.errors import (
     CompactionCancelled,

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compaction.compactors.cuts import find_cuts
 from compaction.context.tokens import add_margin, count_entry_tokens
 from compaction.transcripts.chain import ContextSlice, is_boundary
 from compaction.transcripts.entries import Entry, TextBlock
+from compaction.transcripts.rounds import compute_split_points
 from compaction.transcripts.user_lines import classify_entry
 
 
@@ -42,7 +42,7 @@ def find_keep_start(
             break
         start -= 1
         kept.add(entries[start])
-    cuts = find_cuts(entries)
+    cuts = compute_split_points(entries)
     return next(place for place in range(start, -1, -1) if cuts[place])
 
 

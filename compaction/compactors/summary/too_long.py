@@ -4,13 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compaction.compactors.cuts import find_cuts
 from compaction.context.policy import AUTO_MARGIN_TOKENS
 from compaction.context.tokens import count_entry_tokens, estimate_tokens
 from compaction.errors import PromptTooLong
 from compaction.llm.table import SHORT_WINDOW_TOKENS
 from compaction.transcripts.entries import Entry, Message, TextBlock
-from compaction.transcripts.rounds import group_rounds
+from compaction.transcripts.rounds import compute_split_points, group_rounds
 
 LARGEST_SHRINK_RETRIES = 3  # the client's limit for one compaction, both ways together
 BLIND_SHRINK_PERCENT = 20  # of the rounds, where the provider does not say by how much it is too long
@@ -92,7 +91,7 @@ def _read_text(entry: Entry) -> str:
 
 def _list_starts(entries: Sequence[Entry]) -> list[int]:
     """Where rounds start, the first one at 0, wherever nothing is parted."""
-    cuts = find_cuts(entries)
+    cuts = compute_split_points(entries)
     starts, place = [], 0
     for found in group_rounds(entries):
         if cuts[place]:

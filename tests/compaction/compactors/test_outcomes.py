@@ -7,10 +7,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bench.threads import split_threads
-from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import CompactionKind, CompactionOutcome, Fate, Trigger
-from compaction.compactors.partial import compact_from, compact_up_to
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_from, compact_full, compact_up_to
 from compaction.errors import ConversationTooLong, NothingToCompact, PromptTooLong
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry

@@ -22,10 +22,9 @@ from compaction.compactors.extractive.sections import (
     quote,
 )
 from compaction.compactors.extractive.summarizer import LABEL, SUMMARY_CAP_TOKENS, ExtractiveSummarizer, write_extract
-from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import Trigger
-from compaction.compactors.partial import compact_up_to
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_full, compact_up_to
 from compaction.compactors.summary.answer import find_missing_sections, split_sections
 from compaction.compactors.summary.prompt import SECTIONS, list_sections
 from compaction.errors import CompactionCancelled

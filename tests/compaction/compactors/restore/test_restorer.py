@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from bench.threads import split_threads
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
-from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import RestoredContext, RestoredItem, RestoredKind, RestoredState, Trigger
 from compaction.compactors.restore.budget import RestoreBudgets
 from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_full
 from compaction.context.tokens import count_entry_tokens
 from compaction.errors import NothingToCompact
 from compaction.ports import FreshFile

@@ -6,8 +6,8 @@ import pytest
 
 from compaction.compactors.assembly import relink_entry
 from compaction.compactors.outcome import CompactionKind, CompactionOutcome, Fate, Trigger
-from compaction.compactors.partial import compact_from, compact_up_to
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_from, compact_up_to
 from compaction.context.tokens import measure_context
 from compaction.errors import NothingToCompact, PivotNotFound, PromptTooLong
 from compaction.ports import Variant

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import (
     ChainPosition,
     CompactionKind,
@@ -16,6 +15,7 @@ from compaction.compactors.outcome import (
     Trigger,
 )
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_full
 from compaction.compactors.summary.fork_request import ParentRequest
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.compactors.summary.prompt import SECTIONS
