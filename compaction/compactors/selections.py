@@ -6,7 +6,7 @@ The cut of a partial compaction and the check for new messages are here. The com
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from compaction.compactors.outcome import CompactionKind, CompactionOutcome
+from compaction.compactors.outcome import CompactionOutcome, CompactorKind
 from compaction.compactors.run import CompactionRequest, RunPorts, Selection, run_compaction
 from compaction.compactors.summary.too_long import SummaryRange
 from compaction.errors import NothingToCompact, PivotNotFound
@@ -25,7 +25,7 @@ def compact_full(entries: Sequence[Entry], request: CompactionRequest, ports: Ru
     `entries` is the active branch of one thread. Raises a RunError: NothingToCompact, BlockedByHook,
     CompactionCancelled, SummarizerUnavailable, ConversationTooLong, or a BadSummary.
     """
-    return run_compaction(entries, _select_all, request, ports, kind=CompactionKind.FULL)
+    return run_compaction(entries, _select_all, request, ports, kind=CompactorKind.FULL)
 
 
 def compact_from(
@@ -33,7 +33,7 @@ def compact_from(
 ) -> CompactionOutcome:
     """Summarise the pivot and everything after it; earlier messages are kept verbatim before the summary."""
     select = partial(_select_from, pivot_uuid=pivot_uuid)
-    return run_compaction(entries, select, request, ports, kind=CompactionKind.FROM)
+    return run_compaction(entries, select, request, ports, kind=CompactorKind.FROM)
 
 
 def compact_up_to(
@@ -41,7 +41,7 @@ def compact_up_to(
 ) -> CompactionOutcome:
     """Summarise everything before the pivot; the pivot and later messages are kept verbatim after the summary."""
     select = partial(_select_up_to, pivot_uuid=pivot_uuid)
-    return run_compaction(entries, select, request, ports, kind=CompactionKind.UP_TO)
+    return run_compaction(entries, select, request, ports, kind=CompactorKind.UP_TO)
 
 
 def require_new_messages(context: ContextSlice) -> None:
@@ -68,15 +68,15 @@ def list_selectable(context: ContextSlice) -> tuple[Entry, ...]:
 
 def _select_all(context: ContextSlice) -> Selection:
     require_new_messages(context)
-    return Selection(CompactionKind.FULL, SummaryRange(list_selectable(context)))
+    return Selection(CompactorKind.FULL, SummaryRange(list_selectable(context)))
 
 
 def _select_from(context: ContextSlice, *, pivot_uuid: str) -> Selection:
     before, after = _split_at_pivot(context, pivot_uuid)
     if not has_messages(after):
-        raise NothingToCompact("There are no messages to summarise from the chosen message on.")
+        raise NothingToCompact("From the chosen message on, there are no messages to summarise.")
     return Selection(
-        CompactionKind.FROM, SummaryRange((*before, *after)), kept_before=before, starts_at=_quote_first_message(after)
+        CompactorKind.FROM, SummaryRange((*before, *after)), kept_before=before, starts_at=_quote_first_message(after)
     )
 
 
@@ -84,7 +84,7 @@ def _select_up_to(context: ContextSlice, *, pivot_uuid: str) -> Selection:
     before, after = _split_at_pivot(context, pivot_uuid)
     if not has_messages(before):
         raise NothingToCompact("Before the chosen message, everything is already summarised.")
-    return Selection(CompactionKind.UP_TO, SummaryRange(before, kept_after=after))
+    return Selection(CompactorKind.UP_TO, SummaryRange(before, kept_after=after))
 
 
 def _split_at_pivot(context: ContextSlice, pivot_uuid: str) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:

@@ -5,7 +5,7 @@ import re
 from compaction.activity.excerpts import cut_text
 from compaction.activity.priorities import NO_PRIORITIES, Priorities
 from compaction.compactors.extractive.sections import CutRank, Section, SummaryItem, quote
-from compaction.compactors.summary.answer import find_missing_sections, split_sections
+from compaction.compactors.summary.answer import list_missing_sections, split_sections
 from compaction.compactors.summary.prompt import SECTIONS, UP_TO_SECTIONS
 from compaction.ports import Variant
 from compaction.transcripts.entries import Entry, TextBlock
@@ -51,7 +51,7 @@ def list_earlier_items(summary: Entry | None, priorities: Priorities = NO_PRIORI
         return []
     variant = Variant.UP_TO if UP_TO_SECTIONS[7] in text and SECTIONS[7] not in text else Variant.FULL
     names = UP_TO_SECTIONS if variant is Variant.UP_TO else SECTIONS
-    if len(find_missing_sections(text, variant)) == len(names):
+    if len(list_missing_sections(text, variant)) == len(names):
         whole, short = (
             "- An earlier summary said:\n" + quote(_cut_body(text, characters, priorities))
             for characters in (_WHOLE_CHARACTERS, _SHORT_CHARACTERS)

@@ -21,7 +21,7 @@ from compaction.compactors.notes.template import (
     DEFAULT_TEMPLATE,
     SECTION_TOKENS,
     NotesSection,
-    split_notes,
+    parse_notes,
 )
 from compaction.context.tokens import CHARACTERS_PER_TOKEN, count_text_tokens
 from compaction.transcripts.entries import Entry
@@ -54,13 +54,13 @@ def write_extractive_notes(
     nothing to us stays empty; if that holds for all of them, the first one takes the current state.
     """
     material = read_material(entries)
-    sections = split_notes(template)
+    sections = parse_notes(template)
     bodies = [_choose_blocks(section, material, own_words or {}) for section in sections]
     if sections and not any(blocks for blocks, _ in bodies):
         bodies[0] = (_list_state(material), False)
     limit_tokens = _share_out(sections, bodies)
     return "\n\n".join(
-        section.write(_fit(blocks, limit_tokens, keeps_end=keeps_end))
+        section.format(_fit(blocks, limit_tokens, keeps_end=keeps_end))
         for section, (blocks, keeps_end) in zip(sections, bodies, strict=True)
     )
 
@@ -70,7 +70,7 @@ def find_own_words(history: Sequence[tuple[bool, str]]) -> dict[str, str]:
     written: dict[str, str] = {}
     before: dict[str, str] = {}
     for is_by_person, text in history:
-        now = {section.name: section.body for section in split_notes(text)}
+        now = {section.name: section.body for section in parse_notes(text)}
         if is_by_person:
             written |= {name: body for name, body in now.items() if body != before.get(name)}
         before = now
@@ -182,7 +182,7 @@ _FILLERS = tuple(
 
 def _share_out(sections: Sequence[NotesSection], bodies: Sequence[tuple[list[str], bool]]) -> int:
     """The largest limit for one section with which all of them stay within the limit of the whole."""
-    left_tokens = ALL_NOTES_TOKENS - sum(count_text_tokens(section.write("")) + 2 for section in sections)
+    left_tokens = ALL_NOTES_TOKENS - sum(count_text_tokens(section.format("")) + 2 for section in sections)
     limit_tokens = SECTION_TOKENS
     sizes = sorted(count_text_tokens("\n".join(blocks)) for blocks, _ in bodies)
     for index, size in enumerate(sizes):

@@ -1,10 +1,10 @@
-"""The prompt for a summary: nine sections, in three variants, and the second ask for sections that were missing."""
+"""The prompt for a summary: nine sections, three variants, and the second prompt for sections that were missing."""
 
 import re
 
 from compaction.ports import Variant
 
-# The names of the nine sections are the client's: summaries of both kinds are read with the same eyes.
+# The names of the nine sections are the client's, so that its summaries and ours are parsed alike.
 SECTIONS = (
     "Primary Request and Intent",
     "Key Technical Concepts",
@@ -77,12 +77,12 @@ _START_TAG = re.compile(r"<\s*+((?:/\s*+)?start)\s*+>", re.IGNORECASE)
 
 
 def list_sections(variant: Variant) -> tuple[str, ...]:
-    """The sections a summary of this variant must have, in order."""
+    """Return the sections a summary of this variant must have, in order."""
     return UP_TO_SECTIONS if variant is Variant.UP_TO else SECTIONS
 
 
-def write_prompt(variant: Variant, *, custom_instructions: str | None = None, starts_at: str | None = None) -> str:
-    """The whole prompt. `starts_at` is the beginning of the first message that a "from" summary covers."""
+def build_prompt(variant: Variant, *, custom_instructions: str | None = None, starts_at: str | None = None) -> str:
+    """Return the whole prompt. `starts_at` is the beginning of the first message that a "from" summary covers."""
     texts = _UP_TO_TEXTS if variant is Variant.UP_TO else _SECTION_TEXTS
     sections = "\n".join(
         f"{number}. {name}: {text}"
@@ -90,7 +90,7 @@ def write_prompt(variant: Variant, *, custom_instructions: str | None = None, st
     )
     parts = [TEXT_ONLY_TEXT, _TASKS[variant]]
     if starts_at:
-        # The quotation is a stranger's text: it must not end itself and go on as if it were ours.
+        # The quotation is untrusted text: it must not close its own tag and continue as part of the prompt.
         quoted = _START_TAG.sub(r"< \1>", starts_at)
         parts.append(f"The part to summarise starts with the message that begins:\n<start>\n{quoted}\n</start>")
     parts += [_ANALYSIS_TEXT, f"{_SHAPE_TEXT}\n{sections}", "A section with nothing to report says so in one line."]
@@ -100,18 +100,18 @@ def write_prompt(variant: Variant, *, custom_instructions: str | None = None, st
     return "\n\n".join(parts)
 
 
-def write_second_ask(missing: tuple[str, ...], variant: Variant) -> str:
-    """Asks for the sections that an answer left out, and for nothing else."""
+def build_second_prompt(missing: tuple[str, ...], variant: Variant) -> str:
+    """Return the prompt that requests only the sections missing in an answer."""
     numbers = {name: number for number, name in enumerate(list_sections(variant), start=1)}
-    wanted = "\n".join(f"{numbers[name]}. {name}" for name in missing)
+    sections = "\n".join(f"{numbers[name]}. {name}" for name in missing)
     return (
-        f"{TEXT_ONLY_TEXT}\n\nYour summary leaves out these sections:\n{wanted}\n\n"
+        f"{TEXT_ONLY_TEXT}\n\nYour summary leaves out these sections:\n{sections}\n\n"
         "Write only them, under the same numbers and names, inside <summary> tags. "
         "Leave out the analysis and the sections you have already written."
     )
 
 
 def merge_instructions(user: str | None, hooks: tuple[str | None, ...]) -> str | None:
-    """The user's instructions first, then what the hooks add."""
+    """Return the user's instructions followed by those of the hooks; None without any."""
     parts = [part.strip() for part in (user, *hooks) if part and part.strip()]
     return "\n\n".join(parts) or None

@@ -25,7 +25,7 @@ from compaction.compactors.extractive.summarizer import LABEL, SUMMARY_CAP_TOKEN
 from compaction.compactors.outcome import Trigger
 from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.compactors.selections import compact_full, compact_up_to
-from compaction.compactors.summary.answer import find_missing_sections, split_sections
+from compaction.compactors.summary.answer import list_missing_sections, split_sections
 from compaction.compactors.summary.prompt import SECTIONS, list_sections
 from compaction.errors import CompactionCancelled
 from compaction.ports import Stage, SummaryRequest, SummaryRoute, Variant
@@ -136,7 +136,7 @@ def test_instructions_reach_what_only_an_earlier_summary_says() -> None:
 def test_the_same_input_gives_the_same_summary_and_nothing_says_so_in_each_section() -> None:
     assert write_extract(make_session().entries) == write_extract(make_session().entries)
     empty = write_extract([])
-    assert find_missing_sections(empty, Variant.FULL) == ()
+    assert list_missing_sections(empty, Variant.FULL) == ()
     assert empty.count("- Nothing to report.") == 8
 
 
@@ -221,7 +221,7 @@ def test_a_short_session_is_not_told_at_greater_length_than_it_has() -> None:
 
 def test_the_summarizer_answers_as_a_model_would_and_is_labelled() -> None:
     entries = tuple(make_session().entries)
-    asked = SummaryRequest(variant=Variant.FULL, path=SummaryRoute.PLAIN, entries=entries, prompt="", body={})
+    asked = SummaryRequest(variant=Variant.FULL, route=SummaryRoute.PLAIN, entries=entries, prompt="", body={})
     answer = ExtractiveSummarizer().summarize(asked, Watcher())
     assert (answer.stop_reason, answer.label, answer.usage.prompt_tokens) == ("end_turn", LABEL, 0)
     with pytest.raises(CompactionCancelled):
@@ -250,7 +250,7 @@ def test_every_conversation_gives_nine_sections_within_the_cap(
     assert count_summary_tokens(text) <= cap
     assert text == write_extract(entries, variant, cap_tokens=cap)
     if cap == SUMMARY_CAP_TOKENS:
-        assert find_missing_sections(text, variant) == ()
+        assert list_missing_sections(text, variant) == ()
         assert list(split_sections(text, variant)) == list(list_sections(variant))
 
 
@@ -268,7 +268,7 @@ def test_recorded_threads_retain_most_and_stay_within_the_cap(path: FilePath) ->
         text = write_extract(entries)
         report = audit_summary(entries, text)
         assert count_summary_tokens(text) <= SUMMARY_CAP_TOKENS
-        assert find_missing_sections(text, Variant.FULL) == ()
+        assert list_missing_sections(text, Variant.FULL) == ()
         assert report.retained is None or report.retained >= 55
 
 
