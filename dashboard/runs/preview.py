@@ -8,13 +8,12 @@ from datetime import datetime
 from decimal import Decimal
 
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
-from compaction.compactors.micro.clearing import find_clearable
+from compaction.compactors.micro.clearing import list_clearable
 from compaction.compactors.notes.schedule import WAIT_SECONDS
-from compaction.compactors.outcome import CompactionOutcome, Fate
+from compaction.compactors.outcome import CompactionOutcome, EntryFate
 from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import RunPorts
-from compaction.compactors.summary.plain_request import SummaryModels
-from compaction.compactors.summary.too_long import SUMMARY_TOKENS
+from compaction.compactors.summary.plain_request import MAX_SUMMARY_TOKENS, SummaryModels
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.errors import RunError
 from compaction.llm.names import LONGEST_NAME, read_model_name
@@ -265,18 +264,18 @@ def _try_out(
 
 
 def _describe_outcome(preview: Preview, outcome: CompactionOutcome) -> Preview:
-    counts = {fate: len(outcome.list_uuids(fate)) for fate in Fate}
+    counts = {fate: len(outcome.list_uuids(fate)) for fate in EntryFate}
     after = outcome.expected_tokens
     expected = (after, after)
     if preview.choices.summarizer.is_paid:
         beside = after - add_margin(count_text_tokens(outcome.summary.text))
-        expected = (beside + SHORT_SUMMARY_TOKENS, beside + SUMMARY_TOKENS)
+        expected = (beside + SHORT_SUMMARY_TOKENS, beside + MAX_SUMMARY_TOKENS)
     return replace(
         preview,
         kept_tokens=estimate_tokens(outcome.kept),
-        summarised_count=counts[Fate.SUMMARISED],
-        kept_count=counts[Fate.KEPT],
-        dropped_count=counts[Fate.DROPPED],
+        summarised_count=counts[EntryFate.SUMMARISED],
+        kept_count=counts[EntryFate.KEPT],
+        dropped_count=counts[EntryFate.DROPPED],
         expected_after_tokens=expected,
     )
 
@@ -285,8 +284,8 @@ def _describe_request(preview: Preview, basis: Basis, request: SummaryRequest) -
     messages = request.body.get("messages")
     return replace(
         preview,
-        path=request.path.value,
-        fork_refusal="" if request.path is SummaryRoute.FORK else basis.fork_refusal,
+        path=request.route.value,
+        fork_refusal="" if request.route is SummaryRoute.FORK else basis.fork_refusal,
         messages_sent=len(messages) if isinstance(messages, list) else 0,
         sent_tokens=count_request_tokens(request, basis),
     )
@@ -322,7 +321,7 @@ def _look_at_clearing(basis: Basis, preview: Preview, *, now: datetime) -> tuple
         kept_count=kept,
         cleared_count=len(outcome.cleared_tool_ids) + len(outcome.cleared_attachment_uuids),
         cleared_tokens=outcome.tokens_saved,
-        kept_tokens=sum(result.tokens for result in find_clearable(outcome.entries)),
+        kept_tokens=sum(result.tokens for result in list_clearable(outcome.entries)),
         expected_after_tokens=(after, after),
         warnings=warnings,
     )
@@ -340,7 +339,7 @@ def _add_costs(
 ) -> Preview:
     chosen = request.model or ""
     others = [name for name in dict.fromkeys((models.small, models.session)) if name and name != chosen]
-    if request.path is SummaryRoute.FORK:
+    if request.route is SummaryRoute.FORK:
         others = []  # a fork has its parent's model
     costs = tuple(
         expect_cost(request, name, preview.sent_tokens, settings=settings, now=now) for name in (chosen, *others)
