@@ -14,7 +14,7 @@ from compaction.timeline.telemetry import merge_telemetry
 # Lines of the conversation itself: nearly all.
 _USUAL = frozenset(
     {
-        LineKind.ANSWER,
+        LineKind.RESPONSE,
         LineKind.PROMPT,
         LineKind.RESULT,
         LineKind.COMMAND,
@@ -52,7 +52,7 @@ def build_timeline(observations: Iterable[Observation], *, shapes: Mapping[str, 
     requests get no fingerprint."""
     ordered: Sequence[Observation] = order_observations(observations)
     unusual = _list_unusual(ordered)
-    if any(each.type == REPORT or each.client is not None for each in unusual):
+    if any(map(_is_reported, unusual)):
         ordered = merge_client_reports(subtract_earlier_clearing(merge_telemetry(ordered)))
         unusual = _list_unusual(ordered)
     named = None if shapes is None else _name_shapes(unusual, shapes)
@@ -64,7 +64,11 @@ def build_timeline(observations: Iterable[Observation], *, shapes: Mapping[str, 
 
 
 def _list_unusual(observations: Iterable[Observation]) -> list[Observation]:
-    return [each for each in observations if each.kind not in _USUAL or each.type == REPORT or each.client is not None]
+    return [line for line in observations if line.kind not in _USUAL or _is_reported(line)]
+
+
+def _is_reported(line: Observation) -> bool:
+    return line.type == REPORT or line.client_report is not None
 
 
 def _name_shapes(observations: Iterable[Observation], shapes: Mapping[str, Fingerprint]) -> dict[str, Fingerprint]:

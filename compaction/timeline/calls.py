@@ -74,7 +74,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def belongs_to_conversation(line: Observation) -> bool:
     """Return whether a line or report is of a call of the conversation itself."""
-    return line.answer is not None and not is_beside_conversation(line.answer.query_source)
+    return line.response is not None and not is_beside_conversation(line.response.query_source)
 
 
 def collect_calls(lines: Sequence[Observation], *, shapes: Mapping[str, Fingerprint] | None = None) -> tuple[Call, ...]:
@@ -125,8 +125,8 @@ class CallCollector:
     def add(self, line: Observation) -> None:
         """Take in the next line or report of the thread."""
         self._turn += line.kind is _PROMPT
-        self._is_prompted = self._is_prompted or line.has_words
-        response = line.answer
+        self._is_prompted = self._is_prompted or line.has_user_content
+        response = line.response
         if response is None:
             self._preceding.add_line(line)
         elif response.source == TRANSCRIPT:
@@ -175,11 +175,11 @@ def _identify_reported(lines: Sequence[Observation]) -> tuple[dict[str, str], fr
     """Return call ids by request id (those of lines before those of reports), and the calls that have lines; nothing
     for a thread without reports. Telemetry names the request, lines name message and request: either makes them one
     call."""
-    if {line.answer.source for line in lines if line.answer} <= {TRANSCRIPT}:
+    if {line.response.source for line in lines if line.response} <= {TRANSCRIPT}:
         return {}, frozenset()
     by_request: dict[str, str] = {}
     with_lines = set()
-    responses = [(_rank_source(line), line.answer) for line in lines if line.answer]
+    responses = [(_rank_source(line), line.response) for line in lines if line.response]
     for _, response in sorted(responses, key=lambda each: (each[1].source != TRANSCRIPT, each[0], each[1].call_id)):
         if response.source == TRANSCRIPT:
             with_lines.add(response.call_id)
@@ -228,8 +228,8 @@ def _build_call(
 ) -> Call:
     reports = sorted(draft.reports, key=lambda report: (_rank_source(report), report.id)) if draft.reports else []
     figures = _merge_figures(draft.lines, reports)
-    responses = [line.answer for line in (*reports, *draft.lines) if line.answer]  # the most reliable first
-    reported = [report.answer for report in reports if report.answer]
+    responses = [line.response for line in (*reports, *draft.lines) if line.response]  # the most reliable first
+    reported = [report.response for report in reports if report.response]
     request = next((requests[ref] for each in responses if (ref := each.request_ref or "") in requests), NO_RECORD)
     return Call(
         call_id=draft.call_id,
@@ -270,7 +270,7 @@ def _first(values: Iterable[str | None]) -> str | None:
 
 def _merge_figures(lines: Sequence[Observation], reports: Sequence[Observation]) -> _Figures:
     last = lines[-1] if lines else reports[0]
-    response = last.answer
+    response = last.response
     if response is None:
         raise ValueError(last.id)  # calls are collected from responses alone
     figures = _Figures(
@@ -283,24 +283,26 @@ def _merge_figures(lines: Sequence[Observation], reports: Sequence[Observation])
         client_version=last.version,
     )
     if lines and response.stop_reason is None:
-        written = [line.answer.written_characters for line in lines if line.answer and line.answer.stop_reason is None]
+        written = [
+            line.response.written_characters for line in lines if line.response and line.response.stop_reason is None
+        ]
         output_tokens = compute_output_tokens(response.usage, None, sum(written))
         if output_tokens > response.usage.output_tokens:
             figures.usage, figures.is_output_estimated = response.usage.changed(output_tokens=output_tokens), True
     for report in reversed(reports):
-        if report.answer is not None:
-            figures.take_from(report.answer, has_lines=bool(lines))
+        if report.response is not None:
+            figures.take_from(report.response, has_lines=bool(lines))
     return figures
 
 
 def _find_start(report: Observation) -> datetime | None:
     """A report is made when the call is over; a line when something of the response has arrived."""
-    seconds = report.answer.duration_seconds if report.answer else None
+    seconds = report.response.duration_seconds if report.response else None
     return report.at - timedelta(seconds=seconds) if report.at and seconds else report.at
 
 
 def _rank_source(line: Observation) -> int:
-    source = line.answer.source if line.answer else ""
+    source = line.response.source if line.response else ""
     return SOURCES.index(source) if source in SOURCES else len(SOURCES)
 
 
@@ -331,8 +333,8 @@ def _find_nearest(
         line = by_id.get(line_id)
         if line is None:
             nearest[line_id] = None
-        elif line.answer is not None:
-            nearest[line_id] = line.answer.call_id
+        elif line.response is not None:
+            nearest[line_id] = line.response.call_id
         else:
             path.append(line_id)
             nearest[line_id] = None  # until the way up is known: a cycle leads nowhere

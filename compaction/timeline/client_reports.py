@@ -1,117 +1,111 @@
-"""What the client itself says in hooks and on its status line, brought together with what lines tell of the same.
+"""Merges what the client reports in hooks and on its status line with transcript lines and telemetry.
 
-A turn, a compaction or a miss that a line or report tells of is told once; what nobody else tells of counts.
+A turn, a compaction or a cache miss that a line or telemetry report records counts once; one that only the client
+reports counts too.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from compaction.timeline.observations import (
-    CompactionRecord,
-    LineKind,
-    Observation,
-    change_observation,
-    change_response,
-)
+import msgspec
 
-# The client notices a miss when the answer is there; lines of the answer are written while it comes in.
+from compaction.timeline.observations import CompactionRecord, LineKind, Observation, ThreadKey, thread_key
+
+# The client notices a miss when the response is complete; lines of the response are written while it arrives.
 NEAR_MISS = timedelta(seconds=60)
-# A failed attempt is told by telemetry when it ends, by a hook when it begins.
+# Telemetry reports a failed attempt when it ends, a hook when it begins.
 NEAR_ATTEMPT = timedelta(minutes=5)
-NO_REASON_TOLD = "the client did not say why"
+UNKNOWN_REASON = "the client did not say why"
 
-_Thread = tuple[bool, str | None]
 _ENDS_ATTEMPT = frozenset({"PreCompact", "Stop", "UserPromptSubmit", "SessionEnd"})
 _COMPACTED = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY})
 
 
-def merge_client_reports(facts: Sequence[Observation]) -> Sequence[Observation]:
-    """Ordered facts; as they are where the client said nothing beside its transcript."""
-    if not any([fact.client is not None for fact in facts]):  # noqa: C419 (half the time)
-        return facts
-    return _give_reasons(_settle_hooks(_settle_attempts(facts)))
+def merge_client_reports(lines: Sequence[Observation]) -> Sequence[Observation]:
+    """Return ordered lines with client reports merged; the same lines when there are no client reports."""
+    if not any([line.client_report is not None for line in lines]):  # noqa: C419 (half the time)
+        return lines
+    return _assign_miss_reasons(_merge_hooks(_mark_failed_attempts(lines)))
 
 
-def _get_thread(fact: Observation) -> _Thread:
-    return fact.is_sidechain, fact.agent_id if fact.is_sidechain else None
+def _get_hook(line: Observation) -> str:
+    return line.client_report.event if line.client_report is not None and line.kind is LineKind.HOOK else ""
 
 
-def _get_event(fact: Observation) -> str:
-    return fact.client.event if fact.client is not None and fact.kind is LineKind.HOOK else ""
-
-
-def _settle_hooks(facts: Sequence[Observation]) -> list[Observation]:
-    """Hooks as the lines they stand for. Prompts count where the thread has none of its own, each once."""
-    spoken = {_get_thread(fact) for fact in facts if fact.kind is LineKind.PROMPT}
-    counted: set[str] = set()
-    settled = []
-    for fact in facts:
-        event, told = _get_event(fact), fact.client
+def _merge_hooks(lines: Sequence[Observation]) -> list[Observation]:
+    """Return hooks as the lines they correspond to. Prompts count once, and only if the thread has none of its own."""
+    threads = {thread_key(line) for line in lines if line.kind is LineKind.PROMPT}
+    prompt_ids: set[str] = set()
+    merged = []
+    for line in lines:
+        event, report = _get_hook(line), line.client_report
         if event == "Stop":
-            settled.append(change_observation(fact, kind=LineKind.TURN_END))
-        elif event == "SessionStart" and told is not None and told.detail == "resume":
-            settled.append(change_observation(fact, kind=LineKind.RESTART))
-        elif event == "UserPromptSubmit" and told is not None and _get_thread(fact) not in spoken:
-            name = told.prompt_id or fact.id
-            is_first = name not in counted
-            counted.add(name)
-            settled.append(change_observation(fact, kind=LineKind.PROMPT, has_words=True) if is_first else fact)
+            merged.append(msgspec.structs.replace(line, kind=LineKind.TURN_END))
+        elif event == "SessionStart" and report is not None and report.detail == "resume":
+            merged.append(msgspec.structs.replace(line, kind=LineKind.RESTART))
+        elif event == "UserPromptSubmit" and report is not None and thread_key(line) not in threads:
+            prompt_id = report.prompt_id or line.id
+            is_first = prompt_id not in prompt_ids
+            prompt_ids.add(prompt_id)
+            prompt = msgspec.structs.replace(line, kind=LineKind.PROMPT, has_user_content=True)
+            merged.append(prompt if is_first else line)
         else:
-            settled.append(fact)
-    return settled
+            merged.append(line)
+    return merged
 
 
-def _settle_attempts(facts: Sequence[Observation]) -> list[Observation]:
-    """An attempt to compact that the next one, or the end of the turn, finds without a compaction has failed."""
-    failed = {fact.id for fact in _find_failed(facts)}
-    told_at = [fact.at for fact in facts if fact.kind is LineKind.COMPACTION_REPORT and fact.name and fact.at]
-    return [_fail(fact) if fact.id in failed and not _is_near(fact.at, told_at) else fact for fact in facts]
+def _mark_failed_attempts(lines: Sequence[Observation]) -> list[Observation]:
+    """Return attempts to compact as failed when no compaction followed before the next attempt or the turn's end."""
+    failed = {line.id for line in _find_failed_attempts(lines)}
+    reported = [line.at for line in lines if line.kind is LineKind.COMPACTION_REPORT and line.name and line.at]
+    return [_mark_failed(line) if line.id in failed and not _is_reported(line.at, reported) else line for line in lines]
 
 
-def _find_failed(facts: Sequence[Observation]) -> Iterable[Observation]:
-    open_attempts: dict[_Thread, Observation] = {}
-    for fact in facts:
-        thread, event = _get_thread(fact), _get_event(fact)
-        if fact.kind in _COMPACTED or (fact.kind is LineKind.COMPACTION_REPORT and not fact.name):
+def _find_failed_attempts(lines: Sequence[Observation]) -> Iterable[Observation]:
+    open_attempts: dict[ThreadKey, Observation] = {}
+    for line in lines:
+        thread, event = thread_key(line), _get_hook(line)
+        if line.kind in _COMPACTED or (line.kind is LineKind.COMPACTION_REPORT and not line.name):
             open_attempts.pop(thread, None)
         elif event in _ENDS_ATTEMPT and thread in open_attempts:
             yield open_attempts.pop(thread)
         if event == "PreCompact":
-            open_attempts[thread] = fact
+            open_attempts[thread] = line
 
 
-def _is_near(at: datetime | None, others: Iterable[datetime]) -> bool:
-    return at is not None and any(timedelta(0) <= other - at <= NEAR_ATTEMPT for other in others)
+def _is_reported(at: datetime | None, reported: Iterable[datetime]) -> bool:
+    return at is not None and any(timedelta(0) <= reported_at - at <= NEAR_ATTEMPT for reported_at in reported)
 
 
-def _fail(fact: Observation) -> Observation:
-    compacted = fact.compacted or CompactionRecord()
-    return change_observation(fact, kind=LineKind.COMPACTION_REPORT, name=NO_REASON_TOLD, compacted=compacted)
+def _mark_failed(line: Observation) -> Observation:
+    record = line.compaction or CompactionRecord()
+    return msgspec.structs.replace(line, kind=LineKind.COMPACTION_REPORT, name=UNKNOWN_REASON, compaction=record)
 
 
-def _give_reasons(facts: Sequence[Observation]) -> list[Observation]:
-    """Why the client thinks it missed the cache, to the call of the main conversation that missed it."""
-    misses = [fact for fact in facts if fact.client is not None and fact.client.reasons and fact.at is not None]
+def _assign_miss_reasons(lines: Sequence[Observation]) -> list[Observation]:
+    """Add the client's reasons for a cache miss to the nearest call of the main conversation."""
+    misses = [line for line in lines if line.client_report is not None and line.client_report.reasons and line.at]
     if not misses:
-        return list(facts)
-    answers = sorted(
-        (fact for fact in facts if fact.answer is not None and fact.at is not None and not fact.is_sidechain),
+        return list(lines)
+    responses = sorted(
+        (line for line in lines if line.response is not None and line.at is not None and not line.is_sidechain),
         key=_get_time,
     )
-    times = [_get_time(fact) for fact in answers]
+    times = [_get_time(line) for line in responses]
     changed: dict[str, Observation] = {}
     for miss in misses:
         at = _get_time(miss)
-        place = bisect_left(times, at)
-        near = min(answers[max(0, place - 1) : place + 1], key=lambda fact: abs(_get_time(fact) - at), default=None)
-        if near is not None and near.answer is not None and abs(_get_time(near) - at) <= NEAR_MISS and miss.client:
-            answer = change_response(near.answer, client_reasons=miss.client.reasons)
-            changed[near.id] = change_observation(near, answer=answer)
-    return [changed.get(fact.id, fact) for fact in facts]
+        index = bisect_left(times, at)
+        near = min(responses[max(0, index - 1) : index + 1], key=lambda line: abs(_get_time(line) - at), default=None)
+        if near is None or near.response is None or miss.client_report is None or abs(_get_time(near) - at) > NEAR_MISS:
+            continue
+        response = msgspec.structs.replace(near.response, client_reasons=miss.client_report.reasons)
+        changed[near.id] = msgspec.structs.replace(near, response=response)
+    return [changed.get(line.id, line) for line in lines]
 
 
-def _get_time(fact: Observation) -> datetime:
-    if fact.at is None:
-        raise ValueError(fact.id)  # those without a time were left out
-    return fact.at
+def _get_time(line: Observation) -> datetime:
+    if line.at is None:
+        raise ValueError(line.id)  # lines without a time were filtered out
+    return line.at

@@ -1,5 +1,5 @@
-"""How full the window of a thread is now, from its facts: what the last call of its branch measured, and the estimate
-of what arrived since. The same branch that compaction/transcripts/chain.py follows over entries."""
+"""Computes how full the window of a thread is, from its observations: what the last call of its branch measured, and
+the estimate of what arrived since. It is the same branch that transcripts/chain.py follows over entries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from compaction.timeline.observations import LineKind, Observation
 _BOUNDARY = LineKind.BOUNDARY
 _MESSAGES = frozenset({"user", "assistant"})
 _RESTORED = frozenset({LineKind.SUMMARY, LineKind.ATTACHMENT})  # in the size that a boundary reports
-_BESIDE = frozenset({LineKind.RESULT, LineKind.ATTACHMENT})  # may hang beside the branch
+_BESIDE = frozenset({LineKind.RESULT, LineKind.ATTACHMENT})  # may be beside the branch
 
 
 @dataclass(slots=True)
@@ -24,109 +24,109 @@ class _Branch:
     lines: list[Observation] = field(default_factory=list)
 
 
-def measure_thread_context(facts: Sequence[Observation], turns: Sequence[Call]) -> ContextSize:
-    """Return the size of a thread's context. `turns` are its calls without those beside the conversation.
+def measure_thread_context(lines: Sequence[Observation], calls: Sequence[Call]) -> ContextSize:
+    """Return the size of a thread's context. `calls` are its calls without those beside the conversation.
 
-    Behind a compaction that no call has followed, all of it is an estimate: what the boundary reports or its lines come
-    to, and system and tools as the first call of the thread had them.
+    After a compaction without a later call, all of it is an estimate: what the boundary reports or the sum of its
+    lines, and system and tools as the first call of the thread had them.
     """
-    measured = {call.call_id: call for call in turns if call.usage.prompt_tokens}
+    measured = {call.call_id: call for call in calls if call.usage.prompt_tokens}
     last = next(reversed(measured.values()), None)
-    branch = _find_branch(facts, measured)
+    branch = _find_branch(lines, measured)
     if branch is None:
         return ContextSize(last.usage.context_tokens, 0, last.call_id) if last else ContextSize(0, 0)
     if branch.end is None:
-        return ContextSize(0, add_margin(_sum_tokens(branch.lines)) + _find_prefix_tokens(facts, measured))
-    if branch.end.answer is not None:
-        usage = measured[branch.end.answer.call_id].usage
-        return ContextSize(usage.context_tokens, add_margin(_sum_tokens(branch.lines)), branch.end.answer.call_id)
-    reported = (branch.end.compacted.after_tokens if branch.end.compacted else None) or 0
-    counted = [fact for fact in branch.lines if not (reported and fact.kind in _RESTORED)]
-    return ContextSize(0, reported + add_margin(_sum_tokens(counted)) + _find_prefix_tokens(facts, measured))
+        return ContextSize(0, add_margin(_sum_tokens(branch.lines)) + _find_prefix_tokens(lines, measured))
+    if branch.end.response is not None:
+        usage = measured[branch.end.response.call_id].usage
+        return ContextSize(usage.context_tokens, add_margin(_sum_tokens(branch.lines)), branch.end.response.call_id)
+    reported = (branch.end.compaction.after_tokens if branch.end.compaction else None) or 0
+    counted = [line for line in branch.lines if not (reported and line.kind in _RESTORED)]
+    return ContextSize(0, reported + add_margin(_sum_tokens(counted)) + _find_prefix_tokens(lines, measured))
 
 
 def _sum_tokens(lines: Sequence[Observation]) -> int:
-    return sum(fact.tokens or 0 for fact in lines)
+    return sum(line.tokens or 0 for line in lines)
 
 
-def _find_branch(facts: Sequence[Observation], measured: dict[str, Call]) -> _Branch | None:
+def _find_branch(lines: Sequence[Observation], measured: dict[str, Call]) -> _Branch | None:
     """Return the current branch; None without lines, or when the last call is known from telemetry only."""
-    leaf = next((index for index in range(len(facts) - 1, -1, -1) if _is_message(facts[index])), None)
-    if leaf is None or any(_is_unwritten(fact, measured) for fact in facts[leaf + 1 :]):
+    leaf = next((index for index in range(len(lines) - 1, -1, -1) if _is_message(lines[index])), None)
+    if leaf is None or any(_is_unwritten(line, measured) for line in lines[leaf + 1 :]):
         return None
-    places = {fact.id: index for index, fact in enumerate(facts)}
+    indexes = {line.id: index for index, line in enumerate(lines)}
     branch = _Branch()
     index: int | None = leaf
-    while index is not None and facts[index].id not in branch.ids:
-        fact = facts[index]
-        if fact.kind is _BOUNDARY or (fact.answer is not None and fact.answer.call_id in measured):
-            branch.end = fact
+    while index is not None and lines[index].id not in branch.ids:
+        line = lines[index]
+        if line.kind is _BOUNDARY or (line.response is not None and line.response.call_id in measured):
+            branch.end = line
             break
-        branch.ids.add(fact.id)
-        branch.lines.append(fact)
-        index = _find_parent(fact, index, facts, places)
-    _add_lines_beside(facts, branch, places)
+        branch.ids.add(line.id)
+        branch.lines.append(line)
+        index = _find_parent(line, index, lines, indexes)
+    _add_lines_beside(lines, branch, indexes)
     return branch
 
 
-def _is_message(fact: Observation) -> bool:
-    return fact.type in _MESSAGES or fact.kind is _BOUNDARY
+def _is_message(line: Observation) -> bool:
+    return line.type in _MESSAGES or line.kind is _BOUNDARY
 
 
-def _is_unwritten(fact: Observation, measured: dict[str, Call]) -> bool:
+def _is_unwritten(line: Observation, measured: dict[str, Call]) -> bool:
     """Return whether this is a report of a conversation call that has no line."""
-    if fact.answer is None or fact.answer.source == TRANSCRIPT or not belongs_to_conversation(fact):
+    if line.response is None or line.response.source == TRANSCRIPT or not belongs_to_conversation(line):
         return False
-    call = measured.get(fact.answer.call_id)
+    call = measured.get(line.response.call_id)
     return call is not None and call.line_count == 0
 
 
-def _find_parent(fact: Observation, index: int, facts: Sequence[Observation], places: dict[str, int]) -> int | None:
+def _find_parent(line: Observation, index: int, lines: Sequence[Observation], indexes: dict[str, int]) -> int | None:
     """Return the index of the parent, or of the message before when the parent is missing or not recorded."""
-    if fact.parent is not None and fact.parent in places:
-        return places[fact.parent]
-    if fact.parent is None and fact.agent_id is None:
+    if line.parent is not None and line.parent in indexes:
+        return indexes[line.parent]
+    if line.parent is None and line.agent_id is None:
         return None
-    return next((above for above in range(index - 1, -1, -1) if _is_message(facts[above])), None)
+    return next((above for above in range(index - 1, -1, -1) if _is_message(lines[above])), None)
 
 
-def _add_lines_beside(facts: Sequence[Observation], branch: _Branch, places: dict[str, int]) -> None:
+def _add_lines_beside(lines: Sequence[Observation], branch: _Branch, indexes: dict[str, int]) -> None:
     """Add results of parallel tools, also those between the lines of their answer, and pending attachments."""
     end = branch.end
-    own = [] if end is None else [end.id]
-    if end is not None and end.answer is not None:
-        call_id = end.answer.call_id
-        own = [fact.id for fact in facts if fact.answer is not None and fact.answer.call_id == call_id]
-    connected = {*branch.ids, *own}
-    for fact in facts[places[own[0]] if own else 0 :]:
-        if fact.kind in _BESIDE and fact.id not in connected and fact.parent in connected:
-            connected.add(fact.id)
-            branch.lines.append(fact)
+    end_ids = [] if end is None else [end.id]
+    if end is not None and end.response is not None:
+        call_id = end.response.call_id
+        end_ids = [line.id for line in lines if line.response is not None and line.response.call_id == call_id]
+    connected = {*branch.ids, *end_ids}
+    for line in lines[indexes[end_ids[0]] if end_ids else 0 :]:
+        if line.kind in _BESIDE and line.id not in connected and line.parent in connected:
+            connected.add(line.id)
+            branch.lines.append(line)
 
 
-def _find_prefix_tokens(facts: Sequence[Observation], measured: dict[str, Call]) -> int:
+def _find_prefix_tokens(lines: Sequence[Observation], measured: dict[str, Call]) -> int:
     """Return what system and tools take: what the first call read beyond the lines before it. Of a transcript that
     begins in the middle that holds an earlier conversation too, so no more of it counts than they usually take."""
     before = 0
-    first_message = next((fact for fact in facts if fact.type in _MESSAGES), None)
-    for fact in facts:
-        call = measured.get(fact.answer.call_id) if fact.answer is not None else None
+    first_message = next((line for line in lines if line.type in _MESSAGES), None)
+    for line in lines:
+        call = measured.get(line.response.call_id) if line.response is not None else None
         if call is not None:
             beyond = max(0, call.usage.prompt_tokens - add_margin(before))
-            is_whole = first_message is not None and _begins_thread(first_message, facts)
+            is_whole = first_message is not None and _begins_thread(first_message, lines)
             return beyond if is_whole else min(beyond, LARGEST_PREFIX_TOKENS)
-        before += fact.tokens or 0
+        before += line.tokens or 0
     return 0
 
 
-def _begins_thread(first: Observation, facts: Sequence[Observation]) -> bool:
+def _begins_thread(first: Observation, lines: Sequence[Observation]) -> bool:
     """Return whether the transcript holds the start of the thread: no ancestor of its first message is missing."""
-    by_id = {fact.id: fact for fact in facts}
+    by_id = {line.id: line for line in lines}
     seen: set[str] = set()
-    fact: Observation | None = first
-    while fact is not None and fact.parent is not None and fact.id not in seen and fact.kind is not _BOUNDARY:
-        seen.add(fact.id)
-        if fact.parent not in by_id:
+    line: Observation | None = first
+    while line is not None and line.parent is not None and line.id not in seen and line.kind is not _BOUNDARY:
+        seen.add(line.id)
+        if line.parent not in by_id:
             return False
-        fact = by_id[fact.parent]
+        line = by_id[line.parent]
     return True

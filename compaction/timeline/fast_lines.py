@@ -1,6 +1,6 @@
-"""A glance at a message's content: which kinds of blocks it has and how much was written, without making the blocks.
+"""The fast path of `read_entries.read_observation`: reads a plain line, as nearly all are, without building its entry.
 
-And at a whole line: what metrics need of a plain one, in one pass.
+A line that is unusual in any way gives None and takes the slow path; both give the same observation.
 """
 
 from collections.abc import Iterable
@@ -8,36 +8,29 @@ from collections.abc import Iterable
 import msgspec
 
 from compaction.context.tokens import MEDIA_TOKENS, count_text_tokens
-from compaction.transcripts.client_protocol import ToolName
-from compaction.transcripts.entries import Block, LazySequence, Message, ThinkingBlock, ToolResultBlock
-from compaction.transcripts.output_estimate import count_written_characters
-from compaction.transcripts.reader import (
-    MessageHead,
-    Time,
-    Written,
-    count_block_characters,
-    name_in_json,
+from compaction.timeline.observations import READING_VERSION, LineKind, Observation, Response
+from compaction.timeline.read_entries import (
+    ContentScan,
+    build_title,
+    classify_user_line,
+    cut_permission_mode,
+    hash_line,
+    name_client_line,
+    name_user_line,
 )
+from compaction.transcripts.client_protocol import ToolName
+from compaction.transcripts.entries import SYNTHETIC_MODEL
+from compaction.transcripts.reader import MessageHead, Time, Written, count_block_characters, name_in_json
+from compaction.transcripts.usage import build_usage
+from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_text
 
+# Names, because this runs for every line: Python 3.11 finds the member of an enumeration ten times slower.
+_RESPONSE, _PROMPT, _RESULT = LineKind.RESPONSE, LineKind.PROMPT, LineKind.RESULT
+_COMMAND, _OTHER = LineKind.COMMAND, LineKind.OTHER
+_TOOL_SEARCH = ToolName.TOOL_SEARCH.value
+_TOOL_USE = "tool_use"
+_THINKING = ("thinking", "redacted_thinking")
 _MEDIA_PARTS = ("image", "document")
-
-
-class ContentScan(msgspec.Struct, frozen=True, gc=False):
-    """`written_characters` is 0 where a stop reason vouches for the reported output."""
-
-    has_thinking: bool = False
-    has_results: bool = False
-    has_words: bool = False
-    written_characters: int = 0
-    block_count: int = 0
-    tool_use_count: int = 0
-    searches_tools: bool = False  # loads tools on demand
-
-
-class _Kind(msgspec.Struct, gc=False):
-    type: str = ""
-    tool_use_id: str = ""
-    name: str = ""
 
 
 class PlainPart(msgspec.Struct, gc=False):
@@ -48,7 +41,7 @@ class PlainPart(msgspec.Struct, gc=False):
 
 
 class PlainBlock(Written, gc=False):
-    """A block of a plain line, as far as metrics need it."""
+    """A content block of a plain line, as far as metrics need it."""
 
     tool_use_id: str = ""
     content: str | list[PlainPart] | None = None
@@ -59,13 +52,13 @@ class _Origin(msgspec.Struct, gc=False):
 
 
 class PlainMessage(MessageHead, gc=False):
-    """`content` None: absent or null."""
+    """A message with its content; None when it is absent or null."""
 
     content: list[PlainBlock] | str | None = None
 
 
 class PlainLine(msgspec.Struct, rename=name_in_json, gc=False):
-    """A line of a conversation whose every field is of the kind it should be: nearly all of a transcript."""
+    """A line of a conversation in which every field has its expected type."""
 
     parent_uuid: str | None = None
     is_sidechain: bool | None = None
@@ -87,20 +80,63 @@ class PlainLine(msgspec.Struct, rename=name_in_json, gc=False):
     origin: _Origin | None = None
 
 
-_PLAIN = msgspec.json.Decoder(PlainLine)
-_THINKING = ("thinking", "redacted_thinking")
-_TOOL_USE = "tool_use"
-_TOOL_SEARCH = ToolName.TOOL_SEARCH.value  # a plain text: compared at every block
-_KINDS = msgspec.json.Decoder(list[_Kind])
-_WRITTEN = msgspec.json.Decoder(list[Written])
-_WORDS = ContentScan(has_words=True)
-_RESULTS = ContentScan(has_results=True)
+_DECODER = msgspec.json.Decoder(PlainLine)
 
 
-def read_plain_line(raw: bytes) -> PlainLine | None:
-    """A line whose message, if any, has its role and content; None for what is odd in any way."""
+def read_plain_observation(raw: bytes, *, keeps_text: bool = True) -> Observation | None:
+    """Return the observation of a plain line; None for a line that needs `read_observation`."""
+    line = _decode_line(raw)
+    if line is None or line.message is None:
+        return None
+    content, text, response, tokens, name = line.message.content, None, None, None, None
+    has_user_content = False
+    if line.type == "assistant":
+        if not isinstance(content, list) or line.message.model == SYNTHETIC_MODEL:
+            return None
+        response = _read_response(line, line.message, content)
+        kind = _OTHER if response is None else _RESPONSE
+    elif line.type != "user" or line.is_compact_summary:
+        return None
+    elif isinstance(content, list):
+        has_results, has_user_content = _classify_result_blocks(content)
+        tokens = _count_tokens(content) if has_results else None
+        if tokens is None:
+            return None
+        kind = _COMMAND if line.is_meta is True else _RESULT
+    else:
+        has_user_content = True
+        tokens = count_text_tokens(content or "")
+        user_line = _classify_text(line, content or "")
+        kind = classify_user_line(user_line, is_meta=line.is_meta is True)
+        name = name_user_line(user_line) if kind is not _COMMAND else name_client_line(content or "")
+        text = build_title(content) if content and keeps_text and kind is _PROMPT else None
+    return Observation(
+        line.uuid or hash_line(raw),
+        kind,
+        line.type,
+        line.parent_uuid,
+        line.timestamp,
+        line.agent_id,
+        line.is_sidechain is True,
+        has_user_content,
+        session_id=line.session_id,
+        version=line.version,
+        cwd=line.cwd,
+        branch=line.git_branch,
+        size_bytes=len(raw),
+        response=response,
+        tokens=tokens,
+        text=text,
+        name=name,
+        reading_version=READING_VERSION,
+        permission_mode=cut_permission_mode(line.permission_mode),
+    )
+
+
+def _decode_line(raw: bytes) -> PlainLine | None:
+    """Return a line whose message, if any, has content and the right role; None for every other line."""
     try:
-        line = _PLAIN.decode(raw)
+        line = _DECODER.decode(raw)
     except (ValueError, RecursionError):
         return None
     message = line.message
@@ -109,9 +145,32 @@ def read_plain_line(raw: bytes) -> PlainLine | None:
     return line
 
 
-def scan_written(blocks: list[PlainBlock], *, is_open: bool) -> ContentScan:
-    """Return what the blocks of an answer are. Characters are counted unless a stop reason vouches for the reported
-    output."""
+def _read_response(line: PlainLine, message: PlainMessage, blocks: list[PlainBlock]) -> Response | None:
+    if message.usage is None:
+        return None
+    call_id = message.id or line.request_id or line.uuid
+    if call_id is None:
+        return None
+    scan = _scan_blocks(blocks, is_open=message.stop_reason is None)
+    return Response(
+        call_id,
+        build_usage(message.usage),
+        message.model,
+        message.stop_reason,
+        message.miss_reason if message.diagnostics else None,
+        line.request_id,
+        scan.written_characters,
+        scan.has_thinking,
+        request_ref=line.request_ref,
+        requested_ttl=line.prompt_cache_requested,
+        block_count=scan.block_count,
+        tool_use_count=scan.tool_use_count,
+        searches_tools=scan.searches_tools,
+    )
+
+
+def _scan_blocks(blocks: list[PlainBlock], *, is_open: bool) -> ContentScan:
+    """Return what the blocks of a response are. Characters are counted only without a stop reason (`is_open`)."""
     has_thinking, searches_tools, characters, tool_uses = False, False, 0, 0
     for block in blocks:
         kind = block.type
@@ -122,82 +181,30 @@ def scan_written(blocks: list[PlainBlock], *, is_open: bool) -> ContentScan:
             has_thinking = True
         if is_open:
             characters += count_block_characters(block)
-    return ContentScan(has_thinking, False, False, characters, len(blocks), tool_uses, searches_tools)
+    return ContentScan(has_thinking, False, characters, len(blocks), tool_uses, searches_tools)
 
 
-def classify_result_blocks(blocks: list[PlainBlock]) -> tuple[bool, bool]:
-    """Whether there are results of tools among them, and whether there is anything else."""
-    has_results = has_words = False
+def _classify_result_blocks(blocks: list[PlainBlock]) -> tuple[bool, bool]:
+    """Return whether there are tool results among the blocks, and whether there is anything else."""
+    has_results = has_other = False
     for block in blocks:
         if block.type == "tool_result" and block.tool_use_id:
             has_results = True
         else:
-            has_words = True
-    return has_results, has_words
+            has_other = True
+    return has_results, has_other
 
 
-def scan_content(message: Message) -> ContentScan:
-    """The same whether the content was decoded before or not."""
-    content = message.content
-    raw = content.source if isinstance(content, LazySequence) else None
-    if not isinstance(raw, msgspec.Raw):
-        return _look_at_blocks(message)
-    if message.is_plain and message.role == "user":
-        return _WORDS
-    try:
-        return _look_at_answer(raw) if message.role == "assistant" and message.stop_reason is None else _look_at(raw)
-    except (ValueError, RecursionError):
-        return _look_at_blocks(message)
+def _classify_text(line: PlainLine, text: str) -> UserLine:
+    user_line = classify_text(text)
+    is_of_client = line.is_meta is True or (line.origin is not None and line.origin.kind not in (None, "human"))
+    if is_of_client and (user_line.words or user_line.starts_turn):
+        return UserLine(UserLineKind.MACHINE_TEXT)
+    return user_line
 
 
-def _look_at(raw: msgspec.Raw) -> ContentScan:
-    blocks = _KINDS.decode(raw)
-    kinds = {"" if block.type == "tool_result" and not block.tool_use_id else block.type for block in blocks}
-    if kinds == {"tool_result"}:
-        return _RESULTS
-    tool_names = [block.name for block in blocks if block.type == _TOOL_USE]
-    return ContentScan(
-        has_thinking="thinking" in kinds or "redacted_thinking" in kinds,
-        has_results="tool_result" in kinds,
-        has_words=bool(kinds - {"tool_result"}),
-        block_count=len(blocks),
-        tool_use_count=len(tool_names),
-        searches_tools=_TOOL_SEARCH in tool_names,
-    )
-
-
-def _look_at_answer(raw: msgspec.Raw) -> ContentScan:
-    blocks = _WRITTEN.decode(raw)
-    kinds = {block.type for block in blocks}
-    tool_names = [block.name for block in blocks if block.type == _TOOL_USE]
-    return ContentScan(
-        has_thinking="thinking" in kinds or "redacted_thinking" in kinds,
-        has_results="tool_result" in kinds,
-        has_words=bool(kinds - {"tool_result"}),
-        written_characters=sum(map(count_block_characters, blocks)),
-        block_count=len(blocks),
-        tool_use_count=len(tool_names),
-        searches_tools=_TOOL_SEARCH in tool_names,
-    )
-
-
-def _look_at_blocks(message: Message) -> ContentScan:
-    blocks: tuple[Block, ...] = tuple(message.content)
-    is_open = message.role == "assistant" and message.stop_reason is None
-    tool_names = [getattr(block, "name", "") for block in blocks if block.type == _TOOL_USE]
-    return ContentScan(
-        has_thinking=any(isinstance(block, ThinkingBlock) for block in blocks),
-        has_results=any(isinstance(block, ToolResultBlock) for block in blocks),
-        has_words=any(not isinstance(block, ToolResultBlock) for block in blocks),
-        written_characters=count_written_characters(blocks) if is_open else 0,
-        block_count=len(blocks),
-        tool_use_count=len(tool_names),
-        searches_tools=_TOOL_SEARCH in tool_names,
-    )
-
-
-def count_plain_tokens(blocks: Iterable[PlainBlock]) -> int | None:
-    """The same for a line of tool results that was read without making its entry; None where that takes one."""
+def _count_tokens(blocks: Iterable[PlainBlock]) -> int | None:
+    """Return the estimated tokens of a line with tool results; None when its entry is needed to count them."""
     tokens = 0
     for block in blocks:
         if block.type == "text" and block.text:

@@ -1,7 +1,7 @@
-"""Facts: what a transcript line says apart from its words: who follows whom, tokens, requests, boundaries, sizes.
+"""Observations: what one transcript line or report contributes to figures, such as parents, times, tokens, boundaries.
 
-Everything the dashboard shows as a number is worked out from facts, so a team that stores no content loses none of it.
-They are small, comparable and can be packed; how they are put in order lives in fact_order.
+Everything the dashboard shows as a number is computed from observations, so a team that stores no content loses none
+of it. They are stored by position: fields are only added at the end, and values never change.
 """
 
 from datetime import datetime
@@ -13,16 +13,16 @@ from compaction.transcripts.entries import Usage
 
 
 class LineKind(StrEnum):
-    """What a line is to the conversation."""
+    """What a line is to the conversation. The values are stored."""
 
-    ANSWER = "answer"  # part of an API response with usage
+    RESPONSE = "answer"  # part of an API response with usage
     PROMPT = "prompt"  # starts a turn
-    RESULT = "result"  # tool results, or words beside them
-    COMMAND = "command"  # a user line of the client's own making
-    SUMMARY = "summary"  # stands for what a compaction took away
+    RESULT = "result"  # tool results, alone or with other content
+    COMMAND = "command"  # a user line that the client wrote
+    SUMMARY = "summary"  # replaces what a compaction removed
     BOUNDARY = "boundary"
     MICRO = "micro"
-    DELETION = "deletion"  # results were deleted from the cache, and not from the conversation
+    DELETION = "deletion"  # results were deleted from the cache, but not from the conversation
     OLDER_SUMMARY = "older summary"  # a compaction by clients that write no boundary
     REQUEST = "request"
     SHAPE = "shape"
@@ -31,29 +31,29 @@ class LineKind(StrEnum):
     TITLE = "title"
     COST = "cost"
     TURN_END = "turn end"
-    FAILURE = "failure"  # a call that no model answered; often it is tried again
+    FAILURE = "failure"  # a call without a model's response; often it is retried
     COUNT = "count"  # a call that only asked how many tokens a prompt has
     OTHER = "other"
-    AGENT = "agent"  # what a sub-agent's own file says about it
+    AGENT = "agent"  # the description of a sub-agent in its own file
     PROBLEM = "problem"  # could not be read
-    COMPACTION_REPORT = "compaction report"  # told by telemetry; `name` is why it failed
-    PROMPT_REPORT = "prompt report"  # a turn began, as telemetry tells it
-    COUNTER = "counter"  # what the client says it used since the one before
+    COMPACTION_REPORT = "compaction report"  # from telemetry; `name` is why it failed
+    PROMPT_REPORT = "prompt report"  # telemetry reports that a turn began
+    COUNTER = "counter"  # the client's usage since its previous counter
     HOOK = "hook"  # the client ran a hook
-    STATUS = "status"  # the client drew its status line
+    STATUS = "status"  # the client updated its status line
 
 
-# Raised when lines of transcripts are read in another way: their files are read again, and the later reading wins.
-# 2: user lines sorted by transcripts.user_lines, an estimate of tokens for each of them, sub-agents inside progress
-# lines, how the client was told to ask for permission.
+# Increased when transcript lines are read differently: their files are read again, and the later reading wins.
+# 2: user lines classified by transcripts.user_lines, an estimate of tokens for each of them, sub-agents inside progress
+# lines, the client's permission mode.
 # 3: the hint after a task's notification is text of the client; redaction finds more forms and fewer false ones.
 READING_VERSION = 3
 
-REPORT = "report"  # the type of facts that no line of a transcript stands behind
+REPORT = "report"  # the type of observations that come from no transcript line
 
 
 class Response(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One line of a response, or one report of a call by other telemetry (`source`)."""
+    """One line of a response, or one report of a call from another source (`source`)."""
 
     call_id: str
     usage: Usage
@@ -68,20 +68,20 @@ class Response(msgspec.Struct, frozen=True, array_like=True, gc=False):
     source: str = "transcript"
     duration_seconds: float | None = None
     ttft_seconds: float | None = None
-    query_source: str | None = None  # what the client made the call for, where the report says so
-    client_reasons: tuple[str, ...] = ()  # why the client thinks the cache was missed
-    is_output_estimated: bool = False  # of a report: the answer was cut before its figures came
-    added: tuple[str, ...] = ()  # what the proxy added to the request, by the team's wish
-    cleared_tokens: int = 0  # what the API left out of the prompt by an edit of the context
+    query_source: str | None = None  # what the client made the call for, if the report names it
+    client_reasons: tuple[str, ...] = ()  # why the cache was missed, according to the client
+    is_output_estimated: bool = False  # of a report: the response was cut off before its figures arrived
+    added: tuple[str, ...] = ()  # what the proxy added to the request because of the team's settings
+    cleared_tokens: int = 0  # what the API left out of the prompt by context editing
     block_count: int = 0
     tool_use_count: int = 0
     searches_tools: bool = False  # loads tools on demand
 
 
 class RecordedRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A request line: its messages are those of `base` up to `keep`, then `tail`. Settings are printed, not spelt.
+    """A request line. Its messages are the first `keep` of `base`, then `tail`; settings are fingerprints, not text.
 
-    Messages are the client's own hashes (opaque), or prints of ours (fingerprint.write_message_prints).
+    Messages are the client's own hashes (opaque), or fingerprints of ours (fingerprint.write_message_prints).
     """
 
     id: str
@@ -100,7 +100,7 @@ class RecordedRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class CompactionRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a boundary, a micro-compaction or an older summary tells."""
+    """Figures of a boundary, a micro-compaction or an older summary."""
 
     trigger: str | None = None
     before_tokens: int | None = None
@@ -108,31 +108,31 @@ class CompactionRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     saved_tokens: int | None = None
     duration_seconds: float | None = None
     summary_tokens: int | None = None
-    kept_from: str | None = None  # the preserved segment: first and last old line that stays
+    kept_from: str | None = None  # the preserved segment: its first and last line
     kept_to: str | None = None
     cleared_count: int = 0
 
 
-WITHOUT_USAGE = "answer without usage"  # why a whole answer counts as no call
+WITHOUT_USAGE = "answer without usage"  # why a whole response counts as no call
 WITHOUT_ANSWER = "empty answer"
 
 
 class FailedCall(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A call without an answer of a model: why, or what it counted."""
+    """A call without a model's response: why it failed, or how many tokens it counted."""
 
-    status: int | None = None  # of HTTP; None: nobody says
-    reason: str | None = None  # the API's word for the error, else how the call ended
+    status: int | None = None  # of HTTP, where known
+    reason: str | None = None  # the API's error type, else how the call ended
     request_id: str | None = None
     model: str | None = None
     duration_seconds: float | None = None
-    attempt: int | None = None  # which retry the client made it
+    attempt: int | None = None  # the number of the client's retry
     counted_tokens: int | None = None
     source: str = "transcript"
-    added: tuple[str, ...] = ()  # what the proxy added to the request, by the team's wish
+    added: tuple[str, ...] = ()  # what the proxy added to the request because of the team's settings
 
 
 class ClientReport(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What the client itself said in a hook (`event` is its name) or on its status line (`status`, `miss`)."""
+    """What the client reported in a hook (`event` is its name) or on its status line (`status`, `miss`)."""
 
     event: str
     detail: str | None = None  # why a session began or ended
@@ -142,13 +142,13 @@ class ClientReport(msgspec.Struct, frozen=True, array_like=True, gc=False):
     window_tokens: int | None = None
     cache_expires_at: datetime | None = None
     is_cache_expired: bool | None = None
-    rebuild_usd: str | None = None  # what the client expects a cold cache to cost
-    reasons: tuple[str, ...] = ()  # why it thinks the cache was missed
-    rate_limits: tuple[tuple[str, float, datetime | None], ...] = ()  # name, percent used, when it starts anew
+    rebuild_usd: str | None = None  # the cost of a cold cache, according to the client
+    reasons: tuple[str, ...] = ()  # why the cache was missed, according to the client
+    rate_limits: tuple[tuple[str, float, datetime | None], ...] = ()  # name, percent used, when it is reset
 
 
 class Observation(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One line. `id` is its uuid, or a hash of the line where it has none; `parent` is the line it hangs under."""
+    """One line or report. `id` is its uuid, or a hash of the line where it has none; `parent` is the id before it."""
 
     id: str
     kind: LineKind
@@ -157,93 +157,81 @@ class Observation(msgspec.Struct, frozen=True, array_like=True, gc=False):
     at: datetime | None = None
     agent_id: str | None = None
     is_sidechain: bool = False
-    has_words: bool = False
+    has_user_content: bool = False  # a user line with more than tool results
     session_id: str | None = None
     version: str | None = None
     cwd: str | None = None
     branch: str | None = None
     size_bytes: int = 0
-    answer: Response | None = None
+    response: Response | None = None
     request: RecordedRequest | None = None
-    compacted: CompactionRecord | None = None
+    compaction: CompactionRecord | None = None
     shape: tuple[str, str] | None = None  # the client's name for a shape, and its digest here
-    tokens: int | None = None  # estimated, before the margin: what a line adds to the context, unless it is an answer
-    words: str | None = None  # a title, the name of an attachment: absent where no content is stored
-    # The kind of an attachment, the reason of a problem, a command of the client, or a name of fact_reading such as
-    # "interrupted"
+    tokens: int | None = None  # estimated, before the margin: what a line adds to the context, except for a response
+    text: str | None = None  # a title, the start of a prompt, the name of an attachment; None when no content is stored
+    # The kind of an attachment, the reason of a problem, a command of the client, or a name of read_entries such as
+    # "interrupted".
     name: str | None = None
     cost_usd: str | None = None
     has_content: bool = False  # the line itself is stored
-    is_redacted: bool = False  # something in it was taken out
-    client: ClientReport | None = None
-    unanswered: FailedCall | None = None
-    reading: int = 1  # by which version of the reader; what is no line of a transcript stays at the first
+    is_redacted: bool = False  # something in it was removed
+    client_report: ClientReport | None = None
+    failed_call: FailedCall | None = None
+    reading_version: int = 1  # of the reader of transcript lines; other observations stay at the first
     permission_mode: str | None = None
-    # By which version of the team's redaction rules; a change of the rules has lines read again. What is no line of a
-    # transcript stays at the first.
-    redaction: int = 0
+    # Of the team's redaction rules: a change of the rules has lines read again. Observations of no transcript line stay
+    # at the first.
+    redaction_version: int = 0
+
+
+ThreadKey = tuple[bool, str | None]
+
+
+def thread_key(observation: Observation) -> ThreadKey:
+    """Return the thread of an observation: the main conversation, or a sidechain by the id of its agent."""
+    return observation.is_sidechain, observation.agent_id if observation.is_sidechain else None
 
 
 _ENCODE = msgspec.msgpack.Encoder(decimal_format="string")
 _DECODE = msgspec.msgpack.Decoder(list[Observation])
 
 
-def pack_observations(facts: list[Observation]) -> bytes:
-    """Facts as bytes; the same facts give the same bytes."""
-    return _ENCODE.encode(facts)
+def pack_observations(observations: list[Observation]) -> bytes:
+    """Return the stored form; the same observations give the same bytes."""
+    return _ENCODE.encode(observations)
 
 
 def unpack_observations(data: bytes) -> list[Observation]:
-    """Facts from `pack_observations`."""
+    """Return the observations of `pack_observations`."""
     return _DECODE.decode(data)
 
 
-def change_observation(fact: Observation, **values: object) -> Observation:
-    """A copy with other values."""
-    return msgspec.structs.replace(fact, **values)
-
-
-def change_response(answer: Response, **values: object) -> Response:
-    """A copy with other values."""
-    return msgspec.structs.replace(answer, **values)
-
-
-def change_compacted(told: CompactionRecord, **values: object) -> CompactionRecord:
-    """A copy with other values."""
-    return msgspec.structs.replace(told, **values)
-
-
-def change_unanswered(told: FailedCall, **values: object) -> FailedCall:
-    """A copy with other values."""
-    return msgspec.structs.replace(told, **values)
-
-
-def keep_stored_content(fact: Observation, stored: Observation) -> Observation:
-    """A reading without content, of a line whose content is stored already."""
-    return change_observation(
-        fact,
-        words=stored.words,
+def with_stored_content(line: Observation, stored: Observation) -> Observation:
+    """Return a reading without content, marked as that of a line whose content is already stored."""
+    return msgspec.structs.replace(
+        line,
+        text=stored.text,
         has_content=True,
         is_redacted=stored.is_redacted,
-        redaction=stored.redaction,
+        redaction_version=stored.redaction_version,
     )
 
 
-def without_content(fact: Observation) -> Observation:
-    """The fact as it is where no content is stored."""
-    return change_observation(fact, words=None, has_content=False, is_redacted=False)
+def without_content(line: Observation) -> Observation:
+    """Return the observation as it is where no content is stored."""
+    return msgspec.structs.replace(line, text=None, has_content=False, is_redacted=False)
 
 
 def choose_more_complete(one: Observation, other: Observation) -> Observation:
-    """Of two readings of one line the later reader's, then that of the later redaction rules, then the fuller: a cut
-    copy may come before or after the whole one. Of what the client tells again and again the latest."""
-    return max(one, other, key=_weigh)
+    """Return the better of two readings of one line: the later reader's, then that of the later redaction rules, then
+    the more complete one, as truncated copies can arrive in either order. Of repeated client reports the latest."""
+    return max(one, other, key=_rank_reading)
 
 
-def _weigh(fact: Observation) -> tuple[int, int, float, int, bool, bool, int, bytes]:
-    answer = fact.answer
-    output_tokens = answer.usage.output_tokens if answer else 0
-    is_stopped = answer is not None and answer.stop_reason is not None
-    told_at = fact.at.timestamp() if fact.client is not None and fact.at is not None else 0.0
-    fullness = output_tokens, is_stopped, fact.has_content, fact.size_bytes, _ENCODE.encode(fact)
-    return fact.reading, fact.redaction, told_at, *fullness
+def _rank_reading(line: Observation) -> tuple[int, int, float, int, bool, bool, int, bytes]:
+    response = line.response
+    output_tokens = response.usage.output_tokens if response else 0
+    is_stopped = response is not None and response.stop_reason is not None
+    reported_at = line.at.timestamp() if line.client_report is not None and line.at is not None else 0.0
+    completeness = output_tokens, is_stopped, line.has_content, line.size_bytes, _ENCODE.encode(line)
+    return line.reading_version, line.redaction_version, reported_at, *completeness

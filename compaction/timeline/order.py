@@ -1,7 +1,7 @@
-"""Facts in one order whatever order they came in: a line stands after the line it hangs under, else by time.
+"""Puts observations in one order, whatever order they arrived in: each line after its parent, otherwise by time.
 
-Clients write some lines with a time before that of the line above them; copies, pushes and rewritten files arrive in
-any order. Neither file nor arrival decides here, so the same lines always tell the same story.
+Clients write some lines with an earlier time than that of their parent; copies, pushes and rewritten files arrive in
+any order. Neither file nor arrival decides, so the same lines always give the same timeline.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,76 +11,76 @@ from compaction.timeline.observations import Observation, choose_more_complete
 
 NO_TIME = datetime.min.replace(tzinfo=UTC)
 # The latest time among a line and its ancestors, how many of them are known, the line's own time and id.
-_Place = tuple[datetime, int, datetime, str]
-_NO_PLACE: _Place = (NO_TIME, 0, NO_TIME, "")
+_SortKey = tuple[datetime, int, datetime, str]
+_ROOT: _SortKey = (NO_TIME, 0, NO_TIME, "")
 
 
-def order_observations(facts: Iterable[Observation]) -> list[Observation]:
-    """Each line no earlier than its parent; lines of one moment by their distance from the root, then by id."""
-    by_id = {fact.id: fact for fact in facts}
+def order_observations(observations: Iterable[Observation]) -> list[Observation]:
+    """Return each line no earlier than its parent; lines of one moment by their distance from the root, then by id."""
+    by_id = {line.id: line for line in observations}
     if _are_ordered(by_id):
         return list(by_id.values())
-    places: dict[str, _Place] = {}
-    for name, fact in by_id.items():
-        above = places.get(fact.parent) if fact.parent else _NO_PLACE
-        if above is not None and name not in places:  # nearly always: lines are written after their parents
-            at = fact.at or NO_TIME
-            places[name] = (max(above[0], at), above[1] + 1, at, name)
+    keys: dict[str, _SortKey] = {}
+    for line_id, line in by_id.items():
+        above = keys.get(line.parent) if line.parent else _ROOT
+        if above is not None and line_id not in keys:  # nearly always: lines are written after their parents
+            at = line.at or NO_TIME
+            keys[line_id] = (max(above[0], at), above[1] + 1, at, line_id)
         else:
-            _place_path(fact, by_id, places)
-    return [by_id[place[3]] for place in sorted(places.values())]
+            _add_keys(line, by_id, keys)
+    return [by_id[key[3]] for key in sorted(keys.values())]
 
 
 def _are_ordered(by_id: Mapping[str, Observation]) -> bool:
-    """Whether they certainly stand in their order, as those of most sessions do: each later than the one before it or
-    its child, and later than a parent elsewhere."""
+    """Return whether the lines are certainly in order already, as those of most sessions are: each later than the line
+    before it or its child, and later than a parent elsewhere."""
     before_id, before_at = "", NO_TIME
-    for name, fact in by_id.items():
-        at, parent = fact.at, fact.parent
+    for line_id, line in by_id.items():
+        at, parent = line.at, line.parent
         if at is None:
             return False
         if parent != before_id or at < before_at:
             above = by_id.get(parent) if parent else None
             if at <= before_at or (above is not None and (above.at is None or above.at >= at)):
                 return False
-        before_id, before_at = name, at
+        before_id, before_at = line_id, at
     return True
 
 
-def _place_path(fact: Observation, by_id: Mapping[str, Observation], places: dict[str, _Place]) -> None:
-    """A line with those of its ancestors that have no place yet."""
+def _add_keys(line: Observation, by_id: Mapping[str, Observation], keys: dict[str, _SortKey]) -> None:
+    """Add the sort keys of a line and of those of its ancestors that have none yet."""
     path: dict[str, Observation] = {}
-    walker: Observation | None = fact
-    while walker is not None and walker.id not in places and walker.id not in path:
+    walker: Observation | None = line
+    while walker is not None and walker.id not in keys and walker.id not in path:
         path[walker.id] = walker
         walker = by_id.get(walker.parent) if walker.parent else None
-    above = places.get(walker.id, _NO_PLACE) if walker is not None else _NO_PLACE
+    above = keys.get(walker.id, _ROOT) if walker is not None else _ROOT
     for step in reversed(path.values()):
         at = step.at or NO_TIME
-        above = places[step.id] = (max(above[0], at), above[1] + 1, at, step.id)
+        above = keys[step.id] = (max(above[0], at), above[1] + 1, at, step.id)
 
 
-def split_by_thread(facts: Iterable[Observation]) -> dict[str | None, list[Observation]]:
-    """Ordered facts by thread: None is the main conversation; old sidechains go by the line they start at."""
+def split_by_thread(lines: Iterable[Observation]) -> dict[str | None, list[Observation]]:
+    """Return ordered lines by thread: None is the main conversation; old sidechains go by the line they start at."""
     main: list[Observation] = []
     threads: dict[str | None, list[Observation]] = {None: main}
     roots: dict[str, str] = {}
-    for fact in facts:
-        if not fact.is_sidechain:
-            main.append(fact)
+    for line in lines:
+        if not line.is_sidechain:
+            main.append(line)
             continue
-        name = fact.agent_id
-        if name is None:
-            name = roots[fact.id] = roots.get(fact.parent or "", fact.id)
-        threads.setdefault(name, []).append(fact)
+        thread_id = line.agent_id
+        if thread_id is None:
+            thread_id = roots[line.id] = roots.get(line.parent or "", line.id)
+        threads.setdefault(thread_id, []).append(line)
     return threads
 
 
-def merge_observations(known: Mapping[str, Observation], arrived: Sequence[Observation]) -> dict[str, Observation]:
-    """What the arrived lines add or improve, by id; lines that were known as well or better are left out."""
-    news: dict[str, Observation] = {}
-    for fact in arrived:
-        held = news.get(fact.id) or known.get(fact.id)
-        if held is None or (held != fact and choose_more_complete(held, fact) is fact):
-            news[fact.id] = fact
-    return news
+def merge_observations(stored: Mapping[str, Observation], arrived: Sequence[Observation]) -> dict[str, Observation]:
+    """Return the arrived lines that are new or more complete than what is stored, by id."""
+    better: dict[str, Observation] = {}
+    for line in arrived:
+        current = better.get(line.id) or stored.get(line.id)
+        if current is None or (current != line and choose_more_complete(current, line) is line):
+            better[line.id] = line
+    return better

@@ -118,14 +118,14 @@ def _tell_session(item: SessionItem, rules: Rules) -> Iterable[Observation]:
         cwd=item.folder,
         branch=item.branch,
         version=item.version,
-        client=ClientReport(event="session"),
+        client_report=ClientReport(event="session"),
     )
     if item.title and rules.keeps_content:
         words, told = item.title, ClientReport(event="title")
-        yield Observation(id="api:title", kind=LineKind.TITLE, type=REPORT, at=item.at, words=words, client=told)
+        yield Observation(id="api:title", kind=LineKind.TITLE, type=REPORT, at=item.at, text=words, client_report=told)
     if item.ended_at is not None:
         told = ClientReport(event="SessionEnd")
-        yield Observation(id="api:end", kind=LineKind.HOOK, type=REPORT, at=item.ended_at, client=told)
+        yield Observation(id="api:end", kind=LineKind.HOOK, type=REPORT, at=item.ended_at, client_report=told)
 
 
 # --- prompts and calls ---
@@ -161,9 +161,9 @@ def _read_call(item: CallItem, rules: Rules) -> Prepared:
         request = _make_request(item, spelt, shape_name, partial(digest_text, rules.digest_key))
         ttl = get_shortest_ttl(ttl for _, ttl in request.markers)
         facts.append(_make_fact(item, f"request:{item.id}", LineKind.REQUEST, request=request))
-    kind = LineKind.OTHER if item.purpose else LineKind.ANSWER
+    kind = LineKind.OTHER if item.purpose else LineKind.RESPONSE
     answer = _make_answer(item, ttl, has_request=has_request)
-    facts.append(_make_fact(item, f"call:{item.id}", kind, answer=answer))
+    facts.append(_make_fact(item, f"call:{item.id}", kind, response=answer))
     return _observe(item.session, facts, rules, shapes, redacted)
 
 
@@ -267,10 +267,10 @@ def _read_compaction(item: CompactionItem, rules: Rules) -> Prepared:
     if item.failure is not None:
         reason = find_redactor(rules).clean(item.failure)
         key, kind = f"compaction:{item.id}", LineKind.COMPACTION_REPORT
-        fact = _make_fact(item, key, kind, compacted=compacted, name=reason or "no reason given")
+        fact = _make_fact(item, key, kind, compaction=compacted, name=reason or "no reason given")
         return _observe(item.session, [fact], rules)
     if item.kind in _CLEARING:
-        fact = _make_fact(item, f"micro:{item.id}", _CLEARING[item.kind], compacted=compacted)
+        fact = _make_fact(item, f"micro:{item.id}", _CLEARING[item.kind], compaction=compacted)
         return _observe(item.session, [fact], rules)
     return _write_lines(item, list(_write_boundary(item)), rules)
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from compaction.context.tokens import count_text_tokens
 from compaction.timeline.observations import (
     REPORT,
@@ -14,7 +16,6 @@ from compaction.timeline.observations import (
     CompactionRecord,
     LineKind,
     Observation,
-    change_observation,
 )
 from dashboard.client.status_values import read_count, read_number
 from dashboard.ingest.client_json import find_time, read_clean_text, read_objects, read_text
@@ -60,14 +61,14 @@ def prepare_hooks(data: bytes, rules: Rules, *, arrived_at: datetime) -> Prepare
 
 def _observe(hook: Mapping[str, Any], rules: Rules, arrived_at: datetime) -> tuple[ObservedLine, Counter[str]]:
     fact = _read_hook(hook, rules, arrived_at)
-    summary = hook.get("compact_summary") if fact.client and fact.client.event == "PostCompact" else None
+    summary = hook.get("compact_summary") if fact.client_report and fact.client_report.event == "PostCompact" else None
     if not isinstance(summary, str) or not summary or not rules.keeps_content:
         return ObservedLine(fact), Counter()
     redacted, counts = find_redactor(rules).redact_one(summary.encode("utf-8", "replace"))
     words = read_text(redacted.decode("utf-8", "replace"), _LONGEST_SUMMARY)
     line = {"type": "hook", "hook": "PostCompact", "timestamp": (fact.at or arrived_at).isoformat(), "summary": words}
     content = json.dumps(line, ensure_ascii=False).encode()
-    kept = change_observation(fact, has_content=True, is_redacted=bool(counts), size_bytes=len(content))
+    kept = msgspec.structs.replace(fact, has_content=True, is_redacted=bool(counts), size_bytes=len(content))
     return ObservedLine(kept, content), counts
 
 
@@ -84,8 +85,8 @@ def _read_hook(hook: Mapping[str, Any], rules: Rules, arrived_at: datetime) -> O
         agent_id=agent_id if is_sidechain else None,
         is_sidechain=is_sidechain,
         cwd=read_clean_text(hook.get("cwd"), rules, 1000),
-        compacted=_read_compacted(hook, rules) if event in _COMPACTING else None,
-        client=_read_told(hook, event, rules),
+        compaction=_read_compacted(hook, rules) if event in _COMPACTING else None,
+        client_report=_read_told(hook, event, rules),
     )
 
 

@@ -57,7 +57,7 @@ def _read_facts(values: StatusValues, at: datetime, rules: Rules) -> list[Observ
         at=at,
         version=read_clean_text(values.client_version, rules, 60),
         cost_usd=None if values.cost_usd is None or values.cost_usd < 0 else f"{values.cost_usd:.8f}",
-        client=told,
+        client_report=told,
     )
     miss = _read_miss(values.cache, latest, rules)
     return [now] if miss is None else [now, miss]
@@ -90,5 +90,5 @@ def _read_miss(cache: Mapping[str, Any], latest: datetime, rules: Rules) -> Obse
         kind=LineKind.STATUS,
         type=REPORT,
         at=missed_at,
-        client=ClientReport(event="miss", reasons=reasons),
+        client_report=ClientReport(event="miss", reasons=reasons),
     )

@@ -16,7 +16,6 @@ from compaction.timeline.observations import (
     REPORT,
     LineKind,
     Observation,
-    change_observation,
     without_content,
 )
 from compaction.transcripts.json_fields import LARGEST_COUNT
@@ -182,14 +181,14 @@ def settle_push(push: Push, rules: Rules) -> Prepared:
 
 def _could_be_a_line(fact: Observation) -> bool:
     """Numbers, times and parts that a line can have; anything else may come as telemetry, under its own name."""
-    answer = fact.answer
+    answer = fact.response
     return (
         bool(fact.id)
         and fact.kind not in _FROM_ELSEWHERE
-        and fact.client is None
-        and (answer is None or (fact.kind is LineKind.ANSWER and fact.type != REPORT and answer.source == TRANSCRIPT))
+        and fact.client_report is None
+        and (answer is None or (fact.kind is LineKind.RESPONSE and fact.type != REPORT and answer.source == TRANSCRIPT))
         and (fact.request is not None) == (fact.kind is LineKind.REQUEST)
-        and (fact.compacted is not None) == (fact.kind in _COMPACTED)
+        and (fact.compaction is not None) == (fact.kind in _COMPACTED)
         and _is_sound(fact)
     )
 
@@ -231,13 +230,13 @@ def _settle_session(session: PushedSession, rules: Rules, redactions: Counter[st
     kept = []
     for fact, line in zip(facts, session.lines, strict=True):
         if line.content is None:
-            kept.append(ObservedLine(change_observation(fact, has_content=False, is_redacted=False)))
+            kept.append(ObservedLine(msgspec.structs.replace(fact, has_content=False, is_redacted=False)))
             continue
         raw, content = next(pairs)
         is_redacted = fact.is_redacted or raw != content
         line_fact = keep_line(fact, content, redaction.clean, is_redacted=is_redacted)
         if raw != content:  # the machine did not know the rules in force yet
-            line_fact = change_observation(line_fact, redaction=rules.redaction_version)
+            line_fact = msgspec.structs.replace(line_fact, redaction_version=rules.redaction_version)
         kept.append(ObservedLine(line_fact, content))
     lines = tuple(let_go_old(kept, rules.content_since))
     if not any(line.content is not None for line in lines):
@@ -248,10 +247,13 @@ def _settle_session(session: PushedSession, rules: Rules, redactions: Counter[st
 def _cap_versions(fact: Observation, rules: Rules) -> Observation:
     """A reading by a newer program than this server, or by rules the team does not have yet, must not outlast what
     comes later."""
-    if fact.reading <= READING_VERSION and fact.redaction <= rules.redaction_version:
+    if fact.reading_version <= READING_VERSION and fact.redaction_version <= rules.redaction_version:
         return fact
-    reading, redaction = min(fact.reading, READING_VERSION), min(fact.redaction, rules.redaction_version)
-    return change_observation(fact, reading=reading, redaction=redaction)
+    reading, redaction = (
+        min(fact.reading_version, READING_VERSION),
+        min(fact.redaction_version, rules.redaction_version),
+    )
+    return msgspec.structs.replace(fact, reading_version=reading, redaction_version=redaction)
 
 
 def _settle_shapes(session: PushedSession, rules: Rules, redactions: Counter[str]) -> Iterator[ObservedShape]:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
 from django.db import IntegrityError, OperationalError, transaction
 from django.db.models import Q, QuerySet
 
 from compaction.context.policy import Policy
 from compaction.llm.prices import Price
 from compaction.prompt.fingerprint import Fingerprint, read_fingerprint
-from compaction.timeline.observations import Observation, change_observation
+from compaction.timeline.observations import Observation
 from compaction.timeline.order import merge_observations
 from dashboard.ingest.counting import Claim, Counted, decide_counting, hand_over, total_again, weigh_copies
 from dashboard.ingest.observed import ObservedLine, ObservedSession, ObservedShape
@@ -246,9 +247,9 @@ def _find_news(source: Source, observed: ObservedSession) -> _News:
 def _is_same_text(stored: Observation | None, fact: Observation) -> bool:
     """Return whether a line that was read again under other redaction rules is the same: nothing was redacted in it,
     before or now. Such lines are not written again, or every change of a rule would write everything once more."""
-    if stored is None or stored.redaction == fact.redaction or stored.is_redacted or fact.is_redacted:
+    if stored is None or stored.redaction_version == fact.redaction_version or stored.is_redacted or fact.is_redacted:
         return False
-    return change_observation(fact, redaction=stored.redaction) == stored
+    return msgspec.structs.replace(fact, redaction_version=stored.redaction_version) == stored
 
 
 def _may_create(source: Source, external_id: str) -> bool:

@@ -59,8 +59,8 @@ def read_places(session: AgentSession) -> LinePlaces:
             if fact.has_content or fact.id not in segments:
                 segments[fact.id] = number
             facts[fact.id] = _cut_to_place(fact)
-            if fact.answer is not None and fact.has_content:
-                calls.setdefault(fact.answer.call_id, fact.id)
+            if fact.response is not None and fact.has_content:
+                calls.setdefault(fact.response.call_id, fact.id)
     threads = split_by_thread(order_observations(facts.values()))
     return LinePlaces({name or "": ordered for name, ordered in threads.items()}, segments, calls)
 

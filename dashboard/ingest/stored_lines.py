@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from compaction.timeline.observations import Observation, keep_stored_content
+from compaction.timeline.observations import Observation, with_stored_content
 from dashboard.ingest.observed import ObservedLine
 from dashboard.ingest.redaction_counts import count_segments
 from dashboard.ingest.segments import (
@@ -92,4 +92,4 @@ def _improve(stored: ObservedLine, better: ObservedLine) -> ObservedLine:
     """A better reading takes no content away: only retention does."""
     if better.content is not None or not stored.fact.has_content:
         return better
-    return ObservedLine(keep_stored_content(better.fact, stored.fact), stored.content)
+    return ObservedLine(with_stored_content(better.fact, stored.fact), stored.content)

@@ -10,16 +10,17 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Protocol
 
+import msgspec
+
 from compaction.prompt.fingerprint import Digest, Fingerprint
+from compaction.timeline.fast_lines import read_plain_observation
 from compaction.timeline.observations import (
     READING_VERSION,
     LineKind,
     Observation,
-    change_observation,
-    change_unanswered,
     without_content,
 )
-from compaction.timeline.read_entries import fingerprint_shape, read_observation, read_plain_observation, read_problem
+from compaction.timeline.read_entries import fingerprint_shape, read_observation, read_problem
 from compaction.transcripts.client_protocol import AGENT_PROGRESS
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import LinePosition, RawLine
@@ -102,9 +103,9 @@ def prepare_agent_meta(session_id: str, agent_id: str, meta: AgentMeta, rules: R
         agent_id=agent_id,
         is_sidechain=True,
         name=meta.agent_type,
-        words=words,
-        reading=READING_VERSION,
-        redaction=rules.redaction_version,
+        text=words,
+        reading_version=READING_VERSION,
+        redaction_version=rules.redaction_version,
     )
     return Prepared(agent_id, (ObservedSession(session_id, (ObservedLine(clean_fact(fact, clean)),)),))
 
@@ -197,14 +198,14 @@ class _Desk:
 
     def put_lines(self, lines: Iterable[RawLine]) -> None:
         """Nearly all are plain; the others are read the long way."""
-        keeps_words, agent_id = self._rules.keeps_content, self._piece.agent_id
+        keeps_text, agent_id = self._rules.keeps_content, self._piece.agent_id
         drawer = None if self._piece.session_id is None else self._open_drawer(self._piece.session_id)
         for line in lines:
             raw = line.raw  # empty when the line is dropped, which is not plain either
             if len(raw) >= ENDLESS_BYTES and holds_too_much(raw):
                 self.put(_skip_full_line(line))
                 continue
-            fact = read_plain_observation(raw, keeps_words=keeps_words)
+            fact = read_plain_observation(raw, keeps_text=keeps_text)
             if fact is None:
                 for item in read_line(line):
                     self.put(item)
@@ -219,7 +220,7 @@ class _Desk:
         if isinstance(item, SkippedLine):
             self._put_skipped(item)
             return
-        fact = read_observation(item, self._digest, keeps_words=self._rules.keeps_content)
+        fact = read_observation(item, self._digest, keeps_text=self._rules.keeps_content)
         drawer = self._put_fact(fact, item.raw or b"")
         if drawer is not None and fact.kind is LineKind.SHAPE:
             self._keep_shape(drawer, item)
@@ -236,7 +237,7 @@ class _Desk:
             if isinstance(nested, SkippedLine):
                 self._put_skipped(nested, is_nested=True)
             else:
-                fact = read_observation(nested, self._digest, keeps_words=self._rules.keeps_content)
+                fact = read_observation(nested, self._digest, keeps_text=self._rules.keeps_content)
                 self._file(fact, raw, is_nested=True)
 
     def _put_fact(self, fact: Observation, raw: bytes) -> _Drawer | None:
@@ -328,7 +329,7 @@ class _Desk:
             facts = [clean_fact(fact, clean) for fact in facts]
         version = self._rules.redaction_version
         if version:
-            facts = [change_observation(fact, redaction=version) for fact in facts]
+            facts = [msgspec.structs.replace(fact, redaction_version=version) for fact in facts]
         if not self._rules.keeps_content:
             return tuple(map(ObservedLine, facts)), Counter()
         raws = [strip_ending(raw) for raw in drawer.raws]
@@ -355,15 +356,15 @@ def _find_nested(drawer: _Drawer) -> frozenset[str]:
 def keep_line(fact: Observation, content: bytes, clean: Callable[[str], str], *, is_redacted: bool) -> Observation:
     """The fact of a line whose redacted content is kept. Its words are cut, so those of a line that held a secret are
     read once more from what is left: where the cut went through the secret, no form finds the half."""
-    words = fact.words
+    words = fact.text
     if is_redacted and words:
         words = clean(_read_words(content) or "") or None
-    return change_observation(fact, has_content=True, is_redacted=is_redacted, words=words)
+    return msgspec.structs.replace(fact, has_content=True, is_redacted=is_redacted, text=words)
 
 
 def _read_words(content: bytes) -> str | None:
     item = next(iter(read_line(RawLine(1, 0, content, len(content)))), None)
-    return read_observation(item).words if isinstance(item, Entry) else None
+    return read_observation(item).text if isinstance(item, Entry) else None
 
 
 def let_go_old(lines: Sequence[ObservedLine], since: datetime | None) -> Iterable[ObservedLine]:
@@ -403,13 +404,15 @@ def strip_ending(raw: bytes) -> bytes:
 
 def _forget_odd_times(facts: Iterable[Observation]) -> list[Observation]:
     return [
-        fact if (at := fact.at) is None or EARLIEST_YEAR <= at.year < LATEST_YEAR else change_observation(fact, at=None)
+        fact
+        if (at := fact.at) is None or EARLIEST_YEAR <= at.year < LATEST_YEAR
+        else msgspec.structs.replace(fact, at=None)
         for fact in facts
     ]
 
 
 def _as_sidechain(fact: Observation, agent_id: str) -> Observation:
-    return change_observation(fact, agent_id=fact.agent_id or agent_id, is_sidechain=True)
+    return msgspec.structs.replace(fact, agent_id=fact.agent_id or agent_id, is_sidechain=True)
 
 
 def _are_clean(facts: Sequence[Observation], clean: Callable[[str], str]) -> bool:
@@ -424,11 +427,11 @@ def clean_fact(fact: Observation, clean: Callable[[str], str]) -> Observation:
     """The few texts of a fact go through redaction too."""
     texts = {name: text for name in _TEXTS if (text := getattr(fact, name))}
     changes: dict[str, object] = {name: cleaned for name, text in texts.items() if (cleaned := clean(text)) != text}
-    told = fact.unanswered
+    told = fact.failed_call
     if told is not None and told.reason and (reason := clean(told.reason)) != told.reason:
-        changes["unanswered"] = change_unanswered(told, reason=reason)
-    return change_observation(fact, **changes) if changes else fact
+        changes["failed_call"] = msgspec.structs.replace(told, reason=reason)
+    return msgspec.structs.replace(fact, **changes) if changes else fact
 
 
-_TEXTS = ("cwd", "branch", "words", "name", "version", "agent_id", "permission_mode")
-_list_texts = attrgetter(*_TEXTS, "unanswered")
+_TEXTS = ("cwd", "branch", "text", "name", "version", "agent_id", "permission_mode")
+_list_texts = attrgetter(*_TEXTS, "failed_call")

@@ -52,7 +52,11 @@ def _list_starts(facts: Iterable[Observation]) -> Iterator[ClientWord]:
 
 def _find_newest(facts: Iterable[Observation], event: str) -> list[tuple[Observation, ClientReport]]:
     """None or one."""
-    found = [(fact, fact.client) for fact in facts if fact.client is not None and fact.client.event == event]
+    found = [
+        (fact, fact.client_report)
+        for fact in facts
+        if fact.client_report is not None and fact.client_report.event == event
+    ]
     return sorted(found, key=lambda each: each[0].at.timestamp() if each[0].at else 0.0)[-1:]
 
 

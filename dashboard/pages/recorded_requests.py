@@ -86,9 +86,9 @@ def _name_shapes(facts: Iterable[Observation]) -> dict[str, str | None]:
     lines = list(facts)
     of_request = {fact.request.id: fact.request.shape for fact in lines if fact.request}
     return {
-        fit_id(fact.answer.call_id): of_request.get(fact.answer.request_ref or "")
+        fit_id(fact.response.call_id): of_request.get(fact.response.request_ref or "")
         for fact in lines
-        if fact.answer and fact.answer.request_ref
+        if fact.response and fact.response.request_ref
     }
 
 

@@ -24,7 +24,7 @@ _LEAD = 5  # lines shown above the one that was asked for
 _MOST_RESULTS = 200  # of one answer that a page takes along
 _SPOKEN = frozenset(
     {
-        LineKind.ANSWER,
+        LineKind.RESPONSE,
         LineKind.PROMPT,
         LineKind.RESULT,
         LineKind.COMMAND,

@@ -191,7 +191,7 @@ def _tell_unanswered(call: _Call, session_id: str | None) -> Report | None:
         added=exchange.added,
     )
     prefix, kind = ("proxied-count", LineKind.COUNT) if is_count else ("proxied-failure", LineKind.FAILURE)
-    fact = call.make_fact(prefix, kind, call.ended_at, name=reason, unanswered=unanswered)
+    fact = call.make_fact(prefix, kind, call.ended_at, name=reason, failed_call=unanswered)
     return Report(session_id, (ObservedLine(fact),))
 
 
@@ -229,14 +229,16 @@ def _tell_call(call: _Call, known: KnownThread) -> tuple[list[Observation], tupl
             LineKind.REQUEST,
             call.started_at,
             request=request,
-            words=words,
+            text=words,
             size_bytes=size_bytes,
         )
     )
     if cleared := _find_cleared(call, known):
-        facts.append(call.make_fact("proxied-edits", LineKind.MICRO, call.started_at, compacted=cleared))
-    kind = LineKind.OTHER if prompt.purpose.query_source else LineKind.ANSWER
-    facts.append(call.make_fact("proxied", kind, call.ended_at, answer=_make_answer(call, request_id), size_bytes=400))
+        facts.append(call.make_fact("proxied-edits", LineKind.MICRO, call.started_at, compaction=cleared))
+    kind = LineKind.OTHER if prompt.purpose.query_source else LineKind.RESPONSE
+    facts.append(
+        call.make_fact("proxied", kind, call.ended_at, response=_make_answer(call, request_id), size_bytes=400)
+    )
     return facts, shapes
 
 

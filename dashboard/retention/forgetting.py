@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from compaction.timeline.observations import change_observation, without_content
+from compaction.timeline.observations import without_content
 from dashboard.ingest.observed import ObservedLine
 from dashboard.ingest.segments import read_segment_lines
 from dashboard.ingest.stored_lines import replace_segment
@@ -86,7 +87,7 @@ def _forget_segment(session: AgentSession, segment: EntrySegment, since: datetim
         if since is None:
             left.append(ObservedLine(without_content(line.fact)))
         elif at is not None and at < since:
-            left.append(ObservedLine(change_observation(line.fact, has_content=False, is_redacted=False)))
+            left.append(ObservedLine(msgspec.structs.replace(line.fact, has_content=False, is_redacted=False)))
         else:
             left.append(line)
     if left == lines and (segment.content is None or since is not None):

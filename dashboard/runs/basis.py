@@ -33,7 +33,7 @@ _BEGINNINGS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY})
 _SAID = frozenset(
     {
         LineKind.PROMPT,
-        LineKind.ANSWER,
+        LineKind.RESPONSE,
         LineKind.RESULT,
         LineKind.COMMAND,
         LineKind.SUMMARY,

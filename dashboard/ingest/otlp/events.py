@@ -80,7 +80,7 @@ def _read_call(record: LogRecord, about: About, rules: Rules) -> Told | Dropped:
         query_source=about.query_source,
     )
     fact = about.make_fact(
-        LineKind.ANSWER, f"call:{answer.call_id}", _find_time(record), answer=answer, cost_usd=find_usd(told)
+        LineKind.RESPONSE, f"call:{answer.call_id}", _find_time(record), response=answer, cost_usd=find_usd(told)
     )
     return Told(about.session_id, (fact,))
 
@@ -117,7 +117,7 @@ def _read_compaction(record: LogRecord, about: About, rules: Rules) -> Told | Dr
         LineKind.COMPACTION_REPORT,
         f"compaction:{find_key(record)}",
         _find_time(record),
-        compacted=compacted,
+        compaction=compacted,
         name=clean_name(failure, rules) if failure else None,
     )
     return Told(about.session_id, (fact,))
@@ -137,7 +137,7 @@ def _read_failure(record: LogRecord, about: About, rules: Rules) -> Told | Dropp
         source="otlp",
     )
     key = f"failure:{find_key(record)}"
-    fact = about.make_fact(LineKind.FAILURE, key, _find_time(record), name=name, unanswered=unanswered)
+    fact = about.make_fact(LineKind.FAILURE, key, _find_time(record), name=name, failed_call=unanswered)
     return Told(about.session_id, (fact,))
 
 
@@ -149,7 +149,7 @@ def _read_prompt(record: LogRecord, about: About, rules: Rules) -> Told | Droppe
     typed = extract_prompt_text(text) if text and text != REDACTED else ""
     words = find_redactor(rules).clean_title(typed, LONGEST_TITLE) or None
     key = f"prompt:{find_key(record)}"
-    fact = about.make_fact(LineKind.PROMPT_REPORT, key, _find_time(record), has_words=True, words=words)
+    fact = about.make_fact(LineKind.PROMPT_REPORT, key, _find_time(record), has_user_content=True, text=words)
     return Told(about.session_id, (fact,))
 
 

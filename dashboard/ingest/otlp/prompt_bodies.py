@@ -76,7 +76,7 @@ def read_response_body(told: Attributes, about: About, *, at: datetime | None, k
         query_source=about.query_source,
     )
     # Named so that it stands behind the report of the call itself, whose figures are final.
-    fact = about.make_fact(LineKind.ANSWER, f"response:{answer.call_id}", at, answer=answer)
+    fact = about.make_fact(LineKind.RESPONSE, f"response:{answer.call_id}", at, response=answer)
     return Told(about.session_id, (fact,))
 
 

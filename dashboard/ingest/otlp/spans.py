@@ -127,7 +127,7 @@ def _tell(span: Span, about: About, answer: Response, times: _Times) -> Told:
     is_claude_code = span.name.startswith(_CLAUDE_CODE) or find_name(span.resource, "service.name") == _SERVICE
     teller = "span-of-claude-code" if is_claude_code else "span"
     key = f"{teller}:{span.trace_id}-{span.span_id}" if span.span_id else f"{teller}:{answer.call_id}"
-    return Told(about.session_id, (about.make_fact(LineKind.ANSWER, key, ended_at or started_at, answer=answer),))
+    return Told(about.session_id, (about.make_fact(LineKind.RESPONSE, key, ended_at or started_at, response=answer),))
 
 
 def _find_times(span: Span) -> _Times:

@@ -14,19 +14,23 @@ from compaction.timeline.observations import LineKind, Observation
 def find_status(facts: Iterable[Observation]) -> Observation | None:
     """The last status line; there is one fact of it, replaced by each later one."""
     return next(
-        (fact for fact in facts if fact.kind is LineKind.STATUS and fact.client and not fact.client.reasons),
+        (
+            fact
+            for fact in facts
+            if fact.kind is LineKind.STATUS and fact.client_report and not fact.client_report.reasons
+        ),
         None,
     )
 
 
 def find_end(facts: Iterable[Observation]) -> datetime | None:
-    ends = (fact.at for fact in facts if fact.client is not None and fact.client.event == "SessionEnd")
+    ends = (fact.at for fact in facts if fact.client_report is not None and fact.client_report.event == "SessionEnd")
     return max((at for at in ends if at is not None), default=None)
 
 
 def add_reported_window(in_use: ModelInUse | None, status: Observation | None) -> ModelInUse | None:
     """The window that the client reports, as long as it speaks of the model in use."""
-    told = status.client if status is not None else None
+    told = status.client_report if status is not None else None
     if told is None:
         return in_use
     if in_use is None:
@@ -41,7 +45,7 @@ def add_reported_window(in_use: ModelInUse | None, status: Observation | None) -
 
 def find_reported_context(calls: Sequence[Call], status: Observation | None) -> ContextSize | None:
     """Where no call is known the status line is all there is."""
-    told = status.client if status is not None else None
+    told = status.client_report if status is not None else None
     if status is None or told is None or calls or not told.context_tokens:
         return None
     return ContextSize(told.context_tokens, 0, status.id)
@@ -49,7 +53,7 @@ def find_reported_context(calls: Sequence[Call], status: Observation | None) -> 
 
 def find_reported_warmth(calls: Sequence[Call], status: Observation | None) -> datetime | None:
     """The client's own word on when the cache ends, unless a call came after it."""
-    if status is None or status.client is None or status.at is None:
+    if status is None or status.client_report is None or status.at is None:
         return None
     last_at = max((call.started_at for call in calls if call.started_at is not None), default=None)
-    return status.client.cache_expires_at if last_at is None or last_at <= status.at else None
+    return status.client_report.cache_expires_at if last_at is None or last_at <= status.at else None

@@ -39,7 +39,7 @@ class _Walk:
 
 
 _PROMPT = LineKind.PROMPT
-_TURN_KINDS = frozenset({LineKind.PROMPT, LineKind.RESULT, LineKind.ANSWER, LineKind.TURN_END})
+_TURN_KINDS = frozenset({LineKind.PROMPT, LineKind.RESULT, LineKind.RESPONSE, LineKind.TURN_END})
 
 
 def tell_compactions(facts: Iterable[Observation]) -> bool:
@@ -54,14 +54,14 @@ def draw_compactions(
     rows: dict[str, Row] = {}
     walk = _Walk(frozenset(call.call_id for call in calls))
     for position, fact in enumerate(facts):
-        if fact.kind in _DRAWN and fact.compacted is not None:
+        if fact.kind in _DRAWN and fact.compaction is not None:
             rest = _take_rest(facts, position)
             before = next((call for call in reversed(calls[: walk.call_number]) if not call.is_beside), None)
             after = next((call for call in calls[walk.call_number :] if not call.is_beside), None)
-            row = _draw_compaction(fact, fact.compacted, rest, (before, after))
+            row = _draw_compaction(fact, fact.compaction, rest, (before, after))
             if fact.kind not in _KINDS:
                 row |= _draw_full(fact, walk, rest, before, compute_thresholds)
-                row["kept_count"] = _count_kept(fact.compacted, facts)
+                row["kept_count"] = _count_kept(fact.compaction, facts)
                 walk.full_count += 1
                 walk.turn_of_last_full = walk.turn
             rows[fit_id(fact.id)] = row | {"agent_id": agent_id, "call_number": walk.call_number}
@@ -71,10 +71,14 @@ def draw_compactions(
 
 def _step(walk: _Walk, fact: Observation) -> None:
     walk.turn += fact.kind is _PROMPT
-    if fact.kind in _TURN_KINDS and (fact.answer is None or belongs_to_conversation(fact)):
+    if fact.kind in _TURN_KINDS and (fact.response is None or belongs_to_conversation(fact)):
         walk.last = fact
-    if fact.answer is not None and fact.answer.call_id not in walk.seen_calls and fact.answer.call_id in walk.calls:
-        walk.seen_calls.add(fact.answer.call_id)
+    if (
+        fact.response is not None
+        and fact.response.call_id not in walk.seen_calls
+        and fact.response.call_id in walk.calls
+    ):
+        walk.seen_calls.add(fact.response.call_id)
         walk.call_number = len(walk.seen_calls)
 
 
@@ -152,7 +156,7 @@ def _count_kept(told: CompactionRecord, facts: Sequence[Observation]) -> int:
 
 
 def _compare_with_line(fact: Observation, before: Call | None, compute_thresholds: DrawLines) -> Row:
-    told = fact.compacted
+    told = fact.compaction
     lines = (
         compute_thresholds(before.model, fact.version or before.client_version, fact.at) if before is not None else None
     )
@@ -170,16 +174,16 @@ def _compare_with_line(fact: Observation, before: Call | None, compute_threshold
 
 def _is_mid_task(fact: Observation, last: Observation | None, rest: Sequence[Observation]) -> bool | None:
     """Whether the turn it interrupts had not ended; None where the lines do not tell."""
-    if fact.compacted is not None and fact.compacted.trigger == "manual":
+    if fact.compaction is not None and fact.compaction.trigger == "manual":
         return False
     if last is None:
         return None
-    if last.kind is not LineKind.ANSWER:
+    if last.kind is not LineKind.RESPONSE:
         return last.kind is not LineKind.TURN_END
-    if last.answer is not None and last.answer.stop_reason is not None:
-        return last.answer.stop_reason in ("tool_use", "pause_turn", "max_tokens")
-    following = next((line.kind for line in rest if line.kind in (LineKind.PROMPT, LineKind.ANSWER)), None)
-    return None if following is None else following is LineKind.ANSWER
+    if last.response is not None and last.response.stop_reason is not None:
+        return last.response.stop_reason in ("tool_use", "pause_turn", "max_tokens")
+    following = next((line.kind for line in rest if line.kind in (LineKind.PROMPT, LineKind.RESPONSE)), None)
+    return None if following is None else following is LineKind.RESPONSE
 
 
 def _list_restored(fact: Observation, rest: Sequence[Observation]) -> list[Row] | None:
@@ -189,6 +193,6 @@ def _list_restored(fact: Observation, rest: Sequence[Observation]) -> list[Row] 
     if not found and (version is None or version < FIRST_VERSION_WITH_RESTORED):
         return None
     return [
-        {"kind": fit(line.name, 80), "name": fit(line.words, 1000), "tokens": line.tokens or 0, "entry": line.id}
+        {"kind": fit(line.name, 80), "name": fit(line.text, 1000), "tokens": line.tokens or 0, "entry": line.id}
         for line in found
     ]

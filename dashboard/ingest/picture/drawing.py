@@ -165,7 +165,7 @@ def _draw_thread(thread: _Thread) -> Row:
     size = measure_thread_context(thread.facts, thread.turns)
     return {
         "agent_type": fit(about.name, 200) if about else "",
-        "description": fit(about.words, 300) if about else "",
+        "description": fit(about.text, 300) if about else "",
         "model": fit(in_use.model if in_use else "", 200),
         "started_at": min(times, default=None),
         "last_at": max(times, default=None),
@@ -201,13 +201,13 @@ def _draw_session(
         "entry_count": len(ordered) - problem_count - report_count,
         "problem_count": problem_count,
         "projection_version": PROJECTION_VERSION,
-        "reading_version": min((fact.reading for fact in ordered if fact.type != REPORT), default=None),
+        "reading_version": min((fact.reading_version for fact in ordered if fact.type != REPORT), default=None),
     }
 
 
 def _find_title(facts: Sequence[Observation]) -> str:
     """The longest of those without a time: which came last is not known of them. Else how the first prompt begins."""
-    spoken = [(fact.kind, fact.words) for fact in facts if fact.words]
+    spoken = [(fact.kind, fact.text) for fact in facts if fact.text]
     titles = [words for kind, words in spoken if kind is _TITLE]
     prompt = next((words for kind, words in spoken if kind is _PROMPT), None)
     if prompt is None:  # no lines: as a request began
@@ -244,8 +244,8 @@ def _list_sizes(thread: _Thread) -> Iterator[int]:
     last call counted too."""
     yield from thread.contexts
     for fact in thread.unusual:
-        if fact.compacted is not None and fact.compacted.before_tokens is not None:
-            yield fact.compacted.before_tokens
+        if fact.compaction is not None and fact.compaction.before_tokens is not None:
+            yield fact.compaction.before_tokens
 
 
 def _find_warm_until(main: _Thread) -> datetime | None:

@@ -15,7 +15,7 @@ def draw_unanswered(agent_id: str, facts: Iterable[Observation]) -> dict[str, Ro
     for fact in facts:
         kind = _KINDS.get(fact.kind)
         if kind is not None:
-            told = fact.unanswered or FailedCall(reason=fact.name, source="otlp" if fact.type == "report" else "")
+            told = fact.failed_call or FailedCall(reason=fact.name, source="otlp" if fact.type == "report" else "")
             name = fit_id(told.request_id or fact.id)
             row = _draw(agent_id, "unmeasured" if told.reason == WITHOUT_USAGE else kind, fact, told)
             rows[name] = _join(rows[name], row) if name in rows else row

@@ -23,7 +23,7 @@ def list_requests(entries: Iterable[Entry]) -> list[tuple[str, Fingerprint, Prom
         if isinstance(entry.payload, ApiRequestShape)
     }
     shape_of = {payload.id: payload.shape_hash for payload in payloads if isinstance(payload, ApiRequestLine)}
-    answers = [fact.answer for fact in map(read_observation, lines) if fact.answer is not None]
+    answers = [fact.response for fact in map(read_observation, lines) if fact.response is not None]
     request_of = {answer.call_id: answer.request_ref for answer in answers if answer.request_ref in shape_of}
     found = []
     for calls in read_session_calls(lines, digest=digest).values():

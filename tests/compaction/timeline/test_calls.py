@@ -29,14 +29,14 @@ def usage(read: int = 0, written: int = 0, output: int = 50, *, long: int = 0) -
 def line(name: str, minute: float, used: Usage, **answer: object) -> Observation:
     told = Response(f"msg_{name}", used, MODEL, "end_turn", request_id=f"req_{name}", **answer)  # type: ignore[arg-type]
     at = START + timedelta(minutes=minute)
-    return Observation(id=f"line-{name}", kind=LineKind.ANSWER, type="assistant", at=at, answer=told)
+    return Observation(id=f"line-{name}", kind=LineKind.RESPONSE, type="assistant", at=at, response=told)
 
 
 def report(name: str, minute: float, used: Usage, *, source: str = "otlp", **answer: object) -> Observation:
     call_id = f"msg_{name}" if source == "proxy" else f"req_{name}"
     told = Response(call_id, used, MODEL, request_id=f"req_{name}", source=source, **answer)  # type: ignore[arg-type]
     at = START + timedelta(minutes=minute)
-    return Observation(id=f"{source}-{name}", kind=LineKind.ANSWER, type=source, at=at, answer=told)
+    return Observation(id=f"{source}-{name}", kind=LineKind.RESPONSE, type=source, at=at, response=told)
 
 
 def collect(*facts: Observation) -> tuple[Call, ...]:

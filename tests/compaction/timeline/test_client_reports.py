@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from compaction.timeline.client_reports import NO_REASON_TOLD, merge_client_reports
+from compaction.timeline.client_reports import UNKNOWN_REASON, merge_client_reports
 from compaction.timeline.observations import (
     REPORT,
     ClientReport,
@@ -23,7 +23,7 @@ def at(minute: float) -> datetime:
 
 def hook(event: str, minute: float, **told: object) -> Observation:
     client = ClientReport(event, **told)  # type: ignore[arg-type]
-    return Observation(f"hook:{event}:{minute}", LineKind.HOOK, REPORT, at=at(minute), client=client)
+    return Observation(f"hook:{event}:{minute}", LineKind.HOOK, REPORT, at=at(minute), client_report=client)
 
 
 def line(kind: LineKind, minute: float, **fields: object) -> Observation:
@@ -32,7 +32,7 @@ def line(kind: LineKind, minute: float, **fields: object) -> Observation:
 
 def answer(minute: float, *, is_sidechain: bool = False) -> Observation:
     told = Response(f"msg_{minute}", Usage())
-    return line(LineKind.ANSWER, minute, answer=told, is_sidechain=is_sidechain)
+    return line(LineKind.RESPONSE, minute, response=told, is_sidechain=is_sidechain)
 
 
 def list_kinds(*facts: Observation) -> list[LineKind]:
@@ -64,27 +64,27 @@ def test_attempt_that_the_turn_ends_without_a_compaction_has_failed() -> None:
     began, ended = hook("PreCompact", 1), hook("Stop", 2)
     assert list_kinds(began) == [LineKind.HOOK]  # it may still be at work
     (failed, _) = merge_client_reports([began, ended])
-    assert (failed.kind, failed.name) == (LineKind.COMPACTION_REPORT, NO_REASON_TOLD)
-    boundary = line(LineKind.BOUNDARY, 1.5, compacted=CompactionRecord())
+    assert (failed.kind, failed.name) == (LineKind.COMPACTION_REPORT, UNKNOWN_REASON)
+    boundary = line(LineKind.BOUNDARY, 1.5, compaction=CompactionRecord())
     assert list_kinds(began, boundary, ended)[0] is LineKind.HOOK
-    reported = line(LineKind.COMPACTION_REPORT, 1.5, compacted=CompactionRecord())
+    reported = line(LineKind.COMPACTION_REPORT, 1.5, compaction=CompactionRecord())
     assert list_kinds(began, reported, ended)[0] is LineKind.HOOK
 
 
 def test_failure_that_telemetry_explains_is_told_once() -> None:
-    explained = line(LineKind.COMPACTION_REPORT, 1.2, name="too_few_groups", compacted=CompactionRecord())
+    explained = line(LineKind.COMPACTION_REPORT, 1.2, name="too_few_groups", compaction=CompactionRecord())
     assert list_kinds(hook("PreCompact", 1), explained, hook("Stop", 2)).count(LineKind.COMPACTION_REPORT) == 1
 
 
 def test_reasons_go_to_the_nearest_call_of_the_main_conversation() -> None:
     miss = Observation(
-        "status:miss", LineKind.STATUS, REPORT, at=at(5.1), client=ClientReport("miss", reasons=("why",))
+        "status:miss", LineKind.STATUS, REPORT, at=at(5.1), client_report=ClientReport("miss", reasons=("why",))
     )
     settled = merge_client_reports([answer(1), answer(5), miss, answer(5.11, is_sidechain=True), answer(9)])
-    told = {fact.at: fact.answer.client_reasons for fact in settled if fact.answer}
+    told = {fact.at: fact.response.client_reasons for fact in settled if fact.response}
     assert {when for when, reasons in told.items() if reasons} == {at(5)}
     far = merge_client_reports([answer(1), miss, answer(9)])
-    assert not any(fact.answer.client_reasons for fact in far if fact.answer)
+    assert not any(fact.response.client_reasons for fact in far if fact.response)
 
 
 def test_of_two_statuses_the_later_is_better() -> None:
@@ -94,7 +94,7 @@ def test_of_two_statuses_the_later_is_better() -> None:
             LineKind.STATUS,
             REPORT,
             at=at(minute),
-            client=ClientReport("status", context_tokens=tokens),
+            client_report=ClientReport("status", context_tokens=tokens),
         )
         for minute, tokens in ((0, 9_000), (1, 5))
     )

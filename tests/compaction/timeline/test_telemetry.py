@@ -18,12 +18,12 @@ def make(fact_id: str, kind: LineKind, second: float, **values: object) -> Obser
 
 def boundary(second: float, **told: object) -> Observation:
     compacted = CompactionRecord(trigger="auto", before_tokens=167_000, **told)  # type: ignore[arg-type]
-    return make(f"boundary-{second:g}", LineKind.BOUNDARY, second, compacted=compacted)
+    return make(f"boundary-{second:g}", LineKind.BOUNDARY, second, compaction=compacted)
 
 
 def report(second: float, *, source: str = "otlp", name: str | None = None, **values: object) -> Observation:
     compacted = CompactionRecord(trigger="auto", before_tokens=160_000, after_tokens=9_000, duration_seconds=8.0)
-    given: dict[str, object] = {"compacted": compacted, **values}
+    given: dict[str, object] = {"compaction": compacted, **values}
     return make(f"{source}:compaction:{second:g}", LineKind.COMPACTION_REPORT, second, name=name, **given)
 
 
@@ -39,7 +39,7 @@ def test_facts_without_reports_are_left_as_they_are() -> None:
 def test_report_fills_what_the_boundary_near_it_does_not_say() -> None:
     (fact,) = settle(boundary(100), report(103))
     assert fact.id == "boundary-100"
-    assert fact.compacted == CompactionRecord(
+    assert fact.compaction == CompactionRecord(
         trigger="auto", before_tokens=167_000, after_tokens=9_000, duration_seconds=8.0
     )
 
@@ -61,7 +61,7 @@ def test_reports_alone_become_boundaries_one_for_each_compaction() -> None:
 
 def test_report_of_another_thread_trigger_or_time_is_another_compaction() -> None:
     manual = CompactionRecord(trigger="manual")
-    facts = [boundary(0), report(1, is_sidechain=True, agent_id="a1"), report(2, compacted=manual), report(999)]
+    facts = [boundary(0), report(1, is_sidechain=True, agent_id="a1"), report(2, compaction=manual), report(999)]
     assert len(settle(*facts)) == 4
 
 
@@ -80,16 +80,16 @@ def test_report_stands_in_the_thread_of_its_call() -> None:
     used = Usage(input_tokens=3, output_tokens=9)
     line = make(
         "line",
-        LineKind.ANSWER,
+        LineKind.RESPONSE,
         5,
         is_sidechain=True,
         agent_id="a1",
-        answer=Response("msg_1", used, request_id="req_1"),
+        response=Response("msg_1", used, request_id="req_1"),
     )
     by_request = make(
-        "otlp:span:1", LineKind.ANSWER, 4, answer=Response("req_1", used, request_id="req_1", source="otlp")
+        "otlp:span:1", LineKind.RESPONSE, 4, response=Response("req_1", used, request_id="req_1", source="otlp")
     )
-    by_message = make("otlp:span:2", LineKind.ANSWER, 4, answer=Response("msg_1", used, source="otlp"))
+    by_message = make("otlp:span:2", LineKind.RESPONSE, 4, response=Response("msg_1", used, source="otlp"))
     assert {fact.agent_id for fact in settle(line, by_request, by_message)} == {"a1"}
 
 
@@ -98,9 +98,9 @@ def test_nameless_reports_with_the_same_figures_are_as_many_calls_as_one_teller_
 
     def tell(kind: str, second: float) -> Observation:
         answer = Response(f"otlp-{kind}-{second:g}", used, source="otlp")
-        return make(f"otlp:{kind}:{second:g}", LineKind.ANSWER, second, answer=answer)
+        return make(f"otlp:{kind}:{second:g}", LineKind.RESPONSE, second, response=answer)
 
     settled = settle(tell("call", 0), tell("call", 60), tell("span", 0.1), tell("span", 60.1))
-    assert [fact.answer.call_id for fact in settled if fact.answer] == [
+    assert [fact.response.call_id for fact in settled if fact.response] == [
         "otlp-call-0", "otlp-call-0", "otlp-call-60", "otlp-call-60",
     ]  # fmt: skip

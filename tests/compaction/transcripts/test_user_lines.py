@@ -102,7 +102,7 @@ def test_lines_that_the_client_marks_as_its_own_are_machine_text(values: dict[st
 )  # fmt: skip
 def test_titles_are_made_of_what_a_person_typed(content: str, words: str) -> None:
     assert extract_prompt_text(content) == words
-    assert (read_observation(say(content)).words or "") == words
+    assert (read_observation(say(content)).text or "") == words
 
 
 def test_a_command_for_the_model_can_be_compacted_and_a_notification_cannot() -> None:

@@ -104,7 +104,7 @@ def test_hostile_lines_are_read_or_named_never_raised(name: str) -> None:
     prepared = prepare(Piece(HOSTILE[name], name, "s"), RULES)
     facts = [line.fact for session in prepared.sessions for line in session.lines]
     assert len(facts) + sum(prepared.drops.values()) >= 1
-    assert all(fact.answer is None or 0 <= fact.answer.usage.output_tokens < 2**53 for fact in facts)
+    assert all(fact.response is None or 0 <= fact.response.usage.output_tokens < 2**53 for fact in facts)
 
 
 def test_line_of_too_many_values_is_dropped_and_named() -> None:

@@ -149,8 +149,8 @@ def test_summary_is_stored_redacted_and_only_where_content_is(client: Client, he
     session = AgentSession.objects.get()
     (fact,) = read_stored_lines(session).facts.values()
     assert (fact.kind, fact.has_content, fact.is_redacted) == (LineKind.COMPACTION_REPORT, True, True)
-    assert fact.compacted is not None
-    assert (fact.compacted.trigger, (fact.compacted.summary_tokens or 0) > 5) == ("auto", True)
+    assert fact.compaction is not None
+    assert (fact.compaction.trigger, (fact.compaction.summary_tokens or 0) > 5) == ("auto", True)
 
 
 def test_status_alone_draws_the_gauge_of_an_unknown_model(client: Client, headers: dict[str, str]) -> None:

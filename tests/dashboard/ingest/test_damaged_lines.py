@@ -47,7 +47,7 @@ def check_prepared(prepared: Prepared) -> None:
     assert len(facts) + len(prepared.problems) + sum(prepared.drops.values()) >= min(1, prepared.line_count)
     for fact in facts:
         assert fact.id
-        assert fact.answer is None or 0 <= fact.answer.usage.output_tokens < 2**53
+        assert fact.response is None or 0 <= fact.response.usage.output_tokens < 2**53
     for session in prepared.sessions:
         draw_session(session, Policy())
 

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from django.core.management import call_command
 
-from compaction.timeline.observations import READING_VERSION, LineKind, Observation, change_observation
+from compaction.timeline.observations import READING_VERSION, LineKind, Observation
 from dashboard.ingest.file_tail import Place
 from dashboard.ingest.folder_watch import FolderWatch
 from dashboard.ingest.follow import Follower
@@ -62,7 +63,7 @@ def store_as_read_before() -> None:
     def read_before(line: ObservedLine) -> ObservedLine:
         fact = line.fact
         kind = LineKind.PROMPT if fact.kind is LineKind.OTHER and fact.type == "user" else fact.kind
-        return ObservedLine(change_observation(fact, reading=1, tokens=None, kind=kind), line.content)
+        return ObservedLine(msgspec.structs.replace(fact, reading_version=1, tokens=None, kind=kind), line.content)
 
     for segment in EntrySegment.objects.all():
         lines = [read_before(line) for line in read_segment_lines(segment.facts, segment.content)]
@@ -208,7 +209,7 @@ def test_machine_that_pushes_sends_again_what_an_earlier_reader_read(tmp_path: P
 
 
 def test_pushed_reading_is_never_later_than_the_servers_own(origin: Origin) -> None:
-    fact = Observation(id="u1", kind=LineKind.PROMPT, type="user", reading=9_999)
+    fact = Observation(id="u1", kind=LineKind.PROMPT, type="user", reading_version=9_999)
     push = Push(sessions=[PushedSession("one", [PushedLine(fact)])])
     settled = settle_push(push, make_rules(origin.team, find_policy(origin.team)))
-    assert [line.fact.reading for line in settled.sessions[0].lines] == [READING_VERSION]
+    assert [line.fact.reading_version for line in settled.sessions[0].lines] == [READING_VERSION]

@@ -250,7 +250,7 @@ def test_a_conversation_goes_on_behind_what_the_api_compacted(*, is_streamed: bo
     report = reporter.read(client.send(message_id="c", **compact(client, is_streamed=is_streamed)), RULES)
     assert report is not None
     assert report.session_id == first
-    assert [line.fact.kind for line in report.lines if line.fact.answer] == [LineKind.OTHER]
+    assert [line.fact.kind for line in report.lines if line.fact.response] == [LineKind.OTHER]
     client.extra, client.system = {}, "You row."
     client.messages = [{"role": "assistant", "content": [sign_block("We said hello.")]}]
     assert name(reporter, client, "Go on", "d", "Aye") == first

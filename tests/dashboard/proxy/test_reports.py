@@ -36,7 +36,9 @@ def pick(report: Report, kind: LineKind) -> Observation:
 
 
 def find_answer(report: Report) -> Any:
-    return next(line.fact.answer for line in report.lines if line.fact.answer and line.fact.answer.source == "proxy")
+    return next(
+        line.fact.response for line in report.lines if line.fact.response and line.fact.response.source == "proxy"
+    )
 
 
 def change(exchange: Exchange, **values: Any) -> Exchange:
@@ -80,7 +82,7 @@ def test_figures_of_a_plain_json_answer() -> None:
     )
     answer = find_answer(report)
     assert (answer.usage.output_tokens, answer.stop_reason) == (12, "tool_use")
-    cleared = pick(report, LineKind.MICRO).compacted
+    cleared = pick(report, LineKind.MICRO).compaction
     assert cleared is not None
     assert (cleared.saved_tokens, cleared.cleared_count, cleared.trigger) == (800, 3, "api")
 
@@ -94,7 +96,7 @@ def test_edits_are_told_when_they_grow_not_with_every_call() -> None:
             f"msg_{number}", make_usage(written=9), context_management={"applied_edits": [edit] if tokens else []}
         )
         report = read(client.call("More", f"msg_{number}", events=events), RULES, reporter)
-        told.append([line.fact.compacted.saved_tokens for line in report.lines if line.fact.compacted])
+        told.append([line.fact.compaction.saved_tokens for line in report.lines if line.fact.compaction])
     assert told == [[], [800], [], [700]]
 
 
@@ -200,7 +202,7 @@ def test_purposes_are_told_apart() -> None:
     assert purpose(Client().call("Hello", "msg_1")) is None
     agent = Client(headers={"x-claude-code-session-id": SESSION, "x-claude-code-agent-id": "a0123456789abcdef"})
     report = read(agent.call("Look", "msg_2"))
-    assert pick(report, LineKind.ANSWER).agent_id == "a0123456789abcdef"
+    assert pick(report, LineKind.RESPONSE).agent_id == "a0123456789abcdef"
     assert report.session_id == SESSION
     assert purpose(Client(tools=[], extra={"max_tokens": 1}).call("Hi", "msg_3")) == "probe"
     assert purpose(Client(extra={"compaction": {"type": "summarize"}}).call("x", "msg_4")) == "compact"
@@ -242,7 +244,7 @@ def test_older_sub_agents_are_threads_by_what_they_begin_with() -> None:
         body = client.body()
         body["system"].insert(0, {"type": "text", "text": billing})
         exchange = client.send(write_events(stream_answer("msg_1", make_usage())), "msg_1")
-        threads.append(pick(read(change(exchange, request_body=json.dumps(body).encode())), LineKind.ANSWER).agent_id)
+        threads.append(pick(read(change(exchange, request_body=json.dumps(body).encode())), LineKind.RESPONSE).agent_id)
     assert threads[0] == threads[1] != threads[2]
     assert None not in threads
 
@@ -261,7 +263,7 @@ def test_session_is_read_from_metadata_where_no_header_says_it(user_id: str) -> 
 
 def test_client_version_is_read_from_its_name() -> None:
     client = Client(headers={"x-claude-code-session-id": SESSION, "user-agent": "claude-cli/2.1.325 (external, cli)"})
-    assert pick(read(client.call("Hello", "msg_1")), LineKind.ANSWER).version == "2.1.325"
+    assert pick(read(client.call("Hello", "msg_1")), LineKind.RESPONSE).version == "2.1.325"
 
 
 # --- what is kept ---

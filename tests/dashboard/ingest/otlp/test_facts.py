@@ -38,7 +38,7 @@ def read_facts(export: Json, rules: Rules = RULES) -> list[Observation]:
 def test_api_request_is_a_report_that_stands_where_its_call_ended() -> None:
     told: Json = {"cache_creation_1h_tokens": 600, "cache_creation_5m_tokens": 300}
     (fact,) = read_facts(logs(call("req_1", 10, read=50_000, written=900, duration_ms=2500, **told)))
-    answer = fact.answer
+    answer = fact.response
     assert answer is not None
     assert (fact.at, answer.duration_seconds, answer.ttft_seconds) == (START + timedelta(seconds=12.5), 2.5, 0.4)
     assert (answer.request_id, answer.source, answer.model) == ("req_1", "otlp", MODEL)
@@ -63,9 +63,9 @@ def test_compaction_writes_its_numbers_as_text() -> None:
     }
     (fact,) = read_facts(logs(event("compaction", 5, **told)))
     assert (fact.kind, fact.name) == (LineKind.COMPACTION_REPORT, None)
-    assert fact.compacted is not None
-    assert (fact.compacted.before_tokens, fact.compacted.after_tokens) == (167_000, 5100)
-    assert (fact.compacted.trigger, fact.compacted.duration_seconds) == ("auto", 9.0)
+    assert fact.compaction is not None
+    assert (fact.compaction.before_tokens, fact.compaction.after_tokens) == (167_000, 5100)
+    assert (fact.compaction.trigger, fact.compaction.duration_seconds) == ("auto", 9.0)
 
 
 def test_failed_compaction_says_why_without_secrets() -> None:
@@ -79,11 +79,11 @@ def test_failed_compaction_says_why_without_secrets() -> None:
 def test_prompt_begins_a_turn_and_its_words_go_where_content_is_kept() -> None:
     export = logs(event("user_prompt", 1, prompt="Draw the  harbour.", prompt_length="18"))
     (fact,) = read_facts(export)
-    assert (fact.kind, fact.words) == (LineKind.PROMPT_REPORT, "Draw the harbour.")
+    assert (fact.kind, fact.text) == (LineKind.PROMPT_REPORT, "Draw the harbour.")
     (bare,) = read_facts(export, Rules(keeps_content=False, digest_key=b"k" * 32))
-    assert bare.words is None
+    assert bare.text is None
     (hidden,) = read_facts(logs(event("user_prompt", 1, prompt="<REDACTED>")))
-    assert hidden.words is None
+    assert hidden.text is None
 
 
 def test_tool_results_and_errors_are_counted_without_their_words() -> None:
@@ -121,7 +121,7 @@ def test_raw_request_becomes_a_shape_and_a_request_that_its_answer_refers_to() -
     )
     (session,) = prepared.sessions
     by_kind = {line.fact.kind: line.fact for line in session.lines}
-    request, answer = by_kind[LineKind.REQUEST].request, by_kind[LineKind.ANSWER].answer
+    request, answer = by_kind[LineKind.REQUEST].request, by_kind[LineKind.RESPONSE].response
     assert request is not None
     assert answer is not None
     assert (answer.request_ref, answer.request_id, answer.stop_reason) == (request.id, "req_1", "end_turn")
@@ -151,8 +151,8 @@ def test_span_and_log_event_of_one_request_name_the_same_call() -> None:
     (fact,) = read_facts(
         traces(span("claude_code.llm_request", 1, 2.5, **told, session__id=SESSION, gen_ai__response__id="req_1"))
     )
-    assert fact.answer is not None
-    assert (fact.answer.request_id, fact.answer.stop_reason) == ("req_1", "end_turn")
+    assert fact.response is not None
+    assert (fact.response.request_id, fact.response.stop_reason) == ("req_1", "end_turn")
     assert fact.at == START + timedelta(seconds=3.5)
 
 
@@ -175,10 +175,10 @@ def test_input_of_the_conventions_includes_the_cache(told: Json, plain: int, rea
         "anthropic.request.id": "req_1",
     }
     (fact,) = read_facts(traces(span("chat claude", 0, 1, **attributes)))
-    assert fact.answer is not None
-    usage = fact.answer.usage
+    assert fact.response is not None
+    usage = fact.response.usage
     assert (usage.input_tokens, usage.cache_read_tokens, usage.cache_creation_tokens) == (plain, read_tokens, written)
-    assert (fact.answer.call_id, fact.answer.request_id) == ("msg_1", "req_1")
+    assert (fact.response.call_id, fact.response.request_id) == ("msg_1", "req_1")
 
 
 def test_spans_that_add_up_others_are_not_calls() -> None:
@@ -201,7 +201,7 @@ def test_span_without_a_conversation_belongs_to_its_trace() -> None:
 def test_metrics_are_counters_beside_the_calls() -> None:
     (cost,) = read_facts(metrics("claude_code.cost.usage", point(10, 0.125)))
     (tokens,) = read_facts(metrics("claude_code.token.usage", point(10, 900, type="cacheRead")))
-    assert (cost.kind, cost.cost_usd, cost.answer) == (LineKind.COUNTER, "0.12500000", None)
+    assert (cost.kind, cost.cost_usd, cost.response) == (LineKind.COUNTER, "0.12500000", None)
     assert (tokens.tokens, tokens.cost_usd) == (900, None)
 
 

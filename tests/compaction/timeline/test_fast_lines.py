@@ -1,4 +1,4 @@
-"""Facts of plain lines: what is read in one pass is what the long way reads, and what is odd goes the long way."""
+"""Plain lines: the fast path gives the observation of the slow path, and unusual lines take the slow path."""
 
 import json
 from typing import Any
@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction.timeline.fast_lines import read_plain_observation
 from compaction.timeline.observations import READING_VERSION, LineKind
-from compaction.timeline.read_entries import read_observation, read_plain_observation
+from compaction.timeline.read_entries import read_observation
 from compaction.transcripts.client_protocol import CAVEAT
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import RawLine
@@ -40,9 +41,9 @@ def write(line_type: str, message: object, **fields: object) -> bytes:
     return json.dumps(LINE | {"type": line_type, "message": message} | fields).encode() + b"\n"
 
 
-def read_long_way(raw: bytes, *, keeps_words: bool) -> Any:
+def read_slowly(raw: bytes, *, keeps_text: bool) -> Any:
     (entry,) = read_line(RawLine(1, 0, raw, len(raw)))
-    return read_observation(entry, keeps_words=keeps_words) if isinstance(entry, Entry) else None
+    return read_observation(entry, keeps_text=keeps_text) if isinstance(entry, Entry) else None
 
 
 PLAIN = {
@@ -101,16 +102,16 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("keeps_words", [False, True])
+@pytest.mark.parametrize("keeps_text", [False, True])
 @pytest.mark.parametrize("raw", PLAIN.values(), ids=PLAIN)
-def test_plain_line_gives_the_fact_of_its_entry(raw: bytes, *, keeps_words: bool) -> None:
-    fact = read_plain_observation(raw, keeps_words=keeps_words)
+def test_fast_path_gives_the_observation_of_the_slow_path(raw: bytes, *, keeps_text: bool) -> None:
+    fact = read_plain_observation(raw, keeps_text=keeps_text)
     assert fact is not None
-    assert fact == read_long_way(raw, keeps_words=keeps_words)
+    assert fact == read_slowly(raw, keeps_text=keeps_text)
 
 
 @pytest.mark.parametrize("raw", ODD.values(), ids=ODD)
-def test_odd_line_goes_the_long_way(raw: bytes) -> None:
+def test_unusual_line_takes_the_slow_path(raw: bytes) -> None:
     assert read_plain_observation(raw) is None
 
 
@@ -127,18 +128,18 @@ def test_odd_line_goes_the_long_way(raw: bytes) -> None:
         ("older caveat", LineKind.COMMAND, 29, "caveat"),
         ("caveat beside a result", LineKind.COMMAND, 9, None),
         ("command", LineKind.COMMAND, 2, None),
-        ("open answer", LineKind.ANSWER, None, None),
+        ("open answer", LineKind.RESPONSE, None, None),
     ],
 )
 def test_line_tells_its_kind_its_size_and_its_name(name: str, kind: LineKind, tokens: int | None, told: str) -> None:
     fact = read_plain_observation(PLAIN[name])
     assert fact is not None
-    assert (fact.kind, fact.tokens, fact.name, fact.reading) == (kind, tokens, told, READING_VERSION)
+    assert (fact.kind, fact.tokens, fact.name, fact.reading_version) == (kind, tokens, told, READING_VERSION)
 
 
 def test_answer_that_the_client_makes_when_a_session_is_resumed_has_a_name() -> None:
     said = {"model": "<synthetic>", "content": [{"type": "text", "text": "No response requested."}]}
-    fact = read_long_way(write("assistant", ANSWER | said), keeps_words=False)
+    fact = read_slowly(write("assistant", ANSWER | said), keeps_text=False)
     assert (fact.kind, fact.name) == (LineKind.OTHER, "no response")
 
 
@@ -147,8 +148,8 @@ def name_kinds(text: str) -> set[LineKind]:
     kinds = set()
     for content in (text, [{"type": "text", "text": text}]):
         raw = write("user", {"role": "user", "content": content})
-        for keeps_words in (False, True):
-            fact = read_plain_observation(raw, keeps_words=keeps_words) or read_long_way(raw, keeps_words=keeps_words)
+        for keeps_text in (False, True):
+            fact = read_plain_observation(raw, keeps_text=keeps_text) or read_slowly(raw, keeps_text=keeps_text)
             kinds.add(fact.kind)
     return kinds
 
@@ -191,6 +192,6 @@ _MESSAGES = st.fixed_dictionaries(
 )
 def test_any_line_reads_the_same_either_way(line_type: str, message: object, fields: dict[str, object]) -> None:
     raw = write(line_type, message, **fields)
-    for keeps_words in (False, True):
-        fact = read_plain_observation(raw, keeps_words=keeps_words)
-        assert fact is None or fact == read_long_way(raw, keeps_words=keeps_words)
+    for keeps_text in (False, True):
+        fact = read_plain_observation(raw, keeps_text=keeps_text)
+        assert fact is None or fact == read_slowly(raw, keeps_text=keeps_text)
