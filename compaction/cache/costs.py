@@ -6,7 +6,7 @@ Each difference is that of two bills at the same prompt length, so that the tier
 from datetime import datetime
 from decimal import Decimal
 
-from compaction.context.call_costs import total_of
+from compaction.context.call_costs import compute_total_usd
 from compaction.llm.prices import Price
 from compaction.transcripts.entries import Usage
 
@@ -61,7 +61,7 @@ def compute_cost_usd(
     usage: Usage, model: str | None, at: datetime | None, *, team_price: Price | None = None
 ) -> Decimal | None:
     """Return the cost of a whole call; None when a price is unknown."""
-    return total_of(usage, model or "", at, team_price=team_price)
+    return compute_total_usd(usage, model or "", at, team_price=team_price)
 
 
 def _strip_prompt(usage: Usage) -> Usage:

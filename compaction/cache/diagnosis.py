@@ -22,8 +22,8 @@ from compaction.cache.causes import (
 )
 from compaction.cache.conditions import CONDITIONS
 from compaction.cache.diff_causes import RequestChange, find_diff_causes
-from compaction.llm.cache_ttl import CacheTtl, find_expired_ttl
-from compaction.llm.names import keeps_thinking
+from compaction.context.cache_ttl import CacheTtl, get_expired_ttl
+from compaction.llm.lookup import keeps_thinking
 from compaction.prompt.invalidation import Prediction, predict_read
 from compaction.timeline.calls import Call
 from compaction.timeline.preceding import Condition
@@ -147,7 +147,7 @@ def infer_causes(previous: Baseline, call: Call) -> Iterator[Finding]:
     if before != now:
         yield Finding(Cause.SPEED_CHANGED, Grade.INFERRED, f"{before} -> {now}")
     gap_seconds = compute_gap_seconds(previous, call)
-    expired = find_expired_ttl(previous.ttl, gap_seconds)
+    expired = get_expired_ttl(previous.ttl, gap_seconds)
     if expired is not None:
         cause = Cause.TTL_EXPIRED_1H if expired is CacheTtl.ONE_HOUR else Cause.TTL_EXPIRED_5M
         yield Finding(cause, Grade.INFERRED, f"{gap_seconds / 60:,.1f} minutes after a {expired} write")

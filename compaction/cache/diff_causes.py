@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from compaction.cache.causes import Cause, rank_cause
 from compaction.cache.prefix_diff import ChangeKind, PrefixDiff, diff_fingerprints
-from compaction.llm.names import keeps_system_messages
+from compaction.llm.lookup import keeps_system_messages
 from compaction.prompt.blocks import DESCRIPTION, SCHEMA
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.prompt.invalidation import LOOKBACK_BLOCKS, PrefixPosition, Reach
@@ -238,7 +238,7 @@ def _compare_markers(previous: Fingerprint, current: Fingerprint) -> Iterator[Re
     if not previous.markers:
         return
     if not current.markers:
-        yield _change(Cause.CACHING_OFF, f"{len(previous.markers)} markers before, none now")
+        yield _change(Cause.CACHING_OFF, f"cache breakpoints: {len(previous.markers)} before, none now")
         return
     old, new = (
         {m.path: m for m in each.markers if m.level is not PromptLevel.MESSAGES} for each in (previous, current)
@@ -247,7 +247,7 @@ def _compare_markers(previous: Fingerprint, current: Fingerprint) -> Iterator[Re
     if old_ttls != new_ttls:
         yield _change(Cause.TTL_TIER_CHANGED, f"{'+'.join(sorted(old_ttls))} -> {'+'.join(sorted(new_ttls))}")
     if old.keys() != new.keys():
-        yield _change(Cause.MARKERS_CHANGED, f"{len(old)} before, {len(new)} now, on tools and system")
+        yield _change(Cause.MARKERS_CHANGED, f"tools and system: {len(old)} cache breakpoints before, {len(new)} now")
 
 
 def _compare_messages(previous: Fingerprint, current: Fingerprint, diff: PrefixDiff) -> Iterator[RequestChange]:
@@ -267,7 +267,7 @@ def _compare_messages(previous: Fingerprint, current: Fingerprint, diff: PrefixD
         yield _change(Cause.SYSTEM_MESSAGE_ADDED, f"message {added[0]}")
     distance = _measure_lookback(previous, current)
     if distance is not None and distance >= LOOKBACK_BLOCKS:
-        yield _change(Cause.LOOKBACK_EXCEEDED, f"{distance} blocks after the last marker")
+        yield _change(Cause.LOOKBACK_EXCEEDED, f"{distance} blocks after the last cache breakpoint")
 
 
 def _measure_lookback(previous: Fingerprint, current: Fingerprint) -> int | None:

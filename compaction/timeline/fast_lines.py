@@ -21,7 +21,7 @@ from compaction.timeline.read_entries import (
 from compaction.transcripts.client_protocol import ToolName
 from compaction.transcripts.entries import SYNTHETIC_MODEL
 from compaction.transcripts.reader import MessageHead, Time, Written, count_block_characters, name_in_json
-from compaction.transcripts.usage import make_usage
+from compaction.transcripts.usage import build_usage
 from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_text
 
 # Names, because this runs for every line: Python 3.11 finds the member of an enumeration ten times slower.
@@ -154,7 +154,7 @@ def _read_response(line: PlainLine, message: PlainMessage, blocks: list[PlainBlo
     scan = _scan_blocks(blocks, is_open=message.stop_reason is None)
     return Response(
         call_id,
-        make_usage(message.usage),
+        build_usage(message.usage),
         message.model,
         message.stop_reason,
         message.miss_reason if message.diagnostics else None,

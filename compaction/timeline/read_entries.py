@@ -11,7 +11,7 @@ import msgspec
 from compaction.context.tokens import count_entry_tokens, count_text_tokens
 from compaction.prompt.fingerprint import Digest, Fingerprint, fingerprint_request
 from compaction.prompt.request import PromptRequest, read_settings, write_canonical
-from compaction.prompt.request_lines import convert_marker, read_shape
+from compaction.prompt.request_lines import parse_marker, read_shape
 from compaction.timeline.observations import (
     READING_VERSION,
     CompactionRecord,
@@ -21,7 +21,6 @@ from compaction.timeline.observations import (
     RecordedRequest,
     Response,
 )
-from compaction.transcripts.calls import count_written_characters, find_call_id
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.client_protocol import CAVEAT, CAVEAT_TAG, NO_RESPONSE, ToolName, starts_with_tag
 from compaction.transcripts.entries import (
@@ -34,9 +33,11 @@ from compaction.transcripts.entries import (
     ThinkingBlock,
     ToolResultBlock,
 )
+from compaction.transcripts.json_fields import get_fields, get_text, get_texts
+from compaction.transcripts.output_estimate import count_written_characters
 from compaction.transcripts.payloads import (
     ApiError,
-    ApiRequest,
+    ApiRequestLine,
     ApiRequestShape,
     Attachment,
     Boundary,
@@ -49,8 +50,7 @@ from compaction.transcripts.payloads import (
 from compaction.transcripts.reader import Written, count_block_characters
 from compaction.transcripts.skipped import SkippedLine
 from compaction.transcripts.titles import cut_title
-from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_entry, find_prompt_words
-from compaction.transcripts.values import get_fields, get_text, get_texts
+from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_entry, extract_prompt_text
 
 # Where a hook for resumed sessions ran; older clients write progress lines, newer ones attachments.
 _HOOK_LINES = frozenset({"progress", "attachment"})
@@ -158,7 +158,7 @@ _PAYLOAD_KINDS: Mapping[type, LineKind] = {
     Boundary: LineKind.BOUNDARY,
     MicroBoundary: LineKind.MICRO,
     OlderSummary: LineKind.OLDER_SUMMARY,
-    ApiRequest: LineKind.REQUEST,
+    ApiRequestLine: LineKind.REQUEST,
     ApiRequestShape: LineKind.SHAPE,
     Attachment: LineKind.ATTACHMENT,
     Title: LineKind.TITLE,
@@ -170,7 +170,7 @@ _PAYLOAD_KINDS: Mapping[type, LineKind] = {
 
 def _classify_line(entry: Entry, user_line: UserLine | None) -> LineKind:
     if entry.message is not None:
-        if find_call_id(entry) is not None:
+        if entry.call_id is not None:
             return LineKind.RESPONSE
         if entry.is_compact_summary and entry.type == "user":
             return LineKind.SUMMARY
@@ -222,7 +222,7 @@ def _join_texts(message: Message | None) -> str:
 
 
 def _read_response(entry: Entry, scan: ContentScan) -> Response | None:
-    message, call_id = entry.message, find_call_id(entry)
+    message, call_id = entry.message, entry.call_id
     if message is None or message.usage is None or call_id is None:
         return None
     # Only clients that record their requests refer to them; other lines are not decoded whole for it.
@@ -250,7 +250,7 @@ def _add_payload(line: Observation, entry: Entry, digest: Digest | None, *, keep
     match entry.payload:
         case Boundary() | MicroBoundary() | OlderSummary() as payload:
             values["compaction"] = _read_compaction(payload)
-        case ApiRequest() as payload:
+        case ApiRequestLine() as payload:
             values["request"] = _read_request(payload, entry, digest)
         case ApiRequestShape() as payload:
             fingerprint = fingerprint_shape(entry, digest) if digest else None
@@ -304,13 +304,13 @@ def _read_compaction(payload: Boundary | MicroBoundary | OlderSummary) -> Compac
     return CompactionRecord(saved_tokens=payload.tokens_saved, summary_tokens=count_text_tokens(payload.text))
 
 
-def _read_request(payload: ApiRequest, entry: Entry, digest: Digest | None) -> RecordedRequest:
+def _read_request(payload: ApiRequestLine, entry: Entry, digest: Digest | None) -> RecordedRequest:
     settings: tuple[tuple[str, str], ...] = ()
     if digest is not None:
         params = get_fields(entry.fields, "params")
         request = PromptRequest(model=None, settings=read_settings(params, get_texts(params, "betas")))
         settings = fingerprint_request(request, digest).settings
-    markers = (convert_marker(marker) for marker in payload.cache_markers)
+    markers = (parse_marker(marker) for marker in payload.cache_markers)
     return RecordedRequest(
         id=payload.id,
         query_source=payload.query_source,
@@ -332,7 +332,7 @@ def _build_prompt_title(entry: Entry) -> str | None:
 
 def build_title(text: str) -> str | None:
     """Return the start of a prompt as a title; None when the client wrote all of it, which it puts in tags."""
-    title = " ".join(find_prompt_words(text)[:_LONGEST_NAME].split())
+    title = " ".join(extract_prompt_text(text)[:_LONGEST_NAME].split())
     return cut_title(title) if title else None
 
 

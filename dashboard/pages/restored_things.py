@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from compaction.activity.files import KnownFile, read_known_files
+from compaction.activity.files import TouchedFile, read_touched_files
 from compaction.activity.tool_calls import read_activity
-from compaction.transcripts.attachments import Extent, find_extent, render_attachment
+from compaction.transcripts.attachments import Extent, classify_extent, render_attachment
 from compaction.transcripts.client_protocol import AttachmentKind
 from compaction.transcripts.entries import Entry
 from dashboard.models import ObservedCompaction
@@ -61,12 +61,12 @@ def read_restored(compaction: ObservedCompaction, entries: Sequence[Entry], side
     return RestoredThings(items, tuple(left[:MOST_LEFT_FILES]), len(left))
 
 
-def _read_files(entries: Sequence[Entry]) -> dict[str, KnownFile]:
+def _read_files(entries: Sequence[Entry]) -> dict[str, TouchedFile]:
     """By path, the most recent first."""
-    return {file.path: file for file in read_known_files(entries, read_activity(entries))}
+    return {file.path: file for file in read_touched_files(entries, read_activity(entries))}
 
 
-def _find_age(file: KnownFile, at: datetime | None) -> int | None:
+def _find_age(file: TouchedFile, at: datetime | None) -> int | None:
     """Seconds from when it was last touched to the compaction."""
     return None if at is None or file.seen_at is None else max(0, int((at - file.seen_at).total_seconds()))
 
@@ -86,7 +86,7 @@ def _view_restored(
         age_seconds=next(
             (age for path, age in ages.items() if name and (path == name or path.endswith(f"/{name}"))), None
         ),
-        extent=named if entry is None else find_extent(entry),
+        extent=named if entry is None else classify_extent(entry),
         text=text[:LONGEST_ATTACHMENT],
         is_cut=len(text) > LONGEST_ATTACHMENT,
     )

@@ -59,7 +59,10 @@ CASES: list[tuple[Cause, Fingerprint, Fingerprint, str]] = [
     (
         Cause.TTL_TIER_CHANGED, prints(), prints(system=_marked_system("1h")), "5m -> 1h+5m",
     ),
-    (Cause.MARKERS_CHANGED, prints(), prints(system=[text("You are an agent."), _marked_system()[1]]), "2 before, 1"),
+    (
+        Cause.MARKERS_CHANGED, prints(), prints(system=[text("You are an agent."), _marked_system()[1]]),
+        "2 cache breakpoints before, 1",
+    ),
     (Cause.STRATEGY_CHANGED, prints(), prints(system=_marked_system(scope="global")), "default -> global"),
     (Cause.STRATEGY_CHANGED, prints(), prints(state={"strategy": "tool_based"}), "default -> tool_based"),
     (Cause.AUTO_MODE_CHANGED, prints(), prints(state={"auto_mode": "on"}), "off -> on"),

@@ -96,4 +96,4 @@ def test_request_lists_are_as_long_as_the_messages_sent(path: Path) -> None:
 @each_recorded()
 def test_markers_of_the_real_client_are_in_order(path: Path) -> None:
     for _, _, request in list_requests(read_recorded(path).entries):
-        assert {finding.rule.value for finding in lint_request(request)} <= {"volatile text before a marker"}
+        assert {finding.rule.value for finding in lint_request(request)} <= {"volatile text before a cache breakpoint"}

@@ -4,7 +4,7 @@ import pytest
 
 from compaction.cache.causes import Cause
 from compaction.cache.diff_causes import find_diff_causes, find_reach
-from compaction.llm.names import keeps_system_messages, keeps_thinking
+from compaction.llm.lookup import keeps_system_messages, keeps_thinking
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.prompt.invalidation import predict_read
 from compaction.prompt.request import PromptLevel
