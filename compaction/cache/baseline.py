@@ -11,9 +11,7 @@ from compaction.prompt.fingerprint import Fingerprint
 from compaction.timeline.calls import Call
 from compaction.timeline.preceding import Event
 
-# What makes a lower read expected, the weightiest first.
-EXPECTED_CAUSES = (Cause.COMPACTED, Cause.MICRO_COMPACTED, Cause.DELETION_ANNOUNCED, Cause.REWOUND)
-_EVENT_CAUSES: Mapping[Event, Cause] = {
+EVENT_CAUSES: Mapping[Event, Cause] = {
     Event.COMPACTED: Cause.COMPACTED,
     Event.MICRO_COMPACTED: Cause.MICRO_COMPACTED,
     Event.RESULTS_DELETED: Cause.DELETION_ANNOUNCED,
@@ -72,4 +70,4 @@ def add_expected_causes(baseline: Baseline | None, causes: frozenset[Cause]) -> 
 
 def list_expected_causes(call: Call) -> frozenset[Cause]:
     """Return the causes that the events before a call stand for."""
-    return frozenset(_EVENT_CAUSES[event] for event in call.events)
+    return frozenset(EVENT_CAUSES[event] for event in call.events)

@@ -1,7 +1,7 @@
-"""Where in the prompt a cache broke: in tools and system prompt, at the first message, or further on.
+"""Locates where in the prompt a cache broke: in tools and system prompt, at the first message, or later.
 
-Requests are not needed for it: a prefix can be read only up to where an earlier call marked its end. Below the end of
-the first call's prompt these places are all in tools and system prompt.
+This needs no requests: a prefix can only be read up to where an earlier call marked its end. Before the end of the
+first call's prompt, all such marks are in tools and system prompt.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,42 +17,41 @@ SAME_PERCENT = 1
 
 
 class BreakPlace(StrEnum):
-    """What of the prompt was lost."""
+    """Which part of the prompt was lost."""
 
     EVERYTHING = "everything"
-    SYSTEM = "system"  # part of tools and system prompt stayed
-    CONVERSATION = "conversation"  # tools and system prompt stayed
-    LATER = "later"  # part of the conversation stayed
+    SYSTEM = "system"  # part of tools and system prompt was still read
+    CONVERSATION = "conversation"  # tools and system prompt were still read
+    LATER = "later"  # part of the conversation was still read
 
 
 @dataclass(frozen=True, slots=True)
-class BrokenAt:
-    """Where one cache broke, and how many tokens before it were still read."""
+class BreakLocation:
+    """Where one cache broke, and how many tokens before that place were still read."""
 
     place: BreakPlace
-    held_tokens: int
+    read_tokens: int
 
     @property
     def sentence(self) -> str:
-        """The place in words."""
-        return describe_place(self.place, self.held_tokens)
+        return describe_place(self.place, self.read_tokens)
 
 
-def describe_place(place: BreakPlace, held_tokens: int) -> str:
-    """Return the place in words."""
+def describe_place(place: BreakPlace, read_tokens: int) -> str:
+    """Return a sentence about the place."""
     match place:
         case BreakPlace.EVERYTHING:
             return "The whole prompt was lost, including tools and system prompt."
         case BreakPlace.SYSTEM:
-            return f"Part of tools and system prompt was lost, with the conversation; {held_tokens:,} tokens stayed."
+            return f"Part of tools and system prompt was lost, with the conversation; {read_tokens:,} tokens stayed."
         case BreakPlace.CONVERSATION:
             return "The conversation was lost from its first message on; tools and system prompt stayed."
         case BreakPlace.LATER:
-            return f"The first {held_tokens:,} tokens stayed; everything after them was lost."
+            return f"The first {read_tokens:,} tokens stayed; everything after them was lost."
 
 
-def name_place(place: BreakPlace, held_tokens: int) -> str:
-    """Return the place in as few words as a table has room for."""
+def describe_place_briefly(place: BreakPlace, read_tokens: int) -> str:
+    """Return the place in the few words of a table cell."""
     match place:
         case BreakPlace.EVERYTHING:
             return "broke at the start"
@@ -61,10 +60,10 @@ def name_place(place: BreakPlace, held_tokens: int) -> str:
         case BreakPlace.CONVERSATION:
             return "broke at the first message"
         case BreakPlace.LATER:
-            return f"broke after {held_tokens:,} tokens"
+            return f"broke after {read_tokens:,} tokens"
 
 
-def locate_losses(calls: Mapping[str, Call], verdicts: Sequence[Verdict]) -> dict[str, BrokenAt]:
+def locate_losses(calls: Mapping[str, Call], verdicts: Sequence[Verdict]) -> dict[str, BreakLocation]:
     """Return where each loss of a thread broke its cache, by call id; breaks and rebuilds alike."""
     judged = [verdict for verdict in verdicts if verdict.baseline and verdict.baseline.call_id == verdict.call_id]
     losses = {verdict.call_id: verdict.loss.read_tokens for verdict in judged if verdict.loss is not None}
@@ -75,15 +74,17 @@ def locate_losses(calls: Mapping[str, Call], verdicts: Sequence[Verdict]) -> dic
     prefix = _find_system_tokens(
         calls[first.call_id].usage, list(losses.values()), begins_conversation=begins_conversation
     )
-    return {call_id: BrokenAt(_find_place(read_tokens, prefix), read_tokens) for call_id, read_tokens in losses.items()}
+    return {
+        call_id: BreakLocation(_find_place(read_tokens, prefix), read_tokens) for call_id, read_tokens in losses.items()
+    }
 
 
 def _find_system_tokens(usage: Usage, reads: list[int], *, begins_conversation: bool) -> int | None:
-    """Return the size of tools and system prompt: the longest prefix short of the first prompt that was read again and
-    again after losses, or else at least once. In a thread that begins in the middle of a conversation, the shortest
-    that was read twice."""
-    seen = [tokens for tokens in (usage.cache_read_tokens, *reads) if tokens]
-    repeated = [tokens for index, tokens in enumerate(seen) if any(_is_same(tokens, other) for other in seen[:index])]
+    """Return the size of tools and system prompt: the longest prefix shorter than the first prompt that was read
+    repeatedly after losses, else at least once. In a thread that begins in the middle of a conversation, the shortest
+    prefix that was read twice."""
+    sizes = [tokens for tokens in (usage.cache_read_tokens, *reads) if tokens]
+    repeated = [tokens for index, tokens in enumerate(sizes) if any(_is_same(tokens, other) for other in sizes[:index])]
     if not begins_conversation:
         return min(repeated, default=None)
     first_tokens = usage.cache_read_tokens + usage.cache_creation_tokens
@@ -92,7 +93,7 @@ def _find_system_tokens(usage: Usage, reads: list[int], *, begins_conversation: 
         short = (tokens for tokens in prefixes if tokens < first_tokens and not _is_same(tokens, first_tokens))
         return max(short, default=None)
 
-    return find_longest(repeated) or find_longest(seen)
+    return find_longest(repeated) or find_longest(sizes)
 
 
 def _find_place(read_tokens: int, system_tokens: int | None) -> BreakPlace:

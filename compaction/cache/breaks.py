@@ -12,16 +12,10 @@ from operator import attrgetter
 
 import msgspec
 
-from compaction.cache.baseline import (
-    EXPECTED_CAUSES,
-    Baseline,
-    add_expected_causes,
-    build_baseline,
-    list_expected_causes,
-)
+from compaction.cache.baseline import Baseline, add_expected_causes, build_baseline, list_expected_causes
 from compaction.cache.causes import Cause, Grade
-from compaction.cache.costs import find_excess_usd
-from compaction.cache.diagnosis import Explanation, Finding, explain_loss, find_gap_seconds
+from compaction.cache.costs import compute_excess_usd
+from compaction.cache.diagnosis import Explanation, Finding, compute_gap_seconds, explain_loss
 from compaction.cache.policy import DEFAULT_POLICY, CachePolicy
 from compaction.timeline.calls import CONVERSATION_START, Call
 
@@ -34,6 +28,8 @@ class CacheOutcome(StrEnum):
     NOTHING = "nothing"
 
 
+# Causes that make a lower read expected, the weightiest first.
+EXPECTED_CAUSES = (Cause.COMPACTED, Cause.MICRO_COMPACTED, Cause.DELETION_ANNOUNCED, Cause.REWOUND)
 _NOTHING = CacheOutcome.NOTHING  # asked for at every call: Python 3.11 finds it ten times slower in the enumeration
 
 
@@ -104,7 +100,7 @@ def judge_call(
         return Verdict(
             call.call_id, CacheOutcome.EXPECTED, baseline, rebuild=Cause.FIRST_CALL, parent_call_id=parent_call_id
         )
-    loss = find_loss(previous, call, policy)
+    loss = compute_loss(previous, call, policy)
     if loss is None:
         return Verdict(call.call_id, _NOTHING, baseline, parent_call_id=parent_call_id)
     rebuild = _find_expected(previous, call, expected, parent_call_id)
@@ -118,9 +114,9 @@ def judge_call(
         loss=loss,
         rebuild=rebuild,
         explanation=explanation,
-        gap_seconds=find_gap_seconds(previous, call),
+        gap_seconds=compute_gap_seconds(previous, call),
         ttl_in_force=previous.ttl,
-        lost_usd=find_excess_usd(
+        lost_usd=compute_excess_usd(
             call.usage,
             call.model,
             call.at,
@@ -170,7 +166,7 @@ def find_judged_parents(calls: Sequence[Call], policy: CachePolicy) -> dict[str,
     return judged
 
 
-def find_loss(previous: Baseline, call: Call, policy: CachePolicy = DEFAULT_POLICY) -> Loss | None:
+def compute_loss(previous: Baseline, call: Call, policy: CachePolicy = DEFAULT_POLICY) -> Loss | None:
     """Return the loss by either rule. The first alone misses a second miss right after a first: the read stays low."""
     read_tokens = call.usage.cache_read_tokens
     if read_tokens >= previous.cached_tokens:
@@ -196,12 +192,12 @@ def _find_expected(
     previous: Baseline, call: Call, expected: frozenset[Cause], parent_call_id: str | None
 ) -> Cause | None:
     """Return the weightiest cause that makes a rebuild expected."""
-    known = previous.expected_causes | expected
+    causes = previous.expected_causes | expected
     if _deletes_more(previous, call):
-        known |= {Cause.DELETION_ANNOUNCED}
+        causes |= {Cause.DELETION_ANNOUNCED}
     if _is_rewound(previous, call, parent_call_id):
-        known |= {Cause.REWOUND}
-    return next((cause for cause in EXPECTED_CAUSES if cause in known), None)
+        causes |= {Cause.REWOUND}
+    return next((cause for cause in EXPECTED_CAUSES if cause in causes), None)
 
 
 def _deletes_more(previous: Baseline, call: Call) -> bool:

@@ -1,7 +1,7 @@
-"""Conditions: what often comes right before a loss, with how often it does, and which of it counts as a cause.
+"""Conditions that often precede a loss: how often a loss followed, and which of them count as causes.
 
-None of these is a mechanism that anybody documents. Each was counted over the calls of real sessions, so each carries
-its rate; `python -m bench.causes FOLDER` counts again.
+None of them is a documented mechanism. Each was counted over the calls of real sessions and carries its rate;
+`python -m bench.causes FOLDER` repeats the count.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from compaction.timeline.preceding import Condition
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Of so many calls so many lost their cache, in so many sessions."""
+    """How many of some calls lost their cache, and in how many sessions."""
 
     breaks: int
     calls: int
@@ -21,7 +21,6 @@ class Rate:
 
     @property
     def share(self) -> float:
-        """As a share of the calls."""
         return self.breaks / self.calls if self.calls else 0.0
 
     def __add__(self, other: "Rate") -> "Rate":
@@ -30,31 +29,30 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class ConditionInfo:
-    """One condition in words, how often a loss followed it on either half, and the cause it stands for if proven.
+    """One condition, how often a loss followed it in either half of the sessions, and its cause if that is proven.
 
-    The rule for a proof is that of bench.causes, and a test applies it to every row below.
+    bench.causes defines when a cause is proven; a test applies the rule to every row.
     """
 
-    words: str
+    text: str
     tuning: Rate
     checking: Rate
     cause: Cause | None = None
 
     @property
     def rate(self) -> Rate:
-        """Over both halves."""
+        """Return the rate over both halves."""
         return self.tuning + self.checking
 
     @property
-    def rate_words(self) -> str:
-        """The rate and its n, as it is shown."""
+    def rate_sentence(self) -> str:
         return f"lost in {self.rate.breaks} of {self.rate.calls} such calls"
 
 
 # Counted by bench.causes over 148 real sessions (clients 1.0.24 to 2.1.114), split by session into a half to find
-# conditions on and a half to check them on. Calls that were announced to rebuild their cache are left out, and so are
-# calls with a cause that times, models and versions show; the base rate is that of all calls that remain. A condition
-# is counted where none of the proven ones before it holds, as they are found first.
+# conditions and a half to check them. Calls with an expected rebuild are left out, and so are calls with a cause that
+# times, models and versions show; the base rate is that of the remaining calls. A condition is counted where none of
+# the proven ones before it holds, because those are detected first.
 BASE_TUNING, BASE_CHECKING = Rate(29, 3453, 18), Rate(54, 4609, 23)
 
 CONDITIONS: Mapping[Condition, ConditionInfo] = {

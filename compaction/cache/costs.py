@@ -1,6 +1,6 @@
-"""Dollars of the cache: what a loss cost over a read, 1-hour writes over 5-minute ones, and a whole call.
+"""Computes dollars: a loss compared with a read, 1-hour writes compared with 5-minute ones, and a whole call.
 
-Each figure is the difference of two bills at the same prompt length, so that tiers and modifiers are those paid.
+Each difference is that of two bills at the same prompt length, so that the tiers and modifiers paid apply.
 """
 
 from datetime import datetime
@@ -10,15 +10,16 @@ from compaction.context.call_costs import compute_total_usd
 from compaction.llm.prices import Price
 from compaction.transcripts.entries import Usage
 
-NOTHING_USD = Decimal(0)
+ZERO_USD = Decimal(0)
 
 
-def find_excess_usd(
+def compute_excess_usd(
     usage: Usage, model: str | None, at: datetime | None, *, recreated_tokens: int, team_price: Price | None = None
 ) -> Decimal | None:
-    """What writing these tokens again cost over reading them, at the write price paid; None when a price is unknown."""
+    """Return the cost of writing these tokens again instead of reading them, at the write price paid; None when a price
+    is unknown."""
     if recreated_tokens == 0:
-        return NOTHING_USD
+        return ZERO_USD
     paid = _strip_prompt(usage)
     from_1h = 0
     if paid.cache_creation_tokens:
@@ -36,15 +37,15 @@ def find_excess_usd(
     return _subtract(paid, read, model, at, team_price)
 
 
-def find_surcharge_usd(
+def compute_surcharge_usd(
     usage: Usage, model: str | None, at: datetime | None, *, unwritten_tokens: int = 0, team_price: Price | None = None
 ) -> Decimal | None:
-    """Return what a call's 5-minute writes would have cost more as 1-hour ones, without those that it would not have
-    made; None when a price is unknown."""
+    """Return the extra cost of a call's 5-minute writes as 1-hour ones, without those that it would not have made;
+    None when a price is unknown."""
     paid = _strip_prompt(usage)
     short_tokens = max(0, paid.cache_creation_5m_tokens - unwritten_tokens)
     if short_tokens == 0:
-        return NOTHING_USD
+        return ZERO_USD
     # The prompt has the same length either way, so that both are billed at the same tier.
     short = paid.changed(
         cache_creation_tokens=short_tokens,
@@ -56,15 +57,15 @@ def find_surcharge_usd(
     return _subtract(long, short, model, at, team_price)
 
 
-def find_cost_usd(
+def compute_cost_usd(
     usage: Usage, model: str | None, at: datetime | None, *, team_price: Price | None = None
 ) -> Decimal | None:
-    """What a whole call cost; None when a price is unknown."""
+    """Return the cost of a whole call; None when a price is unknown."""
     return compute_total_usd(usage, model or "", at, team_price=team_price)
 
 
 def _strip_prompt(usage: Usage) -> Usage:
-    """The prompt side alone, with a split that adds up: creation without one is a 5-minute write."""
+    """Return the prompt side alone. Writes without a split by lifetime count as 5-minute writes."""
     from_1h = min(usage.cache_creation_1h_tokens, usage.cache_creation_tokens)
     return usage.changed(
         output_tokens=0,
@@ -79,6 +80,6 @@ def _strip_prompt(usage: Usage) -> Usage:
 def _subtract(
     paid: Usage, instead: Usage, model: str | None, at: datetime | None, team_price: Price | None
 ) -> Decimal | None:
-    bill = find_cost_usd(paid, model, at, team_price=team_price)
-    other = find_cost_usd(instead, model, at, team_price=team_price)
+    bill = compute_cost_usd(paid, model, at, team_price=team_price)
+    other = compute_cost_usd(instead, model, at, team_price=team_price)
     return None if bill is None or other is None else bill - other

@@ -1,9 +1,9 @@
-"""Evidence: who says why a call lost its cache, whom to believe, and where they contradict each other.
+"""Explains why a call lost its cache: the causes that each source reports, ordered by grade, and their contradictions.
 
-Grades: the API, then the client, then two known requests, then what usage and time allow to infer.
+Grades, the best first: the API, the client, two recorded requests, what usage and time allow to infer.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -31,90 +31,90 @@ from compaction.timeline.preceding import Condition
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One cause, who says so, and a line of detail without prompt text."""
+    """One cause, its grade, and a line of detail without prompt text."""
 
     cause: Cause
     grade: Grade
     detail: str = ""
 
     @property
-    def note(self) -> CauseInfo:
-        """What to tell a person about it."""
+    def info(self) -> CauseInfo:
         return CAUSES[self.cause]
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two grades that cannot both be right; the better one is believed, both are shown."""
+    """Two grades whose causes cannot both be right. The better one takes precedence; both are shown."""
 
-    believed: Grade
-    believed_causes: tuple[Cause, ...]
+    better: Grade
+    better_causes: tuple[Cause, ...]
     other: Grade
     other_causes: tuple[Cause, ...]
 
     @property
     def sentence(self) -> str:
-        """The contradiction in words."""
+        """Return the contradiction in words."""
         other = _join_titles(self.other_causes) or "nothing changed"
-        return f"{_SPEAKERS[self.believed]}: {_join_titles(self.believed_causes)} {_SPEAKERS[self.other]}: {other}"
+        return f"{_SOURCES[self.better]}: {_join_titles(self.better_causes)} {_SOURCES[self.other]}: {other}"
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One primary cause, further ones, contradictions, and what the changes predicted against what was read."""
+    """The primary cause, further ones, contradictions, and the predicted read compared with the actual one."""
 
     primary: Finding
     further: tuple[Finding, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     prediction: Prediction | None = None
-    unproven: tuple[Condition, ...] = ()  # what held right before, too rarely seen or too weak for a cause
+    unproven: tuple[Condition, ...] = ()  # conditions before the call that are too rare or too weak to be causes
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The primary cause first."""
+        """Return all findings, the primary cause first."""
         return (self.primary, *self.further)
 
 
-_SPEAKERS = {
+_SOURCES = {
     Grade.API: "The API",
     Grade.CLIENT: "The client",
     Grade.REQUEST: "The two requests",
     Grade.INFERRED: "Time and usage",
     Grade.UNKNOWN: "No source",
 }
+_Findings = Mapping[Grade, tuple[Finding, ...]]
 
 
 def explain_loss(previous: Baseline, call: Call) -> Explanation:
-    """Why this call read less than the previous one left for it."""
+    """Return why this call read less than the previous one left in the cache."""
     changes = _compare_requests(previous, call)
     prediction = _predict(previous, call, changes)
-    spoken = {
-        Grade.API: tuple(_hear_api(call)),
-        Grade.CLIENT: tuple(_hear_client(call)),
+    findings = {
+        Grade.API: tuple(_read_api_reason(call)),
+        Grade.CLIENT: tuple(_read_client_reasons(call)),
         Grade.REQUEST: tuple(Finding(change.cause, Grade.REQUEST, change.detail) for change in changes or ()),
         Grade.INFERRED: tuple(infer_causes(previous, call)),
     }
-    if not any(spoken.values()):
-        spoken[Grade.INFERRED] = tuple(_infer_from_conditions(call))
-    ordered = _order_findings(spoken, prediction)
+    if not any(findings.values()):
+        findings[Grade.INFERRED] = tuple(_infer_from_conditions(call))
+    ordered = _order_findings(findings, prediction)
     if not ordered:
-        ordered = [_give_up(call, knows_requests=changes is not None)]
+        ordered = [choose_fallback(call, has_requests=changes is not None)]
     return Explanation(
         primary=ordered[0],
-        further=_drop_repeated(ordered),
-        conflicts=tuple(_find_conflicts(spoken, knows_requests=changes is not None)),
+        further=_list_further(ordered),
+        conflicts=tuple(_find_conflicts(findings, has_requests=changes is not None)),
         prediction=prediction,
         unproven=tuple(condition for condition in call.conditions if CONDITIONS[condition].cause is None),
     )
 
 
-def find_gap_seconds(previous: Baseline, call: Call) -> float:
-    """From the start of one request to the start of the next: that is how the lifetime is counted."""
+def compute_gap_seconds(previous: Baseline, call: Call) -> float:
+    """Return the time between the starts of the two requests, which is how the lifetime is counted."""
     return (call.at - previous.at).total_seconds()
 
 
 def _compare_requests(previous: Baseline, call: Call) -> tuple[RequestChange, ...] | None:
-    """The changes between two known requests; None when one of them is not known."""
+    """Return the changes between two recorded requests; None when one of them was not recorded."""
     if previous.fingerprint is None or call.fingerprint is None:
         return None
     return find_diff_causes(previous.fingerprint, call.fingerprint)
@@ -127,30 +127,30 @@ def _predict(previous: Baseline, call: Call, changes: tuple[RequestChange, ...] 
     return predict_read(previous.fingerprint, reaches, previous.cached_tokens, call.usage.cache_read_tokens)
 
 
-def _hear_api(call: Call) -> Iterator[Finding]:
+def _read_api_reason(call: Call) -> Iterator[Finding]:
     cause = API_REASONS.get(call.api_reason or "")
     if cause is not None:
         yield Finding(cause, Grade.API, call.api_reason or "")
 
 
-def _hear_client(call: Call) -> Iterator[Finding]:
+def _read_client_reasons(call: Call) -> Iterator[Finding]:
     causes = {CLIENT_REASONS[name] for name in call.client_reasons if name in CLIENT_REASONS}
     for cause in sorted(causes, key=rank_cause):
         yield Finding(cause, Grade.CLIENT)
 
 
 def infer_causes(previous: Baseline, call: Call) -> Iterator[Finding]:
-    """Causes that times, models and versions show."""
+    """Return the causes that times, models and versions show."""
     if call.model and previous.model and call.model != previous.model:
         yield Finding(Cause.MODEL_CHANGED, Grade.INFERRED, f"{previous.model} -> {call.model}")
     before, now = previous.speed or "standard", call.usage.speed or "standard"
     if before != now:
         yield Finding(Cause.SPEED_CHANGED, Grade.INFERRED, f"{before} -> {now}")
-    expired = get_expired_ttl(previous.ttl, find_gap_seconds(previous, call))
+    gap_seconds = compute_gap_seconds(previous, call)
+    expired = get_expired_ttl(previous.ttl, gap_seconds)
     if expired is not None:
         cause = Cause.TTL_EXPIRED_1H if expired is CacheTtl.ONE_HOUR else Cause.TTL_EXPIRED_5M
-        minutes = find_gap_seconds(previous, call) / 60
-        yield Finding(cause, Grade.INFERRED, f"{minutes:,.1f} minutes after a {expired} write")
+        yield Finding(cause, Grade.INFERRED, f"{gap_seconds / 60:,.1f} minutes after a {expired} write")
     if call.client_version and previous.client_version and call.client_version != previous.client_version:
         yield Finding(Cause.CLIENT_UPDATED, Grade.INFERRED, f"{previous.client_version} -> {call.client_version}")
     written = call.written_ttl
@@ -161,62 +161,62 @@ def infer_causes(previous: Baseline, call: Call) -> Iterator[Finding]:
 
 
 def _infer_from_conditions(call: Call) -> Iterator[Finding]:
-    """Where nothing else explains a loss, as there the rates were counted."""
+    """Return the causes of proven conditions, for losses that nothing else explains: their rates were counted there."""
     for condition in call.conditions:
-        known = CONDITIONS[condition]
-        if known.cause is not None:
-            yield Finding(known.cause, Grade.INFERRED, known.rate_words)
+        info = CONDITIONS[condition]
+        if info.cause is not None:
+            yield Finding(info.cause, Grade.INFERRED, info.rate_sentence)
 
 
-def _order_findings(spoken: dict[Grade, tuple[Finding, ...]], prediction: Prediction | None) -> list[Finding]:
-    """Best grade first. Changes that leave part of the loss open stand behind a lifetime that ran out."""
-    ordered = [finding for grade in GRADES for finding in spoken.get(grade, ())]
+def _order_findings(findings: _Findings, prediction: Prediction | None) -> list[Finding]:
+    """Return the findings by grade. Request changes that do not explain the whole loss come after an expired
+    lifetime."""
+    ordered = [finding for grade in GRADES for finding in findings.get(grade, ())]
     if prediction is None or not prediction.reads_less:
         return ordered
-    late = [finding for finding in spoken[Grade.INFERRED] if finding.note.family is Family.TIME]
-    told = [finding for finding in ordered if finding.grade in (Grade.API, Grade.CLIENT)]
-    rest = [finding for finding in ordered if finding not in late and finding not in told]
-    return [*told, *late, *rest] if late else ordered
+    expired = [finding for finding in findings[Grade.INFERRED] if finding.info.family is Family.TIME]
+    reported = [finding for finding in ordered if finding.grade in (Grade.API, Grade.CLIENT)]
+    rest = [finding for finding in ordered if finding not in expired and finding not in reported]
+    return [*reported, *expired, *rest] if expired else ordered
 
 
-def _give_up(call: Call, *, knows_requests: bool) -> Finding:
-    read_tokens = call.usage.cache_read_tokens
-    still_read = f"{read_tokens:,} tokens were still read" if read_tokens else "nothing was read"
-    if call.api_reason in API_WITHOUT_REASON and not knows_requests:
+def choose_fallback(call: Call, *, has_requests: bool) -> Finding:
+    """Return the finding for a loss that no source explains."""
+    if call.api_reason in API_WITHOUT_REASON and not has_requests:
         return Finding(Cause.NO_REASON_GIVEN, Grade.API, call.api_reason or "")
-    if knows_requests:
-        return Finding(Cause.LIKELY_SERVER_SIDE, Grade.UNKNOWN, still_read)
-    return Finding(Cause.UNEXPLAINED, Grade.UNKNOWN, still_read)
+    read_tokens = call.usage.cache_read_tokens
+    detail = f"{read_tokens:,} tokens were still read" if read_tokens else "nothing was read"
+    return Finding(Cause.LIKELY_SERVER_SIDE if has_requests else Cause.UNEXPLAINED, Grade.UNKNOWN, detail)
 
 
-def _drop_repeated(ordered: list[Finding]) -> tuple[Finding, ...]:
-    """Further causes: what is neither said already nor only a consequence seen from another side."""
-    seen = {ordered[0].cause}
+def _list_further(ordered: list[Finding]) -> tuple[Finding, ...]:
+    """Return the findings after the primary one, each cause once."""
+    causes = {ordered[0].cause}
     further = []
     for finding in ordered[1:]:
-        if finding.cause not in seen:
-            seen.add(finding.cause)
+        if finding.cause not in causes:
+            causes.add(finding.cause)
             further.append(finding)
     return tuple(further)
 
 
-def _find_conflicts(spoken: dict[Grade, tuple[Finding, ...]], *, knows_requests: bool) -> Iterator[Conflict]:
-    """Pairs of grades that name no common family. Two known requests without a difference say "nothing changed";
-    what is inferred never contradicts, as a pause and a change can both be true."""
-    voices = {grade: spoken[grade] for grade in (Grade.API, Grade.CLIENT, Grade.REQUEST) if spoken[grade]}
-    if knows_requests:
-        voices.setdefault(Grade.REQUEST, ())
-    for better, other in combinations(sorted(voices, key=GRADES.index), 2):
-        if not _can_both_hold(voices[better], voices[other]):
-            yield Conflict(better, _list_causes(voices[better]), other, _list_causes(voices[other]))
+def _find_conflicts(findings: _Findings, *, has_requests: bool) -> Iterator[Conflict]:
+    """Return pairs of grades that name no common family. Two recorded requests without a difference mean "nothing
+    changed"; inferred causes never contradict, as a pause and a change can both be true."""
+    sources = {grade: findings[grade] for grade in (Grade.API, Grade.CLIENT, Grade.REQUEST) if findings[grade]}
+    if has_requests:
+        sources.setdefault(Grade.REQUEST, ())
+    for better, other in combinations(sorted(sources, key=GRADES.index), 2):
+        if not _are_compatible(sources[better], sources[other]):
+            yield Conflict(better, _list_causes(sources[better]), other, _list_causes(sources[other]))
 
 
-def _can_both_hold(better: tuple[Finding, ...], other: tuple[Finding, ...]) -> bool:
-    # A pause, or the server, changes no request: two requests that begin the same agree with both.
-    named = {finding.note.family for finding in better} - {Family.TIME, Family.SERVER}
+def _are_compatible(better: tuple[Finding, ...], other: tuple[Finding, ...]) -> bool:
+    families = {finding.info.family for finding in better}
     if not other:
-        return not named
-    return bool({finding.note.family for finding in better} & {finding.note.family for finding in other})
+        # A pause, or the server, changes no request: two requests with the same beginning are compatible with both.
+        return families <= {Family.TIME, Family.SERVER}
+    return bool(families & {finding.info.family for finding in other})
 
 
 def _list_causes(findings: tuple[Finding, ...]) -> tuple[Cause, ...]:

@@ -1,4 +1,4 @@
-"""Causes that the difference of two requests shows: each with how far it empties the prefix and a line of detail.
+"""Finds the causes that the difference of two requests shows: each with its reach in the prefix and a line of detail.
 
 Details name tools, servers, positions and sizes; they never hold prompt text.
 """
@@ -61,7 +61,7 @@ _REACHES: Mapping[Cause, Reach] = {
 
 
 def find_reach(cause: Cause) -> Reach:
-    """How far a change reaches where its kind alone decides."""
+    """Return how much of the prefix a change affects, where its kind alone decides."""
     return _REACHES.get(cause, _UNSURE)
 
 
@@ -94,7 +94,7 @@ class ToolChanges:
 
 
 def find_diff_causes(previous: Fingerprint, current: Fingerprint) -> tuple[RequestChange, ...]:
-    """Return all that differs and may have cost the cache, what empties the prefix nearest to its start first."""
+    """Return the differences that may have cost the cache; first what changes the prefix nearest to its start."""
     diff = diff_fingerprints(previous, current)
     changes = [
         *_compare_model(previous, current),
@@ -109,12 +109,12 @@ def find_diff_causes(previous: Fingerprint, current: Fingerprint) -> tuple[Reque
 
 def _list_tool_changes(previous: Fingerprint, current: Fingerprint, diff: PrefixDiff) -> ToolChanges:
     tools = [change for change in diff.changes if change.level is PromptLevel.TOOLS]
-    changed = [change for change in tools if change.how is ChangeKind.CHANGED]
+    changed = [change for change in tools if change.kind is ChangeKind.CHANGED]
     before, after = ([tool.name for tool in each.tools if not tool.is_deferred] for each in (previous, current))
     servers_before, servers_after = _list_servers(before), _list_servers(after)
     return ToolChanges(
-        added=tuple(change.name for change in tools if change.how is ChangeKind.ADDED),
-        removed=tuple(change.name for change in tools if change.how is ChangeKind.REMOVED),
+        added=tuple(change.name for change in tools if change.kind is ChangeKind.ADDED),
+        removed=tuple(change.name for change in tools if change.kind is ChangeKind.REMOVED),
         new_schema=tuple(change.name for change in changed if SCHEMA in change.parts),
         new_description=tuple(change.name for change in changed if DESCRIPTION in change.parts),
         otherwise_changed=tuple(change.name for change in changed if not {SCHEMA, DESCRIPTION} & {*change.parts}),
@@ -130,7 +130,7 @@ def _list_servers(names: Iterable[str]) -> dict[str, None]:
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Names in a row, the first few of many."""
+    """Return the names as one text, only the first few of many."""
     shown = ", ".join(names[:LONGEST_LIST])
     return shown if len(names) <= LONGEST_LIST else f"{shown} and {len(names) - LONGEST_LIST} more"
 
@@ -174,7 +174,7 @@ def _compare_deferred(previous: Fingerprint, current: Fingerprint) -> Iterator[R
 
 
 def describe_tools(tools: ToolChanges) -> str:
-    """One line: how many came and went, which, and the MCP servers they belong to."""
+    """Return one line: how many tools were added and removed, their names and their MCP servers."""
     parts = [f"+{len(tools.added)}/-{len(tools.removed)} tools"]
     for title, names in (
         ("added", tools.added),
@@ -202,10 +202,10 @@ def describe_tools(tools: ToolChanges) -> str:
 def _compare_system(previous: Fingerprint, current: Fingerprint, diff: PrefixDiff) -> Iterator[RequestChange]:
     index = diff.find_first_index(PromptLevel.SYSTEM)
     if index is not None:
-        grown = sum(block.size_characters for block in current.system)
-        grown -= sum(block.size_characters for block in previous.system)
+        growth = sum(block.size_characters for block in current.system)
+        growth -= sum(block.size_characters for block in previous.system)
         position = PrefixPosition(PromptLevel.SYSTEM, index)
-        detail = f"from system block {index} on, {grown:+,} characters"
+        detail = f"from system block {index} on, {growth:+,} characters"
         yield RequestChange(Cause.SYSTEM_CHANGED, Reach(position, position), detail)
     if previous.has_citations != current.has_citations:
         yield _change(Cause.CITATIONS_TOGGLED, "on" if current.has_citations else "off")
@@ -255,14 +255,14 @@ def _compare_messages(previous: Fingerprint, current: Fingerprint, diff: PrefixD
         yield _change(Cause.IMAGES_CHANGED, f"{previous.image_count} before, {current.image_count} now")
     index = diff.find_first_index(PromptLevel.MESSAGES)
     if index is not None:
-        place = PrefixPosition(PromptLevel.MESSAGES, index)
+        position = PrefixPosition(PromptLevel.MESSAGES, index)
         removed = len(previous.messages) - index
-        how = f"message {index} of {len(previous.messages)}"
+        detail = f"message {index} of {len(previous.messages)}"
         if index == len(current.messages):
-            how = f"{removed} {'message' if removed == 1 else 'messages'} removed from the end"
-        yield RequestChange(Cause.MESSAGES_REWRITTEN, Reach(place, place), how)
+            detail = f"{removed} {'message' if removed == 1 else 'messages'} removed from the end"
+        yield RequestChange(Cause.MESSAGES_REWRITTEN, Reach(position, position), detail)
         return
-    added = [place for place in current.system_messages if place >= len(previous.messages)]
+    added = [index for index in current.system_messages if index >= len(previous.messages)]
     if added and diff.are_messages_comparable and not keeps_system_messages(current.model):
         yield _change(Cause.SYSTEM_MESSAGE_ADDED, f"message {added[0]}")
     distance = _measure_lookback(previous, current)
@@ -271,19 +271,18 @@ def _compare_messages(previous: Fingerprint, current: Fingerprint, diff: PrefixD
 
 
 def _measure_lookback(previous: Fingerprint, current: Fingerprint) -> int | None:
-    """Blocks from the place the last request closed to the nearest marker after it; None when that is not known."""
+    """Return the blocks from the last marker of the previous request to the nearest later one; None when not known."""
     if not current.message_blocks or not previous.message_blocks:
         return None
     ends = list(accumulate(current.message_blocks, initial=0))
-    closed = [_find_block(marker.path, ends) for marker in previous.markers if marker.level is PromptLevel.MESSAGES]
-    places = [_find_block(marker.path, ends) for marker in current.markers if marker.level is PromptLevel.MESSAGES]
-    if not closed or not places:
+    before = [_get_block(marker.path, ends) for marker in previous.markers if marker.level is PromptLevel.MESSAGES]
+    now = [_get_block(marker.path, ends) for marker in current.markers if marker.level is PromptLevel.MESSAGES]
+    if not before or not now:
         return None
-    distances = [place - max(closed) for place in places if place >= max(closed)]
-    return min(distances, default=None)
+    return min((block - max(before) for block in now if block >= max(before)), default=None)
 
 
-def _find_block(path: tuple[str | int, ...], ends: list[int]) -> int:
+def _get_block(path: tuple[str | int, ...], ends: list[int]) -> int:
     message = path[1] if len(path) > 1 and isinstance(path[1], int) else 0
     block = path[3] if len(path) > 3 and isinstance(path[3], int) else 0
     return ends[min(message, len(ends) - 1)] + block

@@ -1,6 +1,6 @@
-"""What changed between two requests, block by block: the first divergent block and character, and what came after it.
+"""Compares two requests block by block: the first divergent block and character, and all changes.
 
-Works on whole requests, or on fingerprints when text is withheld: then names, sizes and positions are all there is.
+Works on whole requests, or on fingerprints when text is withheld; those have names, sizes and positions only.
 """
 
 from bisect import bisect_left
@@ -27,46 +27,46 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlockChange:
-    """One tool, system block or message block that is not as it was. `parts` says what of a tool changed; the places
-    are those in its level, None on the side it is not on."""
+    """One tool, system block or message block that changed. `parts` are the changed parts of a tool; the indexes are
+    those in its level, None on the side without the block."""
 
     level: PromptLevel
     path: BlockPath
     name: str
-    how: ChangeKind
+    kind: ChangeKind
     parts: tuple[str, ...] = ()
     before_characters: int = 0
     after_characters: int = 0
-    old_place: int | None = None
-    new_place: int | None = None
+    old_index: int | None = None
+    new_index: int | None = None
     old: PromptBlock | None = field(default=None, repr=False)
     new: PromptBlock | None = field(default=None, repr=False)
 
     @property
     def before(self) -> str | None:
-        """The older text; None where there was none or it is withheld."""
+        """Return the older text; None where there was none or it is withheld."""
         return self.old.spell(self.parts) if self.old else None
 
     @property
     def after(self) -> str | None:
-        """The newer text; None where there is none or it is withheld."""
+        """Return the newer text; None where there is none or it is withheld."""
         return self.new.spell(self.parts) if self.new else None
 
     @property
     def server(self) -> str | None:
-        """The MCP server of a tool."""
+        """Return the MCP server of a tool."""
         return find_server(self.name) if self.level is PromptLevel.TOOLS else None
 
     @property
     def diff(self) -> TextDiff | None:
-        """Lines and words that changed; None where text is withheld. Worked out when somebody looks."""
+        """Return the lines and words that changed, computed at each use; None where text is withheld."""
         before, after = self.before, self.after
         return None if before is None and after is None else diff_text(before or "", after or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Where two prefixes part: the block as the older request had it, and the character inside it where known."""
+    """Where two prefixes diverge: the block of the older request, and the character inside it where known."""
 
     level: PromptLevel
     path: BlockPath
@@ -78,7 +78,7 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class PrefixDiff:
-    """All differences. `lost_tokens` is what stood after the divergence, by the previous call's count where given."""
+    """All differences. `lost_tokens` is what came after the divergence, by the previous call's count where given."""
 
     first: Divergence | None
     changes: tuple[BlockChange, ...]
@@ -91,10 +91,10 @@ class PrefixDiff:
 
     def find_first_index(self, level: PromptLevel) -> int | None:
         """Return the index of the first change of a level, in the older request; None when nothing changed."""
-        change = next((each for each in self.changes if each.level is level), None)
+        change = next((change for change in self.changes if change.level is level), None)
         if change is None:
             return None
-        return change.new_place if change.old_place is None else change.old_place
+        return change.new_index if change.old_index is None else change.old_index
 
 
 def diff_requests(
@@ -108,11 +108,11 @@ def diff_requests(
         are_messages_comparable=_are_messages_comparable(previous, current),
     )
     settings = _compare_settings(previous, current)
-    return _put_together(sides, settings, (previous.markers, current.markers), cached_tokens)
+    return _build_diff(sides, settings, (previous.markers, current.markers), cached_tokens)
 
 
 def diff_fingerprints(previous: Fingerprint, current: Fingerprint, *, cached_tokens: int | None = None) -> PrefixDiff:
-    """Compare what is left of two requests when their text is withheld."""
+    """Compare the fingerprints of two requests whose text is withheld."""
     sides = _Sides(
         {level: list_fingerprint_blocks(previous, level) for level in LEVELS},
         {level: list_fingerprint_blocks(current, level) for level in LEVELS},
@@ -120,11 +120,11 @@ def diff_fingerprints(previous: Fingerprint, current: Fingerprint, *, cached_tok
         are_messages_comparable=_are_messages_comparable(previous, current),
     )
     settings = _compare_settings(previous, current)
-    return _put_together(sides, settings, (previous.markers, current.markers), cached_tokens)
+    return _build_diff(sides, settings, (previous.markers, current.markers), cached_tokens)
 
 
 def _are_messages_comparable(previous: PromptRequest | Fingerprint, current: PromptRequest | Fingerprint) -> bool:
-    """Return whether both lists are known and made by the same hash: hashes of a client do not compare with ours."""
+    """Return whether both lists are known and made by the same hash: a client's hashes cannot be compared with ours."""
     are_known = previous.are_messages_known and current.are_messages_known
     return are_known and previous.are_messages_opaque == current.are_messages_opaque
 
@@ -137,7 +137,7 @@ class _Sides:
     are_messages_comparable: bool
 
 
-def _put_together(
+def _build_diff(
     sides: _Sides,
     settings: tuple[str, ...],
     markers: tuple[Sequence[Marker], Sequence[Marker]],
@@ -161,7 +161,7 @@ def _put_together(
 
 
 def _find_divergence(sides: _Sides) -> Divergence | None:
-    kept = 0
+    shared_characters = 0
     for level in LEVELS:
         if level is PromptLevel.MESSAGES and not sides.are_messages_comparable:
             return None
@@ -170,16 +170,16 @@ def _find_divergence(sides: _Sides) -> Divergence | None:
             new = after[index] if index < len(after) else None
             if new is None or old.identity != new.identity:
                 path, character = _find_character(old, new, show_text=sides.show_text)
-                return Divergence(level, path, old.name, character, kept)
-            kept += old.size_characters
+                return Divergence(level, path, old.name, character, shared_characters)
+            shared_characters += old.size_characters
         if level is not PromptLevel.MESSAGES and len(after) > len(before):
             added = after[len(before)]
-            return Divergence(level, added.path, added.name, 0, kept, is_addition=True)
+            return Divergence(level, added.path, added.name, 0, shared_characters, is_addition=True)
     return None
 
 
 def _find_character(old: PromptBlock, new: PromptBlock | None, *, show_text: bool) -> tuple[BlockPath, int | None]:
-    """The block inside a message, and the character inside the block. A position is no text, but it needs both."""
+    """Return the block inside a message, and the character inside the block, for which both texts are needed."""
     if new is None:
         return old.path, 0 if show_text else None
     inner_old, inner_new = old.list_parts(), new.list_parts()
@@ -198,7 +198,7 @@ def _find_character(old: PromptBlock, new: PromptBlock | None, *, show_text: boo
 def _count_lost(sides: _Sides, first: Divergence | None, cached_tokens: int | None) -> int:
     if first is None:
         return 0
-    total = sum(piece.size_characters for level in LEVELS for piece in sides.before[level])
+    total = sum(block.size_characters for level in LEVELS for block in sides.before[level])
     lost = total - first.kept_characters
     if cached_tokens is None or total == 0:
         return lost // CHARACTERS_PER_TOKEN
@@ -212,37 +212,37 @@ def _compare_settings(previous: PromptRequest | Fingerprint, current: PromptRequ
 
 
 def _compare_tools(sides: _Sides) -> Iterator[BlockChange]:
-    before = {piece.name: piece for piece in sides.before[PromptLevel.TOOLS]}
-    after = {piece.name: piece for piece in sides.after[PromptLevel.TOOLS]}
-    for name, piece in before.items():
+    before = {tool.name: tool for tool in sides.before[PromptLevel.TOOLS]}
+    after = {tool.name: tool for tool in sides.after[PromptLevel.TOOLS]}
+    for name, tool in before.items():
         if name not in after:
-            yield _describe(ChangeKind.REMOVED, piece, piece, sides)
+            yield _build_change(ChangeKind.REMOVED, tool, tool, sides)
     shared = [name for name in after if name in before]
-    places = {name: place for place, name in enumerate(name for name in before if name in after)}
-    for place, name in enumerate(shared):
+    old_ranks = {name: rank for rank, name in enumerate(name for name in before if name in after)}
+    for rank, name in enumerate(shared):
         old, new = before[name], after[name]
         if old.identity != new.identity:
-            yield _describe(ChangeKind.CHANGED, old, new, sides)
-        elif places[name] != place:
-            yield _describe(ChangeKind.REORDERED, old, new, sides)
-    for name, piece in after.items():
+            yield _build_change(ChangeKind.CHANGED, old, new, sides)
+        elif old_ranks[name] != rank:
+            yield _build_change(ChangeKind.REORDERED, old, new, sides)
+    for name, tool in after.items():
         if name not in before:
-            yield _describe(ChangeKind.ADDED, None, piece, sides)
+            yield _build_change(ChangeKind.ADDED, None, tool, sides)
 
 
 def _compare_system(sides: _Sides) -> Iterator[BlockChange]:
     for old, new in _align(sides.before[PromptLevel.SYSTEM], sides.after[PromptLevel.SYSTEM]):
-        yield from _describe_pair(old, new, sides)
+        yield from _build_pair_change(old, new, sides)
 
 
 def _compare_messages(sides: _Sides) -> tuple[list[BlockChange], int]:
-    """Changed messages, block by block, and how many were appended after the last one both have."""
+    """Return the changes in messages, and how many messages were appended after the last one that both have."""
     changes: list[BlockChange] = []
     pairs = list(_align(sides.before[PromptLevel.MESSAGES], sides.after[PromptLevel.MESSAGES]))
     appended = 0
     while pairs and pairs[-1][0] is None:
-        place = pairs[-1][1]
-        if place is None or place.path[1] != len(sides.after[PromptLevel.MESSAGES]) - 1 - appended:
+        last = pairs[-1][1]
+        if last is None or last.path[1] != len(sides.after[PromptLevel.MESSAGES]) - 1 - appended:
             break
         pairs.pop()
         appended += 1
@@ -255,91 +255,90 @@ def _compare_inside(old: PromptBlock | None, new: PromptBlock | None, sides: _Si
     parts_before = old.list_parts() if old is not None else ()
     parts_after = new.list_parts() if new is not None else ()
     if old is None or new is None or not parts_before or not parts_after:
-        yield from _describe_pair(old, new, sides)
+        yield from _build_pair_change(old, new, sides)
         return
-    found = False
-    for part_before, part_after in _align(parts_before, parts_after):
-        found = True
-        yield from _describe_pair(part_before, part_after, sides)
-    if not found:  # the same blocks under another role or with other details
-        yield from _describe_pair(old, new, sides)
+    pairs = list(_align(parts_before, parts_after))
+    # Without pairs, the same blocks have another role or other details.
+    for part_before, part_after in pairs or [(old, new)]:
+        yield from _build_pair_change(part_before, part_after, sides)
 
 
-def _describe_pair(old: PromptBlock | None, new: PromptBlock | None, sides: _Sides) -> Iterator[BlockChange]:
+def _build_pair_change(old: PromptBlock | None, new: PromptBlock | None, sides: _Sides) -> Iterator[BlockChange]:
     if new is not None:
-        yield _describe(ChangeKind.ADDED if old is None else ChangeKind.CHANGED, old, new, sides)
+        yield _build_change(ChangeKind.ADDED if old is None else ChangeKind.CHANGED, old, new, sides)
     elif old is not None:
-        yield _describe(ChangeKind.REMOVED, old, old, sides)
+        yield _build_change(ChangeKind.REMOVED, old, old, sides)
 
 
-def _describe(how: ChangeKind, old: PromptBlock | None, piece: PromptBlock, sides: _Sides) -> BlockChange:
-    """A change of `piece`: the newer side, or the older one of what was removed."""
-    new = None if how is ChangeKind.REMOVED else piece
-    has_text = sides.show_text and how is not ChangeKind.REORDERED
+def _build_change(kind: ChangeKind, old: PromptBlock | None, block: PromptBlock, sides: _Sides) -> BlockChange:
+    """Return the change of `block`, which is the newer side, or the older one of a removed block."""
+    new = None if kind is ChangeKind.REMOVED else block
+    has_text = sides.show_text and kind is not ChangeKind.REORDERED
     return BlockChange(
-        level=piece.level,
-        path=piece.path,
-        name=piece.name,
-        how=how,
-        parts=old.list_changed_parts(piece) if old is not None and how is ChangeKind.CHANGED else (),
+        level=block.level,
+        path=block.path,
+        name=block.name,
+        kind=kind,
+        parts=old.list_changed_parts(block) if old is not None and kind is ChangeKind.CHANGED else (),
         before_characters=old.size_characters if old else 0,
         after_characters=new.size_characters if new else 0,
-        old_place=_find_place(old),
-        new_place=_find_place(new),
+        old_index=_get_index(old),
+        new_index=_get_index(new),
         old=old if has_text else None,
         new=new if has_text else None,
     )
 
 
-def _find_place(piece: PromptBlock | None) -> int | None:
-    place = piece.path[1] if piece is not None and len(piece.path) > 1 else None
-    return place if isinstance(place, int) else None
+def _get_index(block: PromptBlock | None) -> int | None:
+    index = block.path[1] if block is not None and len(block.path) > 1 else None
+    return index if isinstance(index, int) else None
 
 
 def _align(
     before: Sequence[PromptBlock], after: Sequence[PromptBlock]
 ) -> Iterator[tuple[PromptBlock | None, PromptBlock | None]]:
-    """Pairs that are not the same: rewritten, removed (no newer side) or inserted (no older side). Linear: each step
-    jumps to the nearer place where one side's next piece is found on the other."""
-    places_after, places_before = _index_pieces(after), _index_pieces(before)
+    """Return the pairs that differ: rewritten, removed (no newer side) or inserted (no older side). Linear: each step
+    jumps to the nearer position at which one side's next block is on the other side."""
+    indexes_after, indexes_before = _index_blocks(after), _index_blocks(before)
     old, new = 0, 0
     while old < len(before) and new < len(after):
         if before[old].identity == after[new].identity:
             old, new = old + 1, new + 1
             continue
-        inserted = _find_next(places_after.get(before[old].identity, ()), new) - new
-        removed = _find_next(places_before.get(after[new].identity, ()), old) - old
+        inserted = _find_next(indexes_after.get(before[old].identity, ()), new) - new
+        removed = _find_next(indexes_before.get(after[new].identity, ()), old) - old
         if inserted > 0 and (removed <= 0 or inserted <= removed):
-            yield from ((None, piece) for piece in after[new : new + inserted])
+            yield from ((None, block) for block in after[new : new + inserted])
             new += inserted
         elif removed > 0:
-            yield from ((piece, None) for piece in before[old : old + removed])
+            yield from ((block, None) for block in before[old : old + removed])
             old += removed
         else:
             yield before[old], after[new]
             old, new = old + 1, new + 1
-    yield from ((piece, None) for piece in before[old:])
-    yield from ((None, piece) for piece in after[new:])
+    yield from ((block, None) for block in before[old:])
+    yield from ((None, block) for block in after[new:])
 
 
-def _index_pieces(pieces: Sequence[PromptBlock]) -> dict[str, list[int]]:
-    places: dict[str, list[int]] = {}
-    for index, piece in enumerate(pieces):
-        places.setdefault(piece.identity, []).append(index)
-    return places
+def _index_blocks(blocks: Sequence[PromptBlock]) -> dict[str, list[int]]:
+    indexes: dict[str, list[int]] = {}
+    for index, block in enumerate(blocks):
+        indexes.setdefault(block.identity, []).append(index)
+    return indexes
 
 
-def _find_next(places: Sequence[int], start: int) -> int:
-    index = bisect_left(places, start)
-    return places[index] if index < len(places) else -1
+def _find_next(indexes: Sequence[int], start: int) -> int:
+    """Return the first index from `start` on; -1 when there is none."""
+    position = bisect_left(indexes, start)
+    return indexes[position] if position < len(indexes) else -1
 
 
 def _find_moved_markers(before: Sequence[Marker], after: Sequence[Marker]) -> tuple[tuple[BlockPath, BlockPath], ...]:
-    """Markers of one level that stand elsewhere now, pairwise; a marker that came or went pairs with an empty path."""
+    """Return pairs of old and new paths of moved markers by level; the missing side of a pair is an empty path."""
     moved: list[tuple[BlockPath, BlockPath]] = []
     for level in LEVELS:
         old = [marker.path for marker in before if marker.level is level]
         new = [marker.path for marker in after if marker.level is level]
-        gone, came = [path for path in old if path not in new], [path for path in new if path not in old]
-        moved.extend(zip_longest(gone, came, fillvalue=()))
+        removed, added = [path for path in old if path not in new], [path for path in new if path not in old]
+        moved.extend(zip_longest(removed, added, fillvalue=()))
     return tuple(moved)

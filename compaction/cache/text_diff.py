@@ -1,4 +1,4 @@
-"""Line and word differences of one block's text, within fixed bounds so that a huge block cannot stall a page."""
+"""Compares two texts by line and by word, within fixed limits so that a huge block cannot delay a page."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,19 +7,19 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from itertools import islice, zip_longest
 
-# Beyond these a difference is shown as one replacement: the matcher's cost grows with the product of both sides.
+# Above these limits a difference is shown as one replacement: matching costs the product of both sides.
 MOST_LINES_MATCHED = 400
-MOST_WORDS_MATCHED = 200  # from the first difference of a line on; spaces and signs count
+MOST_WORDS_MATCHED = 200  # from the first difference of a line on; spaces and signs count as words
 MOST_WORD_PAIRS = 8
 MOST_LINES_SHOWN = 80
 LONGEST_LINE_SHOWN = 400
 CONTEXT_LINES = 2
 CONTEXT_CHARACTERS = 80  # of a long line, shown on either side of a difference
-LONGEST_WORD = 40  # what is longer is no word, and may be marked in its middle
+LONGEST_WORD = 40  # longer runs are split, and may be marked in the middle
 CUT = "…"
 
 _WORD = re.compile(rf"\w{{1,{LONGEST_WORD}}}|\s{{1,{LONGEST_WORD}}}|[^\w\s]")
-Words = tuple[tuple["DiffMark", str], ...]
+MarkedText = tuple[tuple["DiffMark", str], ...]
 
 
 class DiffMark(StrEnum):
@@ -32,20 +32,20 @@ class DiffMark(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line with its number on the side it stands on; `words` mark what changed inside it, where that is known.
-    A line that both sides have carries its newer number, and its older one apart."""
+    """One line with its number on its side; `parts` mark what changed inside it, where known. A line that both sides
+    have has its newer number as `number`."""
 
     mark: DiffMark
     number: int
     text: str
-    words: Words = ()
+    parts: MarkedText = ()
     old_number: int | None = None
-    is_cut: bool = False  # more of it differs than `words` hold
+    is_cut: bool = False  # more of it differs than `parts` hold
 
 
 @dataclass(frozen=True, slots=True)
 class DiffRow:
-    """A line as it was beside the line it became; None where there is none. The same line stands on both sides."""
+    """An older line beside the line that replaced it; None where there is none. An unchanged line is on both sides."""
 
     before: DiffLine | None
     after: DiffLine | None
@@ -56,7 +56,7 @@ class DiffRow:
 
 
 def pair_lines(lines: Sequence[DiffLine]) -> Iterator[DiffRow]:
-    """Lines for two columns: what was removed beside what came in its place."""
+    """Return the lines for two columns: removed lines beside those that replaced them."""
     removed: list[DiffLine] = []
     added: list[DiffLine] = []
     for line in lines:
@@ -80,17 +80,17 @@ class TextDiff:
 
     @property
     def rows(self) -> tuple[DiffRow, ...]:
-        """For two columns."""
+        """Return the lines for two columns."""
         return tuple(pair_lines(self.lines))
 
 
 def find_first_difference(before: str, after: str) -> int | None:
-    """The first character that differs; None when the texts are equal."""
+    """Return the index of the first character that differs; None when the texts are equal."""
     return None if before == after else _count_shared(before, after)
 
 
 def diff_text(before: str, after: str) -> TextDiff:
-    """What changed between two texts, line by line and, in lines that were replaced one for one, word by word."""
+    """Return what changed between two texts: by line, and by word in lines that were replaced one for one."""
     old, new = before.splitlines(), after.splitlines()
     start = _count_shared(old, new)
     end = _count_shared(old[start:][::-1], new[start:][::-1])
@@ -106,7 +106,7 @@ def diff_text(before: str, after: str) -> TextDiff:
 
 
 def _count_shared(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many items both begin with. Halving on slices beats walking."""
+    """Return how many items both begin with. Bisecting with slices is faster than a loop."""
     low, high = 0, min(len(old), len(new))
     while low < high:
         middle = (low + high + 1) // 2
@@ -124,21 +124,22 @@ def _list_lines(old: list[str], new: list[str], start: int, end: int) -> Iterato
         if tag == "equal":
             yield from _show_equal(new, range(start + new_from, start + new_to), old_from - new_from)
             continue
-        yield from _show_replaced(old_middle[old_from:old_to], new_middle[new_from:new_to], (old_from, new_from), start)
+        replaced = old_middle[old_from:old_to], new_middle[new_from:new_to]
+        yield from _show_replaced(*replaced, (start + old_from, start + new_from))
     shared = range(len(new) - end, min(len(new), len(new) - end + CONTEXT_LINES))
     yield from _show_context(new, shared, len(old) - len(new))
 
 
-def _show_replaced(removed: list[str], added: list[str], places: tuple[int, int], start: int) -> Iterator[DiffLine]:
-    """What was removed, then what was added; where it is line for line, with words marked."""
-    marked: list[tuple[tuple[Words, bool], tuple[Words, bool]]] = []
+def _show_replaced(removed: list[str], added: list[str], starts: tuple[int, int]) -> Iterator[DiffLine]:
+    """Return the removed lines, then the added ones; with changed words marked when both have the same number."""
+    marked: list[tuple[tuple[MarkedText, bool], tuple[MarkedText, bool]]] = []
     if len(removed) == len(added) <= MOST_WORD_PAIRS:
         marked = [_mark_words(before, after) for before, after in zip(removed, added, strict=True)]
     for side, mark, lines in ((0, DiffMark.REMOVED, removed), (1, DiffMark.ADDED, added)):
         for index, text in enumerate(lines):
-            words, is_cut = marked[index][side] if marked else ((), False)
-            shown = "".join(word for _, word in words) if marked else _cut(text)
-            yield DiffLine(mark, start + places[side] + index + 1, shown, words, is_cut=is_cut)
+            parts, is_cut = marked[index][side] if marked else ((), False)
+            shown = "".join(part for _, part in parts) if marked else _cut(text)
+            yield DiffLine(mark, starts[side] + index + 1, shown, parts, is_cut=is_cut)
 
 
 def _match_lines(old: list[str], new: list[str]) -> Sequence[tuple[str, int, int, int, int]]:
@@ -151,23 +152,23 @@ def _match_lines(old: list[str], new: list[str]) -> Sequence[tuple[str, int, int
     return SequenceMatcher(None, old, new, autojunk=True).get_opcodes()
 
 
-def _show_context(lines: list[str], places: range, older_by: int) -> Iterator[DiffLine]:
-    """`older_by`: what to add to a place to have it in the older text."""
-    for index in places:
-        yield DiffLine(DiffMark.SAME, index + 1, _cut(lines[index]), old_number=index + 1 + older_by)
+def _show_context(lines: list[str], indexes: range, old_offset: int) -> Iterator[DiffLine]:
+    """`old_offset`: the index in the older text less that in the newer one."""
+    for index in indexes:
+        yield DiffLine(DiffMark.SAME, index + 1, _cut(lines[index]), old_number=index + 1 + old_offset)
 
 
-def _show_equal(lines: list[str], places: range, older_by: int) -> Iterator[DiffLine]:
-    if len(places) <= 2 * CONTEXT_LINES:
-        yield from _show_context(lines, places, older_by)
+def _show_equal(lines: list[str], indexes: range, old_offset: int) -> Iterator[DiffLine]:
+    if len(indexes) <= 2 * CONTEXT_LINES:
+        yield from _show_context(lines, indexes, old_offset)
         return
-    yield from _show_context(lines, places[:CONTEXT_LINES], older_by)
-    yield from _show_context(lines, places[-CONTEXT_LINES:], older_by)
+    yield from _show_context(lines, indexes[:CONTEXT_LINES], old_offset)
+    yield from _show_context(lines, indexes[-CONTEXT_LINES:], old_offset)
 
 
-def _mark_words(before: str, after: str) -> tuple[tuple[Words, bool], tuple[Words, bool]]:
-    """Both lines with what changed marked, and whether more of each differs than is shown. What they begin and end
-    with alike is found in the whole lines first, so that only the rest is taken apart and cut."""
+def _mark_words(before: str, after: str) -> tuple[tuple[MarkedText, bool], tuple[MarkedText, bool]]:
+    """Return both lines with changes marked, and whether more of each differs than is shown. The shared start and end
+    are found in the whole lines first, so that only the rest is split into words and cut."""
     start = _find_start(before, after)
     end = _find_end(before, after, start)
     old, new = before[start : len(before) - end], after[start : len(after) - end]
@@ -176,30 +177,26 @@ def _mark_words(before: str, after: str) -> tuple[tuple[Words, bool], tuple[Word
     if max(len(before), len(after)) > LONGEST_LINE_SHOWN:
         head = head if len(head) <= CONTEXT_CHARACTERS else CUT + head[-CONTEXT_CHARACTERS:]
         tail = tail if len(tail) <= CONTEXT_CHARACTERS else tail[:CONTEXT_CHARACTERS] + CUT
-    return _frame(head, _pick(DiffMark.REMOVED, parts), old, tail), _frame(
-        head, _pick(DiffMark.ADDED, parts), new, tail
-    )
+    removed = tuple(part for part in parts if part[0] is not DiffMark.ADDED)
+    added = tuple(part for part in parts if part[0] is not DiffMark.REMOVED)
+    return _join_parts(head, removed, old, tail), _join_parts(head, added, new, tail)
 
 
-def _pick(mark: DiffMark, parts: Words) -> Words:
-    return tuple(part for part in parts if part[0] in (DiffMark.SAME, mark))
-
-
-def _frame(head: str, parts: Words, middle: str, tail: str) -> tuple[Words, bool]:
-    """One line between its shared ends. `middle` is what `parts` are taken from."""
+def _join_parts(head: str, parts: MarkedText, middle: str, tail: str) -> tuple[MarkedText, bool]:
+    """Return one line with its shared start and end, and whether it was cut. `parts` are those of `middle`."""
     is_cut = sum(len(text) for _, text in parts) < len(middle)
-    shown, room = [(DiffMark.SAME, head)], LONGEST_LINE_SHOWN
+    shown, remaining = [(DiffMark.SAME, head)], LONGEST_LINE_SHOWN
     for mark, whole in parts:
         text = _squeeze(whole) if mark is DiffMark.SAME and len(middle) > LONGEST_LINE_SHOWN else whole
-        shown.append((mark, text[:room]))
-        is_cut = is_cut or len(text) > room
-        room = max(0, room - len(text))
+        shown.append((mark, text[:remaining]))
+        is_cut = is_cut or len(text) > remaining
+        remaining = max(0, remaining - len(text))
     shown.append((DiffMark.SAME, CUT + tail if is_cut else tail))
     return tuple(part for part in shown if part[1]), is_cut
 
 
 def _find_start(before: str, after: str) -> int:
-    """How long the shared beginning is, not ending inside a word."""
+    """Return the length of the shared start, which does not end inside a word."""
     start = _count_shared(before, after)
     for back in range(min(start, LONGEST_WORD) + 1):
         if back == start or not _is_in_word(before[start - back - 1]):
@@ -215,10 +212,10 @@ def _find_end(before: str, after: str, start: int) -> int:
     return end
 
 
-def _match_words(before: str, after: str) -> Words:
-    """Marked parts of what lies between the shared ends. Of much only the beginning: up to the last part that is known
-    to be the same, as what follows may only be out of sight on the other side."""
-    old, new = _take_words(before), _take_words(after)
+def _match_words(before: str, after: str) -> MarkedText:
+    """Return the marked parts between the shared ends. Of long texts only the start: up to the last part that is
+    certainly the same, because the other side may continue beyond what was compared."""
+    old, new = _split_words(before), _split_words(after)
     is_cut = sum(map(len, old)) < len(before) or sum(map(len, new)) < len(after)
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     if is_cut and steps[-1][0] != "equal" and any(tag == "equal" for tag, *_ in steps):
@@ -233,12 +230,12 @@ def _match_words(before: str, after: str) -> Words:
     return tuple(parts)
 
 
-def _take_words(text: str) -> list[str]:
-    return [found.group() for found in islice(_WORD.finditer(text), MOST_WORDS_MATCHED)]
+def _split_words(text: str) -> list[str]:
+    return [match.group() for match in islice(_WORD.finditer(text), MOST_WORDS_MATCHED)]
 
 
 def _squeeze(text: str) -> str:
-    """The ends of what did not change between two differences."""
+    """Return the two ends of an unchanged part between two differences."""
     if len(text) <= 2 * CONTEXT_CHARACTERS:
         return text
     return f"{text[:CONTEXT_CHARACTERS]}{CUT}{text[-CONTEXT_CHARACTERS:]}"

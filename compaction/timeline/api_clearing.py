@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from compaction.timeline.calls import SOURCES, belongs_to_conversation
+from compaction.timeline.calls import belongs_to_conversation
 from compaction.timeline.observations import (
     REPORT,
     CompactionRecord,
@@ -14,6 +14,7 @@ from compaction.timeline.observations import (
     ThreadKey,
     thread_key,
 )
+from compaction.timeline.sources import SOURCES
 
 BY_API = "api"  # the trigger of such a compaction
 _PROXY = SOURCES[0]  # the only source that reports it

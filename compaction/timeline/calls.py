@@ -15,13 +15,11 @@ from compaction.timeline.observations import LineKind, Observation, Response
 from compaction.timeline.order import NO_TIME
 from compaction.timeline.preceding import NO_EVENTS, Condition, Event, PrecedingTracker
 from compaction.timeline.recorded_requests import NO_RECORD, RequestRecord, resolve_requests
+from compaction.timeline.sources import TRANSCRIPT, rank_source
 from compaction.transcripts.client_protocol import is_beside_conversation
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.output_estimate import compute_output_tokens
 
-TRANSCRIPT = "transcript"
-# Most reliable first: the proxy saw the bytes, telemetry has the client's final figures, lines may be half written.
-SOURCES = ("proxy", "otlp", "api", TRANSCRIPT)
 # The parent of a call whose ancestors hold no other call.
 CONVERSATION_START = ""
 
@@ -179,8 +177,8 @@ def _identify_reported(lines: Sequence[Observation]) -> tuple[dict[str, str], fr
         return {}, frozenset()
     by_request: dict[str, str] = {}
     with_lines = set()
-    responses = [(_rank_source(line), line.response) for line in lines if line.response]
-    for _, response in sorted(responses, key=lambda each: (each[1].source != TRANSCRIPT, each[0], each[1].call_id)):
+    responses = [line.response for line in lines if line.response]
+    for response in sorted(responses, key=lambda each: (each.source != TRANSCRIPT, rank_source(each), each.call_id)):
         if response.source == TRANSCRIPT:
             with_lines.add(response.call_id)
         if response.request_id:
@@ -226,7 +224,7 @@ class _Figures(msgspec.Struct, gc=False):
 def _build_call(
     draft: _CallDraft, position: int, requests: Mapping[str, RequestRecord], parent_call_id: str | None
 ) -> Call:
-    reports = sorted(draft.reports, key=lambda report: (_rank_source(report), report.id)) if draft.reports else []
+    reports = sorted(draft.reports, key=lambda each: (rank_source(each.response), each.id)) if draft.reports else []
     figures = _merge_figures(draft.lines, reports)
     responses = [line.response for line in (*reports, *draft.lines) if line.response]  # the most reliable first
     reported = [report.response for report in reports if report.response]
@@ -299,11 +297,6 @@ def _find_start(report: Observation) -> datetime | None:
     """A report is made when the call is over; a line when something of the response has arrived."""
     seconds = report.response.duration_seconds if report.response else None
     return report.at - timedelta(seconds=seconds) if report.at and seconds else report.at
-
-
-def _rank_source(line: Observation) -> int:
-    source = line.response.source if line.response else ""
-    return SOURCES.index(source) if source in SOURCES else len(SOURCES)
 
 
 def _find_parents(lines: Sequence[Observation], drafts: Mapping[str, _CallDraft]) -> dict[str, str]:

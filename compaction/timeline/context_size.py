@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from compaction.context.composition import LARGEST_PREFIX_TOKENS
 from compaction.context.tokens import ContextSize, add_margin
-from compaction.timeline.calls import TRANSCRIPT, Call, belongs_to_conversation
+from compaction.timeline.calls import Call, belongs_to_conversation
 from compaction.timeline.observations import LineKind, Observation
+from compaction.timeline.sources import TRANSCRIPT
 
 _BOUNDARY = LineKind.BOUNDARY
 _MESSAGES = frozenset({"user", "assistant"})

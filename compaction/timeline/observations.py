@@ -220,18 +220,3 @@ def with_stored_content(line: Observation, stored: Observation) -> Observation:
 def without_content(line: Observation) -> Observation:
     """Return the observation as it is where no content is stored."""
     return msgspec.structs.replace(line, text=None, has_content=False, is_redacted=False)
-
-
-def choose_more_complete(one: Observation, other: Observation) -> Observation:
-    """Return the better of two readings of one line: the later reader's, then that of the later redaction rules, then
-    the more complete one, as truncated copies can arrive in either order. Of repeated client reports the latest."""
-    return max(one, other, key=_rank_reading)
-
-
-def _rank_reading(line: Observation) -> tuple[int, int, float, int, bool, bool, int, bytes]:
-    response = line.response
-    output_tokens = response.usage.output_tokens if response else 0
-    is_stopped = response is not None and response.stop_reason is not None
-    reported_at = line.at.timestamp() if line.client_report is not None and line.at is not None else 0.0
-    completeness = output_tokens, is_stopped, line.has_content, line.size_bytes, _ENCODE.encode(line)
-    return line.reading_version, line.redaction_version, reported_at, *completeness

@@ -7,7 +7,8 @@ any order. Neither file nor arrival decides, so the same lines always give the s
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from compaction.timeline.observations import Observation, choose_more_complete
+from compaction.timeline.observations import Observation
+from compaction.timeline.sources import choose_more_complete
 
 NO_TIME = datetime.min.replace(tzinfo=UTC)
 # The latest time among a line and its ancestors, how many of them are known, the line's own time and id.

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from compaction.timeline.calls import TRANSCRIPT
 from compaction.timeline.observations import (
     REPORT,
     CompactionRecord,
@@ -19,6 +18,7 @@ from compaction.timeline.observations import (
     ThreadKey,
     thread_key,
 )
+from compaction.timeline.sources import TRANSCRIPT
 
 # A boundary and the report of its compaction are written at the same moment, by clocks of one machine.
 NEAR_COMPACTION = timedelta(minutes=2)

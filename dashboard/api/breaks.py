@@ -258,12 +258,12 @@ def _describe_diff(diff: PrefixView) -> dict[str, object]:
                 "path": spell_path(change.path),
                 "name": change.name,
                 "server": change.server,
-                "how": change.how.value,
+                "how": change.kind.value,
                 "parts": change.parts,
                 "before_characters": change.before_characters,
                 "after_characters": change.after_characters,
-                "old_place": change.old_place,
-                "new_place": change.new_place,
+                "old_place": change.old_index,
+                "new_place": change.new_index,
                 "lines": [asdict(line) for line in told.lines] if (told := change.diff) else None,
             }
             for change in diff.changes

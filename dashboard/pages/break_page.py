@@ -97,7 +97,7 @@ class BreakPage:
     @property
     def needs_requests(self) -> bool:
         """Whether the requests would tell what is not known now."""
-        return self.row.is_break and self.note.outlook is Avoidability.NOT_KNOWN and self.diff is None
+        return self.row.is_break and self.note.avoidability is Avoidability.NOT_KNOWN and self.diff is None
 
     @property
     def transcript_of(self) -> int | None:
@@ -213,7 +213,7 @@ def _read_unproven(loss: CacheBreak) -> tuple[Unproven, ...]:
     held = (Condition(code) for code in loss.evidence.get("unproven", ()) if code in set(Condition))
     notes = ((condition, CONDITIONS[condition]) for condition in held)
     return tuple(
-        Unproven(code.value, note.words, note.rate.breaks, note.rate.calls, note.rate_words) for code, note in notes
+        Unproven(code.value, note.text, note.rate.breaks, note.rate.calls, note.rate_sentence) for code, note in notes
     )
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-from compaction.cache.break_places import BreakPlace, describe_place, name_place
+from compaction.cache.break_places import BreakPlace, describe_place, describe_place_briefly
 from compaction.cache.causes import CAUSES, Avoidability, Cause, CauseInfo, Grade
 from compaction.context.cache_ttl import CacheTtl
 from dashboard import access
@@ -250,7 +250,7 @@ def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
         grade_words=words,
         grade_meaning=meaning,
         is_avoidable=loss.is_avoidable,
-        outlook=note.outlook.value,
+        outlook=note.avoidability.value,
         gap_seconds=loss.gap_seconds,
         ttl=loss.ttl,
         expected_tokens=loss.expected_tokens,
@@ -263,7 +263,7 @@ def make_row(loss: CacheBreak, *, session_name: str, thread: str) -> LossRow:
         is_minor=_is_minor(loss),
         place=place.value if place else "",
         where=describe_place(place, loss.read_tokens) if place else "",
-        short_where=name_place(place, loss.read_tokens) if place else "",
+        short_where=describe_place_briefly(place, loss.read_tokens) if place else "",
     )
 
 

@@ -162,7 +162,7 @@ def _find_first_change(diff: PrefixDiff) -> BlockChange | None:
     if diff.first is None:
         return None
     there = [change for change in diff.changes if change.level is diff.first.level and _is_at(change, diff.first)]
-    named = (change for change in there if change.name == diff.first.name and change.how is not ChangeKind.REORDERED)
+    named = (change for change in there if change.name == diff.first.name and change.kind is not ChangeKind.REORDERED)
     return next(named, next(iter(there), None))
 
 
@@ -195,7 +195,7 @@ def _view_level(level: PromptLevel, diff: PrefixDiff, pair: RequestPair, first: 
         return LevelView(level.value, _TITLES[level], "cannot be compared", ())
     changes = [change for change in diff.changes if change.level is level]
     appended = diff.appended_messages if level is PromptLevel.MESSAGES else 0
-    same = len(pieces) - appended - len({change.path[1] for change in changes if change.how is not ChangeKind.REMOVED})
+    same = len(pieces) - appended - len({change.path[1] for change in changes if change.kind is not ChangeKind.REMOVED})
     blocks = tuple(_list_blocks(level, changes, [piece.name for piece in pieces[: len(pieces) - appended]], first))
     if appended:
         blocks = (*blocks, Fold(f"{_count(appended, 'new message')} at the end, as expected"))
@@ -215,8 +215,8 @@ def _list_blocks(
     level: PromptLevel, changes: Sequence[BlockChange], names: Sequence[str], first: BlockChange | None
 ) -> Iterator[Fold | Change]:
     """Changes in their places and equal parts folded between them; what was removed stands where it stood."""
-    places = sorted(changes, key=lambda change: (_index(change), change.how is not ChangeKind.REMOVED))
-    changed = {_index(change) for change in changes if change.how is not ChangeKind.REMOVED}
+    places = sorted(changes, key=lambda change: (_index(change), change.kind is not ChangeKind.REMOVED))
+    changed = {_index(change) for change in changes if change.kind is not ChangeKind.REMOVED}
     shown, upto = 0, 0
     for is_grouped, group in groupby(places, key=_is_hash):
         for each in _group(group) if is_grouped else ([change] for change in group):
@@ -241,7 +241,7 @@ def _group(changes: Iterable[BlockChange]) -> Iterator[list[BlockChange]]:
     """Neighbours to which the same happened."""
     run: list[BlockChange] = []
     for change in changes:
-        if run and (change.how is not run[-1].how or _index(change) != _index(run[-1]) + 1):
+        if run and (change.kind is not run[-1].kind or _index(change) != _index(run[-1]) + 1):
             yield run
             run = []
         run.append(change)
@@ -265,20 +265,20 @@ def _view_changes(level: PromptLevel, changes: Sequence[BlockChange], first: Blo
     parts = f" {', '.join(change.parts)}" if change.parts else ""
     return Change(
         words=f"{name}{parts}",
-        how=change.how.value,
-        style=_STYLES[change.how],
+        how=change.kind.value,
+        style=_STYLES[change.kind],
         sizes="" if _is_hash(change) else _say_sizes(change),
         is_first=is_first,
         lines=tuple(line for line in diff.lines if line.text or line.mark is not DiffMark.SAME) if diff else (),
         is_cut=diff.is_cut if diff else False,
-        places=_say_places(change.old_place, change.new_place) if change.how is ChangeKind.REORDERED else "",
+        places=_say_places(change.old_index, change.new_index) if change.kind is ChangeKind.REORDERED else "",
     )
 
 
 def _say_sizes(change: BlockChange) -> str:
-    if change.how is ChangeKind.ADDED:
+    if change.kind is ChangeKind.ADDED:
         return f"{change.after_characters:,} characters"
-    if change.how in (ChangeKind.REMOVED, ChangeKind.REORDERED):
+    if change.kind in (ChangeKind.REMOVED, ChangeKind.REORDERED):
         return f"{change.before_characters:,} characters"
     return f"{change.before_characters:,} to {change.after_characters:,} characters"
 
@@ -289,13 +289,13 @@ def _list_tools(changes: Iterable[BlockChange]) -> Iterator[ToolChange]:
             yield ToolChange(
                 name=change.name,
                 server=change.server,
-                how=change.how.value,
+                how=change.kind.value,
                 parts=change.parts,
                 is_deferred=False,
-                before_characters=None if change.how is ChangeKind.ADDED else change.before_characters,
-                after_characters=None if change.how is ChangeKind.REMOVED else change.after_characters,
-                before_place=None if change.how is ChangeKind.ADDED else change.old_place,
-                after_place=change.new_place,
+                before_characters=None if change.kind is ChangeKind.ADDED else change.before_characters,
+                after_characters=None if change.kind is ChangeKind.REMOVED else change.after_characters,
+                before_place=None if change.kind is ChangeKind.ADDED else change.old_index,
+                after_place=change.new_index,
             )
 
 

@@ -296,7 +296,7 @@ def test_unknown_break_shows_what_held_before_it_and_that_this_is_not_proven(tea
     assert "The conversation was lost from its first message on; tools and system prompt stayed." in page
     told = ask(sign_in("vera"), f"breaks/{lost.pk}")
     assert told["unproven"] == [
-        {"condition": "long_turn", "words": CONDITIONS[Condition.LONG_TURN].words, "breaks": rate.breaks,
+        {"condition": "long_turn", "words": CONDITIONS[Condition.LONG_TURN].text, "breaks": rate.breaks,
          "calls": rate.calls},
     ]  # fmt: skip
     assert told["place"] == "conversation"
@@ -320,7 +320,7 @@ def test_proxy_is_offered_where_requests_would_tell(
     assert "ANTHROPIC_BASE_URL" not in read(sign_in("vera"), f"/breaks/{lost.pk}/")  # may not send
 
 
-@pytest.mark.parametrize("cause", [cause for cause, note in CAUSES.items() if note.asks_for_requests])
+@pytest.mark.parametrize("cause", [cause for cause, note in CAUSES.items() if note.needs_requests])
 def test_advice_to_use_the_proxy_is_given_once(team: Team, cause: Cause) -> None:
     grade = min(CAUSES[cause].grades)
     (lost,) = make_breaks(make_session(team, "session-1"), 1, cause=cause, grade=grade)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from compaction.cache.avoidable import compute_avoidable
-from compaction.cache.break_places import BrokenAt, locate_losses
+from compaction.cache.break_places import BreakLocation, locate_losses
 from compaction.cache.breaks import CacheOutcome, Verdict
 from compaction.cache.causes import Grade
 from compaction.cache.diagnosis import Explanation
@@ -37,7 +37,7 @@ def draw_losses(
     return rows
 
 
-def draw_loss(call: Call, verdict: Verdict, broken_at: BrokenAt | None) -> Row:
+def draw_loss(call: Call, verdict: Verdict, broken_at: BreakLocation | None) -> Row:
     primary, loss, cause = verdict.primary, verdict.loss, verdict.cause
     if loss is None or cause is None:
         raise ValueError(verdict.call_id)  # a break or rebuild has both
@@ -61,7 +61,7 @@ def draw_loss(call: Call, verdict: Verdict, broken_at: BrokenAt | None) -> Row:
     }
 
 
-def _spell_evidence(explanation: Explanation | None, broken_at: BrokenAt | None) -> Row:
+def _spell_evidence(explanation: Explanation | None, broken_at: BreakLocation | None) -> Row:
     told: Row = {} if broken_at is None else {"place": broken_at.place.value}
     if explanation is None:
         return told

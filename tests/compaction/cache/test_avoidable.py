@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from compaction.cache.avoidable import compute_avoidable
 from compaction.cache.breaks import CacheOutcome, judge_thread
-from compaction.cache.costs import find_cost_usd
+from compaction.cache.costs import compute_cost_usd
 from compaction.cache.policy import CachePolicy
 from compaction.llm.prices import Price, Rates
 from compaction.timeline.calls import Call
@@ -93,7 +93,7 @@ def test_sum_over_a_thread_is_what_the_hour_would_have_saved(thread: list[Call])
     """The bill of the thread less that of the same thread with the hour, worked out from whole bills here."""
     verdicts = judge_thread(thread)
     avoidable = compute_avoidable(thread, verdicts)
-    paid = sum((find_cost_usd(each.usage, MODEL, each.at) or 0 for each in thread), Decimal(0))
+    paid = sum((compute_cost_usd(each.usage, MODEL, each.at) or 0 for each in thread), Decimal(0))
     with_hour = Decimal(0)
     for each, verdict in zip(thread, verdicts, strict=True):
         kept = verdict.loss.recreated_tokens if each.call_id in avoidable and verdict.loss else 0
@@ -103,7 +103,7 @@ def test_sum_over_a_thread_is_what_the_hour_would_have_saved(thread: list[Call])
             cache_creation_1h_tokens=written,
             cache_read_tokens=each.usage.cache_read_tokens + kept,
         )
-        with_hour += find_cost_usd(usage, MODEL, each.at) or 0
+        with_hour += compute_cost_usd(usage, MODEL, each.at) or 0
     amounts = [amount for amount in avoidable.values() if amount is not None]
     assert len(amounts) == len(avoidable)
     if avoidable:

@@ -38,7 +38,7 @@ def test_place_follows_from_what_was_read(name: str) -> None:
     ]  # fmt: skip
     found = locate_losses({each.call_id: each for each in calls}, judge_thread(calls))
     assert [at.place for at in found.values()] == places
-    assert all(f"{at.held_tokens:,}" in at.sentence for at in found.values() if at.place in (S, L))
+    assert all(f"{at.read_tokens:,}" in at.sentence for at in found.values() if at.place in (S, L))
 
 
 def test_thread_without_a_loss_has_no_place() -> None:

@@ -3,7 +3,7 @@ from decimal import Decimal
 
 import pytest
 
-from compaction.cache.costs import find_cost_usd, find_excess_usd
+from compaction.cache.costs import compute_cost_usd, compute_excess_usd
 from compaction.llm.prices import Price, Rates
 from compaction.transcripts.entries import Iteration, Usage
 from tests.compaction.cache.builders import use
@@ -28,30 +28,30 @@ EXCESSES = [
 
 @pytest.mark.parametrize(("model", "usage", "tokens", "rate"), EXCESSES)
 def test_loss_costs_the_write_price_paid_less_the_read_price(model: str, usage: Usage, tokens: int, rate: str) -> None:
-    assert find_excess_usd(usage, model, AT, recreated_tokens=tokens) == tokens * Decimal(rate) / MILLION
+    assert compute_excess_usd(usage, model, AT, recreated_tokens=tokens) == tokens * Decimal(rate) / MILLION
 
 
 def test_nothing_recreated_costs_nothing_even_without_a_price() -> None:
-    assert find_excess_usd(use(0, 10), "glm-4", AT, recreated_tokens=0) == 0
-    assert find_excess_usd(use(0, 10), "glm-4", AT, recreated_tokens=10) is None
-    assert find_excess_usd(use(0, 10), None, AT, recreated_tokens=10) is None
+    assert compute_excess_usd(use(0, 10), "glm-4", AT, recreated_tokens=0) == 0
+    assert compute_excess_usd(use(0, 10), "glm-4", AT, recreated_tokens=10) is None
+    assert compute_excess_usd(use(0, 10), None, AT, recreated_tokens=10) is None
 
 
 def test_team_price_goes_before_every_table() -> None:
     price = Price("glm-4", Rates(*(Decimal(rate) for rate in ("1", "2", "3", "4", "0.5"))), "the team")
-    assert find_excess_usd(use(0, 10), "glm-4", AT, recreated_tokens=10, team_price=price) == Decimal("0.000025")
+    assert compute_excess_usd(use(0, 10), "glm-4", AT, recreated_tokens=10, team_price=price) == Decimal("0.000025")
 
 
 def test_creation_without_a_split_counts_as_5_minutes() -> None:
     usage = Usage(cache_creation_tokens=40_000)
-    assert find_excess_usd(usage, "claude-opus-5-5", AT, recreated_tokens=40_000) == Decimal("0.192")
+    assert compute_excess_usd(usage, "claude-opus-5-5", AT, recreated_tokens=40_000) == Decimal("0.192")
 
 
 def test_iterations_do_not_count_twice() -> None:
     usage = use(0, 40_000, iterations=(Iteration("message", cache_creation_tokens=40_000),))
-    assert find_excess_usd(usage, "claude-opus-5-5", AT, recreated_tokens=40_000) == Decimal("0.192")
+    assert compute_excess_usd(usage, "claude-opus-5-5", AT, recreated_tokens=40_000) == Decimal("0.192")
 
 
 def test_whole_call_is_priced() -> None:
     usage = use(1_000_000, 0, plain=0, output=0)
-    assert find_cost_usd(usage, "claude-opus-5-5", AT) == Decimal("0.20")
+    assert compute_cost_usd(usage, "claude-opus-5-5", AT) == Decimal("0.20")

@@ -61,7 +61,7 @@ def test_every_grade_a_cause_can_have_is_in_the_tables() -> None:
         (cause, grade)
         for cause, note in CAUSES.items()
         for grade in note.grades
-        if (cause, grade) not in tabled and grade is not Grade.REQUEST and note.outlook != "expected"
+        if (cause, grade) not in tabled and grade is not Grade.REQUEST and note.avoidability != "expected"
     }
     assert not missing
 
@@ -108,7 +108,7 @@ def test_grades_that_contradict_each_other_are_shown() -> None:
     now = call("now", 0, 51_000, api_reason="system_changed", client_reasons=("effort_changed",), fingerprint=prints())
     explained = explain_loss(before, now)
     assert explained.primary.cause is Cause.SYSTEM_CHANGED
-    assert [(each.believed, each.other) for each in explained.conflicts] == [
+    assert [(each.better, each.other) for each in explained.conflicts] == [
         (Grade.API, Grade.CLIENT), (Grade.API, Grade.REQUEST), (Grade.CLIENT, Grade.REQUEST),
     ]  # fmt: skip
     assert explained.conflicts[1].sentence == ("The API: The system prompt changed. The two requests: nothing changed")

@@ -17,7 +17,7 @@ def _ask(*messages: str, **fields: Any) -> PromptRequest:
 
 
 def _list(diff: PrefixDiff) -> list[tuple[str, str, ChangeKind]]:
-    return [(change.level.value, change.name, change.how) for change in diff.changes]
+    return [(change.level.value, change.name, change.kind) for change in diff.changes]
 
 
 TOOLS = body()["tools"]
@@ -56,7 +56,7 @@ def test_inserted_message_is_told_from_a_rewritten_one() -> None:
     messages = [{"role": "user", "content": word} for word in ("a", "b", "c", "d")]
     current = [*messages[:1], {"role": "user", "content": "new"}, *messages[1:], {"role": "user", "content": "end"}]
     diff = diff_requests(_ask(messages=messages), _ask(messages=current))
-    assert [(change.path, change.how) for change in diff.changes] == [(("messages", 1), ChangeKind.ADDED)]
+    assert [(change.path, change.kind) for change in diff.changes] == [(("messages", 1), ChangeKind.ADDED)]
     assert diff.appended_messages == 1
 
 
@@ -97,7 +97,7 @@ def test_line_and_word_diff_of_a_changed_block() -> None:
         (DiffMark.ADDED, "it is ten now"),
         (DiffMark.SAME, "last"),
     ]  # fmt: skip
-    assert [word for mark, word in lines.lines[3].words if mark is DiffMark.ADDED] == ["ten"]
+    assert [word for mark, word in lines.lines[3].parts if mark is DiffMark.ADDED] == ["ten"]
 
 
 def _result(content: Any) -> list[dict[str, Any]]:
@@ -135,7 +135,7 @@ def test_only_the_changed_part_of_a_tool_is_shown() -> None:
 def test_same_words_in_another_role_are_another_message() -> None:
     old, new = ([{"role": role, "content": "a"}, {"role": "user", "content": "b"}] for role in ("user", "assistant"))
     (change,) = diff_requests(_ask(messages=old), _ask(messages=new)).changes
-    assert (change.path, change.name, change.how) == (("messages", 0), "assistant", ChangeKind.CHANGED)
+    assert (change.path, change.name, change.kind) == (("messages", 0), "assistant", ChangeKind.CHANGED)
 
 
 def test_marker_that_moves_is_no_change() -> None:
@@ -170,7 +170,7 @@ def test_opaque_messages_are_compared_by_their_hashes() -> None:
     before = PromptRequest("m", messages=tuple(PromptMessage("", opaque_hash=name) for name in "abc"))
     after = replace(before, messages=tuple(PromptMessage("", opaque_hash=name) for name in "aXcd"))
     diff = diff_requests(before, after)
-    assert [(change.path, change.how) for change in diff.changes] == [(("messages", 1), ChangeKind.CHANGED)]
+    assert [(change.path, change.kind) for change in diff.changes] == [(("messages", 1), ChangeKind.CHANGED)]
     assert diff.changes[0].diff is None
     mixed = diff_requests(before, _ask())
     assert not mixed.are_messages_comparable

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.cache.avoidable import compute_avoidable
-from compaction.cache.baseline import EXPECTED_CAUSES, Baseline
-from compaction.cache.breaks import CacheOutcome, find_judged_parents, judge_call, judge_thread
+from compaction.cache.baseline import Baseline
+from compaction.cache.breaks import EXPECTED_CAUSES, CacheOutcome, find_judged_parents, judge_call, judge_thread
 from compaction.cache.causes import Cause
-from compaction.cache.costs import find_cost_usd
+from compaction.cache.costs import compute_cost_usd
 from compaction.cache.policy import DEFAULT_POLICY
 from compaction.timeline.calls import Call
 from compaction.timeline.preceding import Condition, Event
@@ -99,7 +99,7 @@ def test_no_more_is_avoidable_than_was_lost_and_no_more_lost_than_paid(thread: l
     assert avoidable.keys() <= lost.keys()
     assert sum(each or 0 for each in avoidable.values()) <= sum(each or 0 for each in lost.values())
     for call in ordered:
-        cost, loss = find_cost_usd(call.usage, call.model, call.at), lost.get(call.call_id)
+        cost, loss = compute_cost_usd(call.usage, call.model, call.at), lost.get(call.call_id)
         assert not loss or (cost is not None and 0 < loss <= cost)
 
 
@@ -111,6 +111,6 @@ def test_every_break_has_one_primary_cause_and_no_cause_twice(thread: list[Call]
             assert verdict.explanation is not None
             causes = [finding.cause for finding in verdict.explanation.findings]
             assert len(causes) == len(set(causes))
-            assert all(finding.grade in finding.note.grades for finding in verdict.explanation.findings)
+            assert all(finding.grade in finding.info.grades for finding in verdict.explanation.findings)
         elif verdict.outcome is CacheOutcome.EXPECTED:
             assert verdict.rebuild in (Cause.FIRST_CALL, Cause.PROMPT_SHORTENED, *EXPECTED_CAUSES)

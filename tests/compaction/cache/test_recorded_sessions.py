@@ -9,7 +9,7 @@ import pytest
 
 from bench.threads import read_session_calls
 from compaction.cache.breaks import CacheOutcome, judge_thread
-from compaction.cache.costs import find_cost_usd
+from compaction.cache.costs import compute_cost_usd
 from compaction.cache.prefix_diff import diff_fingerprints
 from compaction.prompt.fingerprint import fingerprint_request
 from compaction.prompt.linter import lint_request
@@ -55,7 +55,7 @@ def test_breaks_are_as_rare_as_in_the_public_sessions() -> None:
 
 
 def _find_cost(call: Call) -> Decimal | None:
-    return find_cost_usd(call.usage, call.model, call.at)
+    return compute_cost_usd(call.usage, call.model, call.at)
 
 
 def _as_body(request: PromptRequest) -> dict[str, object]:

@@ -29,8 +29,8 @@ def test_removed_and_added_lines_balance(before: list[str], after: list[str]) ->
     added = sum(line.mark is DiffMark.ADDED for line in found.lines)
     assert added - removed == len("\n".join(after).splitlines()) - len("\n".join(before).splitlines())
     for line in found.lines:
-        if line.words:
-            assert "".join(word for _, word in line.words) == line.text
+        if line.parts:
+            assert "".join(word for _, word in line.parts) == line.text
 
 
 def test_huge_difference_is_cut_and_says_so() -> None:
@@ -47,13 +47,13 @@ def test_distance_between_two_changes_is_not_shown() -> None:
 
 def test_words_are_marked_whole_and_only_where_lines_were_replaced_one_for_one() -> None:
     found = diff_text("the quick_brown fox runs, and so on", "the quick_red fox walks, and so on")
-    assert [line.words for line in found.lines] == [
+    assert [line.parts for line in found.lines] == [
         ((DiffMark.SAME, "the "), (DiffMark.REMOVED, "quick_brown"), (DiffMark.SAME, " fox "),
          (DiffMark.REMOVED, "runs"), (DiffMark.SAME, ", and so on")),
         ((DiffMark.SAME, "the "), (DiffMark.ADDED, "quick_red"), (DiffMark.SAME, " fox "), (DiffMark.ADDED, "walks"),
          (DiffMark.SAME, ", and so on")),
     ]  # fmt: skip
-    assert all(not line.words for line in diff_text("a b", "c d\ne f").lines)
+    assert all(not line.parts for line in diff_text("a b", "c d\ne f").lines)
 
 
 def test_long_lines_are_cut() -> None:
@@ -65,11 +65,11 @@ def test_difference_far_inside_a_long_line_is_in_sight() -> None:
     (removed, added) = diff_text("x " * 4_000 + "old end", "x " * 4_000 + "new end").lines
     assert removed.text.endswith("x old end")
     assert added.text.startswith("…")
-    assert [word for mark, word in added.words if mark is DiffMark.ADDED] == ["new"]
+    assert [word for mark, word in added.parts if mark is DiffMark.ADDED] == ["new"]
 
 
 def pick(line: DiffLine, mark: DiffMark) -> list[str]:
-    return [word for own, word in line.words if own is mark]
+    return [word for own, word in line.parts if own is mark]
 
 
 def test_few_characters_put_into_a_long_line_are_all_that_is_marked() -> None:

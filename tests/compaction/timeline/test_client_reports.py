@@ -10,8 +10,8 @@ from compaction.timeline.observations import (
     LineKind,
     Observation,
     Response,
-    choose_more_complete,
 )
+from compaction.timeline.sources import choose_more_complete
 from compaction.transcripts.entries import Usage
 
 START = datetime(2026, 5, 1, 10, tzinfo=UTC)
