@@ -13,9 +13,10 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
-from compaction.context.composition import compose_context
+from compaction.context.composition import compute_composition
 from compaction.context.tokens import ResultCache, measure_context
-from compaction.transcripts.calls import collect_calls
+from compaction.timeline.build import Timeline, build_timeline
+from compaction.timeline.read_entries import read_observation
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.flatten import flatten
@@ -68,7 +69,12 @@ def count_session(entries: tuple[Entry, ...]) -> int:
     """Token counting as a page asks for it: active chain, slice, context size and composition."""
     context = slice_context(follow_chain(entries))
     cache = ResultCache()
-    return measure_context(context, cache).tokens + compose_context(context, cache=cache).tokens
+    return measure_context(context, cache).tokens + compute_composition(context, cache=cache).tokens
+
+
+def build_session_timeline(entries: tuple[Entry, ...]) -> Timeline:
+    """The calls of a session, from its entries."""
+    return build_timeline(read_observation(entry) for entry in entries)
 
 
 def print_counting() -> None:
@@ -77,7 +83,7 @@ def print_counting() -> None:
         "count": count_session,
         "flatten": flatten,
         "rounds": group_rounds,
-        "calls": collect_calls,
+        "timeline": build_session_timeline,
     }
     table: dict[str, list[float]] = {name: [] for name in (*works, "decode")}
     for size in SIZES:

@@ -32,7 +32,7 @@ from compaction.context.forecast import (
     Forecast,
     Range,
     forecast_threshold,
-    trace_calls,
+    list_call_points,
 )
 from compaction.context.policy import Policy
 from compaction.context.thresholds import compute_thresholds
@@ -122,7 +122,7 @@ def _split_conversation(entries: tuple[Entry, ...], session_id: str) -> Iterator
     ends = [index for index, entry in enumerate(entries) if is_boundary(entry)]
     for end in (*ends, len(entries)):
         before = entries[:end]
-        points = tuple(point for point in trace_calls(before) if point.context_tokens)
+        points = tuple(point for point in list_call_points(before) if point.context_tokens)
         if len(points) > start:
             boundary = entries[end].payload if end < len(entries) else None
             is_compacted = isinstance(boundary, Boundary) and boundary.trigger != "manual"

@@ -3,8 +3,8 @@
 Run: python -m bench.output_estimate FOLDER [FOLDER ...] with transcripts (.jsonl, .jsonl.gz).
 
 A call is known when its lines hold a stop reason: the output reported there is the truth. The estimate is what the
-product would count had the reason not been written (transcripts/calls.py). Calls with hidden thinking are apart: what
-is hidden cannot be estimated. A call that stands in several files counts once.
+product would count had the reason not been written (compaction/transcripts/output_estimate.py). Calls with hidden
+thinking are apart: what is hidden cannot be estimated. A call that stands in several files counts once.
 
 Both figures of the estimate were fitted on the tuning half: the hash of bench/forecast.py, taken of the name of the
 file. A session with a file in the tuning half belongs to it wholly, so nothing in the checking half was fitted on. The
@@ -20,8 +20,8 @@ from pathlib import Path
 
 from bench.forecast import HALVES, find_half
 from compaction.llm.names import read_model_name
-from compaction.transcripts.calls import count_written_characters, estimate_output, find_call_id
 from compaction.transcripts.entries import Block, Entry, ThinkingBlock
+from compaction.transcripts.output_estimate import count_written_characters, estimate_output
 from compaction.transcripts.transcript import read_transcript
 
 
@@ -44,7 +44,7 @@ def list_known_calls(folders: Iterable[Path]) -> list[KnownCall]:
         data = path.read_bytes()
         lines: dict[str, list[Entry]] = {}
         for entry in read_transcript(gzip.decompress(data) if path.suffix == ".gz" else data).entries:
-            call_id = find_call_id(entry)
+            call_id = entry.call_id
             if call_id is not None and call_id not in seen:
                 lines.setdefault(call_id, []).append(entry)
         seen |= lines.keys()

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from compaction.activity.tool_calls import Activity, ToolCall, replay
 from compaction.transcripts.client_protocol import AGENT_TOOLS, TASK_ID, TASK_STATUS, AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry, TextBlock
+from compaction.transcripts.json_fields import get_fields, get_text
 from compaction.transcripts.payloads import Attachment
-from compaction.transcripts.values import get_fields, get_text
 
 _AGENT_ID = re.compile(r"\bagentId: ?([\w-]{1,64})")
 _NOTIFICATION = re.compile(

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from compaction.activity.tool_calls import ToolCall
 from compaction.transcripts.client_protocol import AGENT_TOOLS, FILE_READERS, FILE_WRITERS
-from compaction.transcripts.values import get_text
+from compaction.transcripts.json_fields import get_text
 
 _LEADING_STEPS = re.compile(r"^(?:(?:cd|pushd|export|source|set)\s[^&;\n]{0,300}(?:&&|;)\s*)+")
 _TRAILING_PIPES = re.compile(r"(?<!\s)\s*+(?:2>&1|2>/dev/null|\|\s*(?:head|tail|less|cat|wc|sort)\b[^|&;\n]{0,60})\s*$")

@@ -19,8 +19,8 @@ from compaction.transcripts.client_protocol import (
     UNCHANGED_FILE,
 )
 from compaction.transcripts.entries import Entry
+from compaction.transcripts.json_fields import get_count, get_fields, get_items, get_text, get_time
 from compaction.transcripts.payloads import Attachment
-from compaction.transcripts.values import get_count, get_fields, get_items, get_text, get_time
 
 MOST_NAMES = 10
 _NUMBERED = re.compile(r"^ {0,8}(\d{1,7})(?:→|\t)(.*)$")

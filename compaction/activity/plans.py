@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from compaction.activity.tool_calls import Activity, ToolCall, replay
 from compaction.transcripts.client_protocol import FILE_EDITORS, FILE_WRITERS, AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry
+from compaction.transcripts.json_fields import get_fields, get_text
 from compaction.transcripts.payloads import Attachment
-from compaction.transcripts.values import get_fields, get_text
 
 PLAN_FOLDER = "/.claude/plans/"  # where the client keeps plan files
 _MODE_ON = frozenset({AttachmentKind.PLAN_MODE, AttachmentKind.PLAN_MODE_REENTRY})

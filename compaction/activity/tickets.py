@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from compaction.activity.tool_calls import Activity, ToolCall
-from compaction.transcripts.values import get_text
+from compaction.transcripts.json_fields import get_text
 
 _VIEW = re.compile(
     r"\b(?:bd show|gh (?:issue|pr) view|glab (?:issue|mr) view|jira issue view|linear issue(?: view)?|tk show)\s+"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from compaction.activity.tool_calls import Activity, ToolCall, replay
 from compaction.transcripts.client_protocol import TODO_ATTACHMENTS, ToolName
 from compaction.transcripts.entries import Entry
+from compaction.transcripts.json_fields import get_fields, get_items, get_text
 from compaction.transcripts.payloads import Attachment
-from compaction.transcripts.values import get_fields, get_items, get_text
 
 CLOSED_STATES = frozenset({"completed", "done", "cancelled", "deleted"})
 _CREATED = re.compile(r"Task #([^\s:]{1,40}) created")

@@ -13,7 +13,7 @@ from compaction.activity.user_messages import UserMessage, UserMessageKind, read
 from compaction.transcripts.client_protocol import CLEARED_RESULT, FILE_EDITORS, FILE_TOOLS, FILE_WRITERS, SHELL_TOOLS
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.flatten import is_synthetic_error
-from compaction.transcripts.values import get_fields, get_items, get_text
+from compaction.transcripts.json_fields import get_fields, get_items, get_text
 
 _OPENS_TURN = frozenset({UserMessageKind.PROMPT, UserMessageKind.COMMAND})
 _FILE_CHANGERS = FILE_EDITORS | FILE_WRITERS

@@ -10,9 +10,9 @@ from enum import StrEnum
 
 from compaction.transcripts.client_protocol import TASK_NOTIFICATION, AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry, ToolResultBlock
+from compaction.transcripts.json_fields import get_fields, get_items, get_text
 from compaction.transcripts.payloads import Attachment
 from compaction.transcripts.user_lines import UserLineKind, classify_entry, strip_machine_text
-from compaction.transcripts.values import get_fields, get_items, get_text
 
 _REASON_OPENING = "the user said:\n"  # what the client writes before the reason for a refused tool request
 

@@ -96,6 +96,7 @@ class RetainedText:
         """Return the greatest weight of terms within `span` characters, and that passage."""
         weighted = [(term.weight, self._positions[term.key]) for term in terms if term.key in self._positions]
         best, best_start = 0.0, 0
+        all_weights = sum(weight for weight, _ in weighted)
         starts = sorted({position for _, positions in weighted for position in positions[:_MOST_STARTS]})
         for start in starts:
             weight = sum(
@@ -105,6 +106,8 @@ class RetainedText:
             )
             if weight > best:
                 best, best_start = weight, start
+            if best == all_weights:
+                break  # no later passage can hold more
         return best, self.text[max(0, best_start - 80) : best_start + span]
 
 

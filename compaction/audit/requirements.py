@@ -13,7 +13,7 @@ from compaction.audit.statements import (
     split_statements,
 )
 from compaction.transcripts.client_protocol import AGENT_TOOLS, FILE_READERS, ToolName
-from compaction.transcripts.values import get_text
+from compaction.transcripts.json_fields import get_text
 
 # Words by which people bind an agent, in the most frequent languages of prompts.
 BINDING = re.compile(

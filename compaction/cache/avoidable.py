@@ -12,7 +12,7 @@ from compaction.cache.breaks import CacheOutcome, Verdict
 from compaction.cache.causes import CAUSES, Cause
 from compaction.cache.costs import NOTHING_USD, find_surcharge_usd
 from compaction.cache.policy import DEFAULT_POLICY, CachePolicy
-from compaction.llm.cache_ttl import CacheTtl
+from compaction.context.cache_ttl import CacheTtl
 from compaction.timeline.calls import Call
 
 

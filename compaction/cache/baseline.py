@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from compaction.cache.causes import Cause
-from compaction.llm.names import keeps_thinking
+from compaction.llm.lookup import keeps_thinking
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.timeline.calls import Call
 from compaction.timeline.preceding import Event

@@ -6,7 +6,7 @@ Each figure is the difference of two bills at the same prompt length, so that ti
 from datetime import datetime
 from decimal import Decimal
 
-from compaction.context.call_costs import total_of
+from compaction.context.call_costs import compute_total_usd
 from compaction.llm.prices import Price
 from compaction.transcripts.entries import Usage
 
@@ -60,7 +60,7 @@ def find_cost_usd(
     usage: Usage, model: str | None, at: datetime | None, *, team_price: Price | None = None
 ) -> Decimal | None:
     """What a whole call cost; None when a price is unknown."""
-    return total_of(usage, model or "", at, team_price=team_price)
+    return compute_total_usd(usage, model or "", at, team_price=team_price)
 
 
 def _strip_prompt(usage: Usage) -> Usage:

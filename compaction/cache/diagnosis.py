@@ -20,10 +20,10 @@ from compaction.cache.causes import (
     Grade,
     rank_cause,
 )
-from compaction.cache.changes import RequestChange, compare_fingerprints
 from compaction.cache.conditions import CONDITIONS
-from compaction.llm.cache_ttl import CacheTtl, find_expired_ttl
-from compaction.llm.names import keeps_thinking
+from compaction.cache.diff_causes import RequestChange, find_diff_causes
+from compaction.context.cache_ttl import CacheTtl, get_expired_ttl
+from compaction.llm.lookup import keeps_thinking
 from compaction.prompt.invalidation import Prediction, predict_read
 from compaction.timeline.calls import Call
 from compaction.timeline.preceding import Condition
@@ -117,7 +117,7 @@ def _compare_requests(previous: Baseline, call: Call) -> tuple[RequestChange, ..
     """The changes between two known requests; None when one of them is not known."""
     if previous.fingerprint is None or call.fingerprint is None:
         return None
-    return compare_fingerprints(previous.fingerprint, call.fingerprint)
+    return find_diff_causes(previous.fingerprint, call.fingerprint)
 
 
 def _predict(previous: Baseline, call: Call, changes: tuple[RequestChange, ...] | None) -> Prediction | None:
@@ -146,7 +146,7 @@ def infer_causes(previous: Baseline, call: Call) -> Iterator[Finding]:
     before, now = previous.speed or "standard", call.usage.speed or "standard"
     if before != now:
         yield Finding(Cause.SPEED_CHANGED, Grade.INFERRED, f"{before} -> {now}")
-    expired = find_expired_ttl(previous.ttl, find_gap_seconds(previous, call))
+    expired = get_expired_ttl(previous.ttl, find_gap_seconds(previous, call))
     if expired is not None:
         cause = Cause.TTL_EXPIRED_1H if expired is CacheTtl.ONE_HOUR else Cause.TTL_EXPIRED_5M
         minutes = find_gap_seconds(previous, call) / 60

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from compaction.llm.names import UNJUDGED_FAMILIES
-from compaction.llm.prices import Price, find_team_price
+from compaction.llm.lookup import UNJUDGED_FAMILIES
+from compaction.llm.prices import Price, get_team_price
 from compaction.transcripts.client_protocol import is_beside_conversation
 from compaction.transcripts.entries import Usage
 
@@ -30,7 +30,7 @@ class CachePolicy:
 
     def find_price(self, model: str | None) -> Price | None:
         """Return the team's own price of a model, which takes precedence over every list."""
-        return find_team_price(self.prices, model)
+        return get_team_price(self.prices, model)
 
     def judges(self, model: str | None, source: str | None, usage: Usage) -> bool:
         """Return whether a call is judged and becomes a baseline; empty usage (errors, placeholders) is neither."""

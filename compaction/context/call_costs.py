@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from compaction.llm.prices import Price, find_billed_price
+from msgspec import structs
+
+from compaction.llm.prices import Price, get_billed_price
 from compaction.transcripts.entries import Iteration, Usage
 
 _MILLION = Decimal(1_000_000)
@@ -35,18 +37,18 @@ class Cost:
         return self.input_usd + cached + self.output_usd + self.web_search_usd
 
 
-def cost_of(usage: Usage, model: str, at: datetime | None, *, team_price: Price | None = None) -> Cost | None:
+def compute_cost(usage: Usage, model: str, at: datetime | None, *, team_price: Price | None = None) -> Cost | None:
     """What a call cost, or None when a part of it has no known price. `team_price` goes before every table.
 
     With `iterations` the bill is the sum over them, each by its own model and prompt length.
     """
     day = at.astimezone(UTC).date() if at else date.max
     terms = (usage.service_tier, usage.speed, usage.inference_geo)
-    main_price = find_billed_price(model, day, team_price, terms)
+    main_price = get_billed_price(model, day, team_price, terms)
     total: Cost | None = None
     for sampled_by, sampling in _list_samplings(usage, model):
         # An adviser's sampling names a model of its own; the team's price is not for that one.
-        price = main_price if sampled_by == model else find_billed_price(sampled_by, day, None, terms)
+        price = main_price if sampled_by == model else get_billed_price(sampled_by, day, None, terms)
         cost = None if price is None else _price_sampling(sampling, price)
         if cost is None:
             return None
@@ -54,15 +56,17 @@ def cost_of(usage: Usage, model: str, at: datetime | None, *, team_price: Price 
     return _add_searches(total, usage, main_price)
 
 
-def total_of(usage: Usage, model: str, at: datetime | None, *, team_price: Price | None = None) -> Decimal | None:
-    """What `cost_of` gives in all, without the buckets: for those who price every call of every session."""
+def compute_total_usd(
+    usage: Usage, model: str, at: datetime | None, *, team_price: Price | None = None
+) -> Decimal | None:
+    """What `compute_cost` gives in all, without the buckets: for those who price every call of every session."""
     if usage.iterations or usage.web_search_requests:
-        cost = cost_of(usage, model, at, team_price=team_price)
+        cost = compute_cost(usage, model, at, team_price=team_price)
         return None if cost is None else cost.total_usd
     day = date.max if at is None else at.date() if at.tzinfo is UTC else at.astimezone(UTC).date()
-    price = find_billed_price(model, day, team_price, (usage.service_tier, usage.speed, usage.inference_geo))
+    price = get_billed_price(model, day, team_price, (usage.service_tier, usage.speed, usage.inference_geo))
     written, long_tokens, read = usage.cache_creation_tokens, usage.cache_creation_1h_tokens, usage.cache_read_tokens
-    rates = price.find_rates(usage.input_tokens + written + read) if price is not None else None
+    rates = price.get_rates(usage.input_tokens + written + read) if price is not None else None
     if rates is None:
         return None
     total = usage.input_tokens * rates.input_mtok_usd + usage.output_tokens * rates.output_mtok_usd
@@ -92,13 +96,13 @@ def _list_samplings(usage: Usage, model: str) -> Iterator[tuple[str, Iteration |
     for position, iteration in enumerate(usage.iterations):
         sampling = iteration
         if missing > 0 and messages and position == messages[-1]:
-            sampling = replace(iteration, output_tokens=iteration.output_tokens + missing)
+            sampling = structs.replace(iteration, output_tokens=iteration.output_tokens + missing)
         yield iteration.model or model, sampling
 
 
 def _price_sampling(sampling: Iteration | Usage, price: Price) -> Cost | None:
     prompt_tokens = sampling.input_tokens + sampling.cache_creation_tokens + sampling.cache_read_tokens
-    rates = price.find_rates(prompt_tokens)
+    rates = price.get_rates(prompt_tokens)
     if rates is None:
         return None
     # Creation without a split, or with a split that does not add up, is a 5-minute write for the rest.

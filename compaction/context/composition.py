@@ -32,8 +32,8 @@ from compaction.transcripts.entries import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from compaction.transcripts.json_fields import get_count, get_fields, get_text
 from compaction.transcripts.payloads import ApiRequestShape, Attachment
-from compaction.transcripts.values import get_count, get_fields, get_text
 
 LONGEST_STUB_TOKENS = 250  # the stub is one sentence: longer results need no look at what the client noted beside them
 WHOLE_FILE_LINES = 10**9
@@ -157,7 +157,7 @@ class _Count:
         self.file_tokens[place] = self.file_tokens.get(place, 0) + tokens
 
 
-def compose_context(
+def compute_composition(
     context: ContextSlice,
     *,
     shapes: Iterable[Entry] = (),
@@ -173,7 +173,7 @@ def compose_context(
     shares = [
         Share(category, add_margin(tally.tokens), tally.count, name) for (category, name), tally in count.shares.items()
     ]
-    prefix = find_prefix_tokens(context, shapes=shapes, opening=opening, cache=count.cache)
+    prefix = compute_prefix_tokens(context, shapes=shapes, opening=opening, cache=count.cache)
     if prefix is not None:
         shares.append(Share(PREFIX, prefix, 1))
         unrecorded = _count_unrecorded(context, prefix, count.cache)
@@ -191,7 +191,7 @@ def compose_context(
     )
 
 
-def find_prefix_tokens(
+def compute_prefix_tokens(
     context: ContextSlice,
     *,
     shapes: Iterable[Entry] = (),
@@ -297,7 +297,7 @@ def _count_request(request: ToolUseBlock, count: _Count) -> None:
     tokens = count_block_tokens(request)
     count.requests[request.id] = request
     count.add("tool requests", tokens, request.name)
-    path = find_path(request)
+    path = get_file_path(request)
     if path is not None:
         count.add_file(path, tokens)
         count.add_file_share("tool requests", request.name, path, tokens)
@@ -317,7 +317,7 @@ def _find_category(block: Block, entry: Entry) -> str:
             return "other"
 
 
-def find_path(request: ToolUseBlock) -> str | None:
+def get_file_path(request: ToolUseBlock) -> str | None:
     """The file a tool request names, for tools that work on one file."""
     if request.name not in FILE_TOOLS:
         return None
@@ -336,7 +336,7 @@ def _count_result(result: ToolResultBlock, entry: Entry, count: _Count) -> None:
         count.add("images", media)
     count.add("tool results", tokens - media, request.name if request else UNKNOWN_TOOL)
     count.results.append((tokens, -len(count.results), result, entry))
-    path = find_path(request) if request else None
+    path = get_file_path(request) if request else None
     if request is None or path is None:
         return
     count.add_file(path, tokens)
@@ -364,7 +364,7 @@ def _list_largest(count: _Count, largest: int) -> tuple[LargeResult, ...]:
     found = []
     for tokens, _, result, entry in nlargest(largest, count.results, key=itemgetter(0, 1)):
         request = count.requests.get(result.tool_use_id)
-        tool, path = (request.name, find_path(request)) if request else (UNKNOWN_TOOL, None)
+        tool, path = (request.name, get_file_path(request)) if request else (UNKNOWN_TOOL, None)
         found.append(LargeResult(result.tool_use_id, tool, add_margin(tokens), path, entry.uuid))
     return tuple(found)
 

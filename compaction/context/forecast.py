@@ -12,13 +12,13 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import pairwise
 
-from compaction.context.call_costs import cost_of
-from compaction.llm.cache_ttl import DEFAULT_TTL, CacheTtl, find_written_ttl
+import msgspec
+
+from compaction.context.cache_ttl import DEFAULT_TTL, CacheTtl, get_written_ttl
+from compaction.context.call_costs import compute_cost
 from compaction.llm.prices import Price
-from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import Entry, Iteration, Usage
-from compaction.transcripts.frozen import Value, change_value
 from compaction.transcripts.user_lines import classify_entry
 
 # A thread begins, or begins again after a compaction, by reading files: the five calls after the first add 2,200 to
@@ -43,7 +43,7 @@ LEAST_WHOLE_TURNS = 4
 SOON_CALLS, SOON_TURNS = 5, 2
 
 
-class CallPoint(Value, frozen=True):
+class CallPoint(msgspec.Struct, frozen=True, gc=False):
     """One call of a thread, in order: the context after it, when it was, and the turn it belongs to."""
 
     context_tokens: int
@@ -139,7 +139,7 @@ class NextCallCost:
         return self.cold_usd - self.warm_usd
 
 
-def trace_calls(entries: Iterable[Entry]) -> tuple[CallPoint, ...]:
+def list_call_points(entries: Iterable[Entry]) -> tuple[CallPoint, ...]:
     """The calls of one thread's entries with their turns and compactions; the last line of a response counts."""
     points: dict[str, CallPoint] = {}
     turn = 0
@@ -149,12 +149,12 @@ def trace_calls(entries: Iterable[Entry]) -> tuple[CallPoint, ...]:
             is_after_compaction = True
         elif (line := classify_entry(entry)) is not None and line.starts_turn:
             turn += 1
-        call_id = find_call_id(entry)
+        call_id = entry.call_id
         if call_id is None or entry.message is None or entry.message.usage is None:
             continue
         tokens = entry.message.usage.context_tokens
         if call_id in points:
-            points[call_id] = change_value(points[call_id], context_tokens=tokens)
+            points[call_id] = msgspec.structs.replace(points[call_id], context_tokens=tokens)
         else:
             points[call_id] = CallPoint(tokens, entry.at, turn, is_first_after_compaction=is_after_compaction)
             is_after_compaction = False
@@ -200,7 +200,7 @@ def forecast_remaining(pace: Pace | NotEnoughData, remaining_tokens: int) -> For
     return Forecast(remaining_tokens, pace.growth_tokens, in_calls, turns, minutes)
 
 
-def price_next_call(
+def compute_next_call_cost(
     last: Usage, model: str, at: datetime | None, *, added_tokens: int = 0, team_price: Price | None = None
 ) -> NextCallCost | None:
     """What the next prompt costs warm and cold, from the last call's usage and what was added since; None if unpriced.
@@ -215,12 +215,12 @@ def price_next_call(
         ttl = CacheTtl.OFF
         warm_usage = cold_usage = terms.changed(input_tokens=prompt)
     else:
-        written = find_written_ttl(message.cache_creation_tokens, message.cache_creation_1h_tokens)
+        written = get_written_ttl(message.cache_creation_tokens, message.cache_creation_1h_tokens)
         ttl = written or DEFAULT_TTL
         cold_usage = _with_writes(terms, prompt, ttl)
         warm_usage = _with_writes(terms, prompt - cached, ttl).changed(cache_read_tokens=cached)
-    warm = cost_of(warm_usage, model, at, team_price=team_price)
-    cold = cost_of(cold_usage, model, at, team_price=team_price)
+    warm = compute_cost(warm_usage, model, at, team_price=team_price)
+    cold = compute_cost(cold_usage, model, at, team_price=team_price)
     if warm is None or cold is None:
         return None
     return NextCallCost(prompt, warm.total_usd, cold.total_usd, ttl, warm.source)

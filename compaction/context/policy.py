@@ -7,9 +7,19 @@ client would ignore is ignored), or by client version. The lines themselves are 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any
 
+from compaction.context.cache_ttl import CacheTtl
+from compaction.context.margins import (
+    AUTO_MARGIN_TOKENS,
+    BLOCKING_MARGIN_TOKENS,
+    EARLY_ERROR_MARGIN_TOKENS,
+    EARLY_WARNING_MARGIN_TOKENS,
+    ERROR_MARGIN_TOKENS,
+    RESERVE_CAP_TOKENS,
+    WARNING_MARGIN_TOKENS,
+    Preset,
+)
 from compaction.context.policy_parsing import (
     is_off,
     is_on,
@@ -19,32 +29,10 @@ from compaction.context.policy_parsing import (
     read_client_window,
     read_team_value,
 )
-from compaction.context.windows import (
-    RESERVE_CAP_TOKENS,
-    ModelInUse,
-    Origin,
-    find_window,
-)
+from compaction.context.windows import ModelInUse, Origin, get_window
 from compaction.errors import BadPolicy
-from compaction.llm.cache_ttl import CacheTtl
 from compaction.llm.names import read_model_name
 from compaction.llm.table import SHORT_WINDOW_TOKENS
-
-# The client's own distances, measured at 167k/147k/177k of 200k and 967k/947k/977k of 1M.
-AUTO_MARGIN_TOKENS = 13_000
-WARNING_MARGIN_TOKENS = 20_000
-ERROR_MARGIN_TOKENS = 20_000
-BLOCKING_MARGIN_TOKENS = 3_000
-# The preset for teams that want to hear about it sooner.
-EARLY_WARNING_MARGIN_TOKENS = 40_000
-EARLY_ERROR_MARGIN_TOKENS = 20_000
-
-
-class Preset(StrEnum):
-    """Named sets of distances: the client's own, or an earlier warning."""
-
-    CLIENT = "client"
-    EARLY = "early"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +67,7 @@ class Policy:
         """Whether a refused prompt starts a compaction: its own switch, off as well when all compaction is off."""
         return self.is_compaction_enabled and self.is_reactive_enabled
 
-    def find_origin(self, setting: str) -> Origin:
+    def get_origin(self, setting: str) -> Origin:
         """Who decided a setting; what nobody set is the client's rule."""
         return dict(self.origins).get(setting, Origin.CLIENT_RULE)
 
@@ -220,7 +208,7 @@ def _find_culprit(policy: Policy, model: str | None) -> str:
 def _find_lowest_line(policy: Policy, model: str | None) -> int:
     # Where neither the policy nor the model has a window, the smallest one of the tables; in a larger window all lines
     # move up together.
-    known = find_window(ModelInUse(model)) if model else None
+    known = get_window(ModelInUse(model)) if model else None
     window = policy.window_tokens or (known.tokens if known else SHORT_WINDOW_TOKENS)
     available = window - (RESERVE_CAP_TOKENS if policy.reserve_tokens is None else policy.reserve_tokens)
     limit = available

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
+from compaction.context.cache_ttl import CacheTtl
 from compaction.errors import BadPolicy
-from compaction.llm.cache_ttl import CacheTtl
 
 # The client takes CLAUDE_CODE_AUTO_COMPACT_WINDOW as a plain integer in this range only.
 CLIENT_WINDOW_RANGE = range(100_000, 1_000_001)

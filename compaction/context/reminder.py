@@ -31,7 +31,7 @@ class ContextSection:
     content: str
 
 
-def make_instruction_section(
+def build_instruction_section(
     files: Iterable[InstructionFile], *, limit_tokens: int = INSTRUCTION_TOKENS
 ) -> ContextSection | None:
     """All instruction files in their order, within the limit; the one that passes it is cut with a mark."""
@@ -50,7 +50,7 @@ def make_instruction_section(
     return ContextSection(INSTRUCTIONS_TITLE, "\n".join(parts)) if parts else None
 
 
-def make_context_reminder(sections: Sequence[ContextSection], *, at: datetime | None = None) -> Entry | None:
+def build_context_reminder(sections: Sequence[ContextSection], *, at: datetime | None = None) -> Entry | None:
     """The reminder as an entry to stand before the first one; None when there is nothing to say."""
     told = [section for section in sections if section.content.strip()]
     if not told:

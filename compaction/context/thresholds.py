@@ -6,24 +6,20 @@ A line is data for the page: value, formula and the origin of every term. What a
 from dataclasses import dataclass
 from enum import StrEnum
 
+from compaction.context.margins import EARLY_DRIFT_PERCENT, LATE_DRIFT_TOKENS, ONE_RESPONSE_MARGIN_TOKENS
 from compaction.context.policy import Policy
 from compaction.context.windows import (
     FormulaTerm,
     ModelInUse,
     Origin,
-    find_reserve,
-    find_window,
+    compute_reserve,
+    get_window,
     read_client_version,
 )
 from compaction.llm.table import SHORT_WINDOW_TOKENS
 
 # Measured on 2.1.197 and 2.1.325: 200k models with no window set went to 190k and 230k without compacting.
 FIRST_VERSION_NOT_SEEN = (2, 1, 197)
-# With one response so far the client compacts only at the model's context minus this (977k and 177k measured).
-ONE_RESPONSE_MARGIN_TOKENS = 23_000
-# Observed against configured: tool results that arrive after the last response explain up to 26k of lateness.
-EARLY_DRIFT_PERCENT = 5
-LATE_DRIFT_TOKENS = 30_000
 
 TOO_FEW_ROUNDS_REMARK = "With too few rounds, the client's attempt fails (too_few_groups) and nothing is freed."
 SILENT_FAILURE_REMARK = "Failed compactions by the client are not logged in its transcript."
@@ -171,7 +167,7 @@ def compute_percent_left(used_tokens: int, limit_tokens: int) -> int:
     return (200 * left + limit_tokens) // (2 * limit_tokens)
 
 
-def find_drift(
+def compute_drift(
     lines: Thresholds, observed_tokens: int, *, trigger: str = "auto", is_reactive: bool = False
 ) -> Drift | None:
     """Compare an observed compaction with the line in force. Manual and reactive ones say nothing about the line."""
@@ -191,11 +187,11 @@ def find_drift(
 
 
 def _choose_window(policy: Policy, in_use: ModelInUse) -> FormulaTerm | None:
-    known = find_window(in_use)
+    known = get_window(in_use)
     tokens = policy.window_tokens
     if tokens is None:
         return known
-    origin = policy.find_origin("window_tokens")
+    origin = policy.get_origin("window_tokens")
     if origin is Origin.CLIENT_SETTING and known is not None and tokens > known.tokens:
         # The client caps its auto-compact window at what the model holds.
         return known
@@ -204,12 +200,12 @@ def _choose_window(policy: Policy, in_use: ModelInUse) -> FormulaTerm | None:
 
 def _choose_reserve(policy: Policy, in_use: ModelInUse) -> FormulaTerm:
     if policy.reserve_tokens is not None:
-        origin = policy.find_origin("reserve_tokens")
+        origin = policy.get_origin("reserve_tokens")
         return FormulaTerm(policy.reserve_tokens, origin, f"reserve {policy.reserve_tokens:,} from {origin}")
     if policy.max_output_tokens is None:
-        return find_reserve(in_use)
-    origin = policy.find_origin("max_output_tokens")
-    return find_reserve(
+        return compute_reserve(in_use)
+    origin = policy.get_origin("max_output_tokens")
+    return compute_reserve(
         in_use, FormulaTerm(policy.max_output_tokens, origin, f"max output {policy.max_output_tokens:,}")
     )
 
@@ -221,7 +217,7 @@ def _draw_auto(policy: Policy, available: Threshold) -> Threshold:
     tokens = int(available.tokens * policy.auto_percent / 100)
     if tokens >= auto.tokens:
         return auto
-    origin = policy.find_origin("auto_percent")
+    origin = policy.get_origin("auto_percent")
     words = f"{policy.auto_percent}% of available"
     formula = f"auto = floor(available x {policy.auto_percent} / 100) = {tokens:,}"
     return Threshold("auto", tokens, formula, (*available.terms, FormulaTerm(tokens, origin, words)))
@@ -230,7 +226,7 @@ def _draw_auto(policy: Policy, available: Threshold) -> Threshold:
 def _margin(policy: Policy, name: str) -> FormulaTerm:
     setting = f"{name}_margin_tokens"
     tokens: int = getattr(policy, setting)
-    origin = policy.find_origin(setting)
+    origin = policy.get_origin(setting)
     return FormulaTerm(tokens, origin, f"{tokens:,} from {origin}")
 
 
@@ -255,12 +251,12 @@ def _find_limits_of_line(policy: Policy, in_use: ModelInUse) -> tuple[ThresholdS
     if not in_use.is_claude_code:
         return ThresholdState.IN_FORCE, ()
     remarks = [TOO_FEW_ROUNDS_REMARK, SILENT_FAILURE_REMARK]
-    model_window = find_window(in_use)
+    model_window = get_window(in_use)
     if in_use.responses is not None and in_use.responses <= 1 and model_window is not None:
         tokens = max(0, model_window.tokens - ONE_RESPONSE_MARGIN_TOKENS)
         remarks.insert(0, f"With only one response so far, the client compacts at {tokens:,} tokens.")
     version = read_client_version(in_use.client_version)
-    has_client_window = policy.find_origin("window_tokens") is Origin.CLIENT_SETTING
+    has_client_window = policy.get_origin("window_tokens") is Origin.CLIENT_SETTING
     is_short = model_window is not None and model_window.tokens <= SHORT_WINDOW_TOKENS
     if version is not None and version >= FIRST_VERSION_NOT_SEEN and is_short and not has_client_window:
         return ThresholdState.NOT_SEEN, (NOT_SEEN_REMARK, *remarks)

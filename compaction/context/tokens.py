@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from compaction.transcripts.attachments import render_attachment
-from compaction.transcripts.calls import collect_calls
 from compaction.transcripts.chain import ContextSlice, is_boundary
 from compaction.transcripts.entries import (
     Block,
@@ -16,7 +15,9 @@ from compaction.transcripts.entries import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    Usage,
 )
+from compaction.transcripts.output_estimate import compute_output_tokens, count_written_characters
 
 CHARACTERS_PER_TOKEN = 4  # the client's own rule of thumb
 MEDIA_TOKENS = 2_000  # the client's flat figure for an image or a document
@@ -121,9 +122,20 @@ def measure_context(context: ContextSlice | Sequence[Entry], cache: ResultCache 
     message = entries[last].message
     message_id = message.id if message else None
     first = _find_first_line(entries, last, message_id)
-    (call,) = collect_calls([*(line for line in entries[first:last] if _is_line_of(line, message_id)), entries[last]])
+    lines = [*(line for line in entries[first:last] if _is_line_of(line, message_id)), entries[last]]
     later = (entry for entry in entries[first + 1 :] if not _is_line_of(entry, message_id))
-    return ContextSize(call.counted_usage.context_tokens, estimate_tokens(later, cache), call.message_id)
+    return ContextSize(_measure_response(lines), estimate_tokens(later, cache), entries[last].call_id)
+
+
+def _measure_response(lines: Sequence[Entry]) -> int:
+    """Return the context after a response, from its lines. Their last one has its usage."""
+    messages = [line.message for line in lines if line.message is not None and line.is_response]
+    last = messages[-1]
+    usage = last.usage or Usage()
+    if last.stop_reason is not None:
+        return usage.context_tokens
+    written = sum(count_written_characters(message.content) for message in messages if message.stop_reason is None)
+    return usage.changed(output_tokens=compute_output_tokens(usage, None, written)).context_tokens
 
 
 def _find_start(entries: Sequence[Entry]) -> int:
@@ -136,7 +148,7 @@ def _find_anchor(entries: Sequence[Entry], kept: frozenset[str]) -> int | None:
         entry = entries[index]
         if is_boundary(entry):
             return None
-        usage = entry.message.usage if entry.message and entry.is_response and entry.uuid not in kept else None
+        usage = entry.message.usage if entry.message and entry.call_id is not None and entry.uuid not in kept else None
         if usage is not None and usage.context_tokens > 0:
             return index
     return None

@@ -7,14 +7,10 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.llm.names import ModelName, find_client_window_tokens, find_model, read_model_name
+from compaction.context.margins import LAST_VERSION_WITH_OLD_RESERVE, OLD_RESERVE_TOKENS, RESERVE_CAP_TOKENS
+from compaction.llm.lookup import get_client_window_tokens, get_model_row
+from compaction.llm.names import ModelName, read_model_name
 from compaction.llm.table import LONG_WINDOW_TOKENS
-
-# Measured: 2.1.25 and later compact at 167k of 200k and 967k of 1M; the summary's output is capped at this figure.
-RESERVE_CAP_TOKENS = 20_000
-# Recorded: 33 of 35 automatic compactions up to 2.1.20 happened at 155.0k to 158.2k of 200k.
-OLD_RESERVE_TOKENS = 32_000
-LAST_VERSION_WITH_OLD_RESERVE = (2, 1, 20)
 
 
 class Origin(StrEnum):
@@ -55,14 +51,14 @@ class ModelInUse:
     responses: int | None = None
 
 
-def find_window(in_use: ModelInUse) -> FormulaTerm | None:
+def get_window(in_use: ModelInUse) -> FormulaTerm | None:
     """The model's window: reported by the client, else from the table; None when it is not known."""
     reported = in_use.reported_window_tokens
     if reported is not None and reported > 0:
         return FormulaTerm(reported, Origin.REPORTED, f"window {reported:,} reported by the client")
     name = read_model_name(in_use.model)
     if in_use.is_claude_code:
-        tokens, origin = find_client_window_tokens(name), Origin.CLIENT_TABLE
+        tokens, origin = get_client_window_tokens(name), Origin.CLIENT_TABLE
     else:
         tokens, origin = _find_api_window(name), Origin.API_TABLE
     if tokens is None:
@@ -73,13 +69,13 @@ def find_window(in_use: ModelInUse) -> FormulaTerm | None:
     return FormulaTerm(tokens, origin, f"window {tokens:,} from the {origin} for {name.key}")
 
 
-def find_reserve(in_use: ModelInUse, max_output: FormulaTerm | None = None) -> FormulaTerm:
+def compute_reserve(in_use: ModelInUse, max_output: FormulaTerm | None = None) -> FormulaTerm:
     """What the client keeps back for the summary. `max_output` is a setting that goes before report and table."""
     version = read_client_version(in_use.client_version)
     if in_use.is_claude_code and version is not None and version <= LAST_VERSION_WITH_OLD_RESERVE:
         words = f"reserve {OLD_RESERVE_TOKENS:,}: Claude Code up to 2.1.20 ({in_use.client_version})"
         return FormulaTerm(OLD_RESERVE_TOKENS, Origin.CLIENT_VERSION, words)
-    limit = max_output or find_max_output(in_use)
+    limit = max_output or get_max_output(in_use)
     if limit is None:
         words = f"reserve {RESERVE_CAP_TOKENS:,}: the client's cap, because the model's max output is unknown"
         return FormulaTerm(RESERVE_CAP_TOKENS, Origin.CLIENT_RULE, words)
@@ -88,12 +84,12 @@ def find_reserve(in_use: ModelInUse, max_output: FormulaTerm | None = None) -> F
     return FormulaTerm(tokens, limit.origin, words)
 
 
-def find_max_output(in_use: ModelInUse) -> FormulaTerm | None:
+def get_max_output(in_use: ModelInUse) -> FormulaTerm | None:
     """The most tokens one response may have: reported, else from the table; None when it is not known."""
     reported = in_use.reported_max_output_tokens
     if reported is not None and reported > 0:
         return FormulaTerm(reported, Origin.REPORTED, f"max output {reported:,}")
-    model = find_model(read_model_name(in_use.model))
+    model = get_model_row(read_model_name(in_use.model))
     if model is None:
         return None
     asked, limit = model.client_max_output_tokens, model.max_output_tokens
@@ -116,5 +112,5 @@ def read_client_version(version: str | None) -> tuple[int, int, int] | None:
 def _find_api_window(name: ModelName) -> int | None:
     if name.has_long_window and name.version is not None:
         return LONG_WINDOW_TOKENS
-    model = find_model(name)
+    model = get_model_row(name)
     return model.window_tokens if model else None

@@ -1,1 +1,1 @@
-"""What differs by language model: spellings of its name, what it holds, caches and costs. Knows no transcript."""
+"""What differs by language model: its name (names), its facts (table, found by lookup) and its prices (prices)."""

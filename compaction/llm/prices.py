@@ -67,7 +67,7 @@ class Price:
     web_search_usd: Decimal | None = None
     modifiers: tuple[str, ...] = ()
 
-    def find_rates(self, prompt_tokens: int) -> Rates | None:
+    def get_rates(self, prompt_tokens: int) -> Rates | None:
         """The rates for a prompt of this length: above a tier's start, every token is billed at that tier."""
         if self.known_up_to_tokens is not None and prompt_tokens > self.known_up_to_tokens:
             return None
@@ -111,19 +111,19 @@ _PROVIDERS: Mapping[Platform, str] = {
 NO_PRICES: Mapping[str, Price] = {}
 
 
-def find_team_price(prices: Mapping[str, Price], model: str | None) -> Price | None:
+def get_team_price(prices: Mapping[str, Price], model: str | None) -> Price | None:
     """Return a team's own price of a model, from its prices by the base names of models."""
     return prices.get(read_model_name(model).base) if prices and model else None
 
 
-def price_of(model: str, at: datetime | None) -> Price | None:
+def get_list_price(model: str, at: datetime | None) -> Price | None:
     """The list price of a model at a time (None: the newest on record), or None when it is not known."""
     if len(model) > LONGEST_NAME:
         return None
     return _find_price(model, at.astimezone(UTC).date() if at else date.max)
 
 
-def find_billed_price(
+def get_billed_price(
     model: str, day: date, team_price: Price | None, terms: tuple[str | None, str | None, str | None]
 ) -> Price | None:
     """Return the price under a call's terms: service tier, speed and geography; None where one is not on record."""

@@ -1,6 +1,6 @@
 """Facts about Claude models, one row a model: windows, output limits, what they cache, keep and are used for.
 
-A new model is one row here. Prices stand in prices.py; a test names every row without one.
+A new model is one row here, looked up by lookup.py. Prices are in prices.py; a test names every row without one.
 """
 
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ class Model:
     for where that differs. `least_cached_tokens`: shorter prefixes are silently not cached. `keeps_thinking` and
     `keeps_system_messages`: a new prompt, or a system message inside the conversation, leaves earlier messages cached.
     `is_judged`: the client watches its cache. `has_api_compaction`: the API's own compaction takes it.
-    `checked_output`: estimates of output (transcripts/calls.py) held against recorded calls they were not fitted on:
-    how many, and estimate / truth in sum (bench/output_estimate.py).
+    `checked_output`: estimates of output (transcripts/output_estimate.py) compared with recorded calls they were not
+    fitted on: how many, and estimate / truth in sum (bench/output_estimate.py).
     """
 
     window_tokens: int | None = LONG_WINDOW_TOKENS

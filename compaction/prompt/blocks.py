@@ -14,7 +14,7 @@ from compaction.prompt.request import (
     write_canonical,
     write_json,
 )
-from compaction.transcripts.values import get_items, get_text
+from compaction.transcripts.json_fields import get_items, get_text
 
 DESCRIPTION, SCHEMA = "description", "schema"
 _TEXT_KEYS = ("text", "thinking")

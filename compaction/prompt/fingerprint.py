@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compaction.prompt.request import Fields, Marker, PromptMessage, PromptRequest, Tool, write_canonical, write_json
-from compaction.transcripts.values import get_count, get_fields, get_items, get_text
+from compaction.transcripts.json_fields import get_count, get_fields, get_items, get_text
 
 Digest = Callable[[bytes], str]
 

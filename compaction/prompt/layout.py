@@ -1,4 +1,4 @@
-"""Layout: how a system prompt is split into blocks and where the cache markers of a request go, by named layout.
+"""Layout: how a system prompt is split into blocks and where the cache breakpoints of a request go, by named layout.
 
 "seed" is the older client's (scopes, last tool marked); "observed" is what 2.1.325 sends. Lifetimes: see ttl.
 """
@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.llm.cache_ttl import CacheTtl
-from compaction.prompt.lifetimes import Provider
+from compaction.context.cache_ttl import CacheTtl, Provider
 from compaction.prompt.request import BILLING_LINE, Fields
 from compaction.prompt.sections import DYNAMIC_BOUNDARY
-from compaction.transcripts.values import get_text
+from compaction.transcripts.json_fields import get_text
 
 MOST_MARKERS = 4  # the API refuses a fifth
 # Blocks that cannot carry a marker: reasoning, and text without characters.
@@ -93,12 +92,12 @@ def write_system(blocks: Sequence[SystemBlock], ttl: CacheTtl) -> list[dict[str,
         item: dict[str, object] = {"type": "text", "text": block.text}
         is_stamp = block.text.startswith(BILLING_LINE)
         if block.scope is not None and ttl is not CacheTtl.OFF and not is_stamp:
-            item["cache_control"] = make_control(ttl, block.scope)
+            item["cache_control"] = build_cache_control(ttl, block.scope)
         written.append(item)
     return written
 
 
-def make_control(ttl: CacheTtl, scope: Scope | None = None) -> dict[str, str]:
+def build_cache_control(ttl: CacheTtl, scope: Scope | None = None) -> dict[str, str]:
     """A cache_control: 5 minutes and the organisation go without saying."""
     control = {"type": "ephemeral"}
     if ttl is CacheTtl.ONE_HOUR:
@@ -114,7 +113,7 @@ def mark_tools(tools: Sequence[Fields], ttl: CacheTtl, layout: Layout = Layout.O
     if layout is Layout.SEED and ttl is not CacheTtl.OFF:
         last = next((tool for tool in reversed(bare) if tool.get("defer_loading") is not True), None)
         if last is not None:
-            last["cache_control"] = make_control(ttl)
+            last["cache_control"] = build_cache_control(ttl)
     return bare
 
 
@@ -152,7 +151,7 @@ def _mark_message(message: dict[str, object], ttl: CacheTtl) -> bool:
     for index in range(len(content) - 1, -1, -1):
         block = content[index]
         if isinstance(block, dict) and can_be_marked(block):
-            marked = {**block, "cache_control": make_control(ttl)}
+            marked = {**block, "cache_control": build_cache_control(ttl)}
             message["content"] = [*content[:index], marked, *content[index + 1 :]]
             return True
     return False

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.llm.cache_ttl import DEFAULT_TTL
-from compaction.transcripts.values import get_fields, get_items, get_text
+from compaction.context.cache_ttl import DEFAULT_TTL
+from compaction.transcripts.json_fields import get_fields, get_items, get_text
 
 BlockPath = tuple[str | int, ...]
 Fields = Mapping[str, object]
@@ -263,13 +263,13 @@ def _read_system(system: object, markers: list[Marker]) -> tuple[tuple[Fields, .
 
 def _read_tools(items: Sequence[object], markers: list[Marker]) -> tuple[Tool, ...]:
     return tuple(
-        make_tool(_take_marker(item, (PromptLevel.TOOLS.value, index), markers))
+        build_tool(_take_marker(item, (PromptLevel.TOOLS.value, index), markers))
         for index, item in enumerate(items)
         if isinstance(item, Mapping)
     )
 
 
-def make_tool(fields: Fields) -> Tool:
+def build_tool(fields: Fields) -> Tool:
     """A tool from its definition without marker."""
     name = get_text(fields, "name") or get_text(fields, "type") or ""
     return Tool(name, fields, fields.get("defer_loading") is True)

@@ -4,20 +4,20 @@ telemetry carries. The requests themselves are put together in timeline.recorded
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from compaction.context.cache_ttl import DEFAULT_TTL
 from compaction.errors import BodyUnreadable
-from compaction.llm.cache_ttl import DEFAULT_TTL
 from compaction.prompt.request import (
     Fields,
     Marker,
     PromptRequest,
     Tool,
-    make_tool,
+    build_tool,
     read_request,
     strip_billing_line,
 )
+from compaction.transcripts.json_fields import get_items
 from compaction.transcripts.payloads import CacheMarker
 from compaction.transcripts.reader import load_json
-from compaction.transcripts.values import get_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def read_shape(shape: Fields) -> Shape:
             _without_marker(item) if isinstance(item, Mapping) else {"type": "text", "text": str(item)}
             for item in system
         ),
-        tools=tuple(make_tool(_without_marker(item)) for item in tools if isinstance(item, Mapping)),
+        tools=tuple(build_tool(_without_marker(item)) for item in tools if isinstance(item, Mapping)),
     )
 
 
@@ -57,7 +57,7 @@ def _without_marker(fields: Fields) -> Fields:
     return {key: value for key, value in fields.items() if key != "cache_control"}
 
 
-def convert_marker(marker: CacheMarker) -> Marker | None:
+def parse_marker(marker: CacheMarker) -> Marker | None:
     """A marker of a request line as the linter and the diff know it; None where it marks nothing of the prompt."""
     if not marker.path or marker.path[0] not in ("tools", "system", "messages"):
         return None

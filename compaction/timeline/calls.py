@@ -9,15 +9,15 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from compaction.llm.cache_ttl import CacheTtl, find_written_ttl
+from compaction.context.cache_ttl import CacheTtl, get_written_ttl
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.timeline.observations import LineKind, Observation, Response
 from compaction.timeline.order import NO_TIME
 from compaction.timeline.preceding import NO_EVENTS, Condition, Event, PrecedingTracker
 from compaction.timeline.recorded_requests import NO_RECORD, RequestRecord, resolve_requests
-from compaction.transcripts.calls import settle_output
 from compaction.transcripts.client_protocol import is_beside_conversation
 from compaction.transcripts.entries import Usage
+from compaction.transcripts.output_estimate import compute_output_tokens
 
 TRANSCRIPT = "transcript"
 # Most reliable first: the proxy saw the bytes, telemetry has the client's final figures, lines may be half written.
@@ -64,7 +64,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def written_ttl(self) -> CacheTtl | None:
         """Return the lifetime this call wrote with; None when it wrote nothing."""
-        return find_written_ttl(self.usage.cache_creation_tokens, self.usage.cache_creation_1h_tokens)
+        return get_written_ttl(self.usage.cache_creation_tokens, self.usage.cache_creation_1h_tokens)
 
     @property
     def is_after_compaction(self) -> bool:
@@ -284,7 +284,7 @@ def _merge_figures(lines: Sequence[Observation], reports: Sequence[Observation])
     )
     if lines and response.stop_reason is None:
         written = [line.answer.written_characters for line in lines if line.answer and line.answer.stop_reason is None]
-        output_tokens = settle_output(response.usage, None, sum(written))
+        output_tokens = compute_output_tokens(response.usage, None, sum(written))
         if output_tokens > response.usage.output_tokens:
             figures.usage, figures.is_output_estimated = response.usage.changed(output_tokens=output_tokens), True
     for report in reversed(reports):

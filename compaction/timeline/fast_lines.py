@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import msgspec
 
 from compaction.context.tokens import MEDIA_TOKENS, count_text_tokens
-from compaction.transcripts.calls import count_written_characters
 from compaction.transcripts.client_protocol import ToolName
 from compaction.transcripts.entries import Block, LazySequence, Message, ThinkingBlock, ToolResultBlock
+from compaction.transcripts.output_estimate import count_written_characters
 from compaction.transcripts.reader import (
     MessageHead,
     Time,

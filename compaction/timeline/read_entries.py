@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from compaction.context.tokens import count_entry_tokens, count_text_tokens
 from compaction.prompt.fingerprint import Digest, Fingerprint, fingerprint_request
 from compaction.prompt.request import PromptRequest, read_settings, write_canonical
-from compaction.prompt.request_lines import convert_marker, read_shape
+from compaction.prompt.request_lines import parse_marker, read_shape
 from compaction.timeline.fast_lines import (
     ContentScan,
     PlainBlock,
@@ -27,13 +27,13 @@ from compaction.timeline.observations import (
     Response,
     change_observation,
 )
-from compaction.transcripts.calls import find_call_id
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.client_protocol import CAVEAT, CAVEAT_TAG, NO_RESPONSE, starts_with_tag
 from compaction.transcripts.entries import SYNTHETIC_MODEL, Entry, Message, TextBlock
+from compaction.transcripts.json_fields import get_fields, get_text, get_texts
 from compaction.transcripts.payloads import (
     ApiError,
-    ApiRequest,
+    ApiRequestLine,
     ApiRequestShape,
     Attachment,
     Boundary,
@@ -45,9 +45,8 @@ from compaction.transcripts.payloads import (
 )
 from compaction.transcripts.skipped import SkippedLine
 from compaction.transcripts.titles import cut_title
-from compaction.transcripts.usage import make_usage
-from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_entry, classify_text, find_prompt_words
-from compaction.transcripts.values import get_fields, get_text, get_texts
+from compaction.transcripts.usage import build_usage
+from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_entry, classify_text, extract_prompt_text
 
 # Where a hook for resumed sessions ran; older clients write progress lines, newer ones attachments.
 _HOOK_LINES = frozenset({"progress", "attachment"})
@@ -189,7 +188,7 @@ _PAYLOAD_KINDS: Mapping[type, LineKind] = {
     Boundary: LineKind.BOUNDARY,
     MicroBoundary: LineKind.MICRO,
     OlderSummary: LineKind.OLDER_SUMMARY,
-    ApiRequest: LineKind.REQUEST,
+    ApiRequestLine: LineKind.REQUEST,
     ApiRequestShape: LineKind.SHAPE,
     Attachment: LineKind.ATTACHMENT,
     Title: LineKind.TITLE,
@@ -201,7 +200,7 @@ _PAYLOAD_KINDS: Mapping[type, LineKind] = {
 
 def _find_kind(entry: Entry, line: UserLine | None) -> LineKind:
     if entry.message is not None:
-        if find_call_id(entry) is not None:
+        if entry.call_id is not None:
             return LineKind.ANSWER
         if entry.is_compact_summary and entry.type == "user":
             return LineKind.SUMMARY
@@ -259,7 +258,7 @@ def _join_texts(message: Message | None) -> str:
 
 
 def _read_answer(entry: Entry, seen: ContentScan) -> Response | None:
-    message, call_id = entry.message, find_call_id(entry)
+    message, call_id = entry.message, entry.call_id
     if message is None or message.usage is None or call_id is None:
         return None
     # Only clients that write their requests down refer to them; other lines are not decoded whole for it.
@@ -292,7 +291,7 @@ def _read_plain_answer(line: PlainLine, blocks: list[PlainBlock]) -> Response | 
     seen = scan_written(blocks, is_open=message.stop_reason is None)
     return Response(
         call_id,
-        make_usage(message.usage),
+        build_usage(message.usage),
         message.model,
         message.stop_reason,
         message.miss_reason if message.diagnostics else None,
@@ -312,7 +311,7 @@ def _add_payload(fact: Observation, entry: Entry, digest: Digest | None, *, keep
     match entry.payload:
         case Boundary() | MicroBoundary() | OlderSummary() as payload:
             values["compacted"] = _read_compacted(payload)
-        case ApiRequest() as payload:
+        case ApiRequestLine() as payload:
             values["request"] = _read_request(payload, entry, digest)
         case ApiRequestShape() as payload:
             printed = fingerprint_shape(entry, digest) if digest else None
@@ -366,13 +365,13 @@ def _read_compacted(payload: Boundary | MicroBoundary | OlderSummary) -> Compact
     return CompactionRecord(saved_tokens=payload.tokens_saved, summary_tokens=count_text_tokens(payload.text))
 
 
-def _read_request(payload: ApiRequest, entry: Entry, digest: Digest | None) -> RecordedRequest:
+def _read_request(payload: ApiRequestLine, entry: Entry, digest: Digest | None) -> RecordedRequest:
     settings: tuple[tuple[str, str], ...] = ()
     if digest is not None:
         params = get_fields(entry.fields, "params")
         spelt = PromptRequest(model=None, settings=read_settings(params, get_texts(params, "betas")))
         settings = fingerprint_request(spelt, digest).settings
-    markers = (convert_marker(marker) for marker in payload.cache_markers)
+    markers = (parse_marker(marker) for marker in payload.cache_markers)
     return RecordedRequest(
         id=payload.id,
         query_source=payload.query_source,
@@ -394,7 +393,7 @@ def _begin_prompt(entry: Entry) -> str | None:
 
 
 def _begin_text(text: str) -> str | None:
-    words = " ".join(find_prompt_words(text)[:_LONGEST_NAME].split())
+    words = " ".join(extract_prompt_text(text)[:_LONGEST_NAME].split())
     return cut_title(words) if words else None
 
 

@@ -20,7 +20,7 @@ def message_uuid(index: int) -> str:
     return f"{_PREFIX}{index}"
 
 
-def find_index(uuid: str | None) -> int | None:
+def parse_message_index(uuid: str | None) -> int | None:
     """Which message bears this name; None for an entry that the engine made."""
     number = (uuid or "").removeprefix(_PREFIX)
     return int(number) if uuid != number and number.isdecimal() else None
@@ -55,7 +55,7 @@ def write_messages(entries: Sequence[Entry], originals: Sequence[ApiMessage] = (
     """The conversation these entries make. `originals` are the messages that were read: what did not change comes
     back as it was; of a message that did, only the changed blocks are written anew."""
     written: list[dict[str, object]] = []
-    for is_original, group in groupby(entries, key=lambda entry: find_index(entry.uuid) is not None):
+    for is_original, group in groupby(entries, key=lambda entry: parse_message_index(entry.uuid) is not None):
         if is_original:
             written += [_write_original(entry, originals) for entry in group]
         else:
@@ -64,7 +64,7 @@ def write_messages(entries: Sequence[Entry], originals: Sequence[ApiMessage] = (
 
 
 def _write_original(entry: Entry, originals: Sequence[ApiMessage]) -> dict[str, object]:
-    original = originals[find_index(entry.uuid) or 0]
+    original = originals[parse_message_index(entry.uuid) or 0]
     blocks = entry.message.content if entry.message else ()
     content = original.get("content")
     if not isinstance(content, list) or len(content) != len(blocks):
@@ -77,3 +77,11 @@ def _write_block(original: object, block: Block) -> object:
         return original
     kept = dict(original) if isinstance(original, Mapping) else {}
     return kept | write_block(block)
+
+
+def list_content_blocks(message: ApiMessage) -> list[object]:
+    """Return the content blocks of a message in a request body; a plain string becomes one text block."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return list(content) if isinstance(content, Sequence) else []

@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from compaction.transcripts.client_protocol import INVISIBLE_ATTACHMENTS, AttachmentKind
 from compaction.transcripts.entries import Entry
+from compaction.transcripts.json_fields import get_count, get_fields, get_items, get_text
 from compaction.transcripts.payloads import Attachment
-from compaction.transcripts.values import get_count, get_fields, get_items, get_text
 
 _TEXT_KEYS = ("text", "prompt", "content", "planContent", "date", "message")
 
@@ -19,7 +19,7 @@ class Extent(StrEnum):
     NAMED = "only named"
 
 
-def find_extent(entry: Entry) -> Extent | None:
+def classify_extent(entry: Entry) -> Extent | None:
     """None for what is no file, and where the line does not tell."""
     if not isinstance(entry.payload, Attachment):
         return None

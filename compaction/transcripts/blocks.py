@@ -13,7 +13,7 @@ from compaction.transcripts.entries import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from compaction.transcripts.values import get_fields, get_text
+from compaction.transcripts.json_fields import get_fields, get_text
 
 EncodeJson = Callable[[object], str]
 Fields = Mapping[str, object]

@@ -4,9 +4,9 @@ Nothing here reads JSON: the reader hands in lazily decoded content and fields, 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Generic, TypeAlias, TypeVar, overload
+from operator import attrgetter
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -15,8 +15,7 @@ from compaction.transcripts.payloads import Payload
 SYNTHETIC_MODEL = "<synthetic>"  # the client's model name on messages it made itself, always with zero usage
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration:
+class Iteration(msgspec.Struct, frozen=True, gc=False):
     """One sampling inside a response; `compaction` iterations are billed but absent from the top-level usage."""
 
     type: str
@@ -88,73 +87,66 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return msgspec.structs.replace(self, **values)
 
 
-@dataclass(frozen=True, slots=True)
-class TextBlock:
+class TextBlock(msgspec.Struct, frozen=True, gc=False):
     """Plain text of either role."""
 
     text: str
-    type: str = field(default="text", init=False)
+    type: ClassVar[str] = "text"
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingBlock:
+class ThinkingBlock(msgspec.Struct, frozen=True, gc=False):
     """Reasoning with the signature the API wants back; `redacted` holds the data of a hidden one."""
 
     thinking: str
     signature: str | None = None
     redacted: str | None = None
-    type: str = field(default="thinking", init=False)
+    type: ClassVar[str] = "thinking"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUseBlock:
+class ToolUseBlock(msgspec.Struct, frozen=True, gc=False):
     """A tool request; `input_json` is the compact JSON of the input."""
 
     id: str
     name: str
-    input: Mapping[str, object] = field(default_factory=dict)
+    input: Mapping[str, object] = {}
     input_json: str = "{}"
-    type: str = field(default="tool_use", init=False)
+    type: ClassVar[str] = "tool_use"
 
 
-@dataclass(frozen=True, slots=True)
-class ImageBlock:
+class ImageBlock(msgspec.Struct, frozen=True, gc=False):
     """An image; its source stays as it was read."""
 
-    source: Mapping[str, object] = field(default_factory=dict)
-    type: str = field(default="image", init=False)
+    source: Mapping[str, object] = {}
+    type: ClassVar[str] = "image"
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentBlock:
+class DocumentBlock(msgspec.Struct, frozen=True, gc=False):
     """A document; its source and the other keys stay as they were read."""
 
-    source: Mapping[str, object] = field(default_factory=dict)
-    details: Mapping[str, object] = field(default_factory=dict)
-    type: str = field(default="document", init=False)
+    source: Mapping[str, object] = {}
+    details: Mapping[str, object] = {}
+    type: ClassVar[str] = "document"
 
 
-@dataclass(frozen=True, slots=True)
-class OtherBlock:
+class OtherBlock(msgspec.Struct, frozen=True, gc=False):
     """Any other block, kept whole: server tools, references, types newer than this library."""
 
     type: str
-    fields: Mapping[str, object] = field(default_factory=dict)
+    fields: Mapping[str, object] = {}
     json: str = "{}"
 
 
 ResultPart: TypeAlias = TextBlock | ImageBlock | DocumentBlock | OtherBlock
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResultBlock:
+class ToolResultBlock(msgspec.Struct, frozen=True, gc=False):
     """The answer to a tool request; a string result is one text part with `is_plain` set."""
 
     tool_use_id: str
     parts: tuple[ResultPart, ...] = ()
     is_error: bool = False
     is_plain: bool = True
-    type: str = field(default="tool_result", init=False)
+    type: ClassVar[str] = "tool_result"
 
     @property
     def text(self) -> str:
@@ -241,8 +233,7 @@ class LazyFields(Mapping[str, object]):
         return repr(self._made())
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, gc=False):
     """What one entry says: part of an API response, or what was sent to the API."""
 
     role: str
@@ -260,8 +251,7 @@ class Message:
         return self.model == SYNTHETIC_MODEL
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     """One line of a transcript. `raw` is the line as read, ending included; None once changed or made here."""
 
     type: str
@@ -282,9 +272,9 @@ class Entry:
     request_id: str | None = None
     message: Message | None = None
     payload: Payload | None = None
-    fields: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
-    raw: bytes | None = field(default=None, repr=False)
-    line_number: int = field(default=0, compare=False)
+    fields: Mapping[str, object] = {}
+    raw: bytes | None = None
+    line_number: int = 0
 
     @property
     def is_response(self) -> bool:
@@ -294,6 +284,29 @@ class Entry:
             self.type == "assistant" and message is not None and message.usage is not None and not message.is_synthetic
         )
 
+    @property
+    def call_id(self) -> str | None:
+        """Return what makes lines one call: the message id, else the request id, else the line's own uuid; None where
+        the line is part of no call."""
+        if not self.is_response or self.message is None:
+            return None
+        return self.message.id or self.request_id or self.uuid
+
     def changed(self, **values: object) -> "Entry":
         """A copy with other values and without the raw line, so that the writer writes it anew."""
-        return replace(self, raw=None, **values)  # type: ignore[arg-type]
+        return msgspec.structs.replace(self, raw=None, **values)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what the lines say: neither all their fields nor where they are in a file."""
+        return _read_compared(self) == _read_compared(other) if isinstance(other, Entry) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.uuid))
+
+    def __repr__(self) -> str:
+        return (
+            f"Entry(type={self.type!r}, uuid={self.uuid!r}, line_number={self.line_number}, message={self.message!r})"
+        )
+
+
+_read_compared = attrgetter(*(name for name in Entry.__struct_fields__ if name not in ("fields", "line_number")))

@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from io import BytesIO
 
-from compaction.transcripts.frozen import Value
+import msgspec
 
 # A request to the Messages API is at most 32 MB; a line holds a tool result twice (message and toolUseResult).
 LARGEST_LINE_BYTES = 128 * 1024 * 1024
 _LINE_FEED = ord("\n")
 
 
-class RawLine(Value, frozen=True):
+# gc=False: made for every line, and holds no cycle.
+class RawLine(msgspec.Struct, frozen=True, gc=False):
     """One line with its ending, where it starts in the file, and its size (larger than `raw` when it was dropped)."""
 
     number: int

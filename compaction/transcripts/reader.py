@@ -14,7 +14,6 @@ import msgspec
 import orjson
 
 from compaction.transcripts.blocks import read_blocks
-from compaction.transcripts.calls import TOOL_REQUEST_CHARACTERS
 from compaction.transcripts.entries import (
     Block,
     Entry,
@@ -24,10 +23,10 @@ from compaction.transcripts.entries import (
     OtherBlock,
     TextBlock,
 )
-from compaction.transcripts.frozen import make_filler
-from compaction.transcripts.json_fields import has_payload, read_payload
+from compaction.transcripts.json_fields import get_fields, get_items, get_time
 from compaction.transcripts.lines import RawLine
-from compaction.transcripts.payloads import Attachment, Payload, Progress
+from compaction.transcripts.output_estimate import TOOL_REQUEST_CHARACTERS
+from compaction.transcripts.payloads import Attachment, Payload, Progress, has_payload, read_payload
 from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.usage import (
     CacheCreationHead,
@@ -35,9 +34,8 @@ from compaction.transcripts.usage import (
     ServerToolsHead,
     TokensHead,
     UsageHead,
-    make_usage,
+    build_usage,
 )
-from compaction.transcripts.values import get_fields, get_items, get_time
 
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _NO_JSON = msgspec.Raw(b"")
@@ -137,7 +135,6 @@ class LineHead(msgspec.Struct, rename=name_in_json, gc=False):
     is_snapshot_update: bool | None = None
 
 
-_fill_entry, _fill_message = make_filler(Entry), make_filler(Message)
 _HEAD = msgspec.json.Decoder(LineHead)
 _NESTED: dict[str, type[msgspec.Struct]] = {
     "message": _Message,
@@ -181,34 +178,33 @@ def count_block_characters(block: Written) -> int:
 
 
 def make_entry(head: LineHead, line: RawLine, fields: Mapping[str, object] | None = None) -> Entry:
-    raw = line.raw
     if fields is None:
-        fields = LazyFields(_decode_fields, raw)
+        fields = LazyFields(_decode_fields, line.raw)
     message = None
     if head.message is not None and head.type in ("user", "assistant"):
         message = _make_message(head.message, head.type, fields)
-    return _fill_entry(
-        head.type,
-        head.subtype,
-        head.uuid,
-        head.parent_uuid,
-        head.logical_parent_uuid,
-        head.timestamp,
-        head.session_id,
-        head.agent_id,
-        head.is_sidechain is True,
-        head.is_meta is True,
-        head.is_compact_summary is True,
-        head.is_api_error_message is True,
-        head.version,
-        head.cwd,
-        head.git_branch,
-        head.request_id,
-        message,
-        None if message is not None else _make_payload(head, fields),
-        fields,
-        raw,
-        line.number,
+    return Entry(
+        type=head.type,
+        subtype=head.subtype,
+        uuid=head.uuid,
+        parent_uuid=head.parent_uuid,
+        logical_parent_uuid=head.logical_parent_uuid,
+        at=head.timestamp,
+        session_id=head.session_id,
+        agent_id=head.agent_id,
+        is_sidechain=head.is_sidechain is True,
+        is_meta=head.is_meta is True,
+        is_compact_summary=head.is_compact_summary is True,
+        is_api_error=head.is_api_error_message is True,
+        version=head.version,
+        cwd=head.cwd,
+        git_branch=head.git_branch,
+        request_id=head.request_id,
+        message=message,
+        payload=None if message is not None else _make_payload(head, fields),
+        fields=fields,
+        raw=line.raw,
+        line_number=line.number,
     )
 
 
@@ -220,15 +216,15 @@ def _make_message(head: _Message, line_type: str, fields: Mapping[str, object]) 
     else:
         content = LazySequence(_decode_blocks, head.content)
         is_plain = memoryview(head.content)[0] == ord('"')
-    return _fill_message(
-        head.role or line_type,
-        content,
-        head.id,
-        head.model,
-        make_usage(head.usage) if head.usage is not None else None,
-        head.stop_reason,
-        is_plain,
-        head.miss_reason,
+    return Message(
+        role=head.role or line_type,
+        content=content,
+        id=head.id,
+        model=head.model,
+        usage=build_usage(head.usage) if head.usage is not None else None,
+        stop_reason=head.stop_reason,
+        is_plain=is_plain,
+        cache_miss_reason=head.miss_reason,
     )
 
 

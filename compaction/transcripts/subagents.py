@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from compaction.errors import AgentMetaUnreadable
 from compaction.transcripts.client_protocol import AGENT_PROGRESS
 from compaction.transcripts.entries import Entry
+from compaction.transcripts.json_fields import get_count, get_fields, get_text
 from compaction.transcripts.payloads import Progress
 from compaction.transcripts.reader import encode_json, load_json
-from compaction.transcripts.values import get_count, get_fields, get_text
 
 _KEPT_OF_PARENT = ("sessionId", "version", "cwd", "gitBranch")
 _AGENT_FILE = re.compile(r"agent-([A-Za-z0-9_-]{1,128})\.(?:jsonl|meta\.json)\Z")
@@ -28,7 +28,7 @@ class AgentMeta:
     is_finished: bool = False
 
 
-def find_agent_id(file_name: str) -> str | None:
+def parse_agent_id(file_name: str) -> str | None:
     """The sub-agent's id from the name of its transcript or meta file; None for a main transcript."""
     match = _AGENT_FILE.search(file_name.replace("\\", "/").rpartition("/")[2])
     return match[1] if match else None

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from compaction.transcripts.entries import Iteration, Usage
-from compaction.transcripts.values import LARGEST_COUNT, get_count, get_fields, get_items, get_text
+from compaction.transcripts.json_fields import LARGEST_COUNT, get_count, get_fields, get_items, get_text
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 
@@ -56,25 +56,25 @@ class UsageHead(TokensHead, gc=False):
     cache_deleted_input_tokens: _Count | None = None
 
 
-def make_usage(head: UsageHead) -> Usage:
+def build_usage(head: UsageHead) -> Usage:
     """The usage of a line, from its head."""
     details, server = head.output_tokens_details, head.server_tool_use
     written, at_5m, at_1h = _split_head(head)
     return Usage(
-        head.input_tokens or 0,
-        head.output_tokens or 0,
-        written,
-        at_5m,
-        at_1h,
-        head.cache_read_input_tokens or 0,
-        details.thinking_tokens if details else None,
-        (server.web_search_requests or 0) if server else 0,
-        (server.web_fetch_requests or 0) if server else 0,
-        tuple(_make_iteration(tokens) for tokens in head.iterations) if head.iterations else (),
-        head.service_tier,
-        head.speed,
-        head.inference_geo,
-        head.cache_deleted_input_tokens or 0,
+        input_tokens=head.input_tokens or 0,
+        output_tokens=head.output_tokens or 0,
+        cache_creation_tokens=written,
+        cache_creation_5m_tokens=at_5m,
+        cache_creation_1h_tokens=at_1h,
+        cache_read_tokens=head.cache_read_input_tokens or 0,
+        thinking_tokens=details.thinking_tokens if details else None,
+        web_search_requests=(server.web_search_requests or 0) if server else 0,
+        web_fetch_requests=(server.web_fetch_requests or 0) if server else 0,
+        iterations=tuple(_make_iteration(tokens) for tokens in head.iterations) if head.iterations else (),
+        service_tier=head.service_tier,
+        speed=head.speed,
+        inference_geo=head.inference_geo,
+        cache_deleted_tokens=head.cache_deleted_input_tokens or 0,
     )
 
 

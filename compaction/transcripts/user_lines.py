@@ -24,7 +24,7 @@ from compaction.transcripts.client_protocol import (
     strip_tag,
 )
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock
-from compaction.transcripts.values import get_fields, get_text
+from compaction.transcripts.json_fields import get_fields, get_text
 
 
 class UserLineKind(StrEnum):
@@ -99,7 +99,7 @@ def classify_text(text: str) -> UserLine:
     return _INTERRUPTION if text.startswith(INTERRUPTION) else _MACHINE
 
 
-def find_prompt_words(text: str) -> str:
+def extract_prompt_text(text: str) -> str:
     """Return what a person typed as a prompt, "" for commands, their output and text of the client."""
     line = classify_text(text)
     return line.words if line.kind is UserLineKind.PROMPT else ""

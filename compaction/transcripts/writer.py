@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from compaction.errors import LineNotKept
 from compaction.transcripts.blocks import write_content
 from compaction.transcripts.entries import Entry, Message, Usage
+from compaction.transcripts.json_fields import get_fields
 from compaction.transcripts.payloads import Attachment, Boundary, MicroBoundary
 from compaction.transcripts.skipped import Item, SkippedLine
-from compaction.transcripts.values import get_fields
 
 # Entry attributes that a line carries under its own name, in the order the client writes them.
 _KEYS = {

@@ -1,18 +1,19 @@
-"""A prompt looked at before it is sent: markers and prefix linted, a request laid out, context put in front of it."""
+"""A prompt before it is sent: cache breakpoints and prefix linted, a request laid out, context put in front of it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from compaction.context.cache_ttl import CacheTtl
 from compaction.context.reminder import (
     ContextSection,
     InstructionFile,
-    make_context_reminder,
-    make_instruction_section,
+    build_context_reminder,
+    build_instruction_section,
 )
 from compaction.errors import CompactionError
-from compaction.llm.cache_ttl import CacheTtl
+from compaction.llm.lookup import get_least_cached_tokens
 from compaction.prompt.layout import Layout, Scope, SystemBlock, mark_messages, mark_tools, write_system
-from compaction.prompt.linter import LintFinding, find_least_tokens, lint_request
+from compaction.prompt.linter import LintFinding, lint_request
 from compaction.prompt.request import Fields, read_request
 from compaction.transcripts.flatten import flatten
 from compaction.transcripts.reader import load_json
@@ -31,7 +32,7 @@ class Lint:
     tool_count: int
     system_count: int
     message_count: int
-    marker_count: int
+    breakpoint_count: int
     least_tokens: int | None  # what the model caches at least; None where it is not on record
 
 
@@ -44,8 +45,8 @@ def lint_prompt(body: Fields, earlier: Sequence[Fields] = (), *, betas: Sequence
         tool_count=len(request.tools),
         system_count=len(request.system) + request.has_billing_line,
         message_count=len(request.messages),
-        marker_count=len(request.markers),
-        least_tokens=find_least_tokens(request.model),
+        breakpoint_count=len(request.markers),
+        least_tokens=get_least_cached_tokens(request.model),
     )
 
 
@@ -71,7 +72,7 @@ def lay_out(
     ttl: CacheTtl,
     layout: Layout = Layout.OBSERVED,
 ) -> dict[str, list[dict[str, object]]]:
-    """The three parts of a request with cache markers where the layout puts them; markers that were there are gone."""
+    """The three parts of a request with cache breakpoints where the layout puts them; earlier ones are removed."""
     return {
         "system": write_system(_split_system([text for text in system if text]), ttl),
         "tools": mark_tools(tools, ttl, layout),
@@ -80,7 +81,7 @@ def lay_out(
 
 
 def _split_system(texts: Sequence[str]) -> list[SystemBlock]:
-    """The last text apart from the ones before it: two markers at most, so that tools and messages keep theirs."""
+    """The last text apart from the others: two cache breakpoints at most, so that tools and messages keep theirs."""
     halves = ["\n\n".join(texts[:-1]), *texts[-1:]]
     return [SystemBlock(text, Scope.ORG) for text in halves if text]
 
@@ -89,7 +90,7 @@ def write_reminder(
     instruction_files: Sequence[tuple[str, str]], sections: Sequence[tuple[str, str]]
 ) -> dict[str, object] | None:
     """One user message to stand in front of a conversation; None when there is nothing to say."""
-    instructions = make_instruction_section(InstructionFile(path, content) for path, content in instruction_files)
+    instructions = build_instruction_section(InstructionFile(path, content) for path, content in instruction_files)
     told = [ContextSection(title, content) for title, content in sections]
-    entry = make_context_reminder([instructions, *told] if instructions else told)
+    entry = build_context_reminder([instructions, *told] if instructions else told)
     return None if entry is None else flatten([entry])[0].to_api()

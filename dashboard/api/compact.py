@@ -7,9 +7,9 @@ from django.utils import timezone
 from ninja import Field, Router, Schema, Status
 from pydantic import ConfigDict
 
-from compaction.compactors.outcome import Fate
+from compaction.compactors.outcome import EntryFate
 from compaction.errors import RunError
-from compaction.transcripts.api_messages import find_index
+from compaction.transcripts.api_messages import parse_message_index
 from dashboard.access import Act
 from dashboard.agents.message_compaction import Compacted, CompactKind, Wish, compact_at_once, read_conversation
 from dashboard.agents.message_runs import choose_trigger, is_left_to_run, start_message_run
@@ -204,14 +204,14 @@ def _describe_outcome(compacted: Compacted) -> dict[str, Any] | None:
     if outcome is None or audit is None:
         return None
 
-    def list_places(fate: Fate) -> list[int]:
-        return [index for uuid in outcome.list_uuids(fate) if (index := find_index(uuid)) is not None]
+    def list_places(fate: EntryFate) -> list[int]:
+        return [index for uuid in outcome.list_uuids(fate) if (index := parse_message_index(uuid)) is not None]
 
     return {
         "summary": outcome.summary.text,
-        "kept": list_places(Fate.KEPT),
-        "summarised": list_places(Fate.SUMMARISED),
-        "dropped": list_places(Fate.DROPPED),
+        "kept": list_places(EntryFate.KEPT),
+        "summarised": list_places(EntryFate.SUMMARISED),
+        "dropped": list_places(EntryFate.DROPPED),
         "restored": [{name: getattr(item, name) for name in PutBackOut.model_fields} for item in outcome.restored],
         "retained_percent": audit.retained,
         "parts": [
@@ -228,10 +228,10 @@ def _describe_outcome(compacted: Compacted) -> dict[str, Any] | None:
             {
                 "part": each.part.value,
                 "text": each.text,
-                "message": find_index(each.entry_uuid),
+                "message": parse_message_index(each.entry_uuid),
                 "weight": round(each.weight, 3),
             }
             for each in audit.lost
         ],
-        "is_above_line": outcome.is_above_line,
+        "is_above_line": outcome.is_above_threshold,
     }

@@ -9,7 +9,8 @@ from django.utils import timezone
 from ninja import Field, Router, Schema
 from pydantic import ConfigDict
 
-from compaction.context.policy import Policy, Preset
+from compaction.context.margins import Preset
+from compaction.context.policy import Policy
 from dashboard import access
 from dashboard.access import Act
 from dashboard.api.request import ApiRequest, acting_user

@@ -8,10 +8,9 @@ from decimal import Decimal
 from django.utils import timezone
 
 from compaction.compactors.notes.extractive import build_extractive_notes, find_edited_sections
-from compaction.compactors.notes.schedule import read_extraction, write_extraction_prompt
-from compaction.compactors.notes.template import split_notes
-from compaction.compactors.summary.answer import check_answer
-from compaction.compactors.summary.plain_request import prepare_plain
+from compaction.compactors.notes.template import build_extraction_prompt, parse_extraction, parse_notes
+from compaction.compactors.summary.answer import require_usable_answer
+from compaction.compactors.summary.plain_request import build_plain_request
 from compaction.ports import SilentMonitor, Variant
 from dashboard.automation.note_versions import PERSON
 from dashboard.automation.wishes import NotesWriter
@@ -65,15 +64,15 @@ def _ask_claude(job: JobRun, basis: Basis, template: str) -> Written:
     current = versions.values_list("text", flat=True).first() or ""
     choices = RunChoices(summarizer=SummarizerName.CLAUDE)
     models = choose_models(basis, choices, settings)
-    prompt = write_extraction_prompt(current, template=template)
-    request = prepare_plain(Variant.FULL, basis.context.entries, prompt, models)
+    prompt = build_extraction_prompt(current, template=template)
+    request = build_plain_request(Variant.FULL, basis.context.entries, prompt, models)
     # Named, so that the answer is not held against the sections of a summary.
-    names = tuple(section.name for section in split_notes(current or template))
+    names = tuple(section.name for section in parse_notes(current or template))
     book = NotesBook(job, team, settings)
     summarizer = open_summarizer(choices, basis, book, settings)
     answer = summarizer.summarize(replace(request, missing_sections=names), JobMonitor(job))
-    check_answer(answer)
-    text, redactions = redact_text(team, read_extraction(answer.text, current, template=template))
+    require_usable_answer(answer)
+    text, redactions = redact_text(team, parse_extraction(answer.text, current, template=template))
     return Written(text, NotesWriter.CLAUDE, book.paid_usd, redactions)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from msgspec import structs
 
-from compaction.llm.cache_ttl import find_shortest_ttl
+from compaction.context.cache_ttl import get_shortest_ttl
 from compaction.prompt.fingerprint import Digest, fingerprint_request, write_message_prints
 from compaction.prompt.request import PromptRequest, read_request, serialize_deletions
 from compaction.timeline.observations import (
@@ -22,7 +22,7 @@ from compaction.timeline.observations import (
     Response,
 )
 from compaction.transcripts.client_protocol import COMPACT_BOUNDARY
-from compaction.transcripts.usage import make_usage
+from compaction.transcripts.usage import build_usage
 from compaction.transcripts.user_lines import classify_blocks
 from dashboard.ingest.agent_items import (
     CallItem,
@@ -159,7 +159,7 @@ def _read_call(item: CallItem, rules: Rules) -> Prepared:
                 Observation(f"api:shape:{shape.digest}", LineKind.SHAPE, REPORT, shape=(shape.digest, shape.digest))
             )
         request = _make_request(item, spelt, shape_name, partial(digest_text, rules.digest_key))
-        ttl = find_shortest_ttl(ttl for _, ttl in request.markers)
+        ttl = get_shortest_ttl(ttl for _, ttl in request.markers)
         facts.append(_make_fact(item, f"request:{item.id}", LineKind.REQUEST, request=request))
     kind = LineKind.OTHER if item.purpose else LineKind.ANSWER
     answer = _make_answer(item, ttl, has_request=has_request)
@@ -227,7 +227,7 @@ def _make_answer(item: CallItem, requested_ttl: str | None, *, has_request: bool
     # Calls are counted once in a team, so an id that is the caller's own carries the session's.
     return Response(
         call_id=item.message_id or item.request_id or f"call:{item.session}/{item.id}",
-        usage=make_usage(item.usage),
+        usage=build_usage(item.usage),
         model=item.model,
         stop_reason=item.stop_reason,
         request_id=item.request_id,

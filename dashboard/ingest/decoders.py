@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import msgspec
 
-from compaction.llm.prices import price_of
+from compaction.llm.prices import get_list_price
 from dashboard.ingest.decoding import Decoded, decode_files, decode_piece
 from dashboard.ingest.looks import PIECE_BYTES, NextLook
 from dashboard.ingest.observed import Piece, Rules
@@ -58,7 +58,7 @@ class Decoders:
             # A fork shares what is loaded already; where it is not safe, a fresh start is the default.
             context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
             with loading():
-                price_of("claude-opus-4-5", None)  # the first question loads the tables: once, before they part
+                get_list_price("claude-opus-4-5", None)  # the first question loads the tables: once, before they part
             self._pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_settle_in)
             _widen(self._pool)
             self._pool.submit(int)  # starts them all, now: what is opened from here on is not theirs

@@ -19,7 +19,7 @@ from compaction.timeline.observations import (
     change_observation,
     without_content,
 )
-from compaction.transcripts.values import LARGEST_COUNT
+from compaction.transcripts.json_fields import LARGEST_COUNT
 from dashboard.ingest.observed import (
     EARLIEST_YEAR,
     LATEST_YEAR,

@@ -25,7 +25,7 @@ from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import LinePosition, RawLine
 from compaction.transcripts.reader import read_line
 from compaction.transcripts.skipped import Item, SkippedLine
-from compaction.transcripts.subagents import AgentMeta, find_agent_id, write_nested_line
+from compaction.transcripts.subagents import AgentMeta, parse_agent_id, write_nested_line
 from compaction.transcripts.titles import cut_title
 from compaction.transcripts.transcript import TranscriptReader
 from dashboard.ingest.hostile_json import ENDLESS_BYTES, MOST_DIGITS, MOST_VALUES, holds_endless_number, holds_too_much
@@ -64,7 +64,7 @@ def is_session_id(text: str) -> bool:
 def name_session(path: str) -> tuple[str | None, str | None]:
     """Session and sub-agent from a file's name and place; None where only the lines can tell."""
     folder, _, name = path.replace("\\", "/").rpartition("/")  # a path object takes ten times as long
-    agent_id = find_agent_id(name)
+    agent_id = parse_agent_id(name)
     if agent_id is None:
         session_id = name.rpartition(".")[0] or name
     else:

@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 
 from compaction.cache.break_places import BreakPlace, describe_place, name_place
 from compaction.cache.causes import CAUSES, Avoidability, Cause, CauseInfo, Grade
-from compaction.llm.cache_ttl import CacheTtl
+from compaction.context.cache_ttl import CacheTtl
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import AgentSession, CacheBreak, LossKind

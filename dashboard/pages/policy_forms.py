@@ -9,7 +9,8 @@ from typing import Any
 from django import forms
 from django.forms import BaseFormSet, formset_factory
 
-from compaction.context.policy import Policy, Preset
+from compaction.context.margins import Preset
+from compaction.context.policy import Policy
 from dashboard.policies.changes import LONGEST_NOTE, MOST_DAYS
 from dashboard.policies.in_force import TeamSettings
 from dashboard.policies.thresholds import MOST_MODELS, SETTINGS, find_faults

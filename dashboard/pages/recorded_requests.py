@@ -10,8 +10,8 @@ from compaction.prompt.request_lines import Shape, read_shape
 from compaction.timeline.build import build_timeline
 from compaction.timeline.observations import Observation
 from compaction.timeline.order import order_observations
+from compaction.transcripts.json_fields import get_fields
 from compaction.transcripts.transcript import read_transcript
-from compaction.transcripts.values import get_fields
 from dashboard.ingest.picture.columns import fit_id
 from dashboard.ingest.segments import expand
 from dashboard.ingest.stored_lines import read_stored_lines

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from compaction.activity.files import TouchedFile, read_touched_files
 from compaction.activity.tool_calls import read_activity
-from compaction.transcripts.attachments import Extent, find_extent, render_attachment
+from compaction.transcripts.attachments import Extent, classify_extent, render_attachment
 from compaction.transcripts.client_protocol import AttachmentKind
 from compaction.transcripts.entries import Entry
 from dashboard.models import ObservedCompaction
@@ -86,7 +86,7 @@ def _view_restored(
         age_seconds=next(
             (age for path, age in ages.items() if name and (path == name or path.endswith(f"/{name}"))), None
         ),
-        extent=named if entry is None else find_extent(entry),
+        extent=named if entry is None else classify_extent(entry),
         text=text[:LONGEST_ATTACHMENT],
         is_cut=len(text) > LONGEST_ATTACHMENT,
     )

@@ -6,13 +6,13 @@ from decimal import Decimal
 from enum import StrEnum
 
 from compaction.cache.policy import DEFAULT_POLICY
-from compaction.context.call_costs import Cost, cost_of
-from compaction.context.forecast import NextCallCost, price_next_call
+from compaction.context.call_costs import Cost, compute_cost
+from compaction.context.forecast import NextCallCost, compute_next_call_cost
 from compaction.llm.names import read_model_name
 from compaction.llm.prices import Price
-from compaction.transcripts.calls import describe_output_estimate
 from compaction.transcripts.client_protocol import is_beside_conversation
 from compaction.transcripts.entries import Usage
+from compaction.transcripts.output_estimate import describe_output_estimate
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.models import ApiCall, CacheBreak, LossKind, Thread
@@ -124,7 +124,7 @@ def read_call(actor: Actor, calls: CallOrder, threads: tuple[Thread, ...], pk: i
     own = siblings.index(pk)
     usage = make_usage(call)
     own_price = find_policy(call.session.team).find_price(call.model) if call.session.team.has_own_prices else None
-    cost = cost_of(usage, call.model, call.at, team_price=own_price)
+    cost = compute_cost(usage, call.model, call.at, team_price=own_price)
     is_last = own + 1 == len(siblings)
     names = {thread.agent_id: name_thread(thread) for thread in threads}
     before, after = _find_compactions(call, calls)
@@ -140,7 +140,7 @@ def read_call(actor: Actor, calls: CallOrder, threads: tuple[Thread, ...], pk: i
         told_by=say_sources(call),
         previous_pk=siblings[own - 1] if own else None,
         next_pk=None if is_last else siblings[own + 1],
-        next_cost=price_next_call(usage, call.model, call.at, team_price=own_price) if is_last else None,
+        next_cost=compute_next_call_cost(usage, call.model, call.at, team_price=own_price) if is_last else None,
     )
 
 

@@ -17,9 +17,9 @@ from compaction.context.forecast import (
     Forecast,
     NextCallCost,
     NotEnoughData,
+    compute_next_call_cost,
     forecast_remaining,
     measure_pace,
-    price_next_call,
 )
 from compaction.context.thresholds import LevelReading, Thresholds, classify_usage, compute_thresholds
 from compaction.context.windows import ModelInUse
@@ -340,7 +340,7 @@ def _price_next(row: Sequence[Any], pending_tokens: int, settings: TeamSettings)
         cache_creation_1h_tokens=long,
         cache_read_tokens=read,
     )
-    return price_next_call(usage, model, at, added_tokens=pending_tokens, team_price=settings.find_price(model))
+    return compute_next_call_cost(usage, model, at, added_tokens=pending_tokens, team_price=settings.find_price(model))
 
 
 def _forecast(session: AgentSession, recent: _Recent | None, lines: Thresholds | None) -> Forecast | NotEnoughData:

@@ -180,9 +180,9 @@ def _show_line(line: Threshold, name: str, glossary: str, *, style: str = "", is
 def _list_switches(policy: Policy) -> Iterator[Switch]:
     for setting, name, glossary in _SWITCHES:
         value = "on" if getattr(policy, setting) else "off"
-        yield Switch(name, value, str(policy.find_origin(setting)), glossary)
+        yield Switch(name, value, str(policy.get_origin(setting)), glossary)
     if policy.auto_percent is not None:
-        origin = policy.find_origin("auto_percent")
+        origin = policy.get_origin("auto_percent")
         yield Switch("Auto-compact threshold, % of usable window", f"{policy.auto_percent}%", str(origin))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 
-from compaction.llm.offered_models import find_small_model
+from compaction.llm.lookup import get_small_model
 from dashboard.models import NativeForm
 from dashboard.pages.policy_forms import DescribedForm
 from dashboard.runs.settings_changes import LONGEST_KEY, SettingsChange, find_faults
@@ -67,8 +67,8 @@ class SummarizerForm(DescribedForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         small = self.fields["small_model"]
-        small.widget.attrs["placeholder"] = find_small_model()
-        small.help_text += f" Empty: {find_small_model()}. “{NO_SMALL_MODEL}”: do not use one."
+        small.widget.attrs["placeholder"] = get_small_model()
+        small.help_text += f" Empty: {get_small_model()}. “{NO_SMALL_MODEL}”: do not use one."
         self.fields["model"].widget.attrs["placeholder"] = "the session's own model"
 
 

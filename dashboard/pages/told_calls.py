@@ -6,8 +6,8 @@ from decimal import Decimal
 
 from django.db.models import Max
 
-from compaction.context.call_costs import cost_of
-from compaction.context.forecast import NextCallCost, price_next_call
+from compaction.context.call_costs import compute_cost
+from compaction.context.forecast import NextCallCost, compute_next_call_cost
 from compaction.llm.prices import Price
 from compaction.transcripts.entries import Usage
 from dashboard import access
@@ -53,14 +53,14 @@ def tell_calls(actor: Actor, session: AgentSession, calls: Sequence[ApiCall]) ->
             call=call,
             verdict=judge_shown(call, usage, losses.get(call.call_id), own_price),
             prices=_price(call, usage, own_price),
-            next_prompt=price_next_call(usage, call.model, call.at, team_price=own_price)
+            next_prompt=compute_next_call_cost(usage, call.model, call.at, team_price=own_price)
             if call.number == lasts[call.agent_id]
             else None,
         )
 
 
 def _price(call: ApiCall, usage: Usage, own_price: Price | None) -> KindPrices | None:
-    cost = cost_of(usage, call.model, call.at, team_price=own_price)
+    cost = compute_cost(usage, call.model, call.at, team_price=own_price)
     if cost is None or call.cost_usd is None:
         return None
     return KindPrices(

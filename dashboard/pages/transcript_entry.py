@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from compaction.context.composition import find_path
+from compaction.context.composition import get_file_path
 from compaction.context.tokens import count_block_tokens, count_entry_tokens, count_text_tokens
 from compaction.timeline.observations import LineKind, Observation
 from compaction.transcripts.attachments import render_attachment
@@ -20,8 +20,8 @@ from compaction.transcripts.entries import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from compaction.transcripts.json_fields import get_text
 from compaction.transcripts.payloads import OlderSummary
-from compaction.transcripts.values import get_text
 from dashboard.pages.compaction_messages import name_speaker
 
 LONGEST_TEXT = 20_000  # characters shown of one; the download has it whole
@@ -183,7 +183,7 @@ def _view_call(request: ToolUseBlock, result: ResultPart | None) -> CallPart:
 
 def _say_about(request: ToolUseBlock) -> str:
     """The file, the command or whatever says best what the call is for, on one line."""
-    named = find_path(request) or next((text for key in _ABOUT_KEYS if (text := get_text(request.input, key))), "")
+    named = get_file_path(request) or next((text for key in _ABOUT_KEYS if (text := get_text(request.input, key))), "")
     words = " ".join(named.split())
     return words if len(words) <= _LONGEST_ABOUT else f"{words[:_LONGEST_ABOUT]}…"
 

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from compaction.context.margins import ONE_RESPONSE_MARGIN_TOKENS
 from compaction.context.policy import Policy
 from compaction.context.policy_parsing import CLIENT_WINDOW_RANGE
-from compaction.context.thresholds import ONE_RESPONSE_MARGIN_TOKENS, Thresholds, compute_thresholds
+from compaction.context.thresholds import Thresholds, compute_thresholds
 from compaction.context.windows import ModelInUse
 from compaction.llm.table import LONG_WINDOW_TOKENS, SHORT_WINDOW_TOKENS
 from dashboard.words import say_size

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.context.policy import Preset
+from compaction.context.margins import Preset
 from dashboard.policies.in_force import TeamSettings
 from dashboard.policies.own_prices import StoredPrices, describe_price
 from dashboard.policies.proxy_additions import ProxyAdditions

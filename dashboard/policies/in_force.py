@@ -7,7 +7,7 @@ from functools import cached_property
 
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Thresholds, compute_thresholds
-from compaction.llm.prices import Price, find_team_price
+from compaction.llm.prices import Price, get_team_price
 from dashboard.kept_query import KeptQuery, Open, column_names, make_object
 from dashboard.models import AgentSession, Team, TeamPolicy
 from dashboard.policies.own_prices import StoredPrices, read_prices
@@ -47,12 +47,12 @@ class TeamSettings:
 
     @cached_property
     def prices(self) -> Mapping[str, Price]:
-        """The team's own prices, as `find_team_price` takes them."""
+        """The team's own prices, as `get_team_price` takes them."""
         return read_prices(self.own_prices)
 
     def find_price(self, model: str | None) -> Price | None:
         """Return the team's own price of a model."""
-        return find_team_price(self.prices, model)
+        return get_team_price(self.prices, model)
 
     def draw_session_lines(self, session: AgentSession) -> Thresholds | None:
         """None where the model or its window is not known."""

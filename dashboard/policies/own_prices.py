@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 
 from compaction.errors import BadPolicy
 from compaction.llm.names import LONGEST_NAME, read_model_name
-from compaction.llm.prices import Price, Rates, price_of
+from compaction.llm.prices import Price, Rates, get_list_price
 
 OWN_PRICE_SOURCE = "the team's own price"
 FILLED_PRICE_SOURCE = "the team's own price, with empty cache rates as multiples of input"
@@ -71,7 +71,7 @@ def clean_prices(typed: Mapping[str, Sequence[str | None]]) -> dict[str, list[st
 
 
 def read_prices(stored: StoredPrices) -> dict[str, Price]:
-    """Return prices as `find_team_price` takes them, empty cache rates filled with multiples of the input rate."""
+    """Return prices as `get_team_price` takes them, empty cache rates filled with multiples of the input rate."""
     return {model: _read_price(model, rates) for model, rates in stored.items()}
 
 
@@ -89,7 +89,7 @@ def spell_usd(figure: Decimal) -> str:
 
 def find_list_price(model: str) -> Price | None:
     """Return the newest list price of the model that a team's own price is for."""
-    return price_of(read_model_name(model).base, None)
+    return get_list_price(read_model_name(model).base, None)
 
 
 def find_multiples(model: str) -> dict[str, Decimal]:

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from compaction.context.policy import Policy, Preset
+from compaction.context.margins import Preset
+from compaction.context.policy import Policy
 from compaction.context.policy_parsing import read_team_value
 from compaction.errors import BadPolicy
 from compaction.llm.names import LONGEST_NAME, read_model_name

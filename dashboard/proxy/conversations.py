@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from compaction.prompt.request import Fields, PromptMessage, write_canonical
 from compaction.transcripts.flatten import COMPACTION_TYPE
-from compaction.transcripts.values import get_text
+from compaction.transcripts.json_fields import get_text
 from dashboard.proxy.conversation_owners import (
     Kin,
     LookUp,

@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from compaction.prompt.fingerprint import Digest, Fingerprint, fingerprint_request
 from compaction.prompt.request import Fields, PromptRequest, read_request, write_canonical
+from compaction.transcripts.json_fields import get_fields, get_text
 from compaction.transcripts.reader import load_json
 from compaction.transcripts.user_lines import classify_blocks
-from compaction.transcripts.values import get_fields, get_text
 from dashboard.proxy.message_prints import MessagePrints, SpeltRequest
 from dashboard.proxy.responses import NotReadable, unpack
 from dashboard.proxy.side_calls import ToolUsers, asks_for_summary, is_probe, read_billing_line

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from compaction.llm.cache_ttl import find_shortest_ttl
+from compaction.context.cache_ttl import get_shortest_ttl
 from compaction.prompt.fingerprint import Digest, Fingerprint, write_message_prints
 from compaction.prompt.request import write_json
 from compaction.timeline.api_clearing import BY_API
@@ -21,9 +21,9 @@ from compaction.timeline.observations import (
     RecordedRequest,
     Response,
 )
+from compaction.transcripts.json_fields import get_text
 from compaction.transcripts.titles import LONGEST_TITLE
-from compaction.transcripts.user_lines import find_prompt_words
-from compaction.transcripts.values import get_text
+from compaction.transcripts.user_lines import extract_prompt_text
 from dashboard.ingest.observed import ObservedLine, ObservedShape, Rules
 from dashboard.ingest.transcripts import Redaction, change_names, find_redactor
 from dashboard.proxy.conversation_owners import take_kin
@@ -280,7 +280,7 @@ def _make_answer(call: _Call, request_id: str) -> Response:
         written_characters=reply.written_characters,
         has_thinking=reply.has_thinking,
         request_ref=request_id,
-        requested_ttl=find_shortest_ttl(marker.ttl for marker in call.prompt.prints.markers),
+        requested_ttl=get_shortest_ttl(marker.ttl for marker in call.prompt.prints.markers),
         source=SOURCE,
         duration_seconds=round(exchange.duration_seconds, 4),
         ttft_seconds=None if exchange.first_byte_seconds is None else round(exchange.first_byte_seconds, 4),
@@ -300,7 +300,7 @@ def _take_request(call: _Call) -> WholeRequest | None:
         agent_id=call.agent_id or "",
         call_id=call.id,
         at=call.started_at,
-        ttl=find_shortest_ttl(marker.ttl for marker in prompt.prints.markers) or "",
+        ttl=get_shortest_ttl(marker.ttl for marker in prompt.prints.markers) or "",
         version=headers.get("anthropic-version", ""),
         betas=tuple(name.strip() for name in headers.get("anthropic-beta", "").split(",") if name.strip()),
         body=unpack(call.exchange.request_body, headers.get("content-encoding", "")),
@@ -351,7 +351,7 @@ def _begin_conversation(call: _Call) -> str | None:
     if any(message.role == "assistant" for message in messages):
         return None
     texts = (
-        find_prompt_words(get_text(block, "text") or "")
+        extract_prompt_text(get_text(block, "text") or "")
         for message in messages
         if message.role == "user"
         for block in message.blocks

@@ -9,11 +9,11 @@ import zstandard
 
 from compaction.compactors.micro.api_context_editing import AppliedEdit, read_applied_edits
 from compaction.prompt.request import write_json
-from compaction.transcripts.calls import TOOL_REQUEST_CHARACTERS, settle_output
 from compaction.transcripts.entries import Usage
+from compaction.transcripts.json_fields import get_count, get_fields, get_items, get_text
+from compaction.transcripts.output_estimate import TOOL_REQUEST_CHARACTERS, compute_output_tokens
 from compaction.transcripts.reader import load_json
 from compaction.transcripts.usage import read_usage
-from compaction.transcripts.values import get_count, get_fields, get_items, get_text
 
 LARGEST_BODY_BYTES = 32 * 1024 * 1024
 MOST_MEMBERS = 100_000  # of one gzip body: a stream may be packed event by event
@@ -55,7 +55,7 @@ class Reply:
         usage = self.usage or Usage()
         if self.is_whole:
             return usage
-        return usage.changed(output_tokens=settle_output(usage, None, self.written_characters))
+        return usage.changed(output_tokens=compute_output_tokens(usage, None, self.written_characters))
 
 
 def _count_characters(block: Fields) -> int:

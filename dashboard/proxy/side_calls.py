@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from compaction.compactors.summary.prompt import TEXT_ONLY_TEXT
 from compaction.prompt.request import BILLING_LINE
-from compaction.transcripts.values import get_count, get_items, get_text
+from compaction.transcripts.json_fields import get_count, get_items, get_text
 from dashboard.proxy.threads import MOST_THREADS, ThreadName
 
 # Run by the API itself. Tools with a type that the client runs (bash, text_editor, memory) are its own like any other.

@@ -4,11 +4,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compaction.transcripts.calls import estimate_output, settle_output
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.flatten import COMPACTION_TYPE
+from compaction.transcripts.json_fields import get_fields, get_text
+from compaction.transcripts.output_estimate import compute_output_tokens, estimate_output
 from compaction.transcripts.usage import read_usage
-from compaction.transcripts.values import get_fields, get_text
 
 LARGEST_ANSWER_CHARACTERS = 1_000_000  # ten times the output cap of a summary; more is no summary
 
@@ -48,7 +48,7 @@ class AnswerStream:
     def usage(self) -> Usage:
         """As reported. A stream that broke off told its output at the start: then what was written counts."""
         told = read_usage(self._usage)
-        return told.changed(output_tokens=settle_output(told, self.stop_reason, self._characters))
+        return told.changed(output_tokens=compute_output_tokens(told, self.stop_reason, self._characters))
 
     @property
     def written_tokens(self) -> int:

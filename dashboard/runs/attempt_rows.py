@@ -8,7 +8,7 @@ from decimal import Decimal
 from django.db import transaction
 from django.db.models import Max
 
-from compaction.context.call_costs import cost_of
+from compaction.context.call_costs import compute_cost
 from compaction.transcripts.entries import Usage
 from dashboard.jobs.run import JobRun
 from dashboard.models import CompactionRun, RunAttempt
@@ -61,7 +61,7 @@ def find_attempt_cost(report: AttemptReport, settings: SummarizerChoice) -> Deci
     """None where nothing was used, or the model has no known price."""
     if report.usage == Usage():
         return None
-    cost = cost_of(report.usage, report.model, report.at, team_price=settings.find_own_price(report.model))
+    cost = compute_cost(report.usage, report.model, report.at, team_price=settings.find_own_price(report.model))
     return cost.total_usd if cost else None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from compaction.compactors.micro.clearing import apply_boundaries
 from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
 from compaction.compactors.summary.fork_request import ParentRequest
-from compaction.context.composition import BEFORE_FILE, LARGEST_PREFIX_TOKENS, PREFIX, compose_context
+from compaction.context.composition import BEFORE_FILE, LARGEST_PREFIX_TOKENS, PREFIX, compute_composition
 from compaction.context.coverage import Coverage, compute_coverage
 from compaction.context.thresholds import Thresholds, compute_thresholds
 from compaction.context.tokens import ResultCache, measure_context
@@ -25,12 +25,10 @@ from dashboard.session_levels import find_model_in_use
 
 MEASURED, COUNTED, ESTIMATE = "measured", "counted", "estimate"  # where a figure of tokens comes from
 NOT_STORED = (
-    "The words of this session are not stored, so there is nothing to compact. "
+    "The content of this session is not stored, so there is nothing to compact. "
     "An admin can let the team store content; sessions that arrive after that can be compacted."
 )
-REMOVED = (
-    "Words of this session that the model still sees were removed by the team's retention, so it cannot be compacted."
-)
+REMOVED = "Content that the model still sees was removed by the team's retention, so this session cannot be compacted."
 _BEGINNINGS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY})
 _SAID = frozenset(
     {
@@ -91,7 +89,7 @@ def read_basis(session: AgentSession, agent_id: str = "", *, up_to_uuid: str = "
     model = _find_model(context, session)
     shapes = [entry for entry in stored if isinstance(entry.payload, ApiRequestShape)]
     cache = ResultCache()
-    found = compose_context(context, shapes=shapes, opening=stored, cache=cache)
+    found = compute_composition(context, shapes=shapes, opening=stored, cache=cache)
     prefix_tokens = found.sum_category(PREFIX) or min(found.sum_category(BEFORE_FILE), LARGEST_PREFIX_TOKENS)
     size = measure_context(context, cache)
     before_tokens, pending_tokens = size.tokens, size.estimated_tokens

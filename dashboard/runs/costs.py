@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from compaction.compactors.summary.plain_request import SummaryModels
-from compaction.compactors.summary.too_long import SUMMARY_TOKENS
+from compaction.compactors.summary.plain_request import MAX_SUMMARY_TOKENS, SummaryModels
 from compaction.context.tokens import add_margin, count_text_tokens
-from compaction.context.windows import ModelInUse, find_window
+from compaction.context.windows import ModelInUse, get_window
 from compaction.llm.names import read_model_name
 from compaction.llm.prices import Rates
 from compaction.ports import SummaryRequest, SummaryRoute
@@ -63,13 +62,13 @@ def choose_models(basis: Basis, choices: RunChoices, settings: SummarizerChoice)
 
 
 def _find_window(model: str) -> int:
-    window = find_window(ModelInUse(model, is_claude_code=False))
+    window = get_window(ModelInUse(model, is_claude_code=False))
     return window.tokens if window else 0
 
 
 def count_request_tokens(request: SummaryRequest, basis: Basis) -> int:
     """A fork sends what the last call sent, and the prompt; a request of its own is counted by its text."""
-    if request.path is SummaryRoute.FORK:
+    if request.route is SummaryRoute.FORK:
         return basis.before_tokens + add_margin(count_text_tokens(request.prompt))
     sent = {key: request.body.get(key) for key in ("system", "tools", "messages")}
     return add_margin(count_text_tokens(json.dumps(sent, ensure_ascii=False, default=str)))
@@ -79,12 +78,12 @@ def expect_cost(
     request: SummaryRequest, model: str, sent_tokens: int, *, settings: SummarizerChoice, now: datetime
 ) -> ExpectedCost:
     price = settings.find_price(model, now)
-    rates = price.find_rates(sent_tokens) if price else None
+    rates = price.get_rates(sent_tokens) if price else None
     if price is None or rates is None:
         return ExpectedCost(model, sent_tokens, None, None, None)
     limit = request.body.get("max_tokens")
-    most_output = limit if isinstance(limit, int) else SUMMARY_TOKENS
-    is_fork = request.path is SummaryRoute.FORK
+    most_output = limit if isinstance(limit, int) else MAX_SUMMARY_TOKENS
+    is_fork = request.route is SummaryRoute.FORK
     new_tokens = add_margin(count_text_tokens(request.prompt))
     read_usd = rates.read_mtok_usd if is_fork else None
     return ExpectedCost(

@@ -6,8 +6,9 @@ Two betas, known from the SDK and its documentation; nothing here was tried agai
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from compaction.compactors.summary.request_messages import remove_prompt
-from compaction.llm.names import find_model, read_model_name
+from compaction.compactors.summary.plain_request import remove_prompt
+from compaction.llm.lookup import get_model_row
+from compaction.llm.names import read_model_name
 from compaction.ports import SummaryRequest
 from dashboard.models import NativeForm, RunKind
 
@@ -71,5 +72,5 @@ def find_obstacles(form: NativeForm, kind: RunKind, *, model: str, sent_tokens: 
 
 
 def _can_compact(model: str) -> bool:
-    found = find_model(read_model_name(model))
+    found = get_model_row(read_model_name(model))
     return found is not None and found.has_api_compaction

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from compaction.compactors.summary.fork_request import ParentRequest
-from compaction.llm.cache_ttl import find_expiry
+from compaction.context.cache_ttl import compute_expiry
 from dashboard.ingest.segments import expand
 from dashboard.models import CapturedRequest, SummarizerName
 from dashboard.runs.basis import Basis
@@ -53,7 +53,7 @@ def _find_parent(basis: Basis, *, now: datetime) -> _Found:
         return _Found(None, ForkTerms(), NOT_CAPTURED)
     if captured.body is None:
         return _Found(None, ForkTerms(), NOT_KEPT.get(captured.refusal, NOT_CAPTURED))
-    expires_at = find_expiry(captured.at, captured.ttl)
+    expires_at = compute_expiry(captured.at, captured.ttl)
     if expires_at is None:
         return _Found(None, ForkTerms(), NOT_CACHED)
     if now >= expires_at:

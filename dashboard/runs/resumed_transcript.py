@@ -5,8 +5,10 @@ What the client does with each form was measured, see docs/resume.md. No Django,
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+
+from msgspec import structs
 
 from compaction.compactors.assembly import relink_entry
 from compaction.compactors.micro.clearing import is_cleared
@@ -79,7 +81,7 @@ def _is_cleared(entry: Entry) -> bool:
 def _link_entries(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """As they hang together if that reaches all; else each under the one before. What an earlier compaction of the
     client kept hangs under lines that are not here."""
-    hanging = [replace(entry, logical_parent_uuid=None) for entry in entries]
+    hanging = [structs.replace(entry, logical_parent_uuid=None) for entry in entries]
     reached = {entry.uuid for entry in find_chain(hanging, over_gaps=False).entries}
     if all(entry.uuid in reached for entry in entries if entry.type in ("user", "assistant", "attachment")):
         return entries

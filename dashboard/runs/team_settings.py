@@ -9,8 +9,8 @@ from enum import StrEnum
 from django.conf import settings
 
 from compaction.errors import RunError
-from compaction.llm.offered_models import find_small_model
-from compaction.llm.prices import Price, find_team_price, price_of
+from compaction.llm.lookup import get_small_model
+from compaction.llm.prices import Price, get_list_price, get_team_price
 from dashboard.models import NativeForm, SummarizerSettings, Team
 from dashboard.policies.in_force import find_policy
 from dashboard.runs.team_key import KeyUnreadable, hint_at, open_key
@@ -59,11 +59,11 @@ class SummarizerChoice:
 
     def find_price(self, model: str, at: datetime) -> Price | None:
         """The team's own price goes before every table."""
-        return self.find_own_price(model) or price_of(model, at)
+        return self.find_own_price(model) or get_list_price(model, at)
 
     def find_own_price(self, model: str) -> Price | None:
-        """What `cost_of` takes as the team's price."""
-        return find_team_price(self.own_prices, model)
+        """What `compute_cost` takes as the team's price."""
+        return get_team_price(self.own_prices, model)
 
 
 def find_settings(team: Team) -> SummarizerChoice:
@@ -74,7 +74,7 @@ def find_settings(team: Team) -> SummarizerChoice:
     return SummarizerChoice(
         has_key=origin is not KeyOrigin.NONE and not problem,
         model=stored.model,
-        small_model="" if stored.small_model == NO_SMALL_MODEL else stored.small_model or find_small_model(),
+        small_model="" if stored.small_model == NO_SMALL_MODEL else stored.small_model or get_small_model(),
         allows_fork=stored.allows_fork,
         native_form=NativeForm(stored.native_form),
         daily_cap_usd=Decimal(stored.daily_cap_usd),

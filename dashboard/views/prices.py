@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from compaction.errors import BadPolicy
-from compaction.llm.offered_models import list_offered_models
-from compaction.llm.prices import price_of
+from compaction.llm.lookup import list_offered_models
+from compaction.llm.prices import get_list_price
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts.refusals import Refused
@@ -49,7 +49,7 @@ def prices(request: PageRequest, slug: str) -> HttpResponse:
         "rows": draft.rows,
         "shown": list_shown_prices(settings),
         "offered_list_id": OFFERED_LIST_ID,
-        "offered": [(model, price_of(model, now)) for model in list_offered_models()],
+        "offered": [(model, get_list_price(model, now)) for model in list_offered_models()],
         "behind_count": AgentSession.objects.filter(team=team).exclude(price_version=settings.price_version).count(),
         **team_rights(request, team),
         **page_of_history(request, team, Area.PRICES),

@@ -5,7 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 from compaction.context.forecast import CallPoint, forecast_threshold
-from compaction.context.policy import Policy, Preset
+from compaction.context.margins import Preset
+from compaction.context.policy import Policy
 from compaction.context.thresholds import Thresholds, classify_usage, compute_thresholds
 from compaction.context.windows import ModelInUse
 from dashboard.chart_data import (

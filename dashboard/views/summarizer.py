@@ -9,8 +9,8 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from compaction.llm.offered_models import list_offered_models
-from compaction.llm.prices import price_of
+from compaction.llm.lookup import list_offered_models
+from compaction.llm.prices import get_list_price
 from dashboard import access
 from dashboard.access import Act
 from dashboard.accounts.refusals import Refused
@@ -49,7 +49,7 @@ def summarizer(request: PageRequest, slug: str) -> HttpResponse:
         "key_form": key_form,
         "draft": draft,
         "offered_list_id": OFFERED_LIST_ID,
-        "offered": [(model, price_of(model, now)) for model in list_offered_models()],
+        "offered": [(model, get_list_price(model, now)) for model in list_offered_models()],
         "spend": spend,
         "left_usd": max(choice.daily_cap_usd - spend.taken_usd, 0),
         **team_rights(request, team),

@@ -1,8 +1,12 @@
 """Transcript lines and entries for tests: real shapes with as little in them as a test needs."""
 
 import json
+from collections.abc import Iterable
 from itertools import count
 
+from compaction.timeline.build import build_timeline
+from compaction.timeline.calls import Call
+from compaction.timeline.read_entries import read_observation
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import Transcript, read_transcript
 from compaction.transcripts.writer import write_items
@@ -25,6 +29,12 @@ def make_entry(line_type: str, **fields: object) -> Entry:
 def write_back(transcript: Transcript) -> bytes:
     """The whole file from what was read of it."""
     return b"".join(write_items(transcript.items)) + (transcript.tail.raw if transcript.tail else b"")
+
+
+def list_calls(entries: Iterable[Entry]) -> tuple[Call, ...]:
+    """The calls of these lines, thread by thread."""
+    timeline = build_timeline(read_observation(entry) for entry in entries)
+    return tuple(call for thread in timeline.threads for call in thread.calls)
 
 
 def say(content: object, **fields: object) -> Entry:

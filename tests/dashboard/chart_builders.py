@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from compaction.context.policy import Policy, Preset
+from compaction.context.margins import Preset
+from compaction.context.policy import Policy
 from compaction.context.thresholds import Thresholds, compute_thresholds
 from compaction.context.windows import ModelInUse
 from dashboard.chart_data import Timeline, TimelineBreak, TimelineCall, TimelineCompaction

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.context.forecast import Forecast, NotEnoughData, Range
-from compaction.context.policy import Policy, Preset
+from compaction.context.margins import Preset
+from compaction.context.policy import Policy
 from compaction.context.thresholds import NOT_SEEN_REMARK, Level, Thresholds, classify_usage, compute_thresholds
 from compaction.context.windows import ModelInUse
 from dashboard.pages.gauge_bar import GaugeBar, draw_gauge

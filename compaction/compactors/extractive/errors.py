@@ -10,9 +10,9 @@ from compaction.activity.tool_calls import ToolCall
 from compaction.compactors.extractive.material import Material
 from compaction.compactors.extractive.sections import CutRank, SummaryItem, quote, quote_in_line
 from compaction.compactors.summary.prompt import Section
-from compaction.transcripts.values import get_text
+from compaction.transcripts.json_fields import get_text
 
-MOST_FAILURES = 14
+MAX_FAILURES_IN_A_ROW = 14
 _LINES_OPEN, _LINES_RESOLVED = 6, 3
 _LINE_CHARACTERS = 200
 _CAUSE_CHARACTERS = 360
@@ -31,7 +31,7 @@ _ADVICE = re.compile(
 def list_error_items(material: Material) -> list[SummaryItem]:
     """Return the failures in the order of their last occurrence; the oldest are counted."""
     failures = material.list_reported_failures()
-    shown = failures[-MOST_FAILURES:]
+    shown = failures[-MAX_FAILURES_IN_A_ROW:]
     items = [_describe_failure(failure, len(shown) - number, material) for number, failure in enumerate(shown, start=1)]
     if len(failures) > len(shown):
         items.insert(0, SummaryItem(Section.ERRORS, f"[cut: {len(failures) - len(shown)} older errors]"))

@@ -18,7 +18,7 @@ from compaction.compactors.extractive.pending import find_findings
 from compaction.compactors.extractive.sections import CutRank, SummaryItem, describe_time, quote_in_line
 from compaction.compactors.summary.prompt import Section
 from compaction.transcripts.client_protocol import AGENT_TOOLS
-from compaction.transcripts.values import get_text
+from compaction.transcripts.json_fields import get_text
 
 _STATEMENTS_CHARACTERS = 5_500
 _NAMED_CHARACTERS = 3_000  # more for what the instructions name

@@ -5,7 +5,7 @@ import re
 from compaction.activity.excerpts import cut_text
 from compaction.activity.priorities import NO_PRIORITIES, Priorities
 from compaction.compactors.extractive.sections import CutRank, SummaryItem, quote
-from compaction.compactors.summary.answer import find_missing_sections, split_sections
+from compaction.compactors.summary.answer import list_missing_sections, split_sections
 from compaction.compactors.summary.prompt import Section, list_sections
 from compaction.ports import Variant
 from compaction.transcripts.entries import Entry, TextBlock
@@ -53,7 +53,7 @@ def list_previous_items(summary: Entry | None, priorities: Priorities = NO_PRIOR
     is_up_to = up_to_title in text and Section.CURRENT_WORK.title not in text
     variant = Variant.UP_TO if is_up_to else Variant.FULL
     names = list_sections(variant)
-    if len(find_missing_sections(text, variant)) == len(names):
+    if len(list_missing_sections(text, variant)) == len(names):
         whole, short = (
             "- An earlier summary said:\n" + quote(_cut_unnamed(text, characters, priorities))
             for characters in (_WHOLE_CHARACTERS, _SHORT_CHARACTERS)

@@ -19,7 +19,7 @@ from compaction.compactors.notes.template import (
     DEFAULT_TEMPLATE,
     SECTION_TOKENS,
     NotesSection,
-    split_notes,
+    parse_notes,
 )
 from compaction.compactors.summary.prompt import Section
 from compaction.context.tokens import CHARACTERS_PER_TOKEN, count_text_tokens
@@ -53,13 +53,13 @@ def build_extractive_notes(
     stays empty; if all names are unknown, the first section receives the current state.
     """
     material = read_material(entries)
-    sections = split_notes(template)
+    sections = parse_notes(template)
     bodies = [_list_blocks(section, material, edited_sections or {}) for section in sections]
     if sections and not any(blocks for blocks, _ in bodies):
         bodies[0] = (_list_state(material), False)
     limit_tokens = _compute_section_limit(sections, bodies)
     return "\n\n".join(
-        section.write(_join_blocks(blocks, limit_tokens, keeps_end=keeps_end))
+        section.format(_join_blocks(blocks, limit_tokens, keeps_end=keeps_end))
         for section, (blocks, keeps_end) in zip(sections, bodies, strict=True)
     )
 
@@ -72,7 +72,7 @@ def find_edited_sections(history: Sequence[tuple[bool, str]]) -> dict[str, str]:
     edited: dict[str, str] = {}
     before: dict[str, str] = {}
     for is_by_person, text in history:
-        bodies = {section.name: section.body for section in split_notes(text)}
+        bodies = {section.name: section.body for section in parse_notes(text)}
         if is_by_person:
             edited |= {name: body for name, body in bodies.items() if body != before.get(name)}
         before = bodies
@@ -187,7 +187,7 @@ _FILLINGS = tuple(
 
 def _compute_section_limit(sections: Sequence[NotesSection], bodies: Sequence[tuple[list[str], bool]]) -> int:
     """Return the largest limit of one section, in tokens, with which all of them stay within the limit of the whole."""
-    left_tokens = ALL_NOTES_TOKENS - sum(count_text_tokens(section.write("")) + 2 for section in sections)
+    left_tokens = ALL_NOTES_TOKENS - sum(count_text_tokens(section.format("")) + 2 for section in sections)
     sizes = sorted(count_text_tokens("\n".join(blocks)) for blocks, _ in bodies)
     for index, size in enumerate(sizes):
         share_tokens = max(0, left_tokens) // (len(sizes) - index)

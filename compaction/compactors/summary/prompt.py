@@ -100,8 +100,8 @@ def list_sections(variant: Variant) -> tuple[str, ...]:
     return UP_TO_SECTIONS if variant is Variant.UP_TO else SECTIONS
 
 
-def write_prompt(variant: Variant, *, custom_instructions: str | None = None, starts_at: str | None = None) -> str:
-    """The whole prompt. `starts_at` is the beginning of the first message that a "from" summary covers."""
+def build_prompt(variant: Variant, *, custom_instructions: str | None = None, starts_at: str | None = None) -> str:
+    """Return the whole prompt. `starts_at` is the beginning of the first message that a "from" summary covers."""
     texts = _UP_TO_TEXTS if variant is Variant.UP_TO else _SECTION_TEXTS
     sections = "\n".join(
         f"{number}. {name}: {text}"
@@ -109,7 +109,7 @@ def write_prompt(variant: Variant, *, custom_instructions: str | None = None, st
     )
     parts = [TEXT_ONLY_TEXT, _TASKS[variant]]
     if starts_at:
-        # The quotation is a stranger's text: it must not end itself and go on as if it were ours.
+        # The quotation is untrusted text: it must not close its own tag and continue as part of the prompt.
         quoted = _START_TAG.sub(r"< \1>", starts_at)
         parts.append(f"The part to summarise starts with the message that begins:\n<start>\n{quoted}\n</start>")
     parts += [_ANALYSIS_TEXT, f"{_SHAPE_TEXT}\n{sections}", "A section with nothing to report says so in one line."]
@@ -119,8 +119,8 @@ def write_prompt(variant: Variant, *, custom_instructions: str | None = None, st
     return "\n\n".join(parts)
 
 
-def write_second_ask(missing: tuple[str, ...], variant: Variant) -> str:
-    """Asks for the sections that an answer left out, and for nothing else."""
+def build_second_prompt(missing: tuple[str, ...], variant: Variant) -> str:
+    """Return the prompt that requests only the sections missing in an answer."""
     numbers = {name: number for number, name in enumerate(list_sections(variant), start=1)}
     wanted = "\n".join(f"{numbers[name]}. {name}" for name in missing)
     return (
@@ -131,6 +131,6 @@ def write_second_ask(missing: tuple[str, ...], variant: Variant) -> str:
 
 
 def merge_instructions(user: str | None, hooks: tuple[str | None, ...]) -> str | None:
-    """The user's instructions first, then what the hooks add."""
+    """Return the user's instructions followed by those of the hooks; None without any."""
     parts = [part.strip() for part in (user, *hooks) if part and part.strip()]
     return "\n\n".join(parts) or None

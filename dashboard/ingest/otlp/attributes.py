@@ -6,7 +6,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
 
-from compaction.transcripts.values import LARGEST_COUNT
+from compaction.transcripts.json_fields import LARGEST_COUNT
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp.values import Attributes, Value
 from dashboard.ingest.transcripts import find_redactor

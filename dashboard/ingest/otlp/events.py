@@ -6,7 +6,7 @@ from datetime import datetime
 from compaction.timeline.observations import CompactionRecord, FailedCall, LineKind, Response
 from compaction.transcripts.entries import Usage
 from compaction.transcripts.titles import LONGEST_TITLE
-from compaction.transcripts.user_lines import find_prompt_words
+from compaction.transcripts.user_lines import extract_prompt_text
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp.attributes import (
     clean_name,
@@ -146,7 +146,7 @@ def _read_prompt(record: LogRecord, about: About, rules: Rules) -> Told | Droppe
     if find_text(record.attributes, "command_name"):
         return Dropped.UNUSED
     text = find_text(record.attributes, "prompt") if rules.keeps_content else None
-    typed = find_prompt_words(text) if text and text != REDACTED else ""
+    typed = extract_prompt_text(text) if text and text != REDACTED else ""
     words = find_redactor(rules).clean_title(typed, LONGEST_TITLE) or None
     key = f"prompt:{find_key(record)}"
     fact = about.make_fact(LineKind.PROMPT_REPORT, key, _find_time(record), has_words=True, words=words)

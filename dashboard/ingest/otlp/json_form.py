@@ -9,8 +9,8 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from compaction.transcripts.json_fields import get_fields, get_items, get_text
 from compaction.transcripts.reader import load_json
-from compaction.transcripts.values import get_fields, get_items, get_text
 from dashboard.ingest.hostile_json import LONG_BYTES, MOST_DIGITS, holds_endless_number, holds_many_values
 from dashboard.ingest.otlp.values import (
     DEEPEST_VALUE,

@@ -11,9 +11,9 @@ from compaction.errors import BodyUnreadable
 from compaction.prompt.fingerprint import Fingerprint, fingerprint_request
 from compaction.prompt.request_lines import read_raw_body
 from compaction.timeline.observations import LineKind, RecordedRequest, Response
+from compaction.transcripts.json_fields import get_count, get_fields, get_text
 from compaction.transcripts.reader import load_json
 from compaction.transcripts.usage import read_usage
-from compaction.transcripts.values import get_count, get_fields, get_text
 from dashboard.ingest.observed import Rules
 from dashboard.ingest.otlp.attributes import find_name, find_text
 from dashboard.ingest.otlp.telling import SOURCE, About, Dropped, Told

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from compaction.context.call_costs import total_of
-from compaction.llm.prices import Price, find_team_price
+from compaction.context.call_costs import compute_total_usd
+from compaction.llm.prices import Price, get_team_price
 from compaction.timeline.calls import Call
 from dashboard.ingest.picture.columns import LARGEST_COUNT, Row, fit, fit_count, fit_id, fit_usd
 
@@ -58,5 +58,5 @@ def draw_call(agent_id: str, number: int, call: Call, prices: Mapping[str, Price
 
 def price_call(call: Call, prices: Mapping[str, Price]) -> Decimal | None:
     """Return what a call costs at the team's own price, else at the list price; None when neither is known."""
-    own = find_team_price(prices, call.model)
-    return fit_usd(total_of(call.usage, call.model or "", call.started_at, team_price=own))
+    own = get_team_price(prices, call.model)
+    return fit_usd(compute_total_usd(call.usage, call.model or "", call.started_at, team_price=own))

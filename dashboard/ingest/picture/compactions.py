@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from compaction.context.thresholds import Thresholds, find_drift
+from compaction.context.thresholds import Thresholds, compute_drift
 from compaction.context.windows import read_client_version
 from compaction.timeline.calls import Call, belongs_to_conversation
 from compaction.timeline.observations import CompactionRecord, LineKind, Observation
@@ -160,7 +160,7 @@ def _compare_with_line(fact: Observation, before: Call | None, compute_threshold
         return {}
     drift = None
     if told.before_tokens is not None:
-        drift = find_drift(lines, told.before_tokens, trigger=told.trigger or "")
+        drift = compute_drift(lines, told.before_tokens, trigger=told.trigger or "")
     return {
         "line_tokens": lines.auto.tokens if lines.is_auto_on else None,
         "drift": drift.kind.value if drift else "",

@@ -7,11 +7,11 @@ from itertools import chain, islice
 
 from compaction.cache.breaks import Verdict, judge_thread
 from compaction.cache.policy import DEFAULT_POLICY, CachePolicy
+from compaction.context.cache_ttl import compute_expiry
 from compaction.context.forecast import MEMORY_POINTS, CallPoint, NotEnoughData, Pace, measure_pace
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Thresholds, compute_thresholds
-from compaction.context.windows import ModelInUse, find_window
-from compaction.llm.cache_ttl import find_expiry
+from compaction.context.windows import ModelInUse, get_window
 from compaction.llm.names import LONG_WINDOW_SUFFIX
 from compaction.llm.prices import NO_PRICES, Price
 from compaction.prompt.fingerprint import Fingerprint
@@ -102,7 +102,7 @@ def _find_model_in_use(calls: Sequence[Call], contexts: Sequence[int], *, is_cla
     in_use = ModelInUse(
         last.model, is_claude_code=is_claude_code, client_version=last.client_version, responses=len(calls)
     )
-    window = find_window(in_use)
+    window = get_window(in_use)
     same = [tokens for call, tokens in zip(calls, contexts, strict=True) if call.model == last.model]
     if window is not None and max(same) > window.tokens:
         return _infer_long_window(in_use)
@@ -112,7 +112,7 @@ def _find_model_in_use(calls: Sequence[Call], contexts: Sequence[int], *, is_cla
 def _infer_long_window(in_use: ModelInUse) -> ModelInUse:
     """As it is where the model has no longer one."""
     long = replace(in_use, model=f"{in_use.model}{LONG_WINDOW_SUFFIX}", is_window_inferred=True)
-    window, longer = find_window(in_use), find_window(long)
+    window, longer = get_window(in_use), get_window(long)
     return long if window and longer and longer.tokens > window.tokens else in_use
 
 
@@ -160,7 +160,7 @@ def _draw_thread(thread: _Thread) -> Row:
     abouts = [fact for fact in thread.unusual if fact.kind is _AGENT]
     about = abouts[0] if abouts else None
     in_use = thread.in_use
-    window = find_window(in_use) if in_use else None
+    window = get_window(in_use) if in_use else None
     times = [fact.at for fact in thread.facts if fact.at]
     size = measure_thread_context(thread.facts, thread.turns)
     return {
@@ -236,8 +236,7 @@ def _draw_gauge(main: _Thread, policy: Policy, status: Observation | None) -> Ro
     }
     level = work_out_level(policy, in_use or ModelInUse(""), size.tokens)
     row |= {name: getattr(level, name) for name in level.__slots__}
-    row["forecast"], row["is_soon"] = serialize_forecast(_measure_pace(main), level.auto_line_tokens, size.tokens)
-    return row
+    return row | serialize_forecast(_measure_pace(main), level.auto_line_tokens, size.tokens)._asdict()
 
 
 def _list_sizes(thread: _Thread) -> Iterator[int]:
@@ -255,7 +254,7 @@ def _find_warm_until(main: _Thread) -> datetime | None:
         return None
     ended_at = next((call.ended_at for call in reversed(main.calls) if call.call_id == baseline.call_id), None)
     start = ended_at or baseline.at
-    return find_expiry(start, baseline.ttl)
+    return compute_expiry(start, baseline.ttl)
 
 
 def _list_recent_hits(calls: Sequence[Call]) -> list[int]:

@@ -8,8 +8,8 @@ from compaction.prompt.request import PromptMessage, PromptRequest
 from compaction.prompt.request_lines import read_shape
 from compaction.timeline.read_entries import read_observation
 from compaction.transcripts.entries import Entry
-from compaction.transcripts.payloads import ApiRequest, ApiRequestShape
-from compaction.transcripts.values import get_fields
+from compaction.transcripts.json_fields import get_fields
+from compaction.transcripts.payloads import ApiRequestLine, ApiRequestShape
 from tests.compaction.cache.builders import digest
 
 
@@ -22,7 +22,7 @@ def list_requests(entries: Iterable[Entry]) -> list[tuple[str, Fingerprint, Prom
         for entry in lines
         if isinstance(entry.payload, ApiRequestShape)
     }
-    shape_of = {payload.id: payload.shape_hash for payload in payloads if isinstance(payload, ApiRequest)}
+    shape_of = {payload.id: payload.shape_hash for payload in payloads if isinstance(payload, ApiRequestLine)}
     answers = [fact.answer for fact in map(read_observation, lines) if fact.answer is not None]
     request_of = {answer.call_id: answer.request_ref for answer in answers if answer.request_ref in shape_of}
     found = []

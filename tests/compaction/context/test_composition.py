@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compaction.context.composition import Composition, Share, compose_context, find_prefix_tokens
+from compaction.context.composition import Composition, Share, compute_composition, compute_prefix_tokens
 from compaction.context.tokens import estimate_tokens, measure_context
 from compaction.transcripts.chain import ContextSlice, follow_chain, slice_context
 from compaction.transcripts.entries import Entry
@@ -15,7 +15,7 @@ PICTURE = {"type": "image", "source": {"type": "base64", "data": ""}}
 
 
 def compose(*found: Entry, **options: object) -> Composition:
-    return compose_context(ContextSlice(found), **options)  # type: ignore[arg-type]
+    return compute_composition(ContextSlice(found), **options)  # type: ignore[arg-type]
 
 
 def read_file(use_id: str, path: str, content: object = "x" * 400, **arguments: object) -> tuple[Entry, Entry]:
@@ -52,14 +52,14 @@ def test_every_token_is_in_one_category() -> None:
 
 def test_the_prefix_is_what_the_first_call_read_beyond_its_messages() -> None:
     found = (say("x" * 300), answer("m1", text("a"), usage=use(20, 1, cache_read_input_tokens=17_000)))
-    assert find_prefix_tokens(ContextSlice(found)) == 16_920
+    assert compute_prefix_tokens(ContextSlice(found)) == 16_920
     assert Share("system and tools", 16_920, 1) in compose(*found).shares
 
 
 def test_the_prefix_of_a_known_request_wins() -> None:
     shape = make_entry("api-request-shape", shapeHash="h", shape={"system": ["x" * 300]})
     found = (say("go"), answer("m1", usage=use(20_000, 1)))
-    assert find_prefix_tokens(ContextSlice(found), shapes=[shape]) == 106
+    assert compute_prefix_tokens(ContextSlice(found), shapes=[shape]) == 106
 
 
 def test_what_came_back_unrecorded_after_a_compaction_is_not_system_and_tools() -> None:
@@ -68,12 +68,12 @@ def test_what_came_back_unrecorded_after_a_compaction_is_not_system_and_tools() 
     summary = say("x" * 3_000, isCompactSummary=True)
     chain = (*before, boundary, summary, answer("m2", text("b"), usage=use(30_000, 1)))
     context = slice_context(chain)
-    composition = compose_context(context, opening=chain)
+    composition = compute_composition(context, opening=chain)
     assert Share("system and tools", 16_920, 1) in composition.shares
     assert Share("restored, not recorded", 30_000 - 1_000 - 16_920, 1) in composition.shares
-    assert find_prefix_tokens(context, opening=chain) == 16_920
+    assert compute_prefix_tokens(context, opening=chain) == 16_920
     # Without a call before it nobody can tell the two apart.
-    alone = compose_context(context)
+    alone = compute_composition(context)
     assert Share("system and tools", 29_000, 1) in alone.shares
     assert alone.sum_category("restored, not recorded") == 0
     assert alone.tokens == composition.tokens
@@ -103,7 +103,7 @@ def test_compaction_ends_what_came_before_a_transcript() -> None:
         say("s", isCompactSummary=True),
         answer("m2", usage=use(30_000, 1)),
     )
-    composition = compose_context(slice_context(chain), opening=chain)
+    composition = compute_composition(slice_context(chain), opening=chain)
     assert composition.sum_category("before this transcript") == 0
     assert composition.is_prefix_known
 
@@ -175,7 +175,7 @@ def test_the_largest_results_come_first_with_tool_and_path() -> None:
 def test_recorded_compositions_add_up_to_the_estimate(path: Path) -> None:
     entries = read_recorded(path).entries
     context = slice_context(follow_chain(entries))
-    composition = compose_context(context, opening=entries)
+    composition = compute_composition(context, opening=entries)
     prefix = composition.sum_category("system and tools") + composition.sum_category("restored, not recorded")
     estimate = estimate_tokens(context.entries)
     assert estimate <= composition.tokens - prefix <= estimate + len(composition.shares)

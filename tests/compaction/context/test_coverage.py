@@ -6,7 +6,7 @@ import pytest
 
 from bench.threads import split_threads
 from compaction.compactors.micro.clearing import apply_boundaries
-from compaction.context.composition import compose_context
+from compaction.context.composition import compute_composition
 from compaction.context.coverage import Coverage, compute_coverage
 from compaction.context.tokens import measure_context
 from compaction.transcripts.chain import follow_chain, slice_context
@@ -19,7 +19,7 @@ WORDS = "x" * 12_000  # 3,000 tokens, 4,000 with the margin
 
 def cover(*entries: Entry) -> Coverage | None:
     context = slice_context(entries)
-    return compute_coverage(context, measure_context(context), compose_context(context, opening=entries))
+    return compute_coverage(context, measure_context(context), compute_composition(context, opening=entries))
 
 
 def turn(tokens: int, words: str = WORDS) -> tuple[Entry, Entry]:
@@ -71,6 +71,6 @@ KNOWN = {"iansherr_claude-code-log_ef958aa1-0e93-49f0-bb71-150f63befcd1"}
 def test_recorded_sessions_add_up_at_their_end(path: Path) -> None:
     for thread in split_threads(read_recorded(path).entries):
         context = slice_context(follow_chain(apply_boundaries(thread.entries)))
-        found = compose_context(context, opening=thread.entries)
+        found = compute_composition(context, opening=thread.entries)
         coverage = compute_coverage(context, measure_context(context), found)
         assert coverage is None or coverage.differs == (path.stem in KNOWN), coverage

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction.context.cache_ttl import CacheTtl
 from compaction.context.forecast import (
     CallPoint,
     Forecast,
     NotEnoughData,
     Pace,
     Range,
+    compute_next_call_cost,
     forecast_remaining,
     forecast_threshold,
+    list_call_points,
     measure_pace,
-    price_next_call,
-    trace_calls,
 )
-from compaction.llm.cache_ttl import CacheTtl
 from compaction.transcripts.entries import Entry, Iteration, Message, TextBlock, ToolResultBlock, Usage
 from compaction.transcripts.payloads import Boundary
 
@@ -240,7 +240,7 @@ def test_calls_are_traced_with_turns_and_compactions() -> None:
         say("user"),
         say("assistant", usage=Usage(input_tokens=90), message_id="c"),
     ]
-    points = trace_calls(entries)
+    points = list_call_points(entries)
     assert [point.context_tokens for point in points] == [150, 200, 90]
     assert [point.turn for point in points] == [1, 1, 2]
     assert [point.is_first_after_compaction for point in points] == [False, False, True]
@@ -248,7 +248,7 @@ def test_calls_are_traced_with_turns_and_compactions() -> None:
 
 def test_a_cold_cache_costs_a_write_instead_of_a_read() -> None:
     last = Usage(input_tokens=1_000, cache_read_tokens=90_000, cache_creation_tokens=8_000, output_tokens=1_000)
-    cost = price_next_call(last, "claude-opus-4-6", START, added_tokens=2_000)
+    cost = compute_next_call_cost(last, "claude-opus-4-6", START, added_tokens=2_000)
     assert cost is not None
     assert (cost.prompt_tokens, cost.ttl) == (102_000, CacheTtl.FIVE_MINUTES)
     assert cost.warm_usd == Decimal("0.049") + Decimal("0.025")
@@ -258,13 +258,13 @@ def test_a_cold_cache_costs_a_write_instead_of_a_read() -> None:
 
 def test_the_write_price_follows_the_lifetime_in_force() -> None:
     last = Usage(cache_read_tokens=90_000, cache_creation_tokens=10_000, cache_creation_1h_tokens=10_000)
-    cost = price_next_call(last, "claude-opus-4-6", START)
+    cost = compute_next_call_cost(last, "claude-opus-4-6", START)
     assert cost is not None
     assert (cost.ttl, cost.cold_usd, cost.warm_usd) == (CacheTtl.ONE_HOUR, Decimal(1), Decimal("0.05"))
 
 
 def test_without_caching_there_is_nothing_to_lose() -> None:
-    cost = price_next_call(Usage(input_tokens=100_000), "claude-opus-4-6", START)
+    cost = compute_next_call_cost(Usage(input_tokens=100_000), "claude-opus-4-6", START)
     assert cost is not None
     assert (cost.ttl, cost.warm_usd, cost.extra_usd) == (CacheTtl.OFF, Decimal("0.5"), Decimal(0))
 
@@ -273,10 +273,10 @@ def test_the_next_prompt_is_sized_by_the_last_message_iteration() -> None:
     summary = Iteration("compaction", input_tokens=180_000, output_tokens=4_000)
     message = Iteration("message", cache_read_tokens=20_000, cache_creation_tokens=9_000, output_tokens=1_000)
     last = Usage(cache_read_tokens=20_000, output_tokens=1_000, iterations=(summary, message))
-    cost = price_next_call(last, "claude-opus-4-6", START)
+    cost = compute_next_call_cost(last, "claude-opus-4-6", START)
     assert cost is not None
     assert cost.prompt_tokens == 30_000
 
 
 def test_an_unknown_model_gives_no_price_of_the_next_call() -> None:
-    assert price_next_call(Usage(input_tokens=1), "some-model", START) is None
+    assert compute_next_call_cost(Usage(input_tokens=1), "some-model", START) is None

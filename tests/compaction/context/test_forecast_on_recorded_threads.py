@@ -9,7 +9,7 @@ import pytest
 
 from bench.forecast import HALVES, Tally, find_half, list_stretches, replay_auto_line
 from bench.threads import split_threads
-from compaction.context.forecast import CallPoint, Forecast, forecast_threshold, trace_calls
+from compaction.context.forecast import CallPoint, Forecast, forecast_threshold, list_call_points
 from compaction.transcripts.transcript import read_transcript
 
 RECORDED = Path(__file__).resolve().parents[3] / "../shared/data/transcripts"
@@ -21,7 +21,7 @@ def list_segments() -> Iterator[tuple[list[CallPoint], int]]:
     """Every recorded thread with the positions where a stretch between two compactions begins."""
     for path in sorted(RECORDED.glob("*.jsonl")):
         for thread in split_threads(read_transcript(path.read_bytes()).entries):
-            points = [point for point in trace_calls(thread.entries) if point.context_tokens]
+            points = [point for point in list_call_points(thread.entries) if point.context_tokens]
             starts = [0, *(index for index, point in enumerate(points) if point.is_first_after_compaction), len(points)]
             for start, end in pairwise(starts):
                 yield points[:end], start

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.context.policy import Policy, Preset
+from compaction.context.cache_ttl import CacheTtl
+from compaction.context.margins import Preset
+from compaction.context.policy import Policy
 from compaction.context.windows import Origin
 from compaction.errors import BadPolicy
-from compaction.llm.cache_ttl import CacheTtl
 
 
 @pytest.mark.parametrize(
@@ -136,8 +137,8 @@ def test_a_teams_values_come_from_a_form_as_text() -> None:
     assert (policy.window_tokens, policy.auto_percent, policy.is_micro_enabled) == (300_000, Decimal(80), False)
     assert policy.warning_margin_tokens == 40_000
     assert policy.reserve_tokens is None
-    assert policy.find_origin("window_tokens") is Origin.TEAM
-    assert policy.find_origin("auto_margin_tokens") is Origin.CLIENT_RULE
+    assert policy.get_origin("window_tokens") is Origin.TEAM
+    assert policy.get_origin("auto_margin_tokens") is Origin.CLIENT_RULE
 
 
 def test_a_model_may_have_values_of_its_own() -> None:

@@ -6,14 +6,14 @@ from decimal import Decimal
 
 import pytest
 
-from compaction.context.call_costs import cost_of
+from compaction.context.call_costs import compute_cost
 from compaction.context.policy import Policy
-from compaction.context.thresholds import DriftKind, compute_thresholds, find_drift
+from compaction.context.thresholds import DriftKind, compute_drift, compute_thresholds
 from compaction.context.windows import ModelInUse
-from compaction.transcripts.calls import collect_calls
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.entries import Entry, Usage
 from compaction.transcripts.payloads import Boundary
+from tests.compaction.making import list_calls
 from tests.compaction.recorded import list_recorded, read_recorded
 
 pytestmark = [
@@ -46,15 +46,15 @@ def test_the_clients_own_totals_are_met_to_the_last_cent() -> None:
         models = state.fields["modelUsage"]
         assert isinstance(models, Mapping)
         for model, totals in models.items():
-            cost = cost_of(read_model_usage(totals), model, NOW)
+            cost = compute_cost(read_model_usage(totals), model, NOW)
             assert cost is not None
             assert abs(cost.total_usd - Decimal(str(totals["costUSD"]))) < Decimal("0.0000001")
 
 
 def test_every_recorded_call_has_a_price() -> None:
     for path in list_recorded():
-        for call in collect_calls(read_recorded(path).entries):
-            assert cost_of(call.counted_usage, call.model or "", call.ended_at) is not None
+        for call in list_calls(read_recorded(path).entries):
+            assert compute_cost(call.usage, call.model or "", call.ended_at) is not None
 
 
 def test_recorded_automatic_compactions_agree_with_the_line_of_their_window() -> None:
@@ -66,7 +66,7 @@ def test_recorded_automatic_compactions_agree_with_the_line_of_their_window() ->
     for entry in list_entries("system"):
         payload = entry.payload
         if is_boundary(entry) and isinstance(payload, Boundary) and payload.pre_tokens and payload.trigger:
-            drift = find_drift(lines, payload.pre_tokens, trigger=payload.trigger)
+            drift = compute_drift(lines, payload.pre_tokens, trigger=payload.trigger)
             found[payload.pre_tokens] = drift.kind if drift else None
     known = {
         16_129: None, 22_547: DriftKind.EARLY, 142_431: None, 190_531: None, 190_614: None, 195_664: None,

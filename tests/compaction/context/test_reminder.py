@@ -4,8 +4,8 @@ from compaction.context.reminder import (
     CUT_MARK,
     ContextSection,
     InstructionFile,
-    make_context_reminder,
-    make_instruction_section,
+    build_context_reminder,
+    build_instruction_section,
 )
 from compaction.context.tokens import count_text_tokens
 from compaction.transcripts.flatten import flatten
@@ -13,7 +13,7 @@ from tests.compaction.making import say
 
 
 def test_the_reminder_is_one_meta_message_before_the_first() -> None:
-    reminder = make_context_reminder(
+    reminder = build_context_reminder(
         [ContextSection("Todos", "- test it"), ContextSection("Plan", "Go."), ContextSection("Empty", " ")]
     )
     assert reminder is not None
@@ -28,13 +28,13 @@ def test_the_reminder_is_one_meta_message_before_the_first() -> None:
 
 
 def test_without_context_there_is_no_reminder() -> None:
-    assert make_context_reminder([]) is None
-    assert make_context_reminder([ContextSection("Todos", "")]) is None
+    assert build_context_reminder([]) is None
+    assert build_context_reminder([ContextSection("Todos", "")]) is None
 
 
 def test_instruction_files_share_forty_thousand_tokens() -> None:
     files = [InstructionFile(f"/{name}.md", "x" * 80_000) for name in "abc"]
-    section = make_instruction_section(files)
+    section = build_instruction_section(files)
     assert section is not None
     assert count_text_tokens(section.content) <= 40_000
     assert section.content.count("## /") == 2
@@ -42,7 +42,7 @@ def test_instruction_files_share_forty_thousand_tokens() -> None:
 
 
 def test_few_instructions_are_given_whole() -> None:
-    section = make_instruction_section([InstructionFile("/a.md", "Be brief."), InstructionFile("/b.md", "Be kind.")])
+    section = build_instruction_section([InstructionFile("/a.md", "Be brief."), InstructionFile("/b.md", "Be kind.")])
     assert section == ContextSection("Project instructions", "## /a.md\nBe brief.\n## /b.md\nBe kind.")
-    assert make_instruction_section([]) is None
-    assert make_instruction_section([InstructionFile("/a", "long")], limit_tokens=1) is None
+    assert build_instruction_section([]) is None
+    assert build_instruction_section([InstructionFile("/a", "long")], limit_tokens=1) is None

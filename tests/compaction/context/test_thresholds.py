@@ -14,9 +14,9 @@ from compaction.context.thresholds import (
     Thresholds,
     ThresholdState,
     classify_usage,
+    compute_drift,
     compute_percent_left,
     compute_thresholds,
-    find_drift,
 )
 from compaction.context.windows import ModelInUse, Origin
 from compaction.errors import BadPolicy
@@ -264,17 +264,17 @@ def test_with_one_response_the_line_that_acts_is_named() -> None:
     ],
 )  # fmt: skip
 def test_an_observed_compaction_is_compared_with_its_line(observed: int, kind: DriftKind | None) -> None:
-    drift = find_drift(draw(Policy()), observed)
+    drift = compute_drift(draw(Policy()), observed)
     assert (drift.kind if drift else None) is kind
 
 
 def test_drift_is_told_in_a_sentence() -> None:
     lines = draw(Policy())
-    early = find_drift(lines, 82_572)
+    early = compute_drift(lines, 82_572)
     assert early is not None
     assert early.sentence == "Compacted at 82,572 tokens, 84,428 below the threshold 167,000."
-    assert find_drift(lines, 82_572, trigger="manual") is None
-    assert find_drift(lines, 240_000, is_reactive=True) is None
-    off = find_drift(draw(Policy.from_environment({"DISABLE_AUTO_COMPACT": "1"})), 167_100)
+    assert compute_drift(lines, 82_572, trigger="manual") is None
+    assert compute_drift(lines, 240_000, is_reactive=True) is None
+    off = compute_drift(draw(Policy.from_environment({"DISABLE_AUTO_COMPACT": "1"})), 167_100)
     assert off is not None
     assert off.kind is DriftKind.THOUGH_OFF

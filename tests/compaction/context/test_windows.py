@@ -2,7 +2,7 @@
 
 import pytest
 
-from compaction.context.windows import ModelInUse, Origin, find_reserve, find_window, read_client_version
+from compaction.context.windows import ModelInUse, Origin, compute_reserve, get_window, read_client_version
 
 
 @pytest.mark.parametrize(
@@ -31,18 +31,18 @@ from compaction.context.windows import ModelInUse, Origin, find_reserve, find_wi
     ],
 )
 def test_the_window_comes_from_the_table_of_whoever_runs_the_model(model: str, agent: str, tokens: int | None) -> None:
-    window = find_window(ModelInUse(model, is_claude_code=agent == "claude-code"))
+    window = get_window(ModelInUse(model, is_claude_code=agent == "claude-code"))
     assert (window.tokens if window else None) == tokens
 
 
 def test_what_the_client_reports_goes_before_the_table() -> None:
-    window = find_window(ModelInUse("claude-opus-4-6", reported_window_tokens=1_000_000))
+    window = get_window(ModelInUse("claude-opus-4-6", reported_window_tokens=1_000_000))
     assert window is not None
     assert (window.tokens, window.origin) == (1_000_000, Origin.REPORTED)
-    unknown = find_window(ModelInUse("gpt-5", reported_window_tokens=400_000))
+    unknown = get_window(ModelInUse("gpt-5", reported_window_tokens=400_000))
     assert unknown is not None
     assert unknown.tokens == 400_000
-    assert find_window(ModelInUse("gpt-5", reported_window_tokens=0)) is None
+    assert get_window(ModelInUse("gpt-5", reported_window_tokens=0)) is None
 
 
 @pytest.mark.parametrize(
@@ -53,15 +53,15 @@ def test_what_the_client_reports_goes_before_the_table() -> None:
     ],
 )  # fmt: skip
 def test_the_reserve_follows_the_client_version(version: str | None, tokens: int) -> None:
-    assert find_reserve(ModelInUse("claude-opus-4-5", client_version=version)).tokens == tokens
+    assert compute_reserve(ModelInUse("claude-opus-4-5", client_version=version)).tokens == tokens
 
 
 def test_the_reserve_says_where_it_comes_from() -> None:
-    reserve = find_reserve(ModelInUse("claude-opus-4-6"))
+    reserve = compute_reserve(ModelInUse("claude-opus-4-6"))
     assert reserve.words == "reserve 20,000 from min(max output 64,000, 20,000)"
-    small = find_reserve(ModelInUse("claude-opus-4-6", reported_max_output_tokens=8_000))
+    small = compute_reserve(ModelInUse("claude-opus-4-6", reported_max_output_tokens=8_000))
     assert (small.tokens, small.origin) == (8_000, Origin.REPORTED)
-    other_agent = find_reserve(ModelInUse("claude-opus-4-5", is_claude_code=False, client_version="2.0.0"))
+    other_agent = compute_reserve(ModelInUse("claude-opus-4-5", is_claude_code=False, client_version="2.0.0"))
     assert other_agent.tokens == 20_000
 
 

@@ -12,9 +12,10 @@ from genai_prices import data_snapshot
 from genai_prices.types import ClauseEquals, ModelInfo, ModelPrice, Tier, TieredPrices
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
-from compaction.context.call_costs import cost_of, total_of
-from compaction.llm.prices import Price, Rates, _find_price, price_of
+from compaction.context.call_costs import compute_cost, compute_total_usd
+from compaction.llm.prices import Price, Rates, _find_price, get_list_price
 from compaction.transcripts.entries import Iteration, Usage
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -61,9 +62,9 @@ BUCKETS = [
 
 def total(usage: Usage, model: str, at: datetime | None = NOW) -> Decimal | None:
     """Both ways to it agree."""
-    cost = cost_of(usage, model, at)
+    cost = compute_cost(usage, model, at)
     found = cost.total_usd if cost else None
-    assert total_of(usage, model, at) == found
+    assert compute_total_usd(usage, model, at) == found
     return found
 
 
@@ -76,7 +77,7 @@ def test_each_bucket_of_100k_costs_what_the_client_charges(row: tuple[str, ...])
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row[0])
 def test_rates_are_those_of_the_published_list(row: tuple[str, ...]) -> None:
     model, *rates = row
-    price = price_of(model, NOW)
+    price = get_list_price(model, NOW)
     assert price is not None
     assert price.rates == Rates(*(Decimal(rate) for rate in rates))
 
@@ -95,7 +96,7 @@ def test_rates_are_those_of_the_published_list(row: tuple[str, ...]) -> None:
     ],
 )
 def test_other_spellings_have_the_price_of_their_platform(model: str, same_as: str, factor: str) -> None:
-    price, plain = price_of(model, NOW), price_of(same_as, NOW)
+    price, plain = get_list_price(model, NOW), get_list_price(same_as, NOW)
     assert price is not None
     assert plain is not None
     assert price.rates == plain.rates.scale(Decimal(factor))
@@ -109,19 +110,19 @@ def test_other_spellings_have_the_price_of_their_platform(model: str, same_as: s
     ],
 )  # fmt: skip
 def test_an_unknown_model_has_no_price(model: str) -> None:
-    assert price_of(model, NOW) is None
-    assert cost_of(Usage(input_tokens=1), model, NOW) is None
+    assert get_list_price(model, NOW) is None
+    assert compute_cost(Usage(input_tokens=1), model, NOW) is None
 
 
 @given(st.text(max_size=60))
 def test_no_name_ever_raises(model: str) -> None:
-    price_of(model, NOW)
+    get_list_price(model, NOW)
 
 
 def test_a_name_longer_than_any_model_has_no_price() -> None:
     name = "claude-opus-5-5-" + "9" * 10_000
-    assert price_of(name, NOW) is None
-    assert cost_of(Usage(input_tokens=1), name, NOW) is None
+    assert get_list_price(name, NOW) is None
+    assert compute_cost(Usage(input_tokens=1), name, NOW) is None
 
 
 def test_the_price_package_is_loaded_only_when_a_price_is_asked_for() -> None:
@@ -131,7 +132,7 @@ def test_the_price_package_is_loaded_only_when_a_price_is_asked_for() -> None:
 
 def test_the_table_that_said_it_is_named() -> None:
     sources = [price.source for model in ("claude-opus-5-5", "us.anthropic.claude-opus-5-5", "claude-fable-5-2")
-               if (price := price_of(model, NOW))]  # fmt: skip
+               if (price := get_list_price(model, NOW))]  # fmt: skip
     assert sources[0].startswith("genai-prices ")
     assert sources[0].endswith("(anthropic)")
     assert sources[1].endswith("(aws)")
@@ -148,7 +149,7 @@ def test_haiku_5_5_costs_more_above_100k(prompt: int, expected: Decimal) -> None
 
 def test_the_tier_is_chosen_by_the_whole_prompt_and_holds_for_every_bucket() -> None:
     usage = Usage(input_tokens=1_000, cache_read_tokens=90_000, cache_creation_tokens=10_000, output_tokens=1_000)
-    cost = cost_of(usage, "claude-haiku-5-5", NOW)
+    cost = compute_cost(usage, "claude-haiku-5-5", NOW)
     assert cost is not None
     assert (cost.input_usd, cost.read_usd) == (Decimal("0.0005"), Decimal("0.0045"))
     assert (cost.write_5m_usd, cost.output_usd) == (Decimal("0.00625"), Decimal("0.0025"))
@@ -175,11 +176,11 @@ def test_a_tier_that_costs_nothing_is_a_price(monkeypatch: pytest.MonkeyPatch) -
     snapshot = SimpleNamespace(find_provider_model=lambda *_: (None, model))
     monkeypatch.setattr(data_snapshot, "get_snapshot", lambda: snapshot)
     _find_price.cache_clear()
-    price = price_of("claude-opus-4-1", NOW)
+    price = get_list_price("claude-opus-4-1", NOW)
     _find_price.cache_clear()
     assert price is not None
-    assert [rates and rates.read_mtok_usd for rates in map(price.find_rates, (200_000, 200_001))] == [Decimal("0.5"), 0]
-    assert price.find_rates(200_001) == replace(price.rates, read_mtok_usd=Decimal(0))
+    assert [rates and rates.read_mtok_usd for rates in map(price.get_rates, (200_000, 200_001))] == [Decimal("0.5"), 0]
+    assert price.get_rates(200_001) == replace(price.rates, read_mtok_usd=Decimal(0))
 
 
 def test_sonnet_5_5_reads_cost_twice_as_much_before_october_2026() -> None:
@@ -223,18 +224,19 @@ def test_modifiers_stack_and_unknown_ones_have_no_price(model: str, terms: dict[
     plain = Usage(input_tokens=10_000, output_tokens=500, cache_read_tokens=40_000, cache_creation_tokens=2_000)
     base = total(plain, model)
     assert base is not None
-    modified = cost_of(plain.changed(**terms), model, NOW)
+    modified = compute_cost(plain.changed(**terms), model, NOW)
     assert (modified.total_usd if modified else None) == (None if factor is None else base * Decimal(factor))
 
 
 def test_modifiers_are_named() -> None:
-    cost = cost_of(Usage(input_tokens=1, service_tier="batch", inference_geo="us"), "claude-opus-5-5", NOW)
+    cost = compute_cost(Usage(input_tokens=1, service_tier="batch", inference_geo="us"), "claude-opus-5-5", NOW)
     assert cost is not None
     assert cost.modifiers == ("batch x0.5", "US only x1.1")
 
 
 def test_creation_without_a_split_is_a_5_minute_write() -> None:
-    cost = cost_of(Usage(cache_creation_tokens=1_000_000, cache_creation_1h_tokens=250_000), "claude-opus-4-6", NOW)
+    usage = Usage(cache_creation_tokens=1_000_000, cache_creation_1h_tokens=250_000)
+    cost = compute_cost(usage, "claude-opus-4-6", NOW)
     assert cost is not None
     assert (cost.write_5m_usd, cost.write_1h_usd) == (Decimal("4.6875"), Decimal("2.5"))
 
@@ -265,28 +267,29 @@ def test_each_iteration_has_its_own_tier_and_model() -> None:
     adviser = Iteration("advisor_message", model="claude-opus-5-5", input_tokens=10_000)
     mixed = Usage(input_tokens=60_000, iterations=(small, adviser))
     assert total(mixed, "claude-haiku-5-5") == Decimal("0.006") + Decimal("0.04")
-    unknown = replace(adviser, model="some-model")
+    unknown = structs.replace(adviser, model="some-model")
     assert total(Usage(input_tokens=60_000, iterations=(small, unknown)), "claude-haiku-5-5") is None
 
 
 def test_an_estimated_output_above_the_iterations_is_billed() -> None:
     message = Iteration("message", input_tokens=10, output_tokens=1)
     usage = Usage(input_tokens=10, output_tokens=1_001, iterations=(message,))
-    cost = cost_of(usage, "claude-opus-5-5", NOW)
+    cost = compute_cost(usage, "claude-opus-5-5", NOW)
     assert cost is not None
     assert cost.output_usd == Decimal("0.02002")
 
 
 def test_web_searches_are_charged_apart_from_tokens() -> None:
-    cost = cost_of(Usage(input_tokens=1_000_000, web_search_requests=3, service_tier="batch"), "claude-opus-5-5", NOW)
+    usage = Usage(input_tokens=1_000_000, web_search_requests=3, service_tier="batch")
+    cost = compute_cost(usage, "claude-opus-5-5", NOW)
     assert cost is not None
     assert (cost.input_usd, cost.web_search_usd, cost.total_usd) == (Decimal(2), Decimal("0.03"), Decimal("2.03"))
-    assert cost_of(Usage(input_tokens=1, web_search_requests=1), "us.anthropic.claude-opus-5-5", NOW) is None
+    assert compute_cost(Usage(input_tokens=1, web_search_requests=1), "us.anthropic.claude-opus-5-5", NOW) is None
 
 
 def test_a_teams_own_price_goes_before_every_table() -> None:
     own = Price("some-model", Rates(Decimal(1), Decimal(2), None, None, Decimal("0.1")), "team")
-    cost = cost_of(Usage(input_tokens=1_000_000, cache_read_tokens=1_000_000), "some-model", NOW, team_price=own)
+    cost = compute_cost(Usage(input_tokens=1_000_000, cache_read_tokens=1_000_000), "some-model", NOW, team_price=own)
     assert cost is not None
     assert (cost.total_usd, cost.source) == (Decimal("1.1"), "team")
 
@@ -300,7 +303,7 @@ def test_a_teams_own_price_goes_before_every_table() -> None:
     st.sampled_from([row[0] for row in CLIENT_TABLE]),
 )  # fmt: skip
 def test_the_buckets_add_up_and_are_never_negative(usage: Usage, model: str) -> None:
-    cost = cost_of(usage, model, NOW)
+    cost = compute_cost(usage, model, NOW)
     if cost is not None:
         parts = (cost.input_usd, cost.write_5m_usd, cost.write_1h_usd, cost.read_usd, cost.output_usd)
         assert min(parts) >= 0

@@ -12,26 +12,27 @@ import pytest
 
 from compaction.cache.causes import CAUSES, Cause
 from compaction.cache.policy import CachePolicy
-from compaction.context.call_costs import cost_of, total_of
-from compaction.context.forecast import price_next_call
+from compaction.context.call_costs import compute_cost, compute_total_usd
+from compaction.context.forecast import compute_next_call_cost
+from compaction.context.margins import RESERVE_CAP_TOKENS
 from compaction.context.policy import Policy
 from compaction.context.thresholds import compute_thresholds
-from compaction.context.windows import RESERVE_CAP_TOKENS, ModelInUse, find_max_output, find_reserve, find_window
-from compaction.llm.names import (
-    FAMILIES,
+from compaction.context.windows import ModelInUse, compute_reserve, get_max_output, get_window
+from compaction.llm.lookup import (
     FIRST_KEEPING_THINKING,
-    LONG_WINDOW_SUFFIX,
     UNJUDGED_FAMILIES,
-    find_model,
-    find_nearest_model,
+    get_least_cached_tokens,
+    get_model_row,
+    get_nearest_model_row,
+    get_small_model,
     keeps_system_messages,
     keeps_thinking,
-    read_model_name,
+    list_offered_models,
 )
-from compaction.llm.offered_models import find_small_model, list_offered_models
-from compaction.llm.prices import _OWN_TABLE, FAST_FACTORS, price_of
+from compaction.llm.names import FAMILIES, LONG_WINDOW_SUFFIX, read_model_name
+from compaction.llm.prices import _OWN_TABLE, FAST_FACTORS, get_list_price
 from compaction.llm.table import LONG_WINDOW_TOKENS, MODELS, Model, list_current_models
-from compaction.prompt.linter import Rule, find_least_tokens, lint_request
+from compaction.prompt.linter import Rule, lint_request
 from compaction.prompt.request import read_request
 from compaction.transcripts.entries import Usage
 from tests.compaction.cache.builders import body, text
@@ -53,8 +54,8 @@ def _spell(name: str) -> Iterator[str]:
 def test_every_spelling_finds_its_row(name: str, model: Model) -> None:
     # A name without a version is read in one spelling only.
     for spelling in (name,) if name in WITHOUT_WINDOW else _spell(name):
-        assert find_model(read_model_name(spelling)) is model
-        assert find_nearest_model(read_model_name(spelling)) is model
+        assert get_model_row(read_model_name(spelling)) is model
+        assert get_nearest_model_row(read_model_name(spelling)) is model
     assert (read_model_name(name).family in FAMILIES) == (name not in WITHOUT_WINDOW)
 
 
@@ -62,8 +63,8 @@ def test_every_spelling_finds_its_row(name: str, model: Model) -> None:
 @pytest.mark.parametrize("is_claude_code", [True, False])
 def test_every_model_has_window_reserve_and_lines(name: str, model: Model, is_claude_code: bool) -> None:  # noqa: FBT001
     in_use = ModelInUse(name, is_claude_code=is_claude_code, client_version="2.1.325")
-    window, lines = find_window(in_use), compute_thresholds(Policy(), in_use)
-    assert find_reserve(in_use).tokens == RESERVE_CAP_TOKENS
+    window, lines = get_window(in_use), compute_thresholds(Policy(), in_use)
+    assert compute_reserve(in_use).tokens == RESERVE_CAP_TOKENS
     if name in WITHOUT_WINDOW:
         assert (window, lines) == (None, None)
         return
@@ -71,28 +72,27 @@ def test_every_model_has_window_reserve_and_lines(name: str, model: Model, is_cl
     assert lines is not None
     expected = model.client_window_tokens if is_claude_code else model.window_tokens
     assert window.tokens == lines.window.tokens == expected
-    long = find_window(ModelInUse(name + LONG_WINDOW_SUFFIX, is_claude_code=is_claude_code))
+    long = get_window(ModelInUse(name + LONG_WINDOW_SUFFIX, is_claude_code=is_claude_code))
     assert long is not None
     assert long.tokens == LONG_WINDOW_TOKENS
-    limit = find_max_output(in_use)
+    limit = get_max_output(in_use)
     asked = model.client_max_output_tokens if is_claude_code else None
     assert (limit.tokens if limit else None) == (asked or model.max_output_tokens)
 
 
 @each_model
 def test_every_model_has_a_price_or_is_named_as_one_without(name: str, model: Model) -> None:
-    prices = (
-        price_of(name, NOW), cost_of(USAGE, name, NOW), total_of(USAGE, name, NOW), price_next_call(USAGE, name, NOW)
-    )  # fmt: skip
+    functions = (compute_cost, compute_total_usd, compute_next_call_cost)
+    prices = (get_list_price(name, NOW), *(function(USAGE, name, NOW) for function in functions))
     assert [price is None for price in prices] == [name in WITHOUT_PRICE] * len(prices)
-    price = price_of(name, NOW)
+    price = get_list_price(name, NOW)
     if price is not None and model.max_output_tokens is not None:
         assert None not in (price.rates.read_mtok_usd, price.rates.write_5m_mtok_usd, price.rates.write_1h_mtok_usd)
 
 
 @each_model
 def test_the_linter_knows_the_least_prefix_of_every_current_model(name: str, model: Model) -> None:
-    assert find_least_tokens(name) == model.least_cached_tokens
+    assert get_least_cached_tokens(name) == model.least_cached_tokens
     assert model.least_cached_tokens is not None or model.max_output_tokens is None
     request = read_request(body(system=[text("Hi.", marked="5m")], tools=[], model=name))
     has_finding = any(finding.rule is Rule.BELOW_MINIMUM for finding in lint_request(request))
@@ -123,7 +123,7 @@ def test_rows_of_a_generation_and_of_a_family_agree_where_unknown_models_take_af
     assert all(len(values) == 1 for values in windows.values()), windows
     assert all(len(values) == 1 for values in judged.values()), judged
     assert [family for family, values in sorted(judged.items()) if values == {False}] == list(UNJUDGED_FAMILIES)
-    assert MODELS[find_small_model()].is_small
+    assert MODELS[get_small_model()].is_small
 
 
 def test_versions_that_keep_thinking_are_the_ones_the_advice_names() -> None:
@@ -140,9 +140,9 @@ def test_versions_that_keep_thinking_are_the_ones_the_advice_names() -> None:
     ],
 )  # fmt: skip
 def test_an_unknown_version_keeps_what_the_nearest_older_one_keeps(name: str, like: str) -> None:
-    assert find_model(read_model_name(name)) is None
-    assert find_nearest_model(read_model_name(name)) is MODELS[like]
-    assert (find_least_tokens(name), price_of(name, NOW)) == (None, None)
+    assert get_model_row(read_model_name(name)) is None
+    assert get_nearest_model_row(read_model_name(name)) is MODELS[like]
+    assert (get_least_cached_tokens(name), get_list_price(name, NOW)) == (None, None)
 
 
 def test_prices_of_our_own_are_for_models_of_the_table() -> None:
@@ -153,17 +153,16 @@ _NEW_FAMILY = """
 from compaction.llm import table
 table.MODELS["claude-saga-6"] = table.Model(least_cached_tokens=256, keeps_thinking=False)
 from compaction.cache import causes, policy as judging
-from compaction.prompt import linter
 from compaction.context import policy, thresholds, windows
-from compaction.llm import names, offered_models
+from compaction.llm import lookup
 from compaction.transcripts.entries import Usage
 for is_claude_code in (True, False):
     in_use = windows.ModelInUse("claude-saga-6-20270101", is_claude_code=is_claude_code)
     assert thresholds.compute_thresholds(policy.Policy(), in_use).window.tokens == 1_000_000
-assert linter.find_least_tokens("claude-saga-6") == 256
-assert (names.keeps_thinking("claude-saga-6"), names.keeps_system_messages("claude-saga-6")) == (0, 1)
+assert lookup.get_least_cached_tokens("claude-saga-6") == 256
+assert (lookup.keeps_thinking("claude-saga-6"), lookup.keeps_system_messages("claude-saga-6")) == (0, 1)
 assert judging.CachePolicy().judges("claude-saga-6", None, Usage(input_tokens=1))
-assert "claude-saga-6" in table.list_current_models() and "claude-saga-6" not in offered_models.list_offered_models()
+assert "claude-saga-6" in table.list_current_models() and "claude-saga-6" not in lookup.list_offered_models()
 """
 
 
@@ -194,4 +193,4 @@ def test_no_other_file_of_the_engine_names_a_model_or_a_family() -> None:
 def test_models_that_the_product_names_as_examples_are_in_the_table() -> None:
     named = {(path, model) for path, value in _list_literals("dashboard") for model in _MODEL.findall(value)}
     assert len(named) > 10
-    assert {(path, model) for path, model in named if find_model(read_model_name(model)) is None} == set()
+    assert {(path, model) for path, model in named if get_model_row(read_model_name(model)) is None} == set()

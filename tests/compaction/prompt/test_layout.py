@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
+from compaction.context.cache_ttl import CacheTtl, Provider
 from compaction.errors import SectionNameTaken, UnreasonedSection
-from compaction.llm.cache_ttl import CacheTtl
 from compaction.prompt.layout import (
     Layout,
     Scope,
@@ -15,7 +15,6 @@ from compaction.prompt.layout import (
     split_system,
 )
 from compaction.prompt.layout import write_system as write_blocks
-from compaction.prompt.lifetimes import Provider
 from compaction.prompt.linter import lint_request
 from compaction.prompt.request import read_request
 from compaction.prompt.sections import DYNAMIC_BOUNDARY, SectionRegistry

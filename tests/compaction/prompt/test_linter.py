@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from compaction.prompt.linter import Rule, find_least_tokens, lint_request
+from compaction.llm.lookup import get_least_cached_tokens
+from compaction.prompt.linter import Rule, lint_request
 from compaction.prompt.request import read_request
 from compaction.prompt.volatile_text import Volatile, find_volatile_text
 from tests.compaction.cache.builders import body, text, tool
@@ -77,7 +78,7 @@ def test_tools_that_change_places_are_found_against_earlier_requests() -> None:
     ],
 )  # fmt: skip
 def test_least_tokens_by_model(model: str | None, least: int | None) -> None:
-    assert find_least_tokens(model) == least
+    assert get_least_cached_tokens(model) == least
 
 
 VOLATILE = [

@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.compactors.micro.clearing import clear_results, find_clearable
+from compaction.compactors.micro.clearing import clear_results, list_clearable
 from compaction.context.tokens import measure_context
-from compaction.transcripts.api_messages import find_index, message_uuid, read_messages, write_messages
+from compaction.transcripts.api_messages import message_uuid, parse_message_index, read_messages, write_messages
 from compaction.transcripts.client_protocol import CLEARED_RESULT
 from compaction.transcripts.entries import Entry, Message, TextBlock, Usage
 
@@ -48,7 +48,7 @@ def test_unchanged_messages_come_back_as_they_were(messages: list[dict[str, Any]
 
 def test_only_a_cleared_result_changes() -> None:
     entries = read_messages(TALK)
-    cleared = clear_results(entries, find_clearable(entries))
+    cleared = clear_results(entries, list_clearable(entries))
     written = write_messages(cleared, TALK)
     block = written[2]["content"][0]  # type: ignore[index]
     assert block["content"] == CLEARED_RESULT
@@ -70,5 +70,5 @@ def test_usage_of_the_last_answer_measures_what_stands_before_it() -> None:
 
 
 def test_names_of_messages_lead_back_to_them() -> None:
-    assert find_index(message_uuid(12)) == 12
-    assert [find_index(uuid) for uuid in ("12", "message-", "message-x", None, "")] == [None] * 5
+    assert parse_message_index(message_uuid(12)) == 12
+    assert [parse_message_index(uuid) for uuid in ("12", "message-", "message-x", None, "")] == [None] * 5

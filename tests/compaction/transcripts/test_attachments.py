@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from compaction.transcripts.attachments import Extent, find_extent
+from compaction.transcripts.attachments import Extent, classify_extent
 from compaction.transcripts.transcript import read_transcript
 
 
 def brought(**attachment: object) -> Extent | None:
     line = {"type": "attachment", "uuid": "a", "attachment": attachment}
     (entry,) = read_transcript(json.dumps(line).encode() + b"\n").entries
-    return find_extent(entry)
+    return classify_extent(entry)
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_client_that_says_it_cut_is_believed() -> None:
 def test_what_is_no_file_has_no_extent() -> None:
     assert brought(type="date", date="2026-11-02") is None
     (entry,) = read_transcript(b'{"type": "user", "uuid": "u", "message": {"content": "hi"}}\n').entries
-    assert find_extent(entry) is None
+    assert classify_extent(entry) is None

@@ -21,8 +21,8 @@ from compaction.transcripts.entries import (
 from compaction.transcripts.lines import RawLine
 from compaction.transcripts.payloads import (
     ApiError,
-    ApiRequest,
     ApiRequestBlob,
+    ApiRequestLine,
     ApiRequestShape,
     Attachment,
     Boundary,
@@ -40,7 +40,7 @@ from compaction.transcripts.payloads import (
     TurnDuration,
 )
 from compaction.transcripts.reader import read_line
-from compaction.transcripts.subagents import AgentMeta, find_agent_id, read_agent_meta, write_nested_line
+from compaction.transcripts.subagents import AgentMeta, parse_agent_id, read_agent_meta, write_nested_line
 from compaction.transcripts.transcript import read_transcript
 from tests.compaction.making import answer, make_entry, make_line, request, result, say, text, thought, use
 from tests.compaction.recorded import RECORDED_DATA
@@ -179,7 +179,7 @@ PAYLOADS: list[tuple[str, dict[str, object], Payload | None]] = [
         {"id": "r1", "querySource": "sdk", "shapeHash": "h", "params": {"model": "m"}, "base": "r0", "keep": 4,
          "tail": ["x"], "cacheControl": [{"path": ["system", 0], "value": {"type": "ephemeral", "ttl": "1h"}}],
          "requestDigest": "d"},
-        ApiRequest("r1", "sdk", "h", "m", "r0", 4, ("x",), (CacheMarker(("system", 0), "1h"),), "d"),
+        ApiRequestLine("r1", "sdk", "h", "m", "r0", 4, ("x",), (CacheMarker(("system", 0), "1h"),), "d"),
     ),
     ("api-request-shape", {"shapeHash": "h", "shape": {"system": []}}, ApiRequestShape("h")),
     ("api-request-blob", {"hash": "b", "message": {"role": "user", "content": []}}, ApiRequestBlob("b")),
@@ -270,7 +270,7 @@ def test_lazy_content_compares_and_prints_like_a_tuple() -> None:
     ],
 )
 def test_an_agent_file_names_its_agent(name: str, agent_id: str | None) -> None:
-    assert find_agent_id(name) == agent_id
+    assert parse_agent_id(name) == agent_id
 
 
 @pytest.mark.recorded_data

@@ -5,11 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from compaction.compactors.news import has_messages
+from compaction.compactors.selections import has_messages
 from compaction.timeline.read_entries import read_observation
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import read_transcript
-from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_blocks, classify_entry, find_prompt_words
+from compaction.transcripts.user_lines import (
+    UserLine,
+    UserLineKind,
+    classify_blocks,
+    classify_entry,
+    extract_prompt_text,
+)
 from tests.compaction.making import say
 
 PROMPT, COMMAND, OUTPUT = UserLineKind.PROMPT, UserLineKind.COMMAND, UserLineKind.COMMAND_OUTPUT
@@ -95,7 +101,7 @@ def test_lines_that_the_client_marks_as_its_own_are_machine_text(values: dict[st
     ],
 )  # fmt: skip
 def test_titles_are_made_of_what_a_person_typed(content: str, words: str) -> None:
-    assert find_prompt_words(content) == words
+    assert extract_prompt_text(content) == words
     assert (read_observation(say(content)).words or "") == words
 
 

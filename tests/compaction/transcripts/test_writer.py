@@ -1,11 +1,11 @@
 """Untouched lines come back byte for byte, changed and new ones as compact JSON that reads back the same."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from compaction.errors import LineNotKept
 from compaction.transcripts.entries import Entry, Message, TextBlock, ToolResultBlock, Usage

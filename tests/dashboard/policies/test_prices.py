@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from compaction.llm.offered_models import list_offered_models
-from compaction.llm.prices import Rates, price_of
+from compaction.llm.lookup import list_offered_models
+from compaction.llm.prices import Rates, get_list_price
 from dashboard.accounts.refusals import Refused
 from dashboard.ingest.intake import Origin, take_in
 from dashboard.ingest.observed import Piece
@@ -272,12 +272,12 @@ def test_form_shows_what_empty_rates_stand_for(team: Team, anna: Client) -> None
     assert find_policy(team).own_prices == {FAMILY: ["10", "50", None, None, None]}
 
 
-LISTED = [model for model in list_offered_models() if price_of(model, None)]
+LISTED = [model for model in list_offered_models() if get_list_price(model, None)]
 
 
 @pytest.mark.parametrize("model", [*LISTED, "claude-mythos-5-2", "mine"])
 def test_empty_rates_are_filled_for_every_model(model: str) -> None:
-    listed = price_of(model, None)
+    listed = get_list_price(model, None)
     entered = ("10", "50") if listed is None else (str(listed.rates.input_mtok_usd), str(listed.rates.output_mtok_usd))
     filled = read_prices({model: [*entered, None, None, None]})[model].rates
     expected = Rates(*(Decimal(rate) for rate in ("10", "50", "12.5", "20", "1"))) if listed is None else listed.rates

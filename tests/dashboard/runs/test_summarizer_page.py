@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from compaction.llm.offered_models import list_offered_models
+from compaction.llm.lookup import list_offered_models
 from dashboard.models import AuditEvent, SummarizerSettings, Team
 from dashboard.runs.settings_changes import SettingsChange, change_settings, set_key
 from dashboard.runs.spend import reserve, settle

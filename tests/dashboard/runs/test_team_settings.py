@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from compaction.llm.offered_models import find_small_model, list_offered_models
-from compaction.llm.prices import price_of
+from compaction.llm.lookup import get_small_model, list_offered_models
+from compaction.llm.prices import get_list_price
 from dashboard.accounts.refusals import Refused
 from dashboard.models import AuditEvent, SummarizerSettings, Team, User
 from dashboard.runs.settings_changes import (
@@ -55,17 +55,17 @@ def test_damaged_sealed_key_is_a_sentence_and_not_a_crash(team: Team, damage: by
 def test_without_any_choice_the_defaults_hold(team: Team) -> None:
     choice = find_settings(team)
     assert (choice.has_key, choice.key_origin, choice.key_problem) == (False, KeyOrigin.NONE, "")
-    assert (choice.model, choice.small_model, choice.allows_fork) == ("", find_small_model(), True)
+    assert (choice.model, choice.small_model, choice.allows_fork) == ("", get_small_model(), True)
     assert choice.daily_cap_usd == Decimal(5)
     with pytest.raises(NoKey, match="No API key is set"):
         find_key(team)
 
 
 def test_small_model_on_record_is_the_newest_and_has_a_price() -> None:
-    assert find_small_model() == "claude-haiku-5-5"
+    assert get_small_model() == "claude-haiku-5-5"
     offered = list_offered_models()
     assert offered.index("claude-opus-5-5") < offered.index("claude-opus-5") < offered.index("claude-haiku-4-5")
-    assert all(price_of(model, None) is not None for model in offered)
+    assert all(get_list_price(model, None) is not None for model in offered)
     assert "claude-3-haiku" not in offered
 
 

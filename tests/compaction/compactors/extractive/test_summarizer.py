@@ -26,11 +26,10 @@ from compaction.compactors.extractive.summarizer import (
     ExtractiveSummarizer,
     build_extractive_summary,
 )
-from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import Trigger
-from compaction.compactors.partial import compact_up_to
 from compaction.compactors.run import CompactionRequest, RunPorts
-from compaction.compactors.summary.answer import find_missing_sections, split_sections
+from compaction.compactors.selections import compact_full, compact_up_to
+from compaction.compactors.summary.answer import list_missing_sections, split_sections
 from compaction.compactors.summary.prompt import SECTIONS, Section, list_sections
 from compaction.errors import CompactionCancelled
 from compaction.ports import Stage, SummaryRequest, SummaryRoute, Variant
@@ -143,7 +142,7 @@ def test_instructions_reach_what_only_an_earlier_summary_says() -> None:
 def test_the_same_input_gives_the_same_summary_and_nothing_says_so_in_each_section() -> None:
     assert build_extractive_summary(make_session().entries) == build_extractive_summary(make_session().entries)
     empty = build_extractive_summary([])
-    assert find_missing_sections(empty, Variant.FULL) == ()
+    assert list_missing_sections(empty, Variant.FULL) == ()
     assert empty.count("- Nothing to report.") == 8
 
 
@@ -228,7 +227,7 @@ def test_a_short_session_is_not_told_at_greater_length_than_it_has() -> None:
 
 def test_the_summarizer_answers_as_a_model_would_and_is_labelled() -> None:
     entries = tuple(make_session().entries)
-    asked = SummaryRequest(variant=Variant.FULL, path=SummaryRoute.PLAIN, entries=entries, prompt="", body={})
+    asked = SummaryRequest(variant=Variant.FULL, route=SummaryRoute.PLAIN, entries=entries, prompt="", body={})
     answer = ExtractiveSummarizer().summarize(asked, Watcher())
     assert (answer.stop_reason, answer.label, answer.usage.prompt_tokens) == ("end_turn", LABEL, 0)
     with pytest.raises(CompactionCancelled):
@@ -257,7 +256,7 @@ def test_every_conversation_gives_nine_sections_within_the_cap(
     assert count_summary_tokens(text) <= cap
     assert text == build_extractive_summary(entries, variant, cap_tokens=cap)
     if cap == SUMMARY_CAP_TOKENS:
-        assert find_missing_sections(text, variant) == ()
+        assert list_missing_sections(text, variant) == ()
         assert list(split_sections(text, variant)) == list(list_sections(variant))
 
 
@@ -275,7 +274,7 @@ def test_recorded_threads_retain_most_and_stay_within_the_cap(path: FilePath) ->
         text = build_extractive_summary(entries)
         report = audit_summary(entries, text)
         assert count_summary_tokens(text) <= SUMMARY_CAP_TOKENS
-        assert find_missing_sections(text, Variant.FULL) == ()
+        assert list_missing_sections(text, Variant.FULL) == ()
         assert report.retained is None or report.retained >= 55
 
 

@@ -13,7 +13,7 @@ from compaction.compactors.notes.template import (
     SECTION_TOKENS,
     is_template_only,
     list_long_sections,
-    split_notes,
+    parse_notes,
 )
 from compaction.context.tokens import count_text_tokens
 from compaction.transcripts.chain import follow_chain, slice_context
@@ -24,14 +24,14 @@ from tests.compaction.recorded import each_recorded, read_recorded
 
 
 def check_notes_text(text: str) -> None:
-    names = [(section.name, section.description) for section in split_notes(DEFAULT_TEMPLATE)]
-    assert [(section.name, section.description) for section in split_notes(text)] == names
+    names = [(section.name, section.description) for section in parse_notes(DEFAULT_TEMPLATE)]
+    assert [(section.name, section.description) for section in parse_notes(text)] == names
     assert not list_long_sections(text)
     assert count_text_tokens(text) <= ALL_NOTES_TOKENS
 
 
 def bodies_of(text: str) -> dict[str, str]:
-    return {section.name: section.body for section in split_notes(text)}
+    return {section.name: section.body for section in parse_notes(text)}
 
 
 def test_a_working_session_fills_the_sections() -> None:
