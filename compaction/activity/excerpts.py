@@ -49,7 +49,7 @@ def cut_line(text: str, characters: int = 160) -> str:
 
 
 def join_with_gaps(lines: Sequence[str], chosen: Collection[int]) -> str:
-    """Return the lines at the chosen indexes, with one mark for each gap but the first lines."""
+    """Return the lines at the chosen indexes, with one mark for each gap after the first of them."""
     shown: list[str] = []
     for index, line in enumerate(lines):
         if index in chosen:

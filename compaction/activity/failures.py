@@ -43,7 +43,7 @@ _MOST_LINES = 4_000  # of one output: enough for any log a person would read
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ToolFailure:
     """One kind of failure: the last time it happened, how often, and what came of it."""
 
     tool_call: ToolCall
@@ -64,7 +64,7 @@ class Failure:
         return (self.tool_call.result_entry or self.tool_call.entry).uuid
 
 
-def read_failures(activity: Activity) -> tuple[Failure, ...]:
+def read_failures(activity: Activity) -> tuple[ToolFailure, ...]:
     """Return every distinct failure in the order of its last occurrence."""
     tool_calls = activity.tool_calls
     failing = {number: lines for number, tool_call in enumerate(tool_calls) if (lines := read_failure(tool_call))}
@@ -131,12 +131,12 @@ def _split_output(output: str) -> Sequence[str]:
 
 def _build_failure(
     activity: Activity, numbers: Sequence[int], lines: tuple[str, ...], *, successes: Mapping[str, int]
-) -> Failure:
+) -> ToolFailure:
     last = numbers[-1]
     tool_call = activity.tool_calls[last]
     texts = activity.assistant_texts
     after = bisect_right(texts, tool_call.entry_index, key=lambda text: text.entry_index)
-    return Failure(
+    return ToolFailure(
         tool_call=tool_call,
         lines=lines,
         times=len(numbers),

@@ -82,7 +82,7 @@ def list_prose(text: str) -> list[str]:
 
 
 def strip_filler(sentence: str) -> str:
-    """Return the sentence without its opening interjections; "" where nothing else is said."""
+    """Return the sentence without its opening interjections; "" where it has no other content."""
     bare = sentence.strip()
     if _ONLY_INTERJECTION.match(bare) or _CJK_FILLER.match(bare):
         return ""

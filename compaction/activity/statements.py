@@ -151,7 +151,7 @@ def weigh_sentence(sentence: str) -> int:
 
 
 def list_causes(sentences: Sequence[str]) -> list[str]:
-    """Return the most informative sentences said after a failure, else the first one with content."""
+    """Return the most informative sentences after a failure, else the first one with content."""
     chosen = choose_sentences(sentences, limit=_CAUSE_LIMIT)
     return chosen or [sentence for sentence in sentences if _has_content(sentence)][:1]
 

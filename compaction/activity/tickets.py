@@ -91,7 +91,7 @@ class Ticket:
 def read_tickets(activity: Activity) -> tuple[Ticket, ...]:
     """Return the tickets that the conversation was about, in the order of their first mention.
 
-    A tracker lists much that nobody asked for, so only tickets that were touched, their relatives, and those that a
+    A tracker lists many unrelated tickets, so only tickets that were touched, their relatives, and those that a
     message names are returned.
     """
     tickets: dict[str, Ticket] = {}

@@ -1,7 +1,7 @@
 """The activity in a stretch of transcript, in order: messages of people, texts of the agent, tool calls with results.
 
 Read once and shared by the extractive summary, the restoring of files and the audit, which takes no more than this
-parsing from the package: what the summary selects must not decide what the audit looks for.
+parsing from the package: what the summary selects must not decide what the audit searches for.
 """
 
 import re

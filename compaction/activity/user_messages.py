@@ -14,7 +14,7 @@ from compaction.transcripts.json_fields import get_fields, get_items, get_text
 from compaction.transcripts.payloads import Attachment
 from compaction.transcripts.user_lines import UserLineKind, classify_entry, strip_machine_text
 
-_REASON_OPENING = "the user said:\n"  # what the client puts before the reason for a refused tool request
+_REASON_OPENING = "the user said:\n"  # what the client writes before the reason for a refused tool request
 
 
 class UserMessageKind(StrEnum):

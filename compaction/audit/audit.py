@@ -1,4 +1,4 @@
-"""The audit of a compaction: what mattered before it, looked for in all that the model sees afterwards."""
+"""The audit of a compaction: searches for what mattered before it in all that the model sees afterwards."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from compaction.audit.progress import select_background, select_progress
 from compaction.audit.references import select_references
 from compaction.audit.report import AuditFinding, AuditReport
 from compaction.audit.requirements import select_decisions, select_requirements
-from compaction.audit.statements import AuditStatement, Part
+from compaction.audit.statements import AuditPart, AuditStatement
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.client_protocol import FILE_ATTACHMENTS
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock
@@ -21,14 +21,14 @@ _QUOTE_CHARACTERS = 240
 
 
 def audit_compaction(before: Sequence[Entry], after: Iterable[Entry]) -> AuditReport:
-    """Audit a compaction: `before` is what was summarised and kept, `after` all that the model sees now.
+    """Audit a compaction: `before` is what was summarised or kept, `after` all that the model sees now.
 
-    Contents of restored files are not searched: most clients do not record which of them they restored, and text of a
-    file is no record of what was said and done.
+    Contents of restored files are not searched: most clients do not record which files they restored, and the text of
+    a file is no record of the conversation.
     """
-    left = tuple(after)
-    kept = frozenset(entry.uuid for entry in left if entry.uuid)
-    retained = RetainedText("\n".join(_list_texts(left)))
+    visible = tuple(after)
+    kept_uuids = frozenset(entry.uuid for entry in visible if entry.uuid)
+    retained = RetainedText("\n".join(_list_texts(visible)))
     return AuditReport(
         tuple(
             AuditFinding(
@@ -36,7 +36,7 @@ def audit_compaction(before: Sequence[Entry], after: Iterable[Entry]) -> AuditRe
                 statement.text[:_QUOTE_CHARACTERS],
                 statement.entry_uuid,
                 statement.weight,
-                KEPT if statement.entry_uuid in kept else _search(retained, statement),
+                KEPT if statement.entry_uuid in kept_uuids else _search(retained, statement),
             )
             for statement in select_statements(before)
         )
@@ -66,7 +66,7 @@ def _search(retained: RetainedText, statement: AuditStatement) -> PassageMatch:
         return VERBATIM
     if not statement.terms:
         return MISSING
-    is_binding = statement.part is Part.REQUIREMENTS
+    is_binding = statement.part is AuditPart.REQUIREMENTS
     return retained.find_statement(statement.text, statement.terms, is_binding=is_binding)
 
 

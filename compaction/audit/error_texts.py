@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from compaction.activity.tool_calls import Activity, ToolCall
 from compaction.activity.user_messages import read_reply
 from compaction.audit.passage_search import RetainedText
-from compaction.audit.statements import AuditStatement, Part, measure_substance
+from compaction.audit.statements import AuditPart, AuditStatement, measure_substance
 from compaction.audit.terms import list_terms
 from compaction.transcripts.client_protocol import TOOL_ERROR
 
@@ -47,7 +47,9 @@ def select_errors(activity: Activity) -> Iterator[AuditStatement]:
                 continue  # never mentioned: nothing is lost without it
             uuid = (tool_call.result_entry or tool_call.entry).uuid
             weight = _OPEN_WEIGHT if is_last else _SOLVED_WEIGHT
-            errors.setdefault(_NUMBERS.sub("#", line)[:120], AuditStatement(Part.ERRORS, line, uuid, weight, terms))
+            errors.setdefault(
+                _NUMBERS.sub("#", line)[:120], AuditStatement(AuditPart.ERRORS, line, uuid, weight, terms)
+            )
         if len(errors) >= _MOST_ERRORS:
             break
     yield from errors.values()

@@ -1,6 +1,6 @@
-"""Search for statements in what is left after a compaction: word for word, or in other words close together.
+"""Searches for statements in the text after a compaction: word for word, or in other words close together.
 
-Words scattered over a page are no match, nor is a prohibition whose "not" is gone.
+Words scattered over a page are no match, and neither is a prohibition without its "not".
 """
 
 import re
@@ -16,7 +16,7 @@ _NOISE = re.compile(r"[\s*`\"\u201c\u201d\u2018\u2019>#_|-]+")
 _SHORTEST_VERBATIM = 12  # characters: shorter texts occur by chance
 _SHORTEST_PASSAGE = 300  # characters of the passage that must hold the terms of a short statement
 _SHORT_STATEMENT = 90  # characters: a "not" in a longer one may be beside the point
-_MOST_STARTS = 400  # of one term: passages are tried from so many of its places
+_MOST_STARTS = 400  # of one term: passages are tried from so many of its positions
 
 
 class MatchKind(StrEnum):
@@ -30,7 +30,7 @@ class MatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PassageMatch:
-    """How much of a statement was found: 1 is all that is needed to recognise it, 0 nothing of use."""
+    """How much of a statement was found: 1 is enough to recognise it, 0 nothing."""
 
     kind: MatchKind
     credit: float
@@ -65,9 +65,9 @@ class RetainedText:
     def _positions(self) -> dict[str, list[int]]:
         positions: dict[str, list[int]] = {}
         for key, position in list_keys(self.text):
-            found = positions.setdefault(key, [])
-            if not found or found[-1] != position:
-                found.append(position)
+            listed = positions.setdefault(key, [])
+            if not listed or listed[-1] != position:
+                listed.append(position)
         return positions
 
     def has_name(self, key: str) -> bool:
@@ -94,14 +94,14 @@ class RetainedText:
 
     def _find_passage(self, terms: Sequence[Term], span: int) -> tuple[float, str]:
         """Return the greatest weight of terms within `span` characters, and that passage."""
-        found = [(term.weight, self._positions[term.key]) for term in terms if term.key in self._positions]
+        weighted = [(term.weight, self._positions[term.key]) for term in terms if term.key in self._positions]
         best, best_start = 0.0, 0
-        all_weights = sum(weight for weight, _ in found)
-        starts = sorted({position for _, positions in found for position in positions[:_MOST_STARTS]})
+        all_weights = sum(weight for weight, _ in weighted)
+        starts = sorted({position for _, positions in weighted for position in positions[:_MOST_STARTS]})
         for start in starts:
             weight = sum(
                 weight
-                for weight, positions in found
+                for weight, positions in weighted
                 if bisect_right(positions, start + span) > bisect_left(positions, start)
             )
             if weight > best:

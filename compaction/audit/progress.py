@@ -1,4 +1,4 @@
-"""What is done, what is open and what still runs: reports, task lists, commits, background work."""
+"""Finished, open and running work: reports, task lists, commits, background tasks."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,8 +7,8 @@ from compaction.activity.background_tasks import list_background_tasks
 from compaction.activity.todos import read_todos
 from compaction.activity.tool_calls import Activity, AssistantText
 from compaction.audit.statements import (
+    AuditPart,
     AuditStatement,
-    Part,
     count_identifiers,
     is_announced_step,
     make_statement,
@@ -29,7 +29,7 @@ _MOST_COMMITS = 12
 def select_progress(entries: Sequence[Entry], activity: Activity) -> Iterator[AuditStatement]:
     """Yield open and finished tasks, commits, and what the agent reported."""
     for todo in read_todos(entries, activity):
-        statement = make_statement(Part.PROGRESS, todo.text, todo.entry_uuid, 1.5 if todo.is_open else 0.7)
+        statement = make_statement(AuditPart.PROGRESS, todo.text, todo.entry_uuid, 1.5 if todo.is_open else 0.7)
         if statement:
             yield statement
     yield from _select_commits(activity)
@@ -37,19 +37,19 @@ def select_progress(entries: Sequence[Entry], activity: Activity) -> Iterator[Au
 
 
 def select_background(entries: Sequence[Entry], activity: Activity) -> Iterator[AuditStatement]:
-    """Yield the background work that had not ended or whose result nobody had read."""
+    """Yield the background work that had not ended or whose result was not read."""
     for task in list_background_tasks(entries, activity):
         if not task.is_over:
             terms = list_terms(f"{task.about}")
             yield AuditStatement(
-                Part.BACKGROUND, f"{task.task_id}: {task.about}", None, 1.0, terms, (task.task_id.casefold(),)
+                AuditPart.BACKGROUND, f"{task.task_id}: {task.about}", None, 1.0, terms, (task.task_id.casefold(),)
             )
 
 
 def _select_commits(activity: Activity) -> Iterator[AuditStatement]:
     commits = [
         AuditStatement(
-            Part.PROGRESS,
+            AuditPart.PROGRESS,
             f"{match['hash']} {match['subject']}",
             (tool_call.result_entry or tool_call.entry).uuid,
             1.0,
@@ -67,13 +67,13 @@ def _select_reports(activity: Activity) -> Iterator[AuditStatement]:
     """Yield sentences of reports: the newest remarks whole, of older ones what names something."""
     last = set(activity.assistant_texts[-_LAST_REMARKS:])
     closing = {assistant_text.turn: assistant_text for assistant_text in activity.assistant_texts}
-    found: list[AuditStatement] = []
+    statements: list[AuditStatement] = []
     for assistant_text in activity.assistant_texts:
         is_report = closing[assistant_text.turn] is assistant_text or len(assistant_text.text) >= _REPORT_CHARACTERS
         if assistant_text not in last and not is_report:
             continue
-        found += _read_report(assistant_text, is_last=assistant_text in last)
-    yield from found[-_MOST_REPORTED:]
+        statements += _read_report(assistant_text, is_last=assistant_text in last)
+    yield from statements[-_MOST_REPORTED:]
 
 
 def _read_report(assistant_text: AssistantText, *, is_last: bool) -> Iterator[AuditStatement]:
@@ -84,6 +84,6 @@ def _read_report(assistant_text: AssistantText, *, is_last: bool) -> Iterator[Au
         if not named and not is_last:
             continue
         weight = (1.5 if is_last else 1.0) * min(2.0, 0.7 + 0.3 * named)
-        statement = make_statement(Part.PROGRESS, text, assistant_text.entry_uuid, weight)
+        statement = make_statement(AuditPart.PROGRESS, text, assistant_text.entry_uuid, weight)
         if statement:
             yield statement

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from compaction.activity.tool_calls import Activity, list_definitions
-from compaction.audit.statements import AuditStatement, Part
+from compaction.audit.statements import AuditPart, AuditStatement
 from compaction.audit.terms import IDENTIFIER, is_identifier, list_terms
 
 _MOST_FILES = 15
@@ -21,7 +21,7 @@ def select_references(activity: Activity) -> Iterator[AuditStatement]:
     """Yield changed files, then other names by the number of messages that mention them."""
     files = _rank_files(activity)
     for path, (weight, uuid) in files:
-        yield AuditStatement(Part.REFERENCES, path, uuid, weight, names=(_PATH_JOINT.split(path)[-1].casefold(),))
+        yield AuditStatement(AuditPart.REFERENCES, path, uuid, weight, names=(_PATH_JOINT.split(path)[-1].casefold(),))
     yield from _select_symbols(activity)
     file_names = {_PATH_JOINT.split(path)[-1].casefold() for path, _ in files}
     yield from _rank_names(activity, file_names)
@@ -34,12 +34,12 @@ def _select_symbols(activity: Activity) -> Iterator[AuditStatement]:
         if tool_call.is_file_change:
             for text in tool_call.list_new_texts():
                 for name in list_definitions(text):
-                    if is_identifier(name):  # "render" or "down" says nothing by itself
+                    if is_identifier(name):  # "render" or "down" identifies nothing
                         symbols.setdefault(name, tool_call.entry.uuid)
         if len(symbols) >= _MOST_SYMBOLS:
             break
     for name, uuid in list(symbols.items())[:_MOST_SYMBOLS]:
-        yield AuditStatement(Part.REFERENCES, name, uuid, 0.4, names=(name.casefold(),))
+        yield AuditStatement(AuditPart.REFERENCES, name, uuid, 0.4, names=(name.casefold(),))
 
 
 def _rank_files(activity: Activity) -> list[tuple[str, tuple[float, str | None]]]:
@@ -62,4 +62,4 @@ def _rank_names(activity: Activity, file_names: set[str]) -> Iterator[AuditState
                 cited[term.key] = message.entry_uuid
     for name, count in mentions.most_common(_MOST_NAMES):
         if count >= _LEAST_MENTIONS:
-            yield AuditStatement(Part.REFERENCES, name, cited[name], min(2.0, 0.4 + 0.2 * count), names=(name,))
+            yield AuditStatement(AuditPart.REFERENCES, name, cited[name], min(2.0, 0.4 + 0.2 * count), names=(name,))

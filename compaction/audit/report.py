@@ -1,4 +1,4 @@
-"""The report of one audit: what was looked for, how it was found, and the share that was retained."""
+"""The report of one audit: what was searched for, how it was found, and the share that was retained."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from decimal import ROUND_HALF_UP, Decimal
 from types import MappingProxyType
 
 from compaction.audit.passage_search import PassageMatch
-from compaction.audit.statements import Part
+from compaction.audit.statements import AuditPart
 
 # How much each part counts. A part with fewer than FULL_COUNT statements counts for less: one lost error is not a tenth
 # of everything.
 FULL_COUNT = 5
-WEIGHTS: Mapping[Part, int] = MappingProxyType(
+WEIGHTS: Mapping[AuditPart, int] = MappingProxyType(
     {
-        Part.REQUIREMENTS: 20,
-        Part.DECISIONS: 15,
-        Part.PROGRESS: 40,
-        Part.BACKGROUND: 5,
-        Part.ERRORS: 5,
-        Part.REFERENCES: 15,
+        AuditPart.REQUIREMENTS: 20,
+        AuditPart.DECISIONS: 15,
+        AuditPart.PROGRESS: 40,
+        AuditPart.BACKGROUND: 5,
+        AuditPart.ERRORS: 5,
+        AuditPart.REFERENCES: 15,
     }
 )
 _TENTH = Decimal("0.1")
@@ -28,7 +28,7 @@ _TENTH = Decimal("0.1")
 class AuditFinding:
     """One statement, the entry it is from, and how it was found afterwards."""
 
-    part: Part
+    part: AuditPart
     text: str
     entry_uuid: str | None
     weight: float
@@ -39,7 +39,7 @@ class AuditFinding:
 class PartResult:
     """One part: statements found and present, and the share retained by weight, in percent."""
 
-    part: Part
+    part: AuditPart
     weight: int
     found: int
     present: int
@@ -54,7 +54,7 @@ class AuditReport:
 
     @property
     def parts(self) -> tuple[PartResult, ...]:
-        """Return the parts that had something to look for."""
+        """Return the parts with at least one statement."""
         results = []
         for part, weight in WEIGHTS.items():
             findings = [finding for finding in self.findings if finding.part is part]
@@ -67,7 +67,7 @@ class AuditReport:
 
     @property
     def retained(self) -> Decimal | None:
-        """Return the percentage retained, parts by their weights; None when there was nothing to look for."""
+        """Return the percentage retained, parts by their weights; None where no statement was searched for."""
         parts = self.parts
         weights = sum(part.weight for part in parts)
         if not weights:

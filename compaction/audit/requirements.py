@@ -1,4 +1,4 @@
-"""What people demanded and decided: prompts, constraints of tickets and plans, answers, refusals, confirmations."""
+"""Requirements and decisions: prompts, constraints of tickets and plans, answers, refusals, confirmations."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,15 +7,15 @@ from compaction.activity.tool_calls import Activity, AssistantText, ToolCall
 from compaction.activity.user_messages import UserMessage, UserMessageKind
 from compaction.audit.statements import (
     LEAST_BINDING_SUBSTANCE,
+    AuditPart,
     AuditStatement,
-    Part,
     make_statement,
     split_statements,
 )
 from compaction.transcripts.client_protocol import AGENT_TOOLS, FILE_READERS, ToolName
 from compaction.transcripts.json_fields import get_text
 
-# Words by which people bind an agent, in the languages of the prompts that were seen most.
+# Words by which people bind an agent, in the most frequent languages of prompts.
 BINDING = re.compile(
     r"\b(?:must(?:n't)?|never|always|do not|don['\u2019]?t|should(?:n't| not)|make sure|ensure|avoid|at (?:most|least)"
     r"|no more than|not allowed|forbidden|required?|requires|without|instead of|rather than|only (?:if|when|on|in|use)"
@@ -26,7 +26,7 @@ BINDING = re.compile(
 # Commands that print a ticket or a change request.
 _TICKET = re.compile(r"\b(?:bd|gh|glab|jira|linear|acli)\s+(?:\w+\s+)?(?:show|view|get)\b|\bgh api\b")
 _TICKET_TOOL = re.compile(r"^mcp__.*(?:issue|ticket|jira|linear|story|task)", re.IGNORECASE)
-# Files in which a person or an agent lays down what is to be done. CLAUDE.md and its kin are in every prompt anyway.
+# Files in which a person or an agent writes what is to be done. CLAUDE.md and the like are in every prompt anyway.
 _PLAN_NAME = re.compile(r"plan|spec|requirement|ticket|task|todo|review|design", re.IGNORECASE)
 _PLAN_ENDINGS = (".md", ".txt", ".rst")
 _DECIDED = re.compile(
@@ -51,8 +51,8 @@ def select_requirements(activity: Activity) -> Iterator[AuditStatement]:
     for message in activity.user_messages:
         if message.kind is not UserMessageKind.ANSWER:
             yield from _read_message(message, activity.last_turn)
-    found = [statement for tool_call in activity.tool_calls for statement in _read_source(tool_call)]
-    yield from found[-_MOST_FROM_TICKETS:]
+    statements = [statement for tool_call in activity.tool_calls for statement in _read_source(tool_call)]
+    yield from statements[-_MOST_FROM_TICKETS:]
 
 
 def select_decisions(activity: Activity) -> Iterator[AuditStatement]:
@@ -66,7 +66,8 @@ def select_decisions(activity: Activity) -> Iterator[AuditStatement]:
         statement
         for assistant_text in activity.assistant_texts
         for text in split_statements(assistant_text.text)
-        if _DECIDED.search(text) and (statement := make_statement(Part.DECISIONS, text, assistant_text.entry_uuid, 1.0))
+        if _DECIDED.search(text)
+        and (statement := make_statement(AuditPart.DECISIONS, text, assistant_text.entry_uuid, 1.0))
     ]
     yield from reasons[-_MOST_REASONS:]
 
@@ -80,7 +81,7 @@ def _read_message(message: UserMessage, last_turn: int) -> Iterator[AuditStateme
         is_binding = BINDING.search(text) is not None
         weight = share * (2.0 if is_binding else 1.0) * (2.0 if is_last else 0.5 if is_answered else 1.0)
         least = LEAST_BINDING_SUBSTANCE if is_binding else _PROMPT_SUBSTANCE
-        statement = make_statement(Part.REQUIREMENTS, text, message.entry_uuid, weight, least_substance=least)
+        statement = make_statement(AuditPart.REQUIREMENTS, text, message.entry_uuid, weight, least_substance=least)
         if statement:
             yield statement
 
@@ -90,7 +91,7 @@ def _read_source(tool_call: ToolCall) -> Iterator[AuditStatement]:
         for sentence in split_statements(text):
             if BINDING.search(sentence):
                 statement = make_statement(
-                    Part.REQUIREMENTS, sentence, _source_uuid(tool_call), 0.7, least_substance=_SOURCE_SUBSTANCE
+                    AuditPart.REQUIREMENTS, sentence, _source_uuid(tool_call), 0.7, least_substance=_SOURCE_SUBSTANCE
                 )
                 if statement:
                     yield statement
@@ -109,7 +110,7 @@ def _list_sources(tool_call: ToolCall) -> Iterator[str]:
 
 
 def _shows_source(tool_call: ToolCall) -> bool:
-    """Return whether the result of an action is a ticket or a plan."""
+    """Return whether the result of a tool call is a ticket or a plan."""
     if tool_call.command is not None:
         return _TICKET.search(tool_call.command) is not None
     if tool_call.name in FILE_READERS:
@@ -124,10 +125,10 @@ def _source_uuid(tool_call: ToolCall) -> str | None:
 
 
 def _read_answer(message: UserMessage) -> Iterator[AuditStatement]:
-    """Yield what was chosen; the question's words help to recognise an answer that says little by itself."""
+    """Yield what was chosen; an answer too short to recognise is joined with its question."""
     for question, answer in _PAIR.findall(message.text) or [("", message.text)]:
         for text in (answer, f"{question} {answer}"):
-            statement = make_statement(Part.DECISIONS, text, message.entry_uuid, 2.0)
+            statement = make_statement(AuditPart.DECISIONS, text, message.entry_uuid, 2.0)
             if statement:
                 yield statement
                 break
@@ -135,22 +136,15 @@ def _read_answer(message: UserMessage) -> Iterator[AuditStatement]:
 
 def _find_offer(message: UserMessage, assistant_texts: Sequence[AssistantText]) -> AuditStatement | None:
     """Return what a short reply agreed to: the option it names, else the question that was asked last."""
-    before = next(
-        (
-            assistant_text
-            for assistant_text in reversed(assistant_texts)
-            if assistant_text.entry_index < message.entry_index
-        ),
-        None,
-    )
+    before = next((text for text in reversed(assistant_texts) if text.entry_index < message.entry_index), None)
     if before is None:
         return None
     named = _OPTION.search(message.text)
     option = next((line for line in reversed(before.text.splitlines()) if named and _offers(line, named[1])), None)
     if option:
-        return make_statement(Part.DECISIONS, option.strip(), before.entry_uuid, 1.5)
+        return make_statement(AuditPart.DECISIONS, option.strip(), before.entry_uuid, 1.5)
     offer = next((text for text in reversed(list(split_statements(before.text))) if _OFFER.search(text)), None)
-    return make_statement(Part.DECISIONS, offer, before.entry_uuid, 1.5) if offer else None
+    return make_statement(AuditPart.DECISIONS, offer, before.entry_uuid, 1.5) if offer else None
 
 
 def _offers(line: str, option: str) -> bool:

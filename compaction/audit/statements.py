@@ -37,7 +37,7 @@ LONGEST_STATEMENT = 400  # characters: longer lines are data
 LEAST_SUBSTANCE, LEAST_BINDING_SUBSTANCE = 3.0, 1.0
 
 
-class Part(StrEnum):
+class AuditPart(StrEnum):
     """What a continuing agent needs to know."""
 
     REQUIREMENTS = "requirements"
@@ -54,12 +54,12 @@ class Part(StrEnum):
 
 
 _LABELS = {
-    Part.REQUIREMENTS: "Requirements and constraints",
-    Part.DECISIONS: "Decisions",
-    Part.PROGRESS: "Done and open work",
-    Part.BACKGROUND: "Background work",
-    Part.ERRORS: "Errors",
-    Part.REFERENCES: "Files, symbols and ids",
+    AuditPart.REQUIREMENTS: "Requirements and constraints",
+    AuditPart.DECISIONS: "Decisions",
+    AuditPart.PROGRESS: "Done and open work",
+    AuditPart.BACKGROUND: "Background work",
+    AuditPart.ERRORS: "Errors",
+    AuditPart.REFERENCES: "Files, symbols and ids",
 }
 
 
@@ -67,7 +67,7 @@ _LABELS = {
 class AuditStatement:
     """A text to search for. `names` are identifiers of which one is enough, anywhere; else `terms` decide."""
 
-    part: Part
+    part: AuditPart
     text: str
     entry_uuid: str | None
     weight: float
@@ -76,9 +76,9 @@ class AuditStatement:
 
 
 def make_statement(
-    part: Part, text: str, entry_uuid: str | None, weight: float, *, least_substance: float = LEAST_SUBSTANCE
+    part: AuditPart, text: str, entry_uuid: str | None, weight: float, *, least_substance: float = LEAST_SUBSTANCE
 ) -> AuditStatement | None:
-    """Return a statement that says enough to be recognised; None for filler."""
+    """Return a statement with enough substance to be recognised; None for filler."""
     terms = list_terms(text)
     if measure_substance(terms) < least_substance:
         return None
@@ -86,7 +86,7 @@ def make_statement(
 
 
 def measure_substance(terms: Sequence[Term]) -> float:
-    """Return how much a text says: the weight of its terms."""
+    """Return the weight of the terms of a text."""
     return sum(term.weight for term in terms)
 
 

@@ -27,7 +27,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words that say nothing about what a statement is about.
+# Words that do not tell statements apart.
 COMMON = _words(
     """
     the and for that this with you your are was were have has had will would can could should from into about there
@@ -50,7 +50,7 @@ _EAST_ASIAN_NEGATIONS = ("不", "没", "別", "别", "勿", "禁", "ない", "�
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One term of a statement: the form under which passages are indexed, and how much it says."""
+    """One term of a statement: the form under which passages are indexed, and its weight."""
 
     key: str
     weight: float
@@ -68,8 +68,8 @@ def list_terms(text: str) -> tuple[Term, ...]:
 def list_keys(text: str) -> Iterator[tuple[str, int]]:
     """Yield every key under which a passage can be found, with its position in the text.
 
-    A compound is listed whole, by the last part of its path and by its words, so that `lib/auth.py` answers to
-    `auth.py` and `auto-commit` to `auto commit`.
+    A compound is listed whole, by the last part of its path and by its words, so that `lib/auth.py` is found by
+    `auth.py` and `auto-commit` by `auto commit`.
     """
     for match in _TOKEN.finditer(text):
         token, start = match[0], match.start()

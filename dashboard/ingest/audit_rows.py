@@ -10,7 +10,7 @@ from typing import Any
 
 from compaction.audit.audit import audit_compaction
 from compaction.audit.report import AuditReport
-from compaction.audit.statements import Part
+from compaction.audit.statements import AuditPart
 
 __all__ = ["AUDIT_VERSION", "AuditReport", "StoredAudit", "audit_compaction", "parse_audit", "serialize_report"]
 
@@ -111,7 +111,7 @@ def _parse_loss(item: Mapping[str, Any]) -> StoredLoss:
 
 def label_part(name: str) -> str:
     """Return the name of a part for people; parts of version 1 were stored by such names."""
-    return Part(name).label if name in {part.value for part in Part} else name.replace("_", " ").capitalize()
+    return AuditPart(name).label if name in {part.value for part in AuditPart} else name.replace("_", " ").capitalize()
 
 
 def _make_code(name: str) -> str:

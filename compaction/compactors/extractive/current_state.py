@@ -18,7 +18,7 @@ from compaction.activity.excerpts import (
     shorten_path,
     trim_command,
 )
-from compaction.activity.failures import Failure, read_failure
+from compaction.activity.failures import ToolFailure, read_failure
 from compaction.activity.sentences import drop_code_blocks, drop_openings, split_sentences
 from compaction.activity.tickets import Ticket, TicketState
 from compaction.activity.tool_calls import Activity, ToolCall, list_definitions
@@ -172,7 +172,7 @@ def _describe_push(material: Material) -> str:
     return ""
 
 
-def _find_failed_commit(material: Material) -> Failure | None:
+def _find_failed_commit(material: Material) -> ToolFailure | None:
     for failure in reversed(material.failures):
         if failure.tool_call.entry_index <= material.last_commit_index:
             return None
@@ -277,7 +277,7 @@ def _describe_open_failure(material: Material) -> str:
     return f"Not seen to go through yet: {describe_error(list_error_lines(failures[-1]), 200)}." if failures else ""
 
 
-def _is_unresolved_command(failure: Failure) -> bool:
+def _is_unresolved_command(failure: ToolFailure) -> bool:
     """Return whether a command that did something never went through; one that prints its status was only a probe."""
     command = failure.tool_call.command
     return not failure.is_resolved and command is not None and not is_read_only(command) and "$?" not in command

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from compaction.activity.excerpts import cut_text, describe_tool_call, shorten_path, trim_command
-from compaction.activity.failures import NO_MESSAGE, Failure, read_failure
+from compaction.activity.failures import NO_MESSAGE, ToolFailure, read_failure
 from compaction.activity.statements import list_causes
 from compaction.activity.tool_calls import ToolCall
 from compaction.compactors.extractive.material import Material
@@ -18,7 +18,7 @@ _LINE_CHARACTERS = 200
 _CAUSE_CHARACTERS = 360
 _MOST_REPAIRS = 3
 _ADDED_CHARACTERS = 150
-_FOLLOWING = 8  # requests after a failure in which its repair is looked for
+_FOLLOWING = 8  # tool calls after a failure in which its repair is searched
 _EXIT_CODE = re.compile(r"^(?:Error: )?Exit code (\d+)$")
 _NAMES_FAILURE = re.compile(
     r"FAIL|Error\b|error:|_test\.\w+:\d+|^\d+\) |^E   |fatal:|panic:|cannot|not found|undefined|→|↗|↘|:\d+:\d*:?\w"
@@ -38,7 +38,7 @@ def list_error_items(material: Material) -> list[SummaryItem]:
     return items
 
 
-def _describe_failure(failure: Failure, age: int, material: Material) -> SummaryItem:
+def _describe_failure(failure: ToolFailure, age: int, material: Material) -> SummaryItem:
     request = describe_tool_call(failure.tool_call, material.cwd)
     times = f", {failure.times} times" if failure.times > 1 else ""
     at = failure.tool_call.entry.at
@@ -64,7 +64,7 @@ def _describe_failure(failure: Failure, age: int, material: Material) -> Summary
     return SummaryItem(Section.ERRORS, "\n".join(parts), CutRank.ERROR, age, short, is_named=is_named)
 
 
-def list_error_lines(failure: Failure) -> list[str]:
+def list_error_lines(failure: ToolFailure) -> list[str]:
     """Return the lines that name what failed; an exit code only where nothing else was printed."""
     return choose_error_lines(failure.lines, failure.tool_call.output)
 
@@ -85,7 +85,7 @@ def describe_error(lines: Sequence[str], characters: int) -> str:
     return "no message" if lines[0] == NO_MESSAGE else quote_in_line(cut_text(lines[0], characters))
 
 
-def _describe_exit(failure: Failure) -> str:
+def _describe_exit(failure: ToolFailure) -> str:
     """Return the exit code where the output has no line that names the failure."""
     code = next((match[1] for line in failure.lines if (match := _EXIT_CODE.match(line))), None)
     is_alone = all(_EXIT_CODE.match(line) for line in failure.lines)
@@ -96,7 +96,7 @@ def _is_refusal(tool_call: ToolCall) -> bool:
     return tool_call.is_error and tool_call.output.startswith("The user doesn't want to")
 
 
-def list_sentences_after(failure: Failure, material: Material) -> list[str]:
+def list_sentences_after(failure: ToolFailure, material: Material) -> list[str]:
     """Return what the agent wrote about the failure; its last text is quoted under current work."""
     text = failure.next_text
     if text is None or text is material.activity.assistant_texts[-1]:
@@ -104,7 +104,7 @@ def list_sentences_after(failure: Failure, material: Material) -> list[str]:
     return list_causes(material.list_prose(text))
 
 
-def _list_repairs(failure: Failure, material: Material) -> list[str]:
+def _list_repairs(failure: ToolFailure, material: Material) -> list[str]:
     """Return the changes after a failure with the lines they added, or the next request where nothing was changed."""
     following = material.list_next_tool_calls(failure.tool_call, _FOLLOWING)
     added_lines: dict[str, str] = {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from compaction.activity.background_tasks import BackgroundTask, list_background_tasks
 from compaction.activity.commits_and_checks import CheckRun, Commit, list_commits, read_checks
-from compaction.activity.failures import Failure, read_failures
+from compaction.activity.failures import ToolFailure, read_failures
 from compaction.activity.files import TouchedFile, read_touched_files
 from compaction.activity.plans import PLAN_FOLDER, PlanState, read_plan
 from compaction.activity.priorities import Priorities, read_priorities
@@ -32,7 +32,7 @@ class Material:
     activity: Activity
     files: tuple[TouchedFile, ...]
     todos: tuple[Todo, ...]
-    failures: tuple[Failure, ...]
+    failures: tuple[ToolFailure, ...]
     commits: tuple[Commit, ...]
     tickets: tuple[Ticket, ...]
     checks: tuple[CheckRun, ...]
@@ -84,7 +84,7 @@ class Material:
 
     @property
     def is_tracking_commits(self) -> bool:
-        """Return whether commits are made at all, so that each file may say whether its changes are committed."""
+        """Return whether commits are made at all, so that a note on each file shows whether it is committed."""
         return bool(self.commits)
 
     def find_text_before(self, tool_call: ToolCall) -> AssistantText | None:
@@ -101,8 +101,8 @@ class Material:
             index += 1
         return tool_calls[index + 1 : index + 1 + count]
 
-    def list_reported_failures(self) -> list[Failure]:
-        """Return the failures worth a report: no malformed requests corrected later, no look-ups in the wrong place."""
+    def list_reported_failures(self) -> list[ToolFailure]:
+        """Return the failures worth a report: no malformed requests corrected later, no reads of wrong paths."""
         return [
             failure
             for failure in self.failures
@@ -166,7 +166,7 @@ def _may_hold_tasks(entries: Sequence[Entry], activity: Activity) -> bool:
     )
 
 
-def _is_mistaken_lookup(failure: Failure) -> bool:
+def _is_mistaken_lookup(failure: ToolFailure) -> bool:
     """Return whether a request only read from a wrong path."""
     text = failure.tool_call.output.removeprefix(f"<{TOOL_ERROR}>")
     return failure.tool_call.command is None and any(words in text[:300] for words in _MISTAKEN_LOOKUPS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compaction.activity.commits_and_checks import CheckKind, classify_command, read_checks
+from compaction.activity.commits_and_checks import CheckKind, classify_command, list_commits, read_checks
 from compaction.activity.tool_calls import read_activity
 from compaction.compactors.extractive.summarizer import build_extractive_summary
 from compaction.compactors.summary.answer import split_sections
@@ -88,3 +88,11 @@ def test_a_commit_that_failed_is_the_next_thing_to_put_right() -> None:
     sections = split_sections(build_extractive_summary(session.entries), Variant.FULL)
     assert '- The last attempt to commit failed: "credo: error: function too complex".' in sections["Current Work"]
     assert "function too complex" in sections["Optional Next Step"]
+
+
+def test_commits_are_those_git_confirmed() -> None:
+    session = make_session()
+    session.run("git commit -m 'blocked'", "Pre-commit failed: error: lint", is_error=True)
+    assert [(commit.revision, commit.subject) for commit in list_commits(read_activity(session.entries))] == [
+        ("1a2b3c4", "Guard the token")
+    ]

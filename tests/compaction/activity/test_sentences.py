@@ -11,7 +11,9 @@ from compaction.activity.sentences import (
     split_sentences,
     strip_filler,
 )
+from compaction.activity.tool_calls import read_activity
 from compaction.activity.user_messages import UserMessage, UserMessageKind
+from tests.compaction.compactors.sessions import Session
 
 
 @pytest.mark.parametrize(
@@ -125,3 +127,18 @@ def test_constraints_are_not_taken_from_code_tables_and_logs() -> None:
     )
     said = [UserMessage(text, UserMessageKind.PROMPT, None, None, 1, 0)]
     assert [constraint.text for constraint in list_constraints(said)] == ["Never do X.", "请务必运行测试。"]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("Never touch the schema.", ["Never touch the schema."]),
+        ("Do it. Only use bun! What must I do?", ["Only use bun!"]),
+        ("please have a look", []),
+        ("x" * 500 + " must", []),
+    ],
+)
+def test_constraints_are_binding_sentences(words: str, found: list[str]) -> None:
+    session = Session()
+    session.say(words)
+    assert [constraint.text for constraint in list_constraints(read_activity(session.entries).user_messages)] == found

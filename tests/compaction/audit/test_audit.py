@@ -10,7 +10,7 @@ from bench.retained import audit_summary
 from compaction.audit.audit import audit_compaction, select_statements
 from compaction.audit.passage_search import MatchKind
 from compaction.audit.report import FULL_COUNT, WEIGHTS, AuditReport
-from compaction.audit.statements import AuditStatement, Part, is_announced_step, split_statements
+from compaction.audit.statements import AuditPart, AuditStatement, is_announced_step, split_statements
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
 from compaction.compactors.outcome import Trigger
 from compaction.compactors.run import CompactionRequest, RunPorts
@@ -20,7 +20,7 @@ from tests.compaction.compactors.sessions import ROOT, Session, make_session, se
 from tests.compaction.compactors.talks import NOW
 
 
-def select(entries: Sequence[Entry], part: Part) -> list[str]:
+def select(entries: Sequence[Entry], part: AuditPart) -> list[str]:
     return [statement.text for statement in select_statements(entries) if statement.part is part]
 
 
@@ -30,7 +30,7 @@ def find(statements: Sequence[AuditStatement], text: str) -> AuditStatement:
 
 def test_the_weights_add_up_to_100() -> None:
     assert sum(WEIGHTS.values()) == 100
-    assert set(WEIGHTS) == set(Part)
+    assert set(WEIGHTS) == set(AuditPart)
 
 
 def test_every_statement_cites_an_entry_of_the_stretch() -> None:
@@ -38,7 +38,7 @@ def test_every_statement_cites_an_entry_of_the_stretch() -> None:
     statements = select_statements(session.entries)
     assert {statement.entry_uuid for statement in statements} <= {entry.uuid for entry in session.entries}
     assert {statement.part for statement in statements} == {
-        Part.REQUIREMENTS, Part.DECISIONS, Part.PROGRESS, Part.ERRORS, Part.REFERENCES,
+        AuditPart.REQUIREMENTS, AuditPart.DECISIONS, AuditPart.PROGRESS, AuditPart.ERRORS, AuditPart.REFERENCES,
     }  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def test_people_bind_the_agent_in_prompts_tickets_plans_and_instructions_to_agen
     session.do("mcp__jira__get_issue", "Totals must be rounded to cents", issue="shop-13")
     session.read(f"{ROOT}/src/pager.py", "# pages must start at one")
     session.run("cat README.md", "You must buy milk and eggs on the way home")
-    assert select(session.entries, Part.REQUIREMENTS) == [
+    assert select(session.entries, AuditPart.REQUIREMENTS) == [
         "Work on ticket shop-12.",
         "Never touch the schema of the orders table.",
         "Responses must not exceed 200 ms",
@@ -71,7 +71,7 @@ def test_pasted_logs_are_no_requirements() -> None:
         "The nightly import fails, please repair it:\n```\nTraceback\n  must not be here\n```\n"
         "    at import.run (import.js:12)\n2026-05-01T10:00:00 worker must be restarted\n    indented output of a tool"
     )
-    assert select(session.entries, Part.REQUIREMENTS) == ["The nightly import fails, please repair it:"]
+    assert select(session.entries, AuditPart.REQUIREMENTS) == ["The nightly import fails, please repair it:"]
 
 
 def test_a_sentence_within_a_line_of_output_is_no_requirement() -> None:
@@ -80,7 +80,7 @@ def test_a_sentence_within_a_line_of_output_is_no_requirement() -> None:
         "Please repair this test:\n    hooks.go:209: Hook output: Captured state before the prompt of the session\n"
         "        Extracted prompts to: .entire/metadata/test-session-1/full.jsonl"
     )
-    assert select(session.entries, Part.REQUIREMENTS) == ["Please repair this test:"]
+    assert select(session.entries, AuditPart.REQUIREMENTS) == ["Please repair this test:"]
 
 
 def test_an_answer_is_looked_for_without_its_question_and_the_clients_frame() -> None:
@@ -91,7 +91,7 @@ def test_an_answer_is_looked_for_without_its_question_and_the_clients_frame() ->
         'User has answered your questions: "Which store shall hold cached prices?"="Redis with a lifetime of an hour",'
         ' "Log misses?"="No". You can now continue with the user\'s answers in mind.',
     )
-    assert select(session.entries, Part.DECISIONS) == ["Redis with a lifetime of an hour"]
+    assert select(session.entries, AuditPart.DECISIONS) == ["Redis with a lifetime of an hour"]
     lost = audit_summary(session.entries, "Prices are cached in Redis with a lifetime of an hour.").lost
     assert [finding.text for finding in lost] == ["Add caching to the price service"]
 
@@ -113,8 +113,8 @@ def test_a_short_reply_counts_as_what_it_agrees_to(reply: str, expected: str) ->
         "Shall I also move the retry logic into the queue worker?"
     )
     session.say(reply)
-    assert expected in select(session.entries, Part.DECISIONS)
-    assert reply not in ("yes", "2", "option 1") or reply not in select(session.entries, Part.REQUIREMENTS)
+    assert expected in select(session.entries, AuditPart.DECISIONS)
+    assert reply not in ("yes", "2", "option 1") or reply not in select(session.entries, AuditPart.REQUIREMENTS)
 
 
 def test_errors_are_their_texts_never_exit_codes_and_routine_commands_do_not_count() -> None:
@@ -125,7 +125,7 @@ def test_errors_are_their_texts_never_exit_codes_and_routine_commands_do_not_cou
     session.run("git push origin main", "Everything up-to-date")
     session.run("git add -A", "")
     session.do("Edit", "<tool_use_error>String to replace not found in file.</tool_use_error>", is_error=True)
-    assert select(session.entries, Part.ERRORS) == ["error[E0502]: cannot borrow `cart` as mutable"]
+    assert select(session.entries, AuditPart.ERRORS) == ["error[E0502]: cannot borrow `cart` as mutable"]
     texts = [statement.text for statement in select_statements(session.entries)]
     assert not [text for text in texts if "Exit code" in text or text.startswith("git ")]
 
@@ -136,7 +136,7 @@ def test_lines_that_the_client_cut_are_no_errors() -> None:
     cut = "--- FAIL: TestCart_Swi\n\n... [919 characters truncated] ...\n\nError: half a line of it"
     output = f"Exit code 1\n--- FAIL: TestCart_Empties\n{cut}\nFAIL: shop/cart_test"
     session.run("make test", output, is_error=True)
-    assert select(session.entries, Part.ERRORS) == ["--- FAIL: TestCart_Empties", "FAIL: shop/cart_test"]
+    assert select(session.entries, AuditPart.ERRORS) == ["--- FAIL: TestCart_Empties", "FAIL: shop/cart_test"]
 
 
 def test_an_error_that_nobody_takes_up_is_left_out_unless_it_is_among_the_last_steps() -> None:
@@ -145,9 +145,9 @@ def test_an_error_that_nobody_takes_up_is_left_out_unless_it_is_among_the_last_s
     session.run("make lint", "error: unused variable `offset` in pager", is_error=True)
     for number in range(6):
         session.run(f"make step{number}", "done")
-    assert select(session.entries, Part.ERRORS) == []
+    assert select(session.entries, AuditPart.ERRORS) == []
     session.run("make test", "error: assertion failed in pager_test", is_error=True)
-    assert select(session.entries, Part.ERRORS) == ["error: assertion failed in pager_test"]
+    assert select(session.entries, AuditPart.ERRORS) == ["error: assertion failed in pager_test"]
 
 
 def test_background_work_counts_until_its_result_was_read() -> None:
@@ -158,10 +158,10 @@ def test_background_work_counts_until_its_result_was_read() -> None:
         details={"backgroundTaskId": "b7f2c1"}, command="make bench", description="benchmark of the search index",
         run_in_background=True,
     )  # fmt: skip
-    assert select(session.entries, Part.BACKGROUND) == ["b7f2c1: benchmark of the search index"]
+    assert select(session.entries, AuditPart.BACKGROUND) == ["b7f2c1: benchmark of the search index"]
     assert audit_summary(session.entries, "Task b7f2c1 is still running").findings[-1].match.is_found
     session.do("TaskOutput", "42 ms", details={"status": "completed"}, task_id="b7f2c1")
-    assert select(session.entries, Part.BACKGROUND) == []
+    assert select(session.entries, AuditPart.BACKGROUND) == []
 
 
 def test_marks_of_bold_text_are_no_part_of_a_statement() -> None:
