@@ -115,7 +115,7 @@ def list_history(
             newest = _cut(observed, Performer.CLIENT, before).order_by(F("at").desc(), "-id")[: size + 1]
             rows += [_build_observed_row(actor, row, filters) for row in newest]
     if filters.includes(Performer.PLIMSOLL) and not filters.mid_task:
-        runs = _add_lost_count(find_runs(actor, filters)).select_related("session")
+        runs = add_lost_count(find_runs(actor, filters)).select_related("session")
         newest_runs = _cut(runs, Performer.PLIMSOLL, before).order_by("-created_at", "-id")[: size + 1]
         rows += [_build_run_row(actor, run, filters) for run in newest_runs]
     rows.sort(key=lambda row: (row.at, row.performer is Performer.CLIENT, row.id), reverse=True)
@@ -186,7 +186,8 @@ def _cut(rows: QuerySet[_Row], performer: Performer, before: Position | None) ->
     return rows.filter(**{f"{column}__lte": at})
 
 
-def _add_lost_count(runs: QuerySet[CompactionRun]) -> QuerySet[CompactionRun]:
+def add_lost_count(runs: QuerySet[CompactionRun]) -> QuerySet[CompactionRun]:
+    """Annotate runs with what their newest revision lost, as `revised_lost`."""
     newest = RunRevision.objects.filter(run=OuterRef("pk")).order_by("-number")
     lost = newest.values(lost=Cast(KT("audit__lost_count"), IntegerField()))
     return runs.annotate(revised_lost=Subquery(lost[:1]))

@@ -30,7 +30,7 @@ from dashboard.words import format_lost_count, format_size, title_compaction
 MESSAGES_SHOWN = 50
 SAVED_NOTHING = (
     "The summary and the restored attachments take as much room as the messages they replaced, or more. "
-    "While a conversation is this short, continue without compacting, or start a new session."
+    "While the context is far below its threshold, continue without compacting; otherwise start a new session."
 )
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, IntegerField, Q, QuerySet
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
 from django.urls import reverse
 from django.utils import timezone
 
@@ -16,18 +18,21 @@ from dashboard import access
 from dashboard.access import Actor
 from dashboard.chart_data import DaySpend
 from dashboard.ingest.hour_sums import read_sums
-from dashboard.models import LEVELS, AgentSession, CompactionKind, LossKind, RunState, Team
+from dashboard.models import LEVELS, AgentSession, CompactionKind, CompactionRun, LossKind, RunKind, RunState, Team
 from dashboard.pages.active_days import ActiveDays, count_active_days
 from dashboard.pages.break_titles import title_break
+from dashboard.pages.compaction_history import add_lost_count
 from dashboard.pages.gauges import SessionRow, list_sessions, name_session
 from dashboard.pages.ledger import LossFilter, find_losses
 from dashboard.pages.live_state import match_live
 from dashboard.pages.session_filters import ABOVE, ActiveWithin, SessionFilters, SortName, find_start
-from dashboard.words import saves_nothing
+from dashboard.runs.basis import ESTIMATE
+from dashboard.words import format_lost_count, title_compaction
 
 CHART_DAYS = 14
 RISKY_ROWS = 8
 NEWEST_ROWS = 4
+_RUN_COLUMNS = ("before_tokens", "before_origin", "after_tokens", "after_origin", "kind", "finished_at")
 _WARNING, _AUTO = LEVELS.index("warning"), LEVELS.index("auto-compact")
 _NOTHING_USD = Decimal(0)
 
@@ -68,17 +73,12 @@ class NewBreak:
 class NewCompaction:
     pk: int
     url: str
-    before_tokens: int | None
-    after_tokens: int | None
+    title: str
     trigger: str
     is_mid_task: bool
     session_name: str
     at: datetime
     is_own: bool = False  # by Plimsoll, not by the client
-
-    @property
-    def saves_nothing(self) -> bool:
-        return saves_nothing(self.before_tokens, self.after_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,13 +239,12 @@ def _list_newest(actor: Actor, team: Team) -> tuple[NewCompaction, ...]:
 
 def _list_runs(actor: Actor, team: Team) -> tuple[NewCompaction, ...]:
     done = access.runs(actor).filter(team=team, state=RunState.DONE, finished_at__isnull=False).order_by("-id")
-    rows = done.select_related("session").only("before_tokens", "after_tokens", "kind", "finished_at", *_name_columns())
+    rows = add_lost_count(done).select_related("session").only(*_RUN_COLUMNS, *_name_columns())
     return tuple(
         NewCompaction(
             pk=row.pk,
             url=reverse("run", args=[row.pk]),
-            before_tokens=row.before_tokens,
-            after_tokens=row.after_tokens,
+            title=_title_run(row),
             trigger="by Plimsoll",
             is_mid_task=False,
             session_name=name_session(actor, row.session, team),
@@ -261,13 +260,13 @@ def _list_compactions(actor: Actor, team: Team) -> tuple[NewCompaction, ...]:
     # PostgreSQL would put those without a time first.
     full = access.compactions(actor).filter(team=team, kind=CompactionKind.FULL, at__isnull=False)
     rows = full.order_by("-at", "-id").select_related("session")
+    rows = rows.annotate(lost_count=Cast(KT("audit__lost_count"), IntegerField()))
     rows = rows.only("before_tokens", "after_tokens", "trigger", "is_mid_task", "at", *_name_columns())
     return tuple(
         NewCompaction(
             pk=row.pk,
             url=reverse("compaction", args=[row.pk]),
-            before_tokens=row.before_tokens,
-            after_tokens=row.after_tokens,
+            title=title_compaction(row.before_tokens, row.after_tokens, ending=_end_title(vars(row)["lost_count"])),
             trigger=row.trigger or "trigger not recorded",
             is_mid_task=row.is_mid_task is True,
             session_name=name_session(actor, row.session, team),
@@ -276,6 +275,21 @@ def _list_compactions(actor: Actor, team: Team) -> tuple[NewCompaction, ...]:
         for row in rows[:NEWEST_ROWS]
         if row.at is not None
     )
+
+
+def _title_run(run: CompactionRun) -> str:
+    return title_compaction(
+        run.before_tokens,
+        run.after_tokens,
+        verb="Cleared old tool results," if RunKind(run.kind).is_micro else "Compacted",
+        ending=_end_title(vars(run)["revised_lost"]),
+        is_before_estimated=run.before_origin == ESTIMATE,
+        is_after_estimated=run.after_origin == ESTIMATE,
+    )
+
+
+def _end_title(lost_count: int | None) -> str:
+    return f": {format_lost_count(lost_count)}"
 
 
 def _name_columns() -> Sequence[str]:

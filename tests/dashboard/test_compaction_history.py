@@ -271,3 +271,20 @@ def test_api_has_the_same_filters(team: Team, rows: dict[str, str]) -> None:
     assert list_ids("is_mid_task=true") == [rows["low"]]
     assert list_ids("until=2026-11-01T00:00:00Z") == [rows["old"]]
     assert client.get("/api/v1/compactions?retained_from=101").status_code == 422
+
+
+def test_overview_titles_the_newest_with_what_they_lost(team: Team) -> None:
+    session = make_session(team, "web-1")
+    audit = {"version": 2, "parts": [], "lost_count": 3, "lost": []}
+    compact_at(session, 2 * DAY, before_tokens=168_274, after_tokens=36_021, audit=audit)
+    compact_at(session, 3 * DAY, before_tokens=168_274, after_tokens=36_021)
+    run_at(session, DAY, "71.4", before_tokens=150_000, after_tokens=40_000, finished_at=NOW - DAY)
+    page = read(sign_in("vera"), "/")
+    newest = page[page.index('id="newest-compactions"') :].split("</div>")[0]
+    titles = [line.split("</a>")[0].rsplit(">", 1)[1] for line in newest.split("<li>")[1:]]
+    assert [title.replace("~", "") for title in titles] == [
+        "Compacted 150k to 40k: 4 things lost",
+        "Compacted 168k to 36k: 3 things lost",
+        "Compacted 168k to 36k: losses not measured",
+    ]
+    assert 'href="/compactions/?team=harbour">View all compactions</a>' in page
