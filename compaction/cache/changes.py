@@ -10,7 +10,8 @@ from itertools import accumulate
 from compaction.cache.causes import Cause, rank_cause
 from compaction.llm.lookup import keeps_system_messages
 from compaction.prompt.fingerprint import Fingerprint, ToolPrint
-from compaction.prompt.invalidation import LOOKBACK_BLOCKS, PrefixPosition, Reach
+from compaction.prompt.invalidation import PrefixPosition, Reach
+from compaction.prompt.markers import LOOKBACK_BLOCKS
 from compaction.prompt.request import PromptLevel, find_server
 
 LONGEST_LIST = 5  # names shown before "and n more"

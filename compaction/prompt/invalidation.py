@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.prompt.request import LEVELS, Marker, PromptLevel
 
-LOOKBACK_BLOCKS = 20  # positions the server looks back from a marker, the marker's own block counted as the first
 CHARACTERS_PER_TOKEN = 4  # used only where no call tells how many tokens the characters came to
 
 # Prediction and reading may differ by this much before they count as disagreeing: sizes are characters, not tokens.

@@ -8,7 +8,7 @@ from compaction.context.cache_ttl import CacheTtl
 from compaction.context.tokens import count_text_tokens
 from compaction.llm.lookup import get_least_cached_tokens
 from compaction.prompt.blocks import list_request_blocks
-from compaction.prompt.layout import MOST_MARKERS, can_be_marked
+from compaction.prompt.markers import MOST_MARKERS, can_be_marked
 from compaction.prompt.request import LEVELS, BlockPath, Fields, Marker, PromptLevel, PromptRequest
 from compaction.prompt.volatile_text import find_volatile_text
 

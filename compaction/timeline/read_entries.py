@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from compaction.context.tokens import count_entry_tokens, count_text_tokens
 from compaction.prompt.fingerprint import Digest, Fingerprint, fingerprint_request
-from compaction.prompt.request import PromptRequest, read_settings, write_canonical
-from compaction.prompt.request_lines import parse_marker, read_shape
+from compaction.prompt.request import PromptRequest, parse_marker, read_settings, read_shape, write_canonical
 from compaction.timeline.fast_lines import (
     ContentScan,
     PlainBlock,
