@@ -28,7 +28,7 @@ from compaction.timeline.observations import (
 )
 from compaction.transcripts.chain import is_boundary
 from compaction.transcripts.client_protocol import CAVEAT, CAVEAT_TAG, NO_RESPONSE, starts_with_tag
-from compaction.transcripts.entries import SYNTHETIC_MODEL, Entry, Message, TextBlock
+from compaction.transcripts.entries import SYNTHETIC_MODEL, Entry, Message, SkippedLine, TextBlock
 from compaction.transcripts.json_fields import get_fields, get_text, get_texts
 from compaction.transcripts.payloads import (
     ApiError,
@@ -42,7 +42,6 @@ from compaction.transcripts.payloads import (
     Title,
     TurnDuration,
 )
-from compaction.transcripts.skipped import SkippedLine
 from compaction.transcripts.titles import cut_title
 from compaction.transcripts.usage import build_usage
 from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_entry, classify_text, extract_prompt_text
@@ -224,14 +223,14 @@ def _sort_user_line(line: UserLine, *, is_meta: bool) -> LineKind:
 def _classify_plain(line: PlainLine, text: str) -> UserLine:
     spoken = classify_text(text)
     is_of_client = line.is_meta is True or (line.origin is not None and line.origin.kind not in (None, "human"))
-    return UserLine(UserLineKind.MACHINE_TEXT) if is_of_client and (spoken.words or spoken.starts_turn) else spoken
+    return UserLine(UserLineKind.MACHINE_TEXT) if is_of_client and (spoken.text or spoken.starts_turn) else spoken
 
 
 def _name_user_line(line: UserLine) -> str | None:
     """Commands of the client alone: what a person typed besides is content."""
     if line.is_interruption:
         return INTERRUPTED
-    return line.words if line.is_bare_client_command else None
+    return line.text if line.is_bare_client_command else None
 
 
 def _name_own_line(text: str) -> str | None:
