@@ -19,15 +19,10 @@ from pathlib import Path
 from bench.threads import read_session_calls
 from compaction.cache.breaks import CacheOutcome, Verdict, judge_thread
 from compaction.cache.causes import Cause
-from compaction.cache.conditions import (
-    BASE_CHECKING,
-    CONDITIONS,
-    Condition,
-    ConditionInfo,
-    Rate,
-)
+from compaction.cache.conditions import BASE_CHECKING, CONDITIONS, ConditionInfo, Rate
 from compaction.cache.diagnosis import infer_causes
 from compaction.timeline.calls import Call
+from compaction.timeline.preceding import Condition
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.lines import RawLine
 from compaction.transcripts.reader import read_line

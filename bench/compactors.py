@@ -9,13 +9,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from bench.engine import GOAL_MESSAGES, GOAL_MS, SIZES, make_session, time_ms
-from compaction.compactors.full import compact_full
 from compaction.compactors.micro.by_idle import clear_by_idle_time
 from compaction.compactors.micro.by_size import clear_by_size
 from compaction.compactors.micro.cache_edits import CacheEditState, plan_deletions, register_results
 from compaction.compactors.outcome import Trigger
-from compaction.compactors.partial import compact_up_to
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_full, compact_up_to
 from compaction.compactors.summary.prompt import list_sections
 from compaction.errors import PromptTooLong
 from compaction.ports import Monitor, SummaryAnswer, SummaryRequest

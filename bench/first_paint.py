@@ -1,14 +1,16 @@
 """From `plimsoll up --demo` to the first page, then what each page weighs and when it is first painted, in Chromium.
 
-Run: python -m bench.first_paint [--rounds 3] [--slow]. Needs Chromium and a quiet machine. A visit is cold in a fresh
-browser context and warm when the page is opened once more; sizes are as they travelled, compressed. --slow visits each
-page once more, cold, at 50 kB/s with 40 ms latency: when its text is painted, when its scripts have run, and when its
-charts are drawn.
+Run: python -m bench.first_paint [--rounds 3] [--slow] [--calls 5 500 3000 20000]. Needs Chromium and a quiet machine.
+A visit is cold in a fresh browser context and warm when the page is opened once more; sizes are as they travelled,
+compressed. --slow visits each page once more, cold, at 50 kB/s with 40 ms latency: when its text is painted, when its
+scripts have run, and when its charts are drawn. --calls measures the overview, the list of sessions and sessions of
+these many calls alone.
 """
 
 import argparse
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -139,7 +141,7 @@ def measure_demo(browser: Browser, base: str, log: Path, began: float) -> Browse
     print(f"first page      {time.monotonic() - began:5.1f} s after the start, {page.title()}")
     page.get_by_role("heading", name="Sessions by risk").wait_for(timeout=READY_SECONDS * 1000)
     print(f"sessions on it  {time.monotonic() - began:5.1f} s")
-    page.get_by_text("Its sessions, people and dollars are invented.").wait_for(timeout=READY_SECONDS * 1000)
+    page.get_by_text("Sample data. Sessions, people and costs are fictional.").wait_for(timeout=READY_SECONDS * 1000)
     print(f"demo complete   {time.monotonic() - began:5.1f} s")
     return context
 
@@ -149,6 +151,12 @@ def list_paths(page: Page) -> list[str]:
     sessions = _list_links(page, "/sessions/")
     tabs = [f"{sessions[len(sessions) // 3]}{tab}" for tab in TABS]
     return [*PAGES, *tabs, *(_find_finding(page, sessions, kind) for kind in FINDINGS)]
+
+
+def list_long_paths(environment: dict[str, str], counts: list[int]) -> list[str]:
+    command = [sys.executable, "-m", "bench.long_sessions", *map(str, counts)]
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=True)
+    return ["/", "/sessions/", *done.stdout.split()]
 
 
 def _find_finding(page: Page, sessions: list[str], kind: str) -> str:
@@ -169,6 +177,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--slow", action="store_true", help="also at 50 kB/s")
+    parser.add_argument("--calls", type=int, nargs="+", help="only pages of sessions with these many calls")
     asked = parser.parse_args()
     chromium = find_chromium()
     if chromium is None:
@@ -183,7 +192,7 @@ def main() -> None:
         command = [sys.executable, "-m", "dashboard.cli", "up", "--demo"]
         with started(command, environment, f"{base}/health/live", folder):
             context = measure_demo(browser, base, folder / "log", began)
-            for path in list_paths(context.pages[0]):
+            for path in list_long_paths(environment, asked.calls) if asked.calls else list_paths(context.pages[0]):
                 compare_visits(context, base, path, asked.rounds)
                 if asked.slow:
                     visit_slowly(context, base, path)

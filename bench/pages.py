@@ -26,6 +26,10 @@ from tests.services import find_postgresql, started_postgresql
 
 ROOT = Path(__file__).resolve().parents[1]
 GOAL_LIST_MS, GOAL_SESSION_MS, GOAL_FRAGMENT_MS = 15, 60, 5
+SORTS = (
+    "active", "risk", "lost", "spend", "project", "developer", "compactions", "forecast", "forecast_reversed",
+    "hit_rate", "hit_rate_reversed", "warm", "warm_reversed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ def prepare(data: Path) -> None:
 def list_asks(sessions: int, big_session_pk: int) -> Iterator[Ask]:
     from bench.seeded_pages import RARE_WORD
 
-    for sort in ("active", "risk", "lost", "spend"):
+    for sort in SORTS:
         yield Ask(f"sort {sort}", f"/sessions/?sort={sort}")
         for share in (0.5, 0.99):
             yield Ask(f"sort {sort}, {share:.0%} deep", deep_url(sort, int(sessions * share)))
@@ -90,6 +94,15 @@ def list_asks(sessions: int, big_session_pk: int) -> Iterator[Ask]:
     ):
         yield Ask(f"{name}, by activity", f"/sessions/?{query}")
         yield Ask(f"{name}, by spend", f"/sessions/?{query}&sort=spend")
+    # All matches at the far end of the sort.
+    for name, query in (
+        ("level above, furthest from a threshold first", "level=above&sort=risk_reversed"),
+        ("level above, most calls left first", "level=above&sort=forecast_reversed"),
+        ("last 7 days, cache cold longest first", "active=week&sort=warm_reversed"),
+        ("with breaks, highest hit rate first", "breaks=yes&sort=hit_rate"),
+        ("with breaks, lowest loss first", "breaks=yes&sort=lost_reversed"),
+    ):
+        yield Ask(name, f"/sessions/?{query}")
     yield Ask("list fragment", "/sessions/", GOAL_FRAGMENT_MS, target="session-list")
     yield Ask("API, 50 sessions", "/api/v1/sessions")
     yield Ask("overview", "/", None)
@@ -101,11 +114,11 @@ def list_asks(sessions: int, big_session_pk: int) -> Iterator[Ask]:
 
 def deep_url(sort: str, depth: int) -> str:
     from dashboard.models import AgentSession
-    from dashboard.pages.session_filters import SortName
-    from dashboard.pages.session_paging import SORTS, spell_place
+    from dashboard.pages.session_filters import SessionFilters
+    from dashboard.pages.session_paging import find_columns, order_unindexed, spell_place
 
-    columns = SORTS[SortName(sort)]
-    order = [f"-{column.name}" if column.is_falling else column.name for column in columns]
+    columns = find_columns(SessionFilters.read({"sort": sort}))
+    order = order_unindexed(columns, forwards=True)
     return f"/sessions/?sort={sort}&after={spell_place(columns, AgentSession.objects.order_by(*order)[depth])}"
 
 
@@ -222,11 +235,11 @@ def run(sessions: int, calls: int, rounds: int) -> tuple[dict[str, float], Visit
 
 def print_ratios(medians: dict[str, float]) -> None:
     print("\nratios within this run")
-    for sort in ("active", "risk", "lost", "spend"):
+    for sort in SORTS:
         ratio = medians[f"sort {sort}, 99% deep"] / medians[f"sort {sort}"]
-        print(f"  page at 99% to first, {sort:<8} {ratio:5.2f}x")
+        print(f"  page at 99% to first, {sort:<17} {ratio:5.2f}x")
     lists = [ms for name, ms in medians.items() if name.startswith("sort ") or ", by " in name]
-    print(f"  slowest list to the floor     {max(lists) / medians[FLOOR.name]:5.2f}x")
+    print(f"  slowest list to the floor              {max(lists) / medians[FLOOR.name]:5.2f}x")
 
 
 def run_on_postgresql(arguments: argparse.Namespace) -> None:

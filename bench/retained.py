@@ -29,7 +29,7 @@ from pathlib import Path
 
 from compaction.audit.audit import audit_compaction
 from compaction.audit.report import AuditReport
-from compaction.compactors.extractive.summarizer import write_extract
+from compaction.compactors.extractive.summarizer import build_extractive_summary
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry, Message, TextBlock
 from compaction.transcripts.transcript import read_transcript
@@ -126,7 +126,7 @@ def read_compaction(path: Path, facts: FactList) -> Compaction:
     before = slice_context(follow_chain(entries[:place])).entries
     after = slice_context(follow_chain(entries[:end])).entries
     client = "\n".join(read_text(entry) for entry in after if entry.is_compact_summary)
-    return Compaction(facts, before, client, write_extract(before))
+    return Compaction(facts, before, client, build_extractive_summary(before))
 
 
 def digest(text: str) -> str:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from django.db import connection, models, transaction
 from django.utils import timezone
 
+from compaction.context.forecast import NotEnoughData, Pace
 from compaction.context.policy import Policy
 from compaction.context.windows import ModelInUse
 from dashboard.ingest.hour_sums import add_up_changes
@@ -26,6 +27,7 @@ from dashboard.models import (
     Thread,
     User,
 )
+from dashboard.session_forecasts import serialize_forecast
 from dashboard.session_levels import work_out_level
 
 DAYS = 90
@@ -42,6 +44,8 @@ THINGS = ("login tests", "billing to Decimal", "search index", "OTLP receiver", 
           "French numbers")  # fmt: skip
 RARE_WORD = "cormorant"  # in the title of one session in a thousand
 CAUSES = ("ttl_expired_5m", "tools_changed", "model_changed", "unexplained")
+PACE = Pace(900, calls_per_turn=6.0, seconds_per_call=20.0)
+TOO_FEW_CALLS = NotEnoughData("No forecast yet.")
 USD = Decimal("0.00000001")
 KEY_SCOPES = (Scope.READ, Scope.CONTENT)
 
@@ -115,6 +119,7 @@ def _make_session(
     project = PROJECTS[min(int(chance.expovariate(0.06)), len(PROJECTS) - 1)]
     context = int(chance.betavariate(1.5, 3) * 185_000)
     level = work_out_level(Policy(), ModelInUse(model, client_version=version), context)
+    forecast = serialize_forecast(PACE if chance.random() < 0.8 else TOO_FEW_CALLS, level.auto_line_tokens, context)
     breaks = max(0, int(chance.gauss(0, 2)))
     call_count = max(1, int(chance.gauss(per_session, per_session / 4)))
     title = f"{chance.choice(VERBS)} {chance.choice(THINGS)}"
@@ -133,14 +138,14 @@ def _make_session(
         client_version=version,
         started_at=last_at - timedelta(minutes=call_count),
         last_at=last_at,
-        warm_until=last_at + timedelta(minutes=5),
+        warm_until=last_at + timedelta(minutes=5) if chance.random() < 0.9 else None,
         context_tokens=context,
         peak_tokens=context,
         **asdict(level),
-        forecast={"growth": 900, "calls": [20, 30, 40], "turns": [4, 6, 9], "minutes": [5, 9, 20]},
+        **forecast._asdict(),
         recent_hits=[min(99, int(chance.gauss(90, 8))) for _ in range(24)],
         read_tokens=call_count * 40_000,
-        input_tokens=call_count * 100,
+        input_tokens=int((chance.betavariate(2, 12) + (breaks > 0)) * call_count * 60_000),
         output_tokens=call_count * 300,
         spent_usd=spent,
         lost_usd=(spent / 8).quantize(USD) if breaks else 0,

@@ -1,12 +1,12 @@
-"""Named errors of the library. Each message is a sentence that can be shown to a person as it stands."""
+"""Named errors of the library. Each message is a sentence that can be shown to a user unchanged."""
 
 
 class CompactionError(Exception):
-    """Anything this library refuses, with a sentence for the person who asked."""
+    """Base of all errors of this library."""
 
 
 class BadPolicy(CompactionError):
-    """A team's values make no lines that could be drawn; `setting` names the field to mark."""
+    """A team's values are invalid; `setting` names the field to mark."""
 
     def __init__(self, setting: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -15,18 +15,18 @@ class BadPolicy(CompactionError):
 
 
 class TranscriptError(CompactionError):
-    """A transcript, or a file beside it, cannot be used as asked."""
+    """A transcript, or a file beside it, cannot be used."""
 
 
 class AgentMetaUnreadable(TranscriptError):
-    """A sub-agent's meta file is not the JSON object it should be."""
+    """A sub-agent's meta file is not a JSON object."""
 
     def __init__(self) -> None:
-        super().__init__("The sub-agent's meta file is not a JSON object, so its parent request is not known.")
+        super().__init__("The sub-agent's meta file is not a JSON object, so its parent request is unknown.")
 
 
 class LineNotKept(TranscriptError):
-    """A line was too long to keep, so the transcript cannot be written back as it was."""
+    """A line was too long to store, so the transcript cannot be written back unchanged."""
 
     def __init__(self, line_number: int, size_bytes: int) -> None:
         super().__init__(
@@ -37,13 +37,13 @@ class LineNotKept(TranscriptError):
 
 
 class RunError(CompactionError):
-    """A compaction ended without an outcome; `reason` is the code that goes into the log."""
+    """A compaction ended without an outcome; `reason` is the code for the log."""
 
     reason = "error"
 
 
 class NothingToCompact(RunError):
-    """The conversation is empty, or nothing was said since the last compaction."""
+    """The conversation is empty, or has no new messages since the last compaction."""
 
     reason = "nothing_to_compact"
 
@@ -54,56 +54,52 @@ class NothingToCompact(RunError):
 
 
 class PivotNotFound(RunError):
-    """The message chosen as the point to compact from or up to is not in what the model sees."""
+    """The message chosen as the pivot of a partial compaction is not in the context."""
 
     reason = "pivot_not_found"
 
     def __init__(self) -> None:
-        super().__init__("The chosen message is not part of the conversation as the model sees it now.")
+        super().__init__("The chosen message is no longer part of the model's context. Choose another message.")
 
 
 class BlockedByHook(RunError):
-    """A PreCompact hook said no."""
+    """A PreCompact hook blocked the compaction."""
 
     reason = "blocked_by_hook"
 
-    def __init__(self, why: str | None = None) -> None:
-        said = why.strip().rstrip(".") if why else ""
-        super().__init__(
-            f"A PreCompact hook blocked the compaction: {said}."
-            if said
-            else "A PreCompact hook blocked the compaction."
-        )
+    def __init__(self, block_reason: str | None = None) -> None:
+        detail = block_reason.strip().rstrip(".") if block_reason else ""
+        super().__init__(f"A PreCompact hook blocked the compaction{f': {detail}' if detail else ''}.")
 
 
 class CompactionCancelled(RunError):
-    """Somebody stopped the run. Does not count as a failure."""
+    """A run was cancelled, which does not count as a failure."""
 
     reason = "cancelled"
 
     def __init__(self) -> None:
-        super().__init__("The compaction was cancelled; the conversation is as it was.")
+        super().__init__("The compaction was cancelled. The conversation is unchanged.")
 
 
 class SummarizerUnavailable(RunError):
-    """No answer was had from the summariser: connection, overload, an API error. `reason` says which, for the log."""
+    """The summariser did not answer: connection, overload, API error. `reason` is the code of which."""
 
     reason = "api_error"
 
-    def __init__(self, what: str, *, is_retryable: bool = True, reason: str = "api_error") -> None:
-        super().__init__(f"The summary could not be made: {what.strip().rstrip('.')}.")
+    def __init__(self, detail: str, *, is_retryable: bool = True, reason: str = "api_error") -> None:
+        super().__init__(f"The summary could not be made: {detail.strip().rstrip('.')}.")
         self.is_retryable = is_retryable
         self.reason = reason
 
 
 class PromptTooLong(RunError):
-    """The request does not fit the model's window. Both figures are None where the provider does not say."""
+    """The request does not fit the model's window. Both figures are None if the provider does not report them."""
 
     reason = "prompt_too_long"
 
     def __init__(self, prompt_tokens: int | None = None, maximum_tokens: int | None = None) -> None:
         figures = (
-            f": {prompt_tokens:,} tokens, {maximum_tokens:,} are allowed"
+            f": it has {prompt_tokens:,} tokens, and {maximum_tokens:,} are allowed"
             if prompt_tokens is not None and maximum_tokens is not None
             else ""
         )
@@ -113,50 +109,50 @@ class PromptTooLong(RunError):
 
     @property
     def gap_tokens(self) -> int | None:
-        """By how much it is too long, where that is known."""
+        """Tokens over the limit, if known."""
         if self.prompt_tokens is None or self.maximum_tokens is None:
             return None
         return max(1, self.prompt_tokens - self.maximum_tokens)
 
 
 class ConversationTooLong(RunError):
-    """Shrinking the range did not make the request fit."""
+    """The request still does not fit after its range was shrunk."""
 
     reason = "prompt_too_long"
 
     def __init__(self) -> None:
         super().__init__(
-            "The conversation is too long to be summarised, even in part. "
+            "The conversation is too long to summarise, even in part, and is unchanged. "
             "Go back a few messages, or compact up to an earlier message, and try again."
         )
 
 
 class BadSummary(RunError):
-    """An answer came, but it is not a summary that could be used."""
+    """The summariser answered, but not with a usable summary."""
 
     reason = "no_summary"
 
 
 class EmptySummary(BadSummary):
-    """No text came back."""
+    """The answer has no text."""
 
     reason = "no_summary"
 
     def __init__(self) -> None:
-        super().__init__("The summariser answered without any text, so there is no summary.")
+        super().__init__("The summariser returned no text, so there is no summary.")
 
 
 class SummaryIsApiError(BadSummary):
-    """The text is an API error, not a summary."""
+    """The text of the answer is an API error."""
 
     reason = "api_error"
 
     def __init__(self) -> None:
-        super().__init__("The summariser answered with an API error instead of a summary.")
+        super().__init__("The summariser returned an API error instead of a summary.")
 
 
 class SummaryCutShort(BadSummary):
-    """The summary ran into the output limit or the window."""
+    """The summary reached the output limit or the window."""
 
     reason = "max_tokens"
 
@@ -183,7 +179,7 @@ class SummaryCalledTools(BadSummary):
 
 
 class SummaryUnfinished(BadSummary):
-    """The answer ended without saying why: a stream that broke off."""
+    """The answer ended with an unknown stop reason or without one, as when a stream breaks off."""
 
     reason = "no_stop_reason"
 
@@ -193,7 +189,7 @@ class SummaryUnfinished(BadSummary):
 
 
 class SummaryWithoutSections(BadSummary):
-    """Text came back that has neither the tags nor one of the sections."""
+    """The text of the answer has neither the tags nor any of the sections."""
 
     reason = "no_summary"
 
@@ -202,20 +198,20 @@ class SummaryWithoutSections(BadSummary):
 
 
 class BadNotesTemplate(CompactionError):
-    """A team's template for session notes cannot be filled in."""
+    """A team's template for session notes is invalid."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(f"The template for session notes cannot be used: {why}")
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"The template for session notes cannot be used: {detail}")
 
 
 class NotesNotUsable(RunError):
-    """Session notes cannot stand for the conversation; a full compaction still can."""
+    """Session notes cannot replace the conversation. A full compaction is still possible."""
 
     reason = "notes_not_usable"
 
 
 class NotesMissing(NotesNotUsable):
-    """No notes were taken yet."""
+    """The session has no notes yet."""
 
     reason = "no_notes"
 
@@ -224,7 +220,7 @@ class NotesMissing(NotesNotUsable):
 
 
 class NotesEmpty(NotesNotUsable):
-    """The notes are the template and nothing else."""
+    """The notes are still the empty template."""
 
     reason = "empty_template"
 
@@ -233,63 +229,64 @@ class NotesEmpty(NotesNotUsable):
 
 
 class NotesPositionLost(NotesNotUsable):
-    """It is not known up to where the notes reach."""
+    """The last message covered by the notes is no longer in the conversation."""
 
     reason = "position_lost"
 
     def __init__(self) -> None:
-        super().__init__("The last message the session notes cover is not part of the conversation any more.")
+        super().__init__("The last message that the session notes cover is no longer part of the conversation.")
 
 
 class NotesBeingWritten(NotesNotUsable):
-    """An extraction is under way; waiting so many seconds may help."""
+    """An extraction is running; the notes may be ready after `wait_seconds`."""
 
     reason = "extraction_under_way"
 
     def __init__(self, wait_seconds: float) -> None:
-        super().__init__(f"The session notes are being written; they may be ready in {wait_seconds:.0f} seconds.")
+        super().__init__(f"The session notes are being written. They may be ready in {wait_seconds:.0f} seconds.")
         self.wait_seconds = wait_seconds
 
 
 class NotesNotEnough(NotesNotUsable):
-    """With the notes and what has to be kept, the context would be at or above the line again."""
+    """With the notes and the kept messages, the context would reach the auto-compact threshold again."""
 
     reason = "threshold_exceeded"
 
-    def __init__(self, expected_tokens: int, line_tokens: int) -> None:
+    def __init__(self, expected_tokens: int, threshold_tokens: int) -> None:
         super().__init__(
-            f"Notes and kept messages take {expected_tokens:,} tokens, which reaches the line at {line_tokens:,} again."
+            f"Notes and kept messages take ~{expected_tokens:,} tokens, which reaches the auto-compact threshold of "
+            f"{threshold_tokens:,} tokens again."
         )
         self.expected_tokens = expected_tokens
-        self.line_tokens = line_tokens
+        self.threshold_tokens = threshold_tokens
 
 
 class AutomaticRunsPaused(RunError):
-    """The breaker is open: automatic runs of this thread stop until one succeeds."""
+    """The breaker is open: automatic runs of the thread are paused until a run succeeds."""
 
     reason = "breaker_open"
 
     def __init__(self, failures: int) -> None:
         super().__init__(
             f"Automatic compaction of this thread is paused after {failures} failures in a row. "
-            "A compaction by hand may be tried, and a success lets automatic ones run again."
+            "Start a compaction manually; if it succeeds, automatic compaction resumes."
         )
         self.failures = failures
 
 
 class BodyUnreadable(CompactionError):
-    """A raw request body is no whole JSON object; telemetry cuts long ones unless told to write files."""
+    """A raw request body is not a whole JSON object: telemetry truncates long ones unless it writes them to files."""
 
     def __init__(self, size_bytes: int) -> None:
         super().__init__(
-            f"The raw request of {size_bytes:,} bytes is not a whole JSON object. "
-            "Telemetry cuts long bodies; have it write them to files to keep them whole."
+            f"The raw request of {size_bytes:,} bytes is not a whole JSON object. Telemetry truncates long bodies. "
+            "Configure it to write them to files, which keeps them whole."
         )
         self.size_bytes = size_bytes
 
 
 class UnreasonedSection(CompactionError):
-    """A section that changes every turn needs a reason in writing."""
+    """A section that is computed again every turn has no reason."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f'The section "{name}" is computed again every turn, so it needs a written reason.')
@@ -297,7 +294,7 @@ class UnreasonedSection(CompactionError):
 
 
 class SectionNameTaken(CompactionError):
-    """Two sections cannot have one name: the second would answer with the first one's kept text."""
+    """Two sections have the same name: the second would return the cached text of the first."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f'There is already a section "{name}".')

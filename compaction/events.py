@@ -1,6 +1,6 @@
-"""Events for the structured log and the store: ids and numbers and codes, never text of a conversation.
+"""Events for the structured log and the store: ids, numbers and codes, never text of a conversation.
 
-Each is a frozen value; `to_fields` gives the flat mapping that is logged.
+Names and fields are logged and stored: they never change.
 """
 
 from dataclasses import dataclass, fields
@@ -9,21 +9,21 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened in one thread of one session."""
+    """An event in one thread of one session."""
 
     name: ClassVar[str] = ""
     session_id: str | None = None
     agent_id: str | None = None
 
     def to_fields(self) -> dict[str, object]:
-        """The event's name and values; what is not known is left out."""
+        """Return the flat mapping that is logged: the event's name and its known values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {"event": self.name} | {key: value for key, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionCompleted(Event):
-    """A compaction replaced the conversation. Token counts of the summarising calls are sums over all of them."""
+    """A compaction replaced the conversation. Token counts are sums over all requests for the summary."""
 
     name: ClassVar[str] = "compaction_completed"
     kind: str
@@ -50,7 +50,7 @@ class CompactionCompleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryAnswered(Event):
-    """A summariser answered, well or badly: it is paid for either way. `failure` is the code of what was wrong."""
+    """A summariser answered. Unusable answers are billed too; `failure` is the code of their error."""
 
     name: ClassVar[str] = "summary_answered"
     path: str
@@ -88,7 +88,7 @@ class MicroCompacted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdExceeded(Event):
-    """The result of a compaction is still at or above the auto line."""
+    """The result of a compaction still reaches the auto-compact threshold."""
 
     name: ClassVar[str] = "threshold_exceeded"
     post_tokens: int
@@ -97,7 +97,7 @@ class ThresholdExceeded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheBreakSeen(Event):
-    """A call had to rebuild part of its cached prefix."""
+    """A call rebuilt part of its cached prefix."""
 
     name: ClassVar[str] = "cache_break"
     message_id: str | None = None
@@ -108,7 +108,7 @@ class CacheBreakSeen(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerOpened(Event):
-    """Automatic compaction of this thread stops after so many failures in a row."""
+    """Automatic compaction of a thread stopped after several failures in a row."""
 
     name: ClassVar[str] = "breaker_opened"
     failures: int
@@ -116,14 +116,14 @@ class BreakerOpened(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerClosed(Event):
-    """A success lets automatic compaction of this thread run again."""
+    """Automatic compaction of a thread is allowed again after a success."""
 
     name: ClassVar[str] = "breaker_closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRestored(Event):
-    """A file came back after a compaction; which one stands in the outcome, not here."""
+    """A file was restored after a compaction. Its path is in the outcome only."""
 
     name: ClassVar[str] = "file_restored"
     position: int
@@ -133,7 +133,7 @@ class FileRestored(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileNotRestored(Event):
-    """A file did not come back; `reason` is a code."""
+    """A file was not restored; `reason` is a code."""
 
     name: ClassVar[str] = "file_not_restored"
     position: int

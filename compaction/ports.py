@@ -1,6 +1,6 @@
-"""The outside as this library sees it: a summariser, hooks, a source of files, and who watches a run.
+"""Ports of the library: a summariser, hooks, a source of files, and a monitor of a run.
 
-Only protocols, the values that pass through them, and the answers that do nothing. No network, no waiting, no files.
+Protocols, their values, and implementations that do nothing. No network, no waiting, no files.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from typing import Protocol
 from compaction.events import Event
 from compaction.transcripts.entries import Entry, Usage
 
-KEEP_ALIVE_SECONDS = 30  # the client's interval; whoever waits for a summary calls Monitor.keep_alive this often
+KEEP_ALIVE_SECONDS = 30  # the client's interval between calls of Monitor.keep_alive while a summary is written
 
 
 class Stage(StrEnum):
-    """Where a run stands, in order; the last three are ends."""
+    """Stages of a run, in order. The last three are final."""
 
     QUEUED = "queued"
     PRE_HOOKS = "pre-hooks"
@@ -31,7 +31,7 @@ class Stage(StrEnum):
 
 
 class Variant(StrEnum):
-    """What the summary is to cover: everything, everything from a point on, or everything up to a point."""
+    """What a summary covers: everything, everything from a message on, or everything up to a message."""
 
     FULL = "full"
     FROM = "from"
@@ -39,42 +39,42 @@ class Variant(StrEnum):
 
 
 class SummaryRoute(StrEnum):
-    """How the summary is asked for: on the parent request's cached prefix, or as a request of its own."""
+    """How a summary is requested: on the parent request's cached prefix, or as a separate request."""
 
     FORK = "fork"
     PLAIN = "plain"
 
 
 class Monitor(Protocol):
-    """Whoever watches a run: is told of stages and events, and may cancel it."""
+    """Receives the stages and events of a run, and may cancel it."""
 
     def enter_stage(self, stage: Stage) -> None:
-        """The run goes on to this stage."""
+        """Receive the stage that begins."""
 
     def keep_alive(self, output_tokens: int) -> None:
-        """The summary is still being written; so many tokens so far, 0 while nothing has come."""
+        """Receive the number of output tokens while the summary is written, 0 before the first."""
 
-    def note_event(self, event: Event) -> None:
-        """Something happened that belongs in the structured log."""
+    def record_event(self, event: Event) -> None:
+        """Record an event in the structured log."""
 
     def is_cancelled(self) -> bool:
-        """Whether the run is to stop at the next chance."""
+        """Return whether the run should stop."""
 
 
 class SilentMonitor:
-    """Nobody watches and nobody cancels."""
+    """A monitor that records nothing and never cancels."""
 
     def enter_stage(self, stage: Stage) -> None:
-        """Nobody is told."""
+        """Do nothing."""
 
     def keep_alive(self, output_tokens: int) -> None:
-        """Nobody is told."""
+        """Do nothing."""
 
-    def note_event(self, event: Event) -> None:
-        """Nobody is told."""
+    def record_event(self, event: Event) -> None:
+        """Do nothing."""
 
     def is_cancelled(self) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
 
@@ -82,13 +82,13 @@ class SilentMonitor:
 class SummaryRequest:
     """One request for a summary.
 
-    A summariser with a model sends `body`; one without reads `entries`, which are what the summary is to cover.
-    `missing_sections` is set on the second ask: only these are wanted. `instructions` are those of the person and of
-    hooks; the prompt holds them already.
+    A summariser with a model sends `body`; one without reads `entries`, the entries to summarise. `missing_sections`
+    is set on the second request, which asks only for these. `instructions` are those of the user and of hooks; the
+    prompt already contains them.
     """
 
     variant: Variant
-    path: SummaryRoute
+    route: SummaryRoute
     entries: tuple[Entry, ...]
     prompt: str
     body: Mapping[str, object]
@@ -97,15 +97,18 @@ class SummaryRequest:
 
     @property
     def model(self) -> str | None:
-        """The model asked for."""
+        """The model of the request, if it names one."""
         model = self.body.get("model")
         return model if isinstance(model, str) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryAnswer:
-    """What came back. `is_native` marks a summary made by the server itself, free of the nine sections; `block` is
-    the server's signed block, to be sent back as it is."""
+    """The answer to a request for a summary.
+
+    `is_native` marks a summary written by the server itself, without the nine sections; `block` is the server's signed
+    block, to be sent back unchanged.
+    """
 
     text: str
     stop_reason: str | None
@@ -119,19 +122,19 @@ class SummaryAnswer:
 
 
 class Summarizer(Protocol):
-    """Writes the summary.
+    """Writes a summary.
 
-    Raises PromptTooLong when the request does not fit, SummarizerUnavailable when no answer was had,
-    CompactionCancelled once the monitor says so; calls `monitor.keep_alive` while it waits.
+    Raises PromptTooLong when the request does not fit, SummarizerUnavailable when there was no answer, and
+    CompactionCancelled when the monitor is cancelled. Calls `monitor.keep_alive` while it waits.
     """
 
     def summarize(self, request: SummaryRequest, monitor: Monitor) -> SummaryAnswer:
-        """The answer to one request; every call is one try."""
+        """Return the answer to one request. Every call is one attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreCompactCall:
-    """What PreCompact hooks are told."""
+    """Input of PreCompact hooks."""
 
     trigger: str
     custom_instructions: str | None
@@ -140,7 +143,7 @@ class PreCompactCall:
 
 @dataclass(frozen=True, slots=True)
 class PreCompactAnswer:
-    """What one PreCompact hook said; any of it may be missing."""
+    """Output of one PreCompact hook. Every part is optional."""
 
     instructions: str | None = None
     display_message: str | None = None
@@ -150,7 +153,7 @@ class PreCompactAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PostCompactCall:
-    """What SessionStart and PostCompact hooks are told."""
+    """Input of SessionStart and PostCompact hooks."""
 
     trigger: str
     session_id: str | None
@@ -159,7 +162,7 @@ class PostCompactCall:
 
 @dataclass(frozen=True, slots=True)
 class HookResult:
-    """Text that a hook wants the model to see, and which hook it was."""
+    """Text that a hook adds for the model."""
 
     hook: str
     text: str
@@ -169,41 +172,41 @@ class Hooks(Protocol):
     """The hooks around a compaction, in the client's order: PreCompact, SessionStart (compact), PostCompact."""
 
     def run_pre_compact(self, call: PreCompactCall, /) -> Sequence[PreCompactAnswer]:
-        """The answers of all PreCompact hooks, in their order."""
+        """Return the answers of all PreCompact hooks, in order."""
 
     def run_session_start(self, call: PostCompactCall, /) -> Sequence[HookResult]:
-        """What the SessionStart hooks add when a session goes on from a summary."""
+        """Return the texts of SessionStart hooks for a session that continues from a summary."""
 
     def run_post_compact(self, call: PostCompactCall, /) -> Sequence[HookResult]:
-        """What the PostCompact hooks add."""
+        """Return the texts of PostCompact hooks."""
 
 
 class NoHooks:
-    """No hook is configured."""
+    """Hooks of a run without any."""
 
     def run_pre_compact(self, _call: PreCompactCall, /) -> Sequence[PreCompactAnswer]:
-        """Nothing."""
+        """Return no answers."""
         return ()
 
     def run_session_start(self, _call: PostCompactCall, /) -> Sequence[HookResult]:
-        """Nothing."""
+        """Return no texts."""
         return ()
 
     def run_post_compact(self, _call: PostCompactCall, /) -> Sequence[HookResult]:
-        """Nothing."""
+        """Return no texts."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class FreshFile:
-    """A file as it is now."""
+    """The current content of a file."""
 
     text: str
     modified_at: datetime | None = None
 
 
 class FileSource(Protocol):
-    """Fresh reads, where the operator allows them. A path named in a transcript is untrusted input."""
+    """Reads files where the operator allows it. A path from a transcript is untrusted input."""
 
     def read_file(self, path: str, *, limit_bytes: int) -> FreshFile | None:
-        """The file, at most so much of it; None whatever the reason. Without a source nothing is opened."""
+        """Return at most `limit_bytes` of the file, or None for any failure. Without a source no file is opened."""

@@ -6,10 +6,13 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import resolve_url
+from django.utils.cache import patch_vary_headers
 from django.utils.functional import SimpleLazyObject
 from django_htmx.http import HttpResponseClientRedirect
+from django_htmx.middleware import HtmxMiddleware
 
 from dashboard import access
 from dashboard.addresses import find_view
@@ -36,6 +39,8 @@ CONTENT_SECURITY_POLICY = "; ".join(
 # These ways in authenticate by themselves, by key or by session, and answer 401 instead of a redirect.
 SELF_AUTHENTICATING = "/api/v1/"
 KEYS_ALONE = ("/v1/", "/ingest/")
+
+LEAST_COMPRESSED_BYTES = 1400  # what is smaller travels in one packet anyway
 
 
 def security_headers() -> dict[str, str]:
@@ -69,6 +74,26 @@ class SecurityHeadersMiddleware:
         return response
 
 
+class PageCompressionMiddleware(GZipMiddleware):
+    """Compresses what a person waits for: pages, and the parts of them that scripts fetch.
+
+    A session of 20,000 calls is 37 kB instead of 136, the list of sessions 13 instead of 128; that costs 0.4 to 3 ms of
+    CPU per page, and less than 0.1 ms per part (bench/first_paint.py). Django adds random padding against BREACH.
+    Streams, downloads, exports and the JSON API leave as they are; what /live/ and the proxy send does not pass here.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if isinstance(response, HttpResponse) and is_worth_compressing(request, response):
+            return super().process_response(request, response)
+        return response
+
+
+def is_worth_compressing(request: HttpRequest, response: HttpResponse) -> bool:
+    kind = response.headers["Content-Type"].split(";")[0]
+    is_for_page = kind == "text/html" or (kind == "application/json" and "HX-Request" in request.headers)
+    return is_for_page and len(response.content) >= LEAST_COMPRESSED_BYTES
+
+
 class ProgramMiddleware:
     """Behind it comes what is for people alone: sessions, tokens of forms, their zone. What brings a key, or can be
     opened by nothing else, goes from here to its view."""
@@ -88,6 +113,16 @@ def is_for_program(request: HttpRequest) -> bool:
     return request.path.startswith(KEYS_ALONE) or (
         request.path.startswith(SELF_AUTHENTICATING) and "HTTP_AUTHORIZATION" in request.META
     )
+
+
+class PartsMiddleware(HtmxMiddleware):
+    """`request.htmx`. One address is a page, and for scripts a part of it: without these names in Vary, a browser that
+    goes back would show the part that it kept as the page."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = super().__call__(request)  # type: ignore[assignment]  # awaited where it is async
+        patch_vary_headers(response, ("HX-Request", "HX-Target"))
+        return response
 
 
 class ActorMiddleware:

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from compaction.context.forecast import (
     LEAST_GROWTHS,
@@ -25,17 +25,24 @@ POINT_COLUMNS = ("number", "context_tokens", "at", "turn")
 _RANGES = ("growth", "calls", "turns", "minutes")
 
 
-def serialize_forecast(
-    pace: Pace | NotEnoughData, line_tokens: int | None, used_tokens: int
-) -> tuple[dict[str, Any] | None, bool]:
-    """Return the columns `forecast` and `is_soon`. Without a line the pace is stored alone, for later policies."""
+class SessionForecast(NamedTuple):
+    """Named as the columns of a session. `calls_left` is the figure of the forecast that lists show and sort by."""
+
+    forecast: dict[str, Any] | None
+    is_soon: bool
+    calls_left: int | None
+
+
+def serialize_forecast(pace: Pace | NotEnoughData, line_tokens: int | None, used_tokens: int) -> SessionForecast:
+    """Return the columns of a session. Without a line the pace is stored alone, for later policies."""
     stored: dict[str, Any] = {"pace": asdict(pace)} if isinstance(pace, Pace) else {}
     found = None if line_tokens is None else forecast_remaining(pace, line_tokens - used_tokens)
     if not isinstance(found, Forecast):
-        return stored or None, False
+        return SessionForecast(stored or None, is_soon=False, calls_left=None)
     ranges = (found.calls, found.turns, found.minutes)
     figures = (found.growth_tokens_per_call, *map(_serialize_range, ranges))
-    return stored | dict(zip(_RANGES, figures, strict=True)), found.is_soon
+    forecast = stored | dict(zip(_RANGES, figures, strict=True))
+    return SessionForecast(forecast, found.is_soon, found.calls.likely)
 
 
 def parse_pace(stored: dict[str, Any] | None) -> Pace | None:

@@ -125,6 +125,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "dashboard.middleware.SecurityHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "dashboard.middleware.PageCompressionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "dashboard.middleware.ProgramMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -135,7 +136,7 @@ MIDDLEWARE = [
     "dashboard.middleware.SignInRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",
+    "dashboard.middleware.PartsMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 

@@ -33,7 +33,7 @@ from dashboard.views.live import (
     live_stream,
     live_ways,
 )
-from dashboard.views.new_run import new_run
+from dashboard.views.new_run import new_run, predict_run_losses
 from dashboard.views.overview import overview
 from dashboard.views.ownership import assign_developer, assign_owner, developers, unassign_developer
 from dashboard.views.palette import palette_places, palette_sessions
@@ -126,6 +126,7 @@ urlpatterns = [
     path("views/<int:view_id>/remove/", remove_view, name="remove_view"),
     path("sessions/<int:session_id>/", session, name="session"),
     path("sessions/<int:session_id>/compact/", new_run, name="new_run"),
+    path("sessions/<int:session_id>/compact/losses/", predict_run_losses, name="predict_run_losses"),
     path("sessions/<int:session_id>/breaker/reset/", reset_breaker, name="reset_breaker"),
     path("sessions/<int:session_id>/owner/", assign_owner, name="assign_owner"),
     path("sessions/<int:session_id>/delete/", delete_session, name="delete_session"),

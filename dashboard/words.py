@@ -49,6 +49,41 @@ def format_size_change(
     return " → ".join(sizes)
 
 
+def saves_nothing(before: int | None, after: int | None) -> bool:
+    """Return whether a compaction left the context as large as it was, or larger."""
+    return before is not None and after is not None and after >= before
+
+
+def title_compaction(
+    before: int | None,
+    after: int | None,
+    *,
+    verb: str = "Compacted",
+    ending: str = "",
+    is_before_estimated: bool = False,
+    is_after_estimated: bool = False,
+) -> str:
+    """Return the title of a finished compaction, such as "Grew from 23k to ~26k tokens: nothing saved"."""
+    sizes = [format_size(before, is_estimated=is_before_estimated), format_size(after, is_estimated=is_after_estimated)]
+    if format_size(before) == format_size(after):  # too close for round figures
+        marks = ("~" if is_before_estimated else "", "~" if is_after_estimated else "")
+        sizes = [f"{mark}{say_tokens(count)}" for mark, count in zip(marks, (before, after), strict=True)]
+    if not saves_nothing(before, after):
+        return f"{verb} {sizes[0]} to {sizes[1]}{ending}"
+    if say_tokens(before) == say_tokens(after):
+        return f"Stayed at {sizes[1]} tokens: nothing saved"
+    return f"Grew from {sizes[0]} to {sizes[1]} tokens: nothing saved"
+
+
+def format_freed(before: int | None, after: int | None, saved: int | None, *, is_estimated: bool = False) -> str:
+    """Return what a compaction freed, for a list: ~116.0k freed; grew, nothing saved."""
+    if saves_nothing(before, after):
+        return "nothing saved" if before == after else "grew, nothing saved"
+    if saved == 0:
+        return "nothing saved"
+    return f"{'~' if is_estimated and saved is not None else ''}{say_tokens(saved)} freed"
+
+
 def format_lost_count(count: int | None) -> str:
     """Return how much a compaction lost, as the end of a title."""
     if count is None:

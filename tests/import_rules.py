@@ -82,7 +82,7 @@ DOORS = (
             *("compaction.audit", "compaction.transcripts"),
             *(
                 f"compaction.activity.{name}"
-                for name in ("tool_calls", "user_messages", "todos", "background_tasks", "definitions")
+                for name in ("tool_calls", "user_messages", "todos", "background_tasks")
             ),
         ),
     ),

@@ -33,7 +33,7 @@ PRIORITIES = [
 ]
 BUILT: dict[str, list["re.Pattern[str]"]] = {
     "compaction.activity.priorities:read_priorities": [pattern for pattern in PRIORITIES if pattern],
-    "compaction.activity.priorities:list_used": [],  # the same, each term alone
+    "compaction.activity.priorities:list_matching_terms": [],  # the same, each term alone
     "compaction.compactors.summary.answer:_match_heading": [_match_heading(name) for name in SECTIONS],
     "dashboard.pages.transcript_rows:_build_pattern": [_build_pattern("a a b"), _build_pattern("+ (a+)+ b")],
     "dashboard.ingest.redaction.search:_tries_by_expression": [],

@@ -39,6 +39,7 @@ RETIRED = {
     r"(warning|error|auto-compact|blocking) lines?": "threshold",
     r"laid aside": "moved to Dead",
     r"make (a|the) (key|demo)": "create key, load demo data",
+    r"markers?": "cache breakpoint",
 }
 _RETIRED = re.compile(rf"\b({'|'.join(RETIRED)})\b", re.IGNORECASE)
 

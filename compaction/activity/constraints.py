@@ -1,4 +1,4 @@
-"""Constraints in people's words: sentences that forbid, demand or bind, in common languages."""
+"""Constraints in messages of people: sentences that forbid, demand or bind, in common languages."""
 
 import re
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ _MOST = 60
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One binding sentence and the entry that holds it."""
+    """One binding sentence and the entry of its message."""
 
     text: str
     entry_uuid: str | None
@@ -58,10 +58,10 @@ def is_binding(sentence: str) -> bool:
     return bool(_WESTERN.search(sentence) or _EASTERN.search(sentence))
 
 
-def list_constraints(said: Iterable[UserMessage]) -> tuple[Constraint, ...]:
+def list_constraints(messages: Iterable[UserMessage]) -> tuple[Constraint, ...]:
     """Return the binding sentences in order, each once; the newest ones where there are very many."""
     constraints: dict[str, Constraint] = {}
-    for message in said:
+    for message in messages:
         for line in drop_code_blocks(message.text).splitlines():
             if is_log_line(line) or line.lstrip().startswith(("|", "//", "[code: ")):
                 continue

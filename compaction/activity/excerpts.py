@@ -1,68 +1,73 @@
-"""Short forms: an action in one line, a command without its wrapping, a text cut with a mark."""
+"""Short forms of texts: cut with a mark, a command without its wrapping, a path or a tool call in one line."""
 
 import re
+from collections.abc import Collection, Sequence
 
 from compaction.activity.tool_calls import ToolCall
-from compaction.transcripts.client_protocol import AGENT_TOOLS, FILE_EDITORS, FILE_READERS, FILE_WRITERS
+from compaction.transcripts.client_protocol import AGENT_TOOLS, FILE_READERS, FILE_WRITERS
 from compaction.transcripts.json_fields import get_text
 
 _LEADING_STEPS = re.compile(r"^(?:(?:cd|pushd|export|source|set)\s[^&;\n]{0,300}(?:&&|;)\s*)+")
 _TRAILING_PIPES = re.compile(r"(?<!\s)\s*+(?:2>&1|2>/dev/null|\|\s*(?:head|tail|less|cat|wc|sort)\b[^|&;\n]{0,60})\s*$")
 # Programs that only show something: their output is no failure, and having run them is no work.
-_SHOWS_ONLY = re.compile(
+_READ_ONLY = re.compile(
     r"^(?:sudo )?(?:grep|rg|ag|cat|less|head|tail|sed -n|awk|ls|find|tree|pwd|which|wc|file|stat|date|sleep|true"
     r"|jq|echo|git (?:status|log|diff|show|grep|blame|branch))\b"
 )
-_FILE_CHANGERS = FILE_EDITORS | FILE_WRITERS
 _FULL_LINE = 12  # characters: a shorter first line is only the opening of a quotation
 _SPACES = re.compile(r"\s+")
+_GAP = "[...]"
 _SUBJECT_KEYS = (
     "pattern", "query", "url", "description", "skill", "subject", "to", "taskId", "task_id", "bash_id", "prompt",
 )  # fmt: skip
 
 
-def cut_text(text: str, characters: int) -> str:
-    """The text, or its beginning with a mark that says how much was cut."""
+def cut_text(text: str, characters: int, *, lines: int | None = None) -> str:
+    """Return the text, or its beginning within the limits with a mark that says how much was cut."""
+    if lines is not None:
+        all_lines = text.split("\n")
+        text = "\n".join(all_lines[:lines])
+        if len(all_lines) > lines and len(text) <= characters:
+            return f"{text}\n[cut: {len(all_lines) - lines:,} more lines]"
     if len(text) <= characters:
         return text
-    mark = f" [cut: {len(text) - characters:,} more characters]"
-    return text[:characters].rstrip() + mark
-
-
-def cut_lines(text: str, lines: int, characters: int) -> str:
-    """The first lines within both limits, with a mark for the rest."""
-    all_lines = text.split("\n")
-    shown = "\n".join(all_lines[:lines])
-    if len(all_lines) > lines and len(shown) <= characters:
-        return f"{shown}\n[cut: {len(all_lines) - lines:,} more lines]"
-    return cut_text(shown, characters)
+    return f"{text[:characters].rstrip()} [cut: {len(text) - characters:,} more characters]"
 
 
 def cut_middle(text: str, characters: int) -> str:
-    """The text, or its beginning and its end with a mark between: the end of a report says what is left to do."""
+    """Return the text, or its beginning and end with a mark between: the end of a report says what is left to do."""
     if len(text) <= characters:
         return text
     half = characters // 2
     return f"{text[:half].rstrip()} [cut: {len(text) - 2 * half:,} characters] {text[-half:].lstrip()}"
 
 
-def take_line(text: str, characters: int = 160) -> str:
-    """The first line that says something, on one line."""
-    for line in text.splitlines():
-        if line.strip():
-            return cut_text(_SPACES.sub(" ", line.strip()), characters)
-    return ""
+def cut_line(text: str, characters: int = 160) -> str:
+    """Return the first line that is not blank, with single spaces, within the limit."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    return cut_text(_SPACES.sub(" ", line.strip()), characters)
+
+
+def join_with_gaps(lines: Sequence[str], chosen: Collection[int]) -> str:
+    """Return the lines at the chosen indexes, with one mark for each gap but the first lines."""
+    shown: list[str] = []
+    for index, line in enumerate(lines):
+        if index in chosen:
+            shown.append(line)
+        elif shown and shown[-1] != _GAP:
+            shown.append(_GAP)
+    return "\n".join(shown)
 
 
 def shorten_path(path: str, cwd: str | None) -> str:
-    """The path from the working directory on, where it lies in it."""
+    """Return the path from the working directory on, where it lies in it."""
     root = (cwd or "").rstrip("/")
     shown = path[len(root) + 1 :] if root and path.startswith(root + "/") else path
     return _SPACES.sub(" ", shown)
 
 
 def trim_command(command: str) -> str:
-    """The command a person would name: without leading `cd`, without trailing pipes to a pager, its first full line."""
+    """Return the first full line of a command, without leading `cd` and trailing pipes to a pager."""
     line = ""
     for part in command[:4_000].splitlines():
         line = f"{line} {part.strip()}".strip().removesuffix("\\")
@@ -74,23 +79,18 @@ def trim_command(command: str) -> str:
     return _SPACES.sub(" ", line).strip()
 
 
-def shows_only(command: str) -> bool:
-    """Whether a command looks at things and does nothing."""
-    return bool(_SHOWS_ONLY.match(trim_command(command)))
+def is_read_only(command: str) -> bool:
+    """Return whether a command only shows something."""
+    return bool(_READ_ONLY.match(trim_command(command)))
 
 
-def describe_action(action: ToolCall, cwd: str | None = None) -> str:
-    """The action in one line, without its result."""
-    if action.path:
-        verb = "read" if action.name in FILE_READERS else "wrote" if action.name in FILE_WRITERS else "edited"
-        return f"{verb} {shorten_path(action.path, cwd)}"
-    if action.command is not None:
-        return f"ran `{cut_text(trim_command(action.command), 160)}`"
-    subject = next((text for key in _SUBJECT_KEYS if (text := get_text(action.use.input, key))), "")
-    name = "agent" if action.name in AGENT_TOOLS else action.name
-    return f"{name}: {take_line(subject, 120)}" if subject else name
-
-
-def is_change(action: ToolCall) -> bool:
-    """Whether the action changed a file."""
-    return action.name in _FILE_CHANGERS and not action.is_refused
+def describe_tool_call(tool_call: ToolCall, cwd: str | None = None) -> str:
+    """Return the request in one line, without its result."""
+    if tool_call.path:
+        verb = "read" if tool_call.name in FILE_READERS else "wrote" if tool_call.name in FILE_WRITERS else "edited"
+        return f"{verb} {shorten_path(tool_call.path, cwd)}"
+    if tool_call.command is not None:
+        return f"ran `{cut_text(trim_command(tool_call.command), 160)}`"
+    subject = next((text for key in _SUBJECT_KEYS if (text := get_text(tool_call.use.input, key))), "")
+    name = "agent" if tool_call.name in AGENT_TOOLS else tool_call.name
+    return f"{name}: {cut_line(subject, 120)}" if subject else name

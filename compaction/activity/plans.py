@@ -1,9 +1,9 @@
-"""The plan of a session and whether plan mode is on, from approvals, plan files and the client's notes."""
+"""The plan of a session and whether plan mode is on, from approvals, plan files and the client's attachments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compaction.activity.tool_calls import Activity, ToolCall
+from compaction.activity.tool_calls import Activity, ToolCall, replay
 from compaction.transcripts.client_protocol import FILE_EDITORS, FILE_WRITERS, AttachmentKind, ToolName
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.json_fields import get_fields, get_text
@@ -23,39 +23,33 @@ class PlanState:
     is_mode_on: bool = False
 
 
-def read_plan(entries: Sequence[Entry], work: Activity) -> PlanState:
-    """The state after the last of these entries."""
-    steps: list[tuple[int, ToolCall | Entry]] = [(action.place, action) for action in work.actions]
-    steps += [(place, entry) for place, entry in enumerate(entries) if _says_something(entry)]
+def read_plan(entries: Sequence[Entry], activity: Activity) -> PlanState:
+    """Return the state after the last of these entries."""
     state = PlanState()
-    for _, step in sorted(steps, key=lambda item: item[0]):
-        state = _follow_action(state, step) if isinstance(step, ToolCall) else _follow_line(state, step)
+    for _, step in replay(entries, activity):
+        state = _apply_tool_call(state, step) if isinstance(step, ToolCall) else _apply_entry(state, step)
     return state
 
 
-def _says_something(entry: Entry) -> bool:
-    return isinstance(entry.payload, Attachment) or entry.type in ("user", "permission-mode")
-
-
-def _follow_action(state: PlanState, action: ToolCall) -> PlanState:
-    arguments = action.use.input
-    if action.name == ToolName.ENTER_PLAN_MODE and not action.is_refused:
+def _apply_tool_call(state: PlanState, tool_call: ToolCall) -> PlanState:
+    arguments = tool_call.use.input
+    if tool_call.name == ToolName.ENTER_PLAN_MODE and not tool_call.is_error:
         return replace(state, is_mode_on=True)
-    if action.name == ToolName.EXIT_PLAN_MODE:
-        plan = get_text(arguments, "plan") or get_text(action.details, "plan") or state.text
-        path = get_text(arguments, "planFilePath") or get_text(action.details, "filePath") or state.path
+    if tool_call.name == ToolName.EXIT_PLAN_MODE:
+        plan = get_text(arguments, "plan") or get_text(tool_call.details, "plan") or state.text
+        path = get_text(arguments, "planFilePath") or get_text(tool_call.details, "filePath") or state.path
         # A refused exit leaves the mode on, but the plan was written all the same.
-        return PlanState(plan, path, is_mode_on=state.is_mode_on and action.is_refused)
-    if action.path and PLAN_FOLDER in action.path and not action.is_refused:
-        if action.name in FILE_WRITERS:
-            return replace(state, text=get_text(arguments, "content") or state.text, path=action.path)
-        if action.name in FILE_EDITORS:
+        return PlanState(plan, path, is_mode_on=state.is_mode_on and tool_call.is_error)
+    if tool_call.path and PLAN_FOLDER in tool_call.path and not tool_call.is_error:
+        if tool_call.name in FILE_WRITERS:
+            return replace(state, text=get_text(arguments, "content") or state.text, path=tool_call.path)
+        if tool_call.name in FILE_EDITORS:
             old, new = get_text(arguments, "old_string") or "", get_text(arguments, "new_string") or ""
-            return replace(state, text=state.text.replace(old, new, 1) if old else state.text, path=action.path)
+            return replace(state, text=state.text.replace(old, new, 1) if old else state.text, path=tool_call.path)
     return state
 
 
-def _follow_line(state: PlanState, entry: Entry) -> PlanState:
+def _apply_entry(state: PlanState, entry: Entry) -> PlanState:
     if isinstance(entry.payload, Attachment):
         attachment = get_fields(entry.fields, "attachment")
         if entry.payload.kind == AttachmentKind.PLAN_FILE:
@@ -63,6 +57,8 @@ def _follow_line(state: PlanState, entry: Entry) -> PlanState:
             return replace(state, text=text, path=get_text(attachment, "planFilePath") or state.path)
         if entry.payload.kind in _MODE_ON | _MODE_OFF:
             return replace(state, is_mode_on=entry.payload.kind in _MODE_ON)
+        return state
+    if entry.type not in ("user", "permission-mode"):
         return state
     if content := get_text(entry.fields, "planContent"):
         state = replace(state, text=content)

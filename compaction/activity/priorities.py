@@ -1,6 +1,6 @@
-"""Priorities: the words that a person's instructions name, and which passages mention them.
+"""Priorities: the terms that a person's instructions name, and which texts mention them.
 
-Without a model nothing else of the instructions can be honoured.
+Anything else in the instructions needs a model.
 """
 
 import re
@@ -63,21 +63,21 @@ class Priorities:
         """Return whether the text mentions one of the terms."""
         return self.pattern is not None and bool(self.pattern.search(text))
 
-    def list_used(self, texts: Iterable[str]) -> list[str]:
+    def list_matching_terms(self, texts: Iterable[str]) -> list[str]:
         """Return the terms that occur in these texts, in the order of the instructions."""
         if self.pattern is None:
             return []
-        waiting = {term: re.compile(_spell_pattern(term), re.IGNORECASE) for term in self.terms}
-        used: set[str] = set()
+        waiting = {term: re.compile(_build_pattern(term), re.IGNORECASE) for term in self.terms}
+        matching: set[str] = set()
         for text in texts:
             if not waiting:
                 break
             if self.pattern.search(text):
                 hits = [term for term, pattern in waiting.items() if pattern.search(text)]
-                used.update(hits)
+                matching.update(hits)
                 for term in hits:
                     del waiting[term]
-        return [term for term in self.terms if term in used]
+        return [term for term in self.terms if term in matching]
 
 
 NO_PRIORITIES = Priorities()
@@ -95,7 +95,7 @@ def read_priorities(instructions: str | None) -> Priorities:
     chosen = tuple(terms)[:MOST_TERMS]
     if not chosen:
         return Priorities(has_instructions=True)
-    pattern = "|".join(_spell_pattern(term) for term in chosen)
+    pattern = "|".join(_build_pattern(term) for term in chosen)
     return Priorities(chosen, re.compile(pattern, re.IGNORECASE), has_instructions=True)
 
 
@@ -114,7 +114,7 @@ def _list_terms(clause: str) -> list[str]:
     return terms
 
 
-def _spell_pattern(term: str) -> str:
+def _build_pattern(term: str) -> str:
     """Return a pattern for the term: at the start of a word, its plural and other endings included."""
     if has_cjk(term):
         return re.escape(term)

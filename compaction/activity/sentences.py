@@ -1,4 +1,7 @@
-"""Sentences of any language: splitting text, dropping code and filler, recognizing pasted logs."""
+"""Sentences of any language: splits text, drops code and filler, cuts pasted logs.
+
+The audit splits text by rules of its own (audit/statements): what the summary drops must not drop out of the audit.
+"""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +33,7 @@ _ONLY_INTERJECTION = re.compile(rf"^(?:{_INTERJECTIONS})(?: (?:to know|so far))?
 _CJK_FILLER = re.compile(
     r"^(?:好的|好问题|好主意|明白了?|收到|没问题|太好了|完美|很好|当然可以|なるほど|わかりました|承知しました|はい|良い質問です)[!\uff01。\uff0c,\s]*$"
 )
-# How an agent announces what it does next. Kept where the sentence gives a reason as well.
+# How an agent announces what it does next. Such a sentence is content where it gives a reason as well.
 _ANNOUNCEMENT = re.compile(
     r"^(?:(?:now|next|first|then|finally|also|so|but|and|great|good|perfect|ok(?:ay)?|for now)[,!:]?\s+)*"
     r"(?:let me|let's|now (?:i|the|add|update|create|write|run|fix|check|replace|modify|remove|implement|populate"
@@ -112,22 +115,22 @@ def has_cjk(text: str) -> bool:
 
 
 def is_log_line(line: str) -> bool:
-    """Return whether a line looks like output of a program rather than words of a person."""
+    """Return whether a line looks like output of a program rather than text of a person."""
     return bool(_LOG_LINE.match(line))
 
 
 def cut_pasted_logs(text: str, *, longest_lines: int = 24) -> str:
     """Return the message with long runs of pasted output cut in the middle; prose stays whole."""
     lines = text.split("\n")
-    kept: list[str] = []
+    shown: list[str] = []
     start = 0
     for end in range(len(lines) + 1):
         if end < len(lines) and (is_log_line(lines[end]) or not lines[end].strip()):
             continue
-        kept += _cut_run(lines[start:end], longest_lines)
-        kept += lines[end : end + 1]
+        shown += _cut_run(lines[start:end], longest_lines)
+        shown += lines[end : end + 1]
         start = end + 1
-    return "\n".join(kept)
+    return "\n".join(shown)
 
 
 def _cut_run(lines: Sequence[str], longest_lines: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the agent stated: sentences that give a cause, a decision, a trade-off or a finding, weighed by their words."""
+"""Statements of the agent: sentences with a cause, a decision, a trade-off or a finding, weighed by their words."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +10,7 @@ from compaction.activity.priorities import NO_PRIORITIES, Priorities
 from compaction.activity.sentences import has_cjk, is_announcement, list_prose
 from compaction.activity.tool_calls import Activity, AssistantText
 
-# Looked for as they are in the sentence in small letters: many times faster than one pattern of as many alternatives.
+# Substrings of the sentence in small letters: many times faster than one pattern of as many alternatives.
 _CAUSES = (
     "because", "root cause", "caused by", "due to", "turns out", "that's why", "which is why", "the fix", "fixed by",
     "since the ", "since it", "since this", "since that", "since we", "since i ", "issue is", "issue was", "issue here",
@@ -43,7 +43,7 @@ _BARE_PASS = re.compile(
     r"| successfully)?\W*$",
     re.IGNORECASE,
 )
-# How agents say that an attempt was in vain: nobody should repeat it.
+# An attempt that was in vain must not be repeated.
 _IN_VAIN = (
     "didn't help", "didn't work", "doesn't help", "doesn't work", "does not help", "does not work", "did not help",
     "did not work", "no effect", "not recognized", "isn't being", "still complain", "still fail", "still being",
@@ -73,7 +73,7 @@ class KeyStatement:
     sentences: tuple[str, ...]
     weight: int
     at: datetime | None
-    place: int
+    entry_index: int
     is_named: bool = False
 
     @property
@@ -83,27 +83,27 @@ class KeyStatement:
 
 
 def list_statements(
-    work: Activity,
+    activity: Activity,
     *,
-    read_prose: Callable[[AssistantText], Sequence[str]] = lambda remark: list_prose(remark.text),
+    read_prose: Callable[[AssistantText], Sequence[str]] = lambda assistant_text: list_prose(assistant_text.text),
     priorities: Priorities = NO_PRIORITIES,
     left_out: frozenset[int] = frozenset(),
     shown: Iterable[str] = (),
 ) -> list[KeyStatement]:
-    """Return the informative sentences of every text but those at `left_out` places, in order, each once.
+    """Return the informative sentences of every text but those of the `left_out` entries, in order, each once.
 
     `shown` are sentences that the summary quotes elsewhere.
     """
     statements: list[KeyStatement] = []
     seen = {sentence.casefold() for sentence in shown}
-    for remark in reversed(work.remarks):
-        if remark.place in left_out:
+    for assistant_text in reversed(activity.assistant_texts):
+        if assistant_text.entry_index in left_out:
             continue
-        sentences = [sentence for sentence in read_prose(remark) if sentence.casefold() not in seen]
+        sentences = [sentence for sentence in read_prose(assistant_text) if sentence.casefold() not in seen]
         chosen = choose_sentences(sentences, priorities=priorities)
         if chosen:
             seen.update(sentence.casefold() for sentence in chosen)
-            statements.append(_build_statement(remark, chosen, priorities))
+            statements.append(_build_statement(assistant_text, chosen, priorities))
     return statements[::-1]
 
 
@@ -162,7 +162,8 @@ def _has_content(sentence: str) -> bool:
     return not is_announcement(sentence) and not _PASSING_NOTE.match(sentence)
 
 
-def _build_statement(remark: AssistantText, chosen: Sequence[str], priorities: Priorities) -> KeyStatement:
+def _build_statement(assistant_text: AssistantText, chosen: Sequence[str], priorities: Priorities) -> KeyStatement:
     is_named = any(priorities.matches(sentence) for sentence in chosen)
     weight = max(weigh_sentence(sentence) for sentence in chosen) + len(chosen) - 1
-    return KeyStatement(tuple(chosen), weight + (_NAMED_WEIGHT if is_named else 0), remark.at, remark.place, is_named)
+    weight += _NAMED_WEIGHT if is_named else 0
+    return KeyStatement(tuple(chosen), weight, assistant_text.at, assistant_text.entry_index, is_named)

@@ -1,6 +1,7 @@
-"""Tickets as a transcript shows them: what they ask for, and whether they are open, taken or closed at the end.
+"""Tickets in a transcript: what they ask for, and whether they are open, in progress or closed at the end.
 
-Read from trackers' commands (bd, gh, glab, jira, linear) and from tools of MCP servers that return issues.
+Read from trackers' commands (bd, gh, glab, jira, linear) and from tools of MCP servers that return issues. Every
+ticket follows from tool calls alone, so entries are not replayed.
 """
 
 import json
@@ -60,11 +61,14 @@ _MOST_BODY = 20_000
 
 
 class TicketState(StrEnum):
-    """Where a ticket is in its life."""
+    """The state of a ticket."""
 
     OPEN = "open"
     IN_PROGRESS = "in progress"
     CLOSED = "closed"
+
+
+_RANK = [TicketState.OPEN, TicketState.IN_PROGRESS, TicketState.CLOSED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +80,7 @@ class Ticket:
     state: TicketState
     body: str = ""
     source: str = ""
-    place: int = -1
-    is_touched: bool = False  # viewed, taken or closed here, not only listed
+    is_touched: bool = False  # viewed, started or closed here, not only listed
 
     @property
     def root(self) -> str:
@@ -85,56 +88,58 @@ class Ticket:
         return self.id.partition(".")[0]
 
 
-def read_tickets(work: Activity) -> tuple[Ticket, ...]:
-    """Return every ticket seen, those that the conversation was about, in the order of their first mention.
+def read_tickets(activity: Activity) -> tuple[Ticket, ...]:
+    """Return the tickets that the conversation was about, in the order of their first mention.
 
-    A tracker lists much that nobody asked for: only tickets that were touched, their relatives, and those that a
+    A tracker lists much that nobody asked for, so only tickets that were touched, their relatives, and those that a
     message names are returned.
     """
     tickets: dict[str, Ticket] = {}
-    for action in work.actions:
-        if action.command is not None:
-            _follow_command(tickets, action)
-        elif _ISSUE_TOOL.search(action.name):
-            _follow_tool(tickets, action)
+    for tool_call in activity.tool_calls:
+        if tool_call.command is not None:
+            _apply_command(tickets, tool_call)
+        elif _ISSUE_TOOL.search(tool_call.name):
+            _apply_tool(tickets, tool_call)
     roots = {ticket.root for ticket in tickets.values() if ticket.is_touched and "." in ticket.id}
     roots |= {ticket.id for ticket in tickets.values() if ticket.is_touched}
-    said = " ".join(message.text for message in work.said)
+    user_text = " ".join(message.text for message in activity.user_messages)
     return tuple(
-        ticket for ticket in tickets.values() if ticket.is_touched or ticket.root in roots or _is_named(ticket, said)
+        ticket
+        for ticket in tickets.values()
+        if ticket.is_touched or ticket.root in roots or _is_mentioned(ticket, user_text)
     )
 
 
-def _is_named(ticket: Ticket, said: str) -> bool:
-    return not ticket.id.isdigit() and ticket.id in said
+def _is_mentioned(ticket: Ticket, user_text: str) -> bool:
+    return not ticket.id.isdigit() and ticket.id in user_text
 
 
-def _follow_command(tickets: dict[str, Ticket], action: ToolCall) -> None:
-    command = _REDIRECTION.sub(" ", action.command or "")
-    if action.is_refused and not action.output:
+def _apply_command(tickets: dict[str, Ticket], tool_call: ToolCall) -> None:
+    command = _REDIRECTION.sub(" ", tool_call.command or "")
+    if tool_call.is_error and not tool_call.output:
         return
     if _LIST.search(command):
-        _read_rows(tickets, action)
+        _apply_rows(tickets, tool_call)
     views = _VIEW.findall(command)
     if views:
-        _read_views(tickets, action, [ticket_id for view in views for ticket_id in _list_ids(view)])
-    if action.is_refused:
+        _apply_views(tickets, tool_call, [ticket_id for view in views for ticket_id in _list_ids(view)])
+    if tool_call.is_error:
         return
-    _follow_state_changes(tickets, command, action)
+    _apply_state_changes(tickets, command)
 
 
-def _follow_state_changes(tickets: dict[str, Ticket], command: str, action: ToolCall) -> None:
+def _apply_state_changes(tickets: dict[str, Ticket], command: str) -> None:
     for pattern, state in ((_CLOSE, TicketState.CLOSED), (_REOPEN, TicketState.OPEN)):
         for arguments in pattern.findall(command):
             if pattern is _CLOSE and "jira issue move" in command and not _MOVED_TO_END.search(arguments):
                 continue
             for ticket_id in _list_ids(arguments):
-                _set_state(tickets, ticket_id, state, action)
+                _set_state(tickets, ticket_id, state)
     for arguments in _UPDATE.findall(command):
         status = _STATUS.search(arguments)
         state_word = _STATE_WORDS.get(status[1].lower()) if status else None
         for ticket_id in _list_ids(arguments) if state_word else ():
-            _set_state(tickets, ticket_id, TicketState(state_word or "open"), action)
+            _set_state(tickets, ticket_id, TicketState(state_word or "open"))
 
 
 def _list_ids(arguments: str) -> list[str]:
@@ -143,44 +148,43 @@ def _list_ids(arguments: str) -> list[str]:
     return [ticket_id.rstrip(".") for ticket_id in _ID.findall(plain)]
 
 
-def _set_state(tickets: dict[str, Ticket], ticket_id: str, state: TicketState, action: ToolCall) -> None:
-    known = tickets.get(ticket_id) or Ticket(ticket_id, "", state)
-    tickets[ticket_id] = replace(known, state=state, place=action.place, is_touched=True)
+def _set_state(tickets: dict[str, Ticket], ticket_id: str, state: TicketState) -> None:
+    previous = tickets.get(ticket_id) or Ticket(ticket_id, "", state)
+    tickets[ticket_id] = replace(previous, state=state, is_touched=True)
 
 
-def _read_rows(tickets: dict[str, Ticket], action: ToolCall) -> None:
-    for number, symbol, ticket_id, title in _ROW.findall(action.output):
+def _apply_rows(tickets: dict[str, Ticket], tool_call: ToolCall) -> None:
+    for number, symbol, ticket_id, title in _ROW.findall(tool_call.output):
         state = {"✓": TicketState.CLOSED, "✔": TicketState.CLOSED, "◐": TicketState.IN_PROGRESS}.get(
             symbol, TicketState.OPEN
         )
         _add_row(tickets, ticket_id, _ROW_END.sub("", title), state, is_sure=bool(symbol) or bool(number))
-    for ticket_id, word, title in _GITHUB_ROW.findall(action.output):
+    for ticket_id, word, title in _GITHUB_ROW.findall(tool_call.output):
         _add_row(tickets, ticket_id, title, TicketState(_STATE_WORDS[word.lower()]), is_sure=True)
 
 
 def _add_row(tickets: dict[str, Ticket], ticket_id: str, title: str, state: TicketState, *, is_sure: bool) -> None:
-    known = tickets.get(ticket_id)
-    if known is None:
+    previous = tickets.get(ticket_id)
+    if previous is None:
         tickets[ticket_id] = Ticket(ticket_id, title, state)
-    elif is_sure and known.state is not TicketState.CLOSED:
-        tickets[ticket_id] = replace(known, title=known.title or title, state=max(known.state, state, key=_RANK.index))
-    elif not known.title:
-        tickets[ticket_id] = replace(known, title=title)
+    elif is_sure and previous.state is not TicketState.CLOSED:
+        tickets[ticket_id] = replace(
+            previous, title=previous.title or title, state=max(previous.state, state, key=_RANK.index)
+        )
+    elif not previous.title:
+        tickets[ticket_id] = replace(previous, title=title)
 
 
-_RANK = [TicketState.OPEN, TicketState.IN_PROGRESS, TicketState.CLOSED]
-
-
-def _read_views(tickets: dict[str, Ticket], action: ToolCall, ids: list[str]) -> None:
-    heads = list(_HEAD.finditer(action.output))
+def _apply_views(tickets: dict[str, Ticket], tool_call: ToolCall, ids: list[str]) -> None:
+    heads = list(_HEAD.finditer(tool_call.output))
     if heads:
-        ends = [head.start() for head in heads[1:]] + [len(action.output)]
+        ends = [head.start() for head in heads[1:]] + [len(tool_call.output)]
         for head, end in zip(heads, ends, strict=True):
             word = _STATE_WORDS.get((head[3] or "open").lower(), "open")
-            body = action.output[head.end() : end].strip().removesuffix("===").strip()
-            _show(tickets, Ticket(head[1], head[2].strip(), TicketState(word), body), action)
-    elif len(ids) == 1 and action.output.strip() and not action.is_refused:
-        _show(tickets, _read_document(ids[0], action.output), action)
+            body = tool_call.output[head.end() : end].strip().removesuffix("===").strip()
+            _apply_view(tickets, Ticket(head[1], head[2].strip(), TicketState(word), body), tool_call)
+    elif len(ids) == 1 and tool_call.output.strip() and not tool_call.is_error:
+        _apply_view(tickets, _read_document(ids[0], tool_call.output), tool_call)
 
 
 def _read_document(ticket_id: str, text: str) -> Ticket:
@@ -220,38 +224,37 @@ def _list_issue_fields(value: object) -> Iterator[Mapping[str, object]]:
         yield from _list_issue_fields(value.get(key))
 
 
-def _show(tickets: dict[str, Ticket], ticket: Ticket, action: ToolCall) -> None:
-    known = tickets.get(ticket.id)
+def _apply_view(tickets: dict[str, Ticket], ticket: Ticket, tool_call: ToolCall) -> None:
+    previous = tickets.get(ticket.id)
     state = ticket.state
-    if known is not None and known.is_touched and _RANK.index(known.state) > _RANK.index(state):
-        state = known.state
-    # Requirements stand in the order in which they were last looked at.
+    if previous is not None and previous.is_touched and _RANK.index(previous.state) > _RANK.index(state):
+        state = previous.state
     tickets[ticket.id] = replace(
         ticket,
-        title=ticket.title or (known.title if known else ""),
+        title=ticket.title or (previous.title if previous else ""),
         state=state,
         body=ticket.body[:_MOST_BODY],
-        source=_name_source(action, ticket),
-        place=action.place,
+        source=_describe_source(tool_call, ticket),
         is_touched=True,
     )
 
 
-def _name_source(action: ToolCall, ticket: Ticket) -> str:
-    match = _VIEW.search(action.command or "")
-    return f"{match[0].split()[0]} {match[0].split()[1]} {ticket.id}" if match else action.name
+def _describe_source(tool_call: ToolCall, ticket: Ticket) -> str:
+    match = _VIEW.search(tool_call.command or "")
+    return f"{match[0].split()[0]} {match[0].split()[1]} {ticket.id}" if match else tool_call.name
 
 
-def _follow_tool(tickets: dict[str, Ticket], action: ToolCall) -> None:
-    if action.is_refused or not action.output.strip():
+def _apply_tool(tickets: dict[str, Ticket], tool_call: ToolCall) -> None:
+    if tool_call.is_error or not tool_call.output.strip():
         return
-    arguments = action.use.input
+    arguments = tool_call.use.input
     ticket_id = next((str(arguments[key]) for key in _ID_KEYS if isinstance(arguments.get(key), str | int)), "")
     if not ticket_id:
         return
-    if _WRITE_TOOL.search(action.name.rpartition("__")[2]) and not _READ_TOOL.match(action.name.rpartition("__")[2]):
+    verb = tool_call.name.rpartition("__")[2]
+    if _WRITE_TOOL.search(verb) and not _READ_TOOL.match(verb):
         word = (get_text(arguments, "state") or get_text(arguments, "status") or "").lower()
         if word in _STATE_WORDS:
-            _set_state(tickets, ticket_id, TicketState(_STATE_WORDS[word]), action)
-    elif _READ_TOOL.search(action.name):
-        _show(tickets, _read_document(ticket_id, action.output), action)
+            _set_state(tickets, ticket_id, TicketState(_STATE_WORDS[word]))
+    elif _READ_TOOL.search(tool_call.name):
+        _apply_view(tickets, _read_document(ticket_id, tool_call.output), tool_call)

@@ -1,4 +1,4 @@
-"""The words of people in user lines: prompts, commands, answers to questions, reasons for refusals.
+"""Messages of people: prompts, commands, answers to questions, reasons for refusals.
 
 What the client writes into the same lines for the model (reminders, command output, notifications) is left out.
 """
@@ -18,7 +18,7 @@ _REASON_OPENING = "the user said:\n"  # what the client puts before the reason f
 
 
 class UserMessageKind(StrEnum):
-    """How the words came in."""
+    """How a message was given."""
 
     PROMPT = "prompt"
     COMMAND = "command"
@@ -29,18 +29,18 @@ class UserMessageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """What a person said, whole, and where it stands."""
+    """One message, whole, with its turn and the index of its entry."""
 
     text: str
     kind: UserMessageKind
     entry_uuid: str | None
     at: datetime | None
     turn: int
-    place: int
+    entry_index: int
 
 
 def read_prompt(entry: Entry) -> tuple[str, UserMessageKind] | None:
-    """The words of a user line or of a queued prompt; None where no person speaks."""
+    """Return the message in a user line or a queued prompt; None where a person wrote nothing."""
     if entry.type == "attachment":
         return _read_queued(entry)
     line = classify_entry(entry)
@@ -51,7 +51,7 @@ def read_prompt(entry: Entry) -> tuple[str, UserMessageKind] | None:
 
 
 def read_reply(tool_name: str, result: ToolResultBlock) -> tuple[str, UserMessageKind] | None:
-    """What a person told the agent through a tool result: a choice made, or why a request was refused."""
+    """Return the message in a tool result: an answer to a question, or the reason for a refusal."""
     text = result.text
     if tool_name == ToolName.ASK_USER_QUESTION and text.strip():
         return text.strip(), UserMessageKind.ANSWER
@@ -71,5 +71,5 @@ def _read_queued(entry: Entry) -> tuple[str, UserMessageKind] | None:
     if isinstance(prompt, list):
         parts = (get_text(item, "text") for item in get_items(attachment, "prompt") if isinstance(item, Mapping))
         prompt = "\n".join(part for part in parts if part)
-    words = strip_machine_text(prompt) if isinstance(prompt, str) else ""
-    return (words, UserMessageKind.QUEUED) if words else None
+    text = strip_machine_text(prompt) if isinstance(prompt, str) else ""
+    return (text, UserMessageKind.QUEUED) if text else None

@@ -45,16 +45,16 @@ def audit_compaction(before: Sequence[Entry], after: Iterable[Entry]) -> AuditRe
 
 def select_statements(entries: Sequence[Entry]) -> list[AuditStatement]:
     """Return what a continuing agent needs to know, each text once."""
-    work = read_activity(entries)
-    emphasis = Emphasis.read(entries, work)
+    activity = read_activity(entries)
+    emphasis = Emphasis.read(entries, activity)
     chosen: dict[str, AuditStatement] = {}
     for statement in (
-        *select_requirements(work),
-        *select_decisions(work),
-        *select_progress(entries, work),
-        *select_background(entries, work),
-        *select_errors(work),
-        *select_references(work),
+        *select_requirements(activity),
+        *select_decisions(activity),
+        *select_progress(entries, activity),
+        *select_background(entries, activity),
+        *select_errors(activity),
+        *select_references(activity),
     ):
         weighed = replace(statement, weight=statement.weight * emphasis.weigh(statement))
         chosen.setdefault(statement.text.casefold(), weighed)

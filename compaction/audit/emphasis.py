@@ -1,4 +1,4 @@
-"""How much a statement matters to whoever goes on: names that the work keeps coming back to, and recent words."""
+"""How much a statement matters for continuing: names that the work returns to, and recent statements."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from compaction.transcripts.entries import Entry
 
 _OFTEN = 4  # messages that mention a name: more do not make it more central
 _RARE, _CENTRAL = 0.5, 1.5  # what a weight is multiplied by; 1 where a statement names nothing
-_OLDEST = 0.4  # of the weight of the newest; words of people do not age
+_OLDEST = 0.4  # of the weight of the newest; messages of people do not age
 
 
 @dataclass(frozen=True)
@@ -22,18 +22,18 @@ class Emphasis:
     positions: Mapping[str, float]
 
     @classmethod
-    def read(cls, entries: Sequence[Entry], work: Activity) -> "Emphasis":
+    def read(cls, entries: Sequence[Entry], activity: Activity) -> "Emphasis":
         """Count messages of people and of the agent that mention a name, and actions on each file."""
         mentions: Counter[str] = Counter()
-        for text in (*(said.text for said in work.said), *(remark.text for remark in work.remarks)):
-            mentions.update({term.key for term in list_terms(text) if term.weight >= IDENTIFIER})
-        for action in work.actions:
-            if action.path:
-                mentions.update({term.key for term in list_terms(action.path)})
-        ageless = {said.entry_uuid for said in work.said}
+        for message in activity.messages:
+            mentions.update({term.key for term in list_terms(message.text) if term.weight >= IDENTIFIER})
+        for tool_call in activity.tool_calls:
+            if tool_call.path:
+                mentions.update({term.key for term in list_terms(tool_call.path)})
+        ageless = {message.entry_uuid for message in activity.user_messages}
         last = max(1, len(entries) - 1)
         positions = {
-            entry.uuid: place / last for place, entry in enumerate(entries) if entry.uuid and entry.uuid not in ageless
+            entry.uuid: index / last for index, entry in enumerate(entries) if entry.uuid and entry.uuid not in ageless
         }
         return cls(mentions, positions)
 

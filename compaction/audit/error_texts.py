@@ -33,35 +33,35 @@ _LAST_STEPS = 5  # an error in these may not be solved yet
 _OPEN_WEIGHT, _SOLVED_WEIGHT = 2.0, 1.0
 
 
-def select_errors(work: Activity) -> Iterator[AuditStatement]:
-    """Yield distinct error texts that a message takes up, and those of the last steps, the newest first."""
-    messages = RetainedText("\n".join([said.text for said in work.said] + [remark.text for remark in work.remarks]))
-    found: dict[str, AuditStatement] = {}
-    for steps_after, action in enumerate(reversed(work.actions)):
+def select_errors(activity: Activity) -> Iterator[AuditStatement]:
+    """Yield distinct error texts that a message mentions, and those of the last steps, the newest first."""
+    messages = RetainedText("\n".join(message.text for message in activity.messages))
+    errors: dict[str, AuditStatement] = {}
+    for steps_after, tool_call in enumerate(reversed(activity.tool_calls)):
         is_last = steps_after < _LAST_STEPS
-        for line in read_error_lines(action):
+        for line in read_error_lines(tool_call):
             terms = list_terms(line)
             if measure_substance(terms) < _LEAST_SUBSTANCE:
                 continue
             if not is_last and not messages.find_statement(line, terms).is_found:
-                continue  # seen and passed over: nobody will miss it
-            uuid = (action.result_entry or action.entry).uuid
+                continue  # never mentioned: nothing is lost without it
+            uuid = (tool_call.result_entry or tool_call.entry).uuid
             weight = _OPEN_WEIGHT if is_last else _SOLVED_WEIGHT
-            found.setdefault(_NUMBERS.sub("#", line)[:120], AuditStatement(Part.ERRORS, line, uuid, weight, terms))
-        if len(found) >= _MOST_ERRORS:
+            errors.setdefault(_NUMBERS.sub("#", line)[:120], AuditStatement(Part.ERRORS, line, uuid, weight, terms))
+        if len(errors) >= _MOST_ERRORS:
             break
-    yield from found.values()
+    yield from errors.values()
 
 
-def read_error_lines(action: ToolCall) -> list[str]:
+def read_error_lines(tool_call: ToolCall) -> list[str]:
     """Return the lines of a result that name what failed; none for a person's refusal or a malformed tool request."""
-    if action.result is None or read_reply(action.name, action.result):
+    if tool_call.result is None or read_reply(tool_call.name, tool_call.result):
         return []
-    output = action.output
-    if action.is_refused and f"<{TOOL_ERROR}>" in output:
+    output = tool_call.output
+    if tool_call.is_error and f"<{TOOL_ERROR}>" in output:
         return []  # the client refused the request itself: the agent corrects it in the next call
-    is_command = action.command is not None and not _SHOWS_TEXT.match(action.command)
-    if not is_command and not action.is_refused:
+    is_command = tool_call.command is not None and not _SHOWS_TEXT.match(tool_call.command)
+    if not is_command and not tool_call.is_error:
         return []
     lines = _list_whole_lines(output)
     named = [

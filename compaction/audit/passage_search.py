@@ -62,17 +62,17 @@ class RetainedText:
         return plain_text(self.text)
 
     @cached_property
-    def _places(self) -> dict[str, list[int]]:
-        places: dict[str, list[int]] = {}
-        for key, place in list_keys(self.text):
-            found = places.setdefault(key, [])
-            if not found or found[-1] != place:
-                found.append(place)
-        return places
+    def _positions(self) -> dict[str, list[int]]:
+        positions: dict[str, list[int]] = {}
+        for key, position in list_keys(self.text):
+            found = positions.setdefault(key, [])
+            if not found or found[-1] != position:
+                found.append(position)
+        return positions
 
     def has_name(self, key: str) -> bool:
         """Return whether an identifier occurs anywhere."""
-        return key in self._places
+        return key in self._positions
 
     def find_statement(self, text: str, terms: Sequence[Term], *, is_binding: bool = False) -> PassageMatch:
         """Search for a statement by its terms; `text` is tried word for word first.
@@ -94,15 +94,20 @@ class RetainedText:
 
     def _find_passage(self, terms: Sequence[Term], span: int) -> tuple[float, str]:
         """Return the greatest weight of terms within `span` characters, and that passage."""
-        found = [(term.weight, self._places[term.key]) for term in terms if term.key in self._places]
+        found = [(term.weight, self._positions[term.key]) for term in terms if term.key in self._positions]
         best, best_start = 0.0, 0
-        starts = sorted({place for _, places in found for place in places[:_MOST_STARTS]})
+        all_weights = sum(weight for weight, _ in found)
+        starts = sorted({position for _, positions in found for position in positions[:_MOST_STARTS]})
         for start in starts:
             weight = sum(
-                weight for weight, places in found if bisect_right(places, start + span) > bisect_left(places, start)
+                weight
+                for weight, positions in found
+                if bisect_right(positions, start + span) > bisect_left(positions, start)
             )
             if weight > best:
                 best, best_start = weight, start
+            if best == all_weights:
+                break  # no later passage can hold more
         return best, self.text[max(0, best_start - 80) : best_start + span]
 
 

@@ -46,99 +46,106 @@ _PROMPT_SUBSTANCE, _SOURCE_SUBSTANCE = 2.0, 2.0
 _USUAL_STATEMENTS = 4  # of one message: longer ones weigh more, but not in proportion
 
 
-def select_requirements(work: Activity) -> Iterator[AuditStatement]:
+def select_requirements(activity: Activity) -> Iterator[AuditStatement]:
     """Yield what people asked for, then what tickets, plans and instructions to agents bind."""
-    for said in work.said:
-        if said.kind is not UserMessageKind.ANSWER:
-            yield from _read_message(said, work.last_turn)
-    found = [statement for action in work.actions for statement in _read_source(action)]
+    for message in activity.user_messages:
+        if message.kind is not UserMessageKind.ANSWER:
+            yield from _read_message(message, activity.last_turn)
+    found = [statement for tool_call in activity.tool_calls for statement in _read_source(tool_call)]
     yield from found[-_MOST_FROM_TICKETS:]
 
 
-def select_decisions(work: Activity) -> Iterator[AuditStatement]:
+def select_decisions(activity: Activity) -> Iterator[AuditStatement]:
     """Yield answers to questions, what short replies agreed to, and reasons the agent gave for its choices."""
-    for said in work.said:
-        if said.kind is UserMessageKind.ANSWER:
-            yield from _read_answer(said)
-        elif len(said.text) <= _SHORT_REPLY and (offer := _find_offer(said, work.remarks)):
+    for message in activity.user_messages:
+        if message.kind is UserMessageKind.ANSWER:
+            yield from _read_answer(message)
+        elif len(message.text) <= _SHORT_REPLY and (offer := _find_offer(message, activity.assistant_texts)):
             yield offer
     reasons = [
         statement
-        for remark in work.remarks
-        for text in split_statements(remark.text)
-        if _DECIDED.search(text) and (statement := make_statement(Part.DECISIONS, text, remark.entry_uuid, 1.0))
+        for assistant_text in activity.assistant_texts
+        for text in split_statements(assistant_text.text)
+        if _DECIDED.search(text) and (statement := make_statement(Part.DECISIONS, text, assistant_text.entry_uuid, 1.0))
     ]
     yield from reasons[-_MOST_REASONS:]
 
 
-def _read_message(said: UserMessage, last_turn: int) -> Iterator[AuditStatement]:
-    texts = list(split_statements(said.text))
+def _read_message(message: UserMessage, last_turn: int) -> Iterator[AuditStatement]:
+    texts = list(split_statements(message.text))
     share = min(1.0, (_USUAL_STATEMENTS / len(texts)) ** 0.5) if texts else 1.0
-    is_last = said.turn == last_turn
+    is_last = message.turn == last_turn
     for text in texts:
         is_answered = not is_last and text.endswith(("?", "\uff1f"))
         is_binding = BINDING.search(text) is not None
         weight = share * (2.0 if is_binding else 1.0) * (2.0 if is_last else 0.5 if is_answered else 1.0)
         least = LEAST_BINDING_SUBSTANCE if is_binding else _PROMPT_SUBSTANCE
-        statement = make_statement(Part.REQUIREMENTS, text, said.entry_uuid, weight, least_substance=least)
+        statement = make_statement(Part.REQUIREMENTS, text, message.entry_uuid, weight, least_substance=least)
         if statement:
             yield statement
 
 
-def _read_source(action: ToolCall) -> Iterator[AuditStatement]:
-    for text in _list_sources(action):
+def _read_source(tool_call: ToolCall) -> Iterator[AuditStatement]:
+    for text in _list_sources(tool_call):
         for sentence in split_statements(text):
             if BINDING.search(sentence):
                 statement = make_statement(
-                    Part.REQUIREMENTS, sentence, _source_uuid(action), 0.7, least_substance=_SOURCE_SUBSTANCE
+                    Part.REQUIREMENTS, sentence, _source_uuid(tool_call), 0.7, least_substance=_SOURCE_SUBSTANCE
                 )
                 if statement:
                     yield statement
 
 
-def _list_sources(action: ToolCall) -> Iterator[str]:
+def _list_sources(tool_call: ToolCall) -> Iterator[str]:
     """Yield texts of this action that bind the agent: tickets, plans, instructions to other agents."""
-    if action.is_refused:
+    if tool_call.is_error:
         return
-    if action.name == ToolName.EXIT_PLAN_MODE:
-        yield get_text(action.use.input, "plan") or get_text(action.details, "plan") or ""
-    elif action.name in AGENT_TOOLS:
-        yield get_text(action.use.input, "prompt") or ""
-    elif _shows_source(action):
-        yield _LINE_NUMBER.sub("", action.output)
+    if tool_call.name == ToolName.EXIT_PLAN_MODE:
+        yield get_text(tool_call.use.input, "plan") or get_text(tool_call.details, "plan") or ""
+    elif tool_call.name in AGENT_TOOLS:
+        yield get_text(tool_call.use.input, "prompt") or ""
+    elif _shows_source(tool_call):
+        yield _LINE_NUMBER.sub("", tool_call.output)
 
 
-def _shows_source(action: ToolCall) -> bool:
+def _shows_source(tool_call: ToolCall) -> bool:
     """Return whether the result of an action is a ticket or a plan."""
-    if action.command is not None:
-        return _TICKET.search(action.command) is not None
-    if action.name in FILE_READERS:
-        name = (action.path or "").rpartition("/")[2]
+    if tool_call.command is not None:
+        return _TICKET.search(tool_call.command) is not None
+    if tool_call.name in FILE_READERS:
+        name = (tool_call.path or "").rpartition("/")[2]
         return name.lower().endswith(_PLAN_ENDINGS) and _PLAN_NAME.search(name) is not None
-    return _TICKET_TOOL.search(action.name) is not None
+    return _TICKET_TOOL.search(tool_call.name) is not None
 
 
-def _source_uuid(action: ToolCall) -> str | None:
+def _source_uuid(tool_call: ToolCall) -> str | None:
     """Return the entry that shows the source: the result, or the request that holds a plan or instructions."""
-    return action.result_entry.uuid if _shows_source(action) and action.result_entry else action.entry.uuid
+    return tool_call.result_entry.uuid if _shows_source(tool_call) and tool_call.result_entry else tool_call.entry.uuid
 
 
-def _read_answer(said: UserMessage) -> Iterator[AuditStatement]:
+def _read_answer(message: UserMessage) -> Iterator[AuditStatement]:
     """Yield what was chosen; the question's words help to recognise an answer that says little by itself."""
-    for question, answer in _PAIR.findall(said.text) or [("", said.text)]:
+    for question, answer in _PAIR.findall(message.text) or [("", message.text)]:
         for text in (answer, f"{question} {answer}"):
-            statement = make_statement(Part.DECISIONS, text, said.entry_uuid, 2.0)
+            statement = make_statement(Part.DECISIONS, text, message.entry_uuid, 2.0)
             if statement:
                 yield statement
                 break
 
 
-def _find_offer(said: UserMessage, remarks: Sequence[AssistantText]) -> AuditStatement | None:
+def _find_offer(message: UserMessage, assistant_texts: Sequence[AssistantText]) -> AuditStatement | None:
     """Return what a short reply agreed to: the option it names, else the question that was asked last."""
-    before = next((remark for remark in reversed(remarks) if remark.place < said.place), None)
+    before = next(
+        (
+            assistant_text
+            for assistant_text in reversed(assistant_texts)
+            if assistant_text.entry_index < message.entry_index
+        ),
+        None,
+    )
     if before is None:
         return None
-    named = _OPTION.search(said.text)
+    named = _OPTION.search(message.text)
     option = next((line for line in reversed(before.text.splitlines()) if named and _offers(line, named[1])), None)
     if option:
         return make_statement(Part.DECISIONS, option.strip(), before.entry_uuid, 1.5)

@@ -1,4 +1,8 @@
-"""A statement that a continuing agent needs, and the cutting of texts into statements."""
+"""A statement that a continuing agent needs, and the splitting of texts into statements.
+
+The rules for sentences and announcements repeat activity/sentences in part, on purpose: what the extractive summary
+drops as filler must not drop out of the audit.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,7 +24,7 @@ _MACHINE_LINE = re.compile(
     r"|[│├└╭╰┌])"
     r"|^\s*\S+:\d+(?::\d+)?:|^(?: {4,}|\t)[^\s\d*\u2022-]"
 )
-# What an agent says before it acts: the action itself shows what was done.
+# What an agent writes before it acts: the tool call itself shows what was done.
 _OPENING = r"(?:ok(?:ay)?|good|great|perfect|excellent|right|alright|hmm|wait)"
 _ANNOUNCEMENT = re.compile(
     rf"^(?:(?:{_OPENING}|now|first|next|then|also|finally)\b[\s,.!:;\u2014-]*)*"
@@ -61,7 +65,7 @@ _LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class AuditStatement:
-    """One thing to look for. `names` are identifiers of which one is enough, anywhere; else `terms` decide."""
+    """A text to search for. `names` are identifiers of which one is enough, anywhere; else `terms` decide."""
 
     part: Part
     text: str
@@ -92,7 +96,7 @@ def count_identifiers(terms: Sequence[Term]) -> int:
 
 
 def is_announced_step(text: str) -> bool:
-    """Return whether an agent's sentence only leads over to what it does next."""
+    """Return whether an agent's sentence only announces what it does next."""
     return bool(_ANNOUNCEMENT.search(text.replace("\u2019", "'")))
 
 

@@ -74,7 +74,7 @@ def list_keys(text: str) -> Iterator[tuple[str, int]]:
     for match in _TOKEN.finditer(text):
         token, start = match[0], match.start()
         if _EAST_ASIAN.match(token):
-            yield from ((key, start + place) for place, key in enumerate(_pairs(token)))
+            yield from ((key, start + position) for position, key in enumerate(_pairs(token)))
             continue
         keys = {_whole(token), _whole(_PATH_JOINT.split(token)[-1])}
         keys.update(stem(part) for part in _JOINT.split(token) if part)
@@ -136,5 +136,5 @@ def _pairs(run: str) -> Iterator[str]:
     """Yield overlapping pairs of characters: Chinese and Japanese write no spaces between words."""
     if len(run) == 1:
         yield run
-    for place in range(len(run) - 1):
-        yield run[place : place + 2]
+    for position in range(len(run) - 1):
+        yield run[position : position + 2]

@@ -220,14 +220,14 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Avoidability, frozenset[Grade]]
     ),
     (
         Cause.TTL_TIER_CHANGED, Family.MARKERS, "The cache lifetime changed between 5 minutes and 1 hour.",
-        "The lifetime is part of the breakpoint. Clients change it when a subscription starts or stops using credits.",
+        "The cache breakpoint holds the lifetime. Clients change it when a subscription starts or stops using credits.",
         "Set a fixed lifetime: ENABLE_PROMPT_CACHING_1H=1 or FORCE_PROMPT_CACHING_5M=1 in Claude Code.",
         Avoidability.AVOIDABLE, _REQUEST | _GUESSED,
     ),
     (
         Cause.MARKERS_CHANGED, Family.MARKERS, "The cache breakpoints on tools or system prompt moved.",
-        "The prompt is only cached up to a breakpoint; without the old breakpoint, the old entry cannot be found.",
-        "Set the breakpoints of tools and system prompt on the same blocks in every request.",
+        "The prompt is only cached up to a cache breakpoint; without the old one, the old entry cannot be found.",
+        "Set the cache breakpoints of tools and system prompt on the same blocks in every request.",
         Avoidability.AVOIDABLE, _REQUEST,
     ),
     (
@@ -319,8 +319,8 @@ _ROWS: tuple[tuple[Cause, Family, str, str, str, Avoidability, frozenset[Grade]]
     ),
     (
         Cause.LOOKBACK_EXCEEDED, Family.MARKERS, "More than 20 blocks were added since the last cache breakpoint.",
-        "The server only looks back 20 blocks from a breakpoint to find an existing entry.",
-        "Set a second breakpoint in the messages when many tool results arrive at once.",
+        "The server only looks back 20 blocks from a cache breakpoint to find an existing entry.",
+        "Set a second cache breakpoint in the messages when many tool results arrive at once.",
         Avoidability.AVOIDABLE, _REQUEST,
     ),
     (

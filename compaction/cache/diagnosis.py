@@ -20,8 +20,8 @@ from compaction.cache.causes import (
     Grade,
     rank_cause,
 )
-from compaction.cache.changes import RequestChange, compare_fingerprints
 from compaction.cache.conditions import CONDITIONS
+from compaction.cache.diff_causes import RequestChange, find_diff_causes
 from compaction.context.cache_ttl import CacheTtl, get_expired_ttl
 from compaction.llm.lookup import keeps_thinking
 from compaction.prompt.invalidation import Prediction, predict_read
@@ -117,7 +117,7 @@ def _compare_requests(previous: Baseline, call: Call) -> tuple[RequestChange, ..
     """The changes between two known requests; None when one of them is not known."""
     if previous.fingerprint is None or call.fingerprint is None:
         return None
-    return compare_fingerprints(previous.fingerprint, call.fingerprint)
+    return find_diff_causes(previous.fingerprint, call.fingerprint)
 
 
 def _predict(previous: Baseline, call: Call, changes: tuple[RequestChange, ...] | None) -> Prediction | None:

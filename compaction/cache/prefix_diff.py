@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import zip_longest
 
-from compaction.cache.changes import are_messages_comparable
 from compaction.cache.text_diff import TextDiff, diff_text, find_first_difference
 from compaction.prompt.blocks import PromptBlock, list_fingerprint_blocks, list_request_blocks
 from compaction.prompt.fingerprint import Fingerprint
@@ -74,6 +73,7 @@ class Divergence:
     name: str
     character: int | None
     kept_characters: int
+    is_addition: bool = False  # nothing of the older request changed at this level; `path` is of the newer one
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +89,23 @@ class PrefixDiff:
     is_text_withheld: bool
     are_messages_comparable: bool = True
 
+    def find_first_index(self, level: PromptLevel) -> int | None:
+        """Return the index of the first change of a level, in the older request; None when nothing changed."""
+        change = next((each for each in self.changes if each.level is level), None)
+        if change is None:
+            return None
+        return change.new_place if change.old_place is None else change.old_place
+
 
 def diff_requests(
     previous: PromptRequest, current: PromptRequest, *, cached_tokens: int | None = None, show_text: bool = True
 ) -> PrefixDiff:
     """Compare two whole requests. `cached_tokens` is what the previous call read and wrote."""
-    comparable = previous.are_messages_known and current.are_messages_known
-    comparable = comparable and previous.are_messages_opaque == current.are_messages_opaque
     sides = _Sides(
         {level: list_request_blocks(previous, level) for level in LEVELS},
         {level: list_request_blocks(current, level) for level in LEVELS},
         show_text=show_text,
-        are_messages_comparable=comparable,
+        are_messages_comparable=_are_messages_comparable(previous, current),
     )
     settings = _compare_settings(previous, current)
     return _put_together(sides, settings, (previous.markers, current.markers), cached_tokens)
@@ -112,10 +117,16 @@ def diff_fingerprints(previous: Fingerprint, current: Fingerprint, *, cached_tok
         {level: list_fingerprint_blocks(previous, level) for level in LEVELS},
         {level: list_fingerprint_blocks(current, level) for level in LEVELS},
         show_text=False,
-        are_messages_comparable=are_messages_comparable(previous, current),
+        are_messages_comparable=_are_messages_comparable(previous, current),
     )
     settings = _compare_settings(previous, current)
     return _put_together(sides, settings, (previous.markers, current.markers), cached_tokens)
+
+
+def _are_messages_comparable(previous: PromptRequest | Fingerprint, current: PromptRequest | Fingerprint) -> bool:
+    """Return whether both lists are known and made by the same hash: hashes of a client do not compare with ours."""
+    are_known = previous.are_messages_known and current.are_messages_known
+    return are_known and previous.are_messages_opaque == current.are_messages_opaque
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +174,7 @@ def _find_divergence(sides: _Sides) -> Divergence | None:
             kept += old.size_characters
         if level is not PromptLevel.MESSAGES and len(after) > len(before):
             added = after[len(before)]
-            return Divergence(level, added.path, added.name, 0, kept)
+            return Divergence(level, added.path, added.name, 0, kept, is_addition=True)
     return None
 
 

@@ -1,4 +1,4 @@
-"""What an agent should do at its level: go on, warn, clear results, compact, or stop."""
+"""Advises an agent at its level: continue, warn, clear results, compact, or stop."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from compaction.transcripts.entries import Entry
 
 
 class AdvisedAction(StrEnum):
-    """In rising order of what it costs."""
+    """Actions in order of rising cost."""
 
     NONE = "none"
     WARN = "warn"
@@ -23,7 +23,7 @@ class AdvisedAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do, said as a sentence too. `offered` is the way out of a block."""
+    """What to do, also as a sentence. `offered` is the action that ends a block."""
 
     action: AdvisedAction
     sentence: str
@@ -33,56 +33,59 @@ class Advice:
 def advise(
     reading: LevelReading, *, count_clearable: Callable[[], int | None] = lambda: None, has_fresh_notes: bool = False
 ) -> Advice:
-    """`count_clearable` says how many tokens a micro-compaction would save (None: not known); asked only where the
-    answer depends on it, as it means going through the conversation."""
+    """Return the advice for a level.
+
+    `count_clearable` returns the tokens a micro-compaction would save (None: unknown). It reads the whole conversation,
+    so it is called only when the advice depends on it.
+    """
     match reading.level:
         case Level.NOT_KNOWN:
-            return Advice(AdvisedAction.NONE, "The window of this model is not known, so no line can be drawn.")
+            sentence = "The context window of this model is unknown, so there are no thresholds."
+            return Advice(AdvisedAction.NONE, sentence)
         case Level.OK:
-            return Advice(AdvisedAction.NONE, "Go on.")
+            return Advice(AdvisedAction.NONE, "Continue.")
         case Level.WARNING:
-            return Advice(AdvisedAction.WARN, "The warning line is crossed: a compaction is near.")
+            return Advice(AdvisedAction.WARN, "The warning threshold is reached: a compaction is near.")
         case Level.ERROR:
             return _advise_at_error(count_clearable())
         case Level.AUTO_COMPACT:
             return _advise_at_auto(has_fresh_notes=has_fresh_notes)
         case Level.BLOCKING:
-            sentence = "Another call may not fit any more. Compact in full before going on."
+            sentence = "The next call may no longer fit. Run a full compaction before you continue."
             return Advice(AdvisedAction.BLOCK, sentence, AdvisedAction.FULL)
 
 
 def _advise_at_error(saved_tokens: int | None) -> Advice:
-    least_tokens = DEFAULT_SIZE_SETTINGS.least_saved_tokens
+    min_tokens = DEFAULT_SIZE_SETTINGS.min_saved_tokens
     if saved_tokens is None:
-        return Advice(
-            AdvisedAction.WARN, "The error line is crossed. Send the messages to learn what clearing would save."
-        )
-    if saved_tokens < least_tokens:
-        return Advice(
-            AdvisedAction.WARN, f"The error line is crossed, and clearing would save less than {least_tokens:,} tokens."
-        )
-    return Advice(AdvisedAction.MICRO, f"Clearing old tool results would save about {saved_tokens:,} tokens.")
+        sentence = "The error threshold is reached. Send the messages to see how much clearing would save."
+        return Advice(AdvisedAction.WARN, sentence)
+    if saved_tokens < min_tokens:
+        sentence = f"The error threshold is reached, and clearing would save less than {min_tokens:,} tokens."
+        return Advice(AdvisedAction.WARN, sentence)
+    return Advice(AdvisedAction.MICRO, f"Clearing old tool results would save ~{saved_tokens:,} tokens.")
 
 
 def _advise_at_auto(*, has_fresh_notes: bool) -> Advice:
     if has_fresh_notes:
-        return Advice(AdvisedAction.SESSION_MEMORY, "Compact now; the session's notes are fresh and need no model.")
+        sentence = "Compact now from the session notes: they are up to date and need no model call."
+        return Advice(AdvisedAction.SESSION_MEMORY, sentence)
     return Advice(AdvisedAction.FULL, "Compact now, before the window is full.")
 
 
 def count_clearable_tokens(
     entries: Sequence[Entry],
     reading: LevelReading,
-    lines: Thresholds,
+    thresholds: Thresholds,
     *,
     now: datetime,
     settings: SizeSettings = DEFAULT_SIZE_SETTINGS,
 ) -> int:
-    """What a micro-compaction by size would save now; 0 when it is not worth it."""
+    """Return the tokens that clearing by size would save now; 0 when it is not worth it."""
     cleared = clear_by_size(
         entries,
         used_tokens=reading.used_tokens,
-        warning_tokens=lines.warning.tokens,
+        warning_tokens=thresholds.warning.tokens,
         now=now,
         settings=settings,
     )

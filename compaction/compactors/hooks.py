@@ -1,8 +1,13 @@
-"""Running the hooks around a compaction: what they add to the instructions, what they block, what they leave behind."""
+"""Runs the hooks around a compaction: their instructions, their veto, and the texts they add for the model."""
 
 from dataclasses import dataclass
 
-from compaction.compactors.outcome import RestoredItem, RestoredKind, RestoredState, Trigger
+from compaction.compactors.outcome import Trigger
+from compaction.compactors.restore.items import (
+    RestoredItem,
+    RestoredKind,
+    RestoredState,
+)
 from compaction.compactors.summary.prompt import merge_instructions
 from compaction.context.tokens import count_text_tokens
 from compaction.errors import BlockedByHook
@@ -14,7 +19,7 @@ from compaction.transcripts.payloads import Attachment
 
 @dataclass(frozen=True, slots=True)
 class PreCompactResult:
-    """What the PreCompact hooks want, merged with what the user said."""
+    """The instructions of the user and the PreCompact hooks, merged, and the hooks' messages to display."""
 
     instructions: str | None
     display_messages: tuple[str, ...]
@@ -23,8 +28,8 @@ class PreCompactResult:
 def run_pre_hooks(
     hooks: Hooks, trigger: Trigger, *, custom_instructions: str | None, session_id: str | None
 ) -> PreCompactResult:
-    """The merged instructions and messages to show. Raises BlockedByHook when one of them says no."""
-    answers = hooks.run_pre_compact(PreCompactCall(trigger.written, custom_instructions, session_id))
+    """Run the PreCompact hooks. Raises BlockedByHook when one of them blocks the compaction."""
+    answers = hooks.run_pre_compact(PreCompactCall(trigger.protocol_value, custom_instructions, session_id))
     for answer in answers:
         if answer.is_blocking:
             raise BlockedByHook(answer.block_reason)
@@ -35,18 +40,23 @@ def run_pre_hooks(
 
 
 def run_post_hooks(hooks: Hooks, trigger: Trigger, *, summary: str, session_id: str | None) -> tuple[RestoredItem, ...]:
-    """What SessionStart and PostCompact hooks give to the model, in the client's order."""
-    call = PostCompactCall(trigger.written, session_id, summary)
+    """Run the SessionStart and PostCompact hooks and return their texts as items, in the client's order."""
+    call = PostCompactCall(trigger.protocol_value, session_id, summary)
     results = [("SessionStart", result) for result in hooks.run_session_start(call)]
     results += [("PostCompact", result) for result in hooks.run_post_compact(call)]
-    return tuple(_make_item(event, result) for event, result in results)
+    return tuple(_build_item(event, result) for event, result in results)
 
 
-def _make_item(event: str, result: HookResult) -> RestoredItem:
+def _build_item(event: str, result: HookResult) -> RestoredItem:
     name = f"{event}: {result.hook}"
     if not result.text.strip():
         return RestoredItem(
-            RestoredKind.HOOK_RESULT, name, 0, RestoredState.SKIPPED, "The hook had nothing to say.", "empty"
+            kind=RestoredKind.HOOK_RESULT,
+            name=name,
+            tokens=0,
+            state=RestoredState.SKIPPED,
+            reason="The hook returned no text.",
+            code="empty",
         )
     attachment = {
         "type": AttachmentKind.HOOK_CONTEXT,
@@ -59,5 +69,10 @@ def _make_item(event: str, result: HookResult) -> RestoredItem:
         payload=Attachment(AttachmentKind.HOOK_CONTEXT, (result.text,), "user"),
         fields={"attachment": attachment},
     )
-    tokens = count_text_tokens(result.text)
-    return RestoredItem(RestoredKind.HOOK_RESULT, name, tokens, RestoredState.RESTORED, entry=entry)
+    return RestoredItem(
+        kind=RestoredKind.HOOK_RESULT,
+        name=name,
+        tokens=count_text_tokens(result.text),
+        state=RestoredState.RESTORED,
+        entry=entry,
+    )

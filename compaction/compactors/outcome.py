@@ -1,34 +1,30 @@
-"""Outcomes: what a compaction kept, summarised, dropped and restored. Values only; they are put together in assembly.
+"""The outcome of a compaction: what was kept, summarised, dropped and restored. It is put together in assembly."""
 
-Also the contract with restoration: Restored, RestoredItem and the callable that makes them.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
 
+from compaction.compactors.restore.items import RestoredItem
 from compaction.events import Event
 from compaction.ports import SummaryRoute
 from compaction.transcripts.entries import Entry, Usage
 
 
 class Trigger(StrEnum):
-    """Who asked: a person, the auto line (a refused prompt included), or an agent that runs without a person."""
+    """What started a run: a person, the auto-compact threshold (or a refused prompt), or an autonomous agent."""
 
     MANUAL = "manual"
     AUTO = "auto"
     AUTONOMOUS = "autonomous"
 
     @property
-    def written(self) -> str:
-        """As boundaries and hooks name it: they know only manual and auto."""
+    def protocol_value(self) -> str:
+        """The value in boundaries and hooks, which only have manual and auto."""
         return "manual" if self is Trigger.MANUAL else "auto"
 
 
-class CompactionKind(StrEnum):
-    """Which compaction it was."""
+class CompactorKind(StrEnum):
+    """Which compactor made an outcome."""
 
     FULL = "full"
     FROM = "from"
@@ -36,78 +32,9 @@ class CompactionKind(StrEnum):
     SESSION_MEMORY = "session_memory"
 
 
-class RestoredKind(StrEnum):
-    """What came back, in the order in which it is put after the summary."""
-
-    FILE = "file"
-    TODOS = "todos"
-    PLAN = "plan"
-    PLAN_MODE = "plan_mode"
-    SKILL = "skill"
-    AGENT = "agent"
-    TOOLS = "tools"
-    AGENT_LISTING = "agent_listing"
-    MCP_INSTRUCTIONS = "mcp_instructions"
-    HOOK_RESULT = "hook_result"
-
-
-class RestoredState(StrEnum):
-    """How much of it came back."""
-
-    RESTORED = "restored"
-    TRUNCATED = "truncated"
-    SKIPPED = "skipped"
-
-
 @dataclass(frozen=True, slots=True)
-class RestoredItem:
-    """One thing that came back or did not. `tokens` is what it brings in; for a skipped one what it would have.
-
-    `entry` is the line to append, without uuid and parent: assembly stamps both. `code` is the reason for the log,
-    `reason` the same as a sentence for the page.
-    """
-
-    kind: RestoredKind
-    name: str
-    tokens: int
-    state: RestoredState
-    reason: str = ""
-    code: str = ""
-    entry: Entry | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RestoredContext:
-    """Everything that was considered, in order."""
-
-    items: tuple[RestoredItem, ...] = ()
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """The lines to append."""
-        return tuple(item.entry for item in self.items if item.entry is not None)
-
-    @property
-    def tokens(self) -> int:
-        """What came back in all."""
-        return sum(item.tokens for item in self.items if item.state is not RestoredState.SKIPPED)
-
-
-class Restore(Protocol):
-    """Finds what has to come back. Budgets, file source and switches are bound beforehand."""
-
-    def __call__(self, entries: Sequence[Entry], kept: Sequence[Entry], *, now: datetime) -> RestoredContext:
-        """`entries` is the whole thread before the compaction, `kept` what stays visible word for word."""
-
-
-def restore_nothing(entries: Sequence[Entry], kept: Sequence[Entry], *, now: datetime) -> RestoredContext:  # noqa: ARG001
-    """A Restore that brings nothing back."""
-    return RestoredContext()
-
-
-@dataclass(frozen=True, slots=True)
-class ChainPosition:
-    """Where a run stands in a row of compactions, for the log; filled in by whoever counts turns."""
+class RecompactionInfo:
+    """The previous run and the turns since, for the log. The caller, which counts turns, fills it in."""
 
     is_recompaction: bool = False
     turns_since_previous: int | None = None
@@ -115,8 +42,8 @@ class ChainPosition:
     source: str | None = None
 
 
-class Fate(StrEnum):
-    """What became of an entry."""
+class EntryFate(StrEnum):
+    """What a compaction did with an entry."""
 
     KEPT = "kept"
     SUMMARISED = "summarised"
@@ -125,19 +52,19 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class EntryFate:
-    """One entry, what became of it, and the tokens it brought (estimate without margin)."""
+class EntryRecord:
+    """One entry, what the compaction did with it, and its tokens (estimate without margin)."""
 
     uuid: str
-    fate: Fate
+    fate: EntryFate
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryCall:
-    """One request that was answered: how it was asked, what it used, and the error code it ended with, if any."""
+    """One answered request for a summary, with its usage and its error code, if any."""
 
-    path: SummaryRoute
+    route: SummaryRoute
     usage: Usage
     model: str | None = None
     message_id: str | None = None
@@ -147,9 +74,9 @@ class SummaryCall:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The summary as it was accepted. The analysis is kept apart; `missing_sections` makes it incomplete.
+    """An accepted summary. The analysis is stored separately; `missing_sections` makes it incomplete.
 
-    `block` is the signed block of a server that made the summary itself: it goes back as it came, or not at all.
+    `block` is the signed block of a server that wrote the summary itself: it is sent back unchanged or not at all.
     """
 
     text: str
@@ -162,44 +89,44 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOutcome:
-    """A finished compaction. `entries` is all the model sees from here on, ready for a new transcript.
+    """A finished compaction. `entries` is everything the model sees afterwards, ready for a new transcript.
 
     Full and up_to: boundary, summary, kept, attachments, hook results; from: boundary, kept, summary, attachments,
-    hook results. `kept` are the entries as they came in; in `entries` only their parent links may differ.
+    hook results. `kept` are the original entries; in `entries` only their parent links may differ.
     """
 
-    kind: CompactionKind
+    kind: CompactorKind
     trigger: Trigger
     boundary: Entry
     summary_entry: Entry
     entries: tuple[Entry, ...]
     kept: tuple[Entry, ...]
-    fates: tuple[EntryFate, ...]
+    fates: tuple[EntryRecord, ...]
     restored: tuple[RestoredItem, ...]
     summary: Summary
     calls: tuple[SummaryCall, ...] = ()
     pre_tokens: int
     replaced_tokens: int
     prefix_tokens: int = 0
-    line_tokens: int | None = None
+    threshold_tokens: int | None = None
     display_messages: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
 
     @property
     def expected_tokens(self) -> int:
-        """The context of the next call as far as it is known: what stands now, and system and tools."""
+        """Expected context of the next call: the new messages, and system and tools as far as they are known."""
         return self.replaced_tokens + self.prefix_tokens
 
     @property
-    def is_above_line(self) -> bool:
-        """Whether the next call would be at or above the auto line again."""
-        return self.line_tokens is not None and self.expected_tokens >= self.line_tokens
+    def is_above_threshold(self) -> bool:
+        """Return whether the next call would reach the auto-compact threshold again."""
+        return self.threshold_tokens is not None and self.expected_tokens >= self.threshold_tokens
 
     @property
     def tokens_saved(self) -> int:
-        """Before less after, never below zero."""
+        """Tokens before minus tokens after, at least 0."""
         return max(0, self.pre_tokens - self.expected_tokens)
 
-    def list_uuids(self, fate: Fate) -> tuple[str, ...]:
-        """The entries with this fate, in order."""
-        return tuple(item.uuid for item in self.fates if item.fate is fate)
+    def list_uuids(self, fate: EntryFate) -> tuple[str, ...]:
+        """Return the uuids of the entries with this fate, in order."""
+        return tuple(record.uuid for record in self.fates if record.fate is fate)

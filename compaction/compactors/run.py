@@ -1,6 +1,6 @@
-"""One compaction with a summary, from the selection to the outcome: hooks, summary, restoration, assembly, events.
+"""Runs one compaction with a summary: hooks, summary, restoration, assembly, events.
 
-What is selected is decided in full and partial; whether to compact at all in auto.
+What is summarised is decided in selections, whether to compact at all in auto.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,21 +9,14 @@ from datetime import datetime
 
 from compaction.compactors.assembly import Replacement, assemble_outcome
 from compaction.compactors.hooks import PreCompactResult, run_post_hooks, run_pre_hooks
-from compaction.compactors.outcome import (
-    ChainPosition,
-    CompactionKind,
-    CompactionOutcome,
-    Restore,
-    RestoredContext,
-    Trigger,
-    restore_nothing,
-)
+from compaction.compactors.outcome import CompactionOutcome, CompactorKind, RecompactionInfo, Trigger
+from compaction.compactors.restore.items import Restore, RestoredContext, restore_nothing
 from compaction.compactors.run_events import list_run_events
-from compaction.compactors.summary.ask import SummaryTask, WrittenSummary, write_summary
+from compaction.compactors.summary.ask import SummaryTask, WrittenSummary, request_summary
 from compaction.compactors.summary.fork_request import ParentRequest
-from compaction.compactors.summary.message import make_summary_entry, write_summary_text
+from compaction.compactors.summary.message import build_summary_entry, build_summary_text
 from compaction.compactors.summary.plain_request import SummaryModels
-from compaction.compactors.summary.prompt import write_prompt
+from compaction.compactors.summary.prompt import build_prompt
 from compaction.compactors.summary.too_long import SummaryRange, TokenBudget
 from compaction.context.tokens import measure_context
 from compaction.errors import CompactionCancelled, RunError
@@ -35,7 +28,7 @@ from compaction.transcripts.entries import Entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionRequest:
-    """What is asked for. `line_tokens` is the auto line; `prefix_tokens` what system and tools take, if known."""
+    """Terms of a compaction. `threshold_tokens` is the auto-compact threshold, `prefix_tokens` system and tools."""
 
     trigger: Trigger
     now: datetime
@@ -43,14 +36,14 @@ class CompactionRequest:
     transcript_path: str | None = None
     parent: ParentRequest | None = None
     models: SummaryModels = field(default_factory=SummaryModels)
-    line_tokens: int | None = None
+    threshold_tokens: int | None = None
     prefix_tokens: int = 0
-    position: ChainPosition = field(default_factory=ChainPosition)
+    recompaction: RecompactionInfo = field(default_factory=RecompactionInfo)
 
 
 @dataclass(frozen=True, slots=True)
 class RunPorts:
-    """Everything a run reaches through ports."""
+    """The ports a run uses: summariser, hooks, restoration and monitor."""
 
     summarizer: Summarizer
     hooks: Hooks = field(default_factory=NoHooks)
@@ -60,16 +53,16 @@ class RunPorts:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is sent to be summarised, and what stays as it is before or behind the summary."""
+    """The range to summarise, and the entries kept verbatim before the summary."""
 
-    kind: CompactionKind
+    kind: CompactorKind
     span: SummaryRange
     kept_before: tuple[Entry, ...] = ()
     starts_at: str | None = None
 
     @property
     def variant(self) -> Variant:
-        """The prompt that fits."""
+        """The prompt for this selection."""
         return Variant(self.kind.value)
 
 
@@ -77,14 +70,14 @@ def run_compaction(
     entries: Sequence[Entry],
     select: Callable[[ContextSlice], Selection],
     request: CompactionRequest,
-    outside: RunPorts,
+    ports: RunPorts,
     *,
-    kind: CompactionKind,
+    kind: CompactorKind,
 ) -> CompactionOutcome:
-    """The outcome; or a named error, the monitor's last stage being failed or cancelled. The input stays as it is."""
+    """Return the outcome, or raise a RunError after the stage failed or cancelled. The input is not modified."""
     last_stage, failure = Stage.FAILED, None
     try:
-        outcome = _perform(entries, select, request, outside)
+        outcome = _run_stages(entries, select, request, ports)
         last_stage = Stage.DONE
     except CompactionCancelled as error:
         last_stage, failure = Stage.CANCELLED, error.reason
@@ -94,15 +87,15 @@ def run_compaction(
         raise
     finally:
         if failure is not None:
-            outside.monitor.note_event(_describe_failure(entries, request, failure, kind=kind))
-        outside.monitor.enter_stage(last_stage)
+            ports.monitor.record_event(_build_failed_event(entries, request, failure, kind=kind))
+        ports.monitor.enter_stage(last_stage)
     for event in outcome.events:
-        outside.monitor.note_event(event)
+        ports.monitor.record_event(event)
     return outcome
 
 
-def _describe_failure(
-    entries: Sequence[Entry], request: CompactionRequest, reason: str, *, kind: CompactionKind
+def _build_failed_event(
+    entries: Sequence[Entry], request: CompactionRequest, reason: str, *, kind: CompactorKind
 ) -> CompactionFailed:
     last = entries[-1] if entries else None
     return CompactionFailed(
@@ -115,61 +108,62 @@ def _describe_failure(
     )
 
 
-def _perform(
+def _run_stages(
     entries: Sequence[Entry],
     select: Callable[[ContextSlice], Selection],
     request: CompactionRequest,
-    outside: RunPorts,
+    ports: RunPorts,
 ) -> CompactionOutcome:
     context = slice_context(entries)
     selection = select(context)
     session_id = next((entry.session_id for entry in reversed(entries) if entry.session_id), None)
-    _enter(outside, Stage.PRE_HOOKS)
-    wishes = run_pre_hooks(
-        outside.hooks, request.trigger, custom_instructions=request.custom_instructions, session_id=session_id
+    _enter_stage(ports, Stage.PRE_HOOKS)
+    pre_compact = run_pre_hooks(
+        ports.hooks, request.trigger, custom_instructions=request.custom_instructions, session_id=session_id
     )
-    written = write_summary(_make_task(selection, request, wishes), outside.summarizer, outside.monitor)
-    _enter(outside, Stage.RESTORING)
+    written = request_summary(_build_task(selection, request, pre_compact), ports.summarizer, ports.monitor)
+    _enter_stage(ports, Stage.RESTORING)
     kept = selection.kept_before + written.span.kept_after
-    restored = outside.restore(entries, kept, now=request.now)
-    _enter(outside, Stage.POST_HOOKS)
-    hook_items = run_post_hooks(outside.hooks, request.trigger, summary=written.summary.text, session_id=session_id)
-    replacement = _make_replacement(context, selection, written, request)
+    restored = ports.restore(entries, kept, now=request.now)
+    _enter_stage(ports, Stage.POST_HOOKS)
+    hook_items = run_post_hooks(ports.hooks, request.trigger, summary=written.summary.text, session_id=session_id)
+    replacement = _build_replacement(context, selection, written, request)
     replacement = replace(
         replacement,
         restored=RestoredContext(restored.items + hook_items),
-        display_messages=wishes.display_messages,
+        display_messages=pre_compact.display_messages,
     )
     outcome = assemble_outcome(replacement)
-    return replace(outcome, events=tuple(list_run_events(outcome, context.entries, request.position)))
+    return replace(outcome, events=tuple(list_run_events(outcome, context.entries, request.recompaction)))
 
 
-def _enter(outside: RunPorts, stage: Stage) -> None:
-    if outside.monitor.is_cancelled():
+def _enter_stage(ports: RunPorts, stage: Stage) -> None:
+    if ports.monitor.is_cancelled():
         raise CompactionCancelled
-    outside.monitor.enter_stage(stage)
+    ports.monitor.enter_stage(stage)
 
 
-def _make_task(selection: Selection, request: CompactionRequest, wishes: PreCompactResult) -> SummaryTask:
-    prompt = write_prompt(selection.variant, custom_instructions=wishes.instructions, starts_at=selection.starts_at)
+def _build_task(selection: Selection, request: CompactionRequest, pre_compact: PreCompactResult) -> SummaryTask:
+    instructions = pre_compact.instructions
+    prompt = build_prompt(selection.variant, custom_instructions=instructions, starts_at=selection.starts_at)
     return SummaryTask(
         variant=selection.variant,
         span=selection.span,
         prompt=prompt,
-        room=TokenBudget(request.line_tokens, request.prefix_tokens),
+        budget=TokenBudget(request.threshold_tokens, request.prefix_tokens),
         parent=request.parent,
         models=request.models,
-        instructions=wishes.instructions,
+        instructions=instructions,
     )
 
 
-def _make_replacement(
+def _build_replacement(
     context: ContextSlice, selection: Selection, written: WrittenSummary, request: CompactionRequest
 ) -> Replacement:
     kept_after = written.span.kept_after
     kept_before = {id(entry) for entry in selection.kept_before}
     dropped = tuple(entry for entry in written.span.left_out if id(entry) not in kept_before)
-    text = write_summary_text(
+    text = build_summary_text(
         written.summary,
         request.trigger,
         transcript_path=request.transcript_path,
@@ -185,9 +179,9 @@ def _make_replacement(
         kept=selection.kept_before + kept_after,
         dropped=dropped,
         summary=written.summary,
-        summary_entry=make_summary_entry(text),
+        summary_entry=build_summary_entry(text),
         calls=written.calls,
         user_context=request.custom_instructions,
         prefix_tokens=request.prefix_tokens,
-        line_tokens=request.line_tokens,
+        threshold_tokens=request.threshold_tokens,
     )

@@ -1,8 +1,9 @@
-"""The events of a finished compaction, in numbers: completed, files restored or not, still above the line."""
+"""Builds the events of a finished compaction: completed, files restored or not, still above the threshold."""
 
 from collections.abc import Iterator, Sequence
 
-from compaction.compactors.outcome import ChainPosition, CompactionOutcome, Fate, RestoredKind, RestoredState
+from compaction.compactors.outcome import CompactionOutcome, EntryFate, RecompactionInfo
+from compaction.compactors.restore.items import RestoredKind, RestoredState
 from compaction.context.tokens import count_text_tokens
 from compaction.events import CompactionCompleted, Event, FileNotRestored, FileRestored, ThresholdExceeded
 from compaction.ports import SummaryRoute
@@ -10,20 +11,29 @@ from compaction.transcripts.entries import Entry
 from compaction.transcripts.user_lines import classify_entry
 
 
-def list_run_events(outcome: CompactionOutcome, before: Sequence[Entry], position: ChainPosition) -> Iterator[Event]:
-    """What the log is told. `before` is what the model saw until then."""
-    yield _describe_completion(outcome, before, position)
-    yield from _describe_files(outcome)
-    if outcome.is_above_line:
-        yield ThresholdExceeded(
-            session_id=outcome.boundary.session_id,
-            agent_id=outcome.boundary.agent_id,
-            post_tokens=outcome.expected_tokens,
-            line_tokens=outcome.line_tokens or 0,
-        )
+def list_run_events(
+    outcome: CompactionOutcome, before: Sequence[Entry], recompaction: RecompactionInfo
+) -> Iterator[Event]:
+    """List the events for the log. `before` are the entries the model saw before the compaction."""
+    yield _build_completed_event(outcome, before, recompaction)
+    yield from _list_file_events(outcome)
+    if outcome.is_above_threshold:
+        yield build_threshold_event(outcome)
 
 
-def _describe_completion(outcome: CompactionOutcome, before: Sequence[Entry], position: ChainPosition) -> Event:
+def build_threshold_event(outcome: CompactionOutcome) -> ThresholdExceeded:
+    """Return the event of an outcome that reaches the threshold again."""
+    return ThresholdExceeded(
+        session_id=outcome.boundary.session_id,
+        agent_id=outcome.boundary.agent_id,
+        post_tokens=outcome.expected_tokens,
+        line_tokens=outcome.threshold_tokens or 0,
+    )
+
+
+def _build_completed_event(
+    outcome: CompactionOutcome, before: Sequence[Entry], recompaction: RecompactionInfo
+) -> CompactionCompleted:
     usages = [call.usage for call in outcome.calls]
     files = [item for item in outcome.restored if item.kind is RestoredKind.FILE]
     return CompactionCompleted(
@@ -43,30 +53,30 @@ def _describe_completion(outcome: CompactionOutcome, before: Sequence[Entry], po
         cache_read_tokens=sum(usage.cache_read_tokens for usage in usages),
         cache_creation_tokens=sum(usage.cache_creation_tokens for usage in usages),
         total_tokens=sum(usage.prompt_tokens + usage.output_tokens for usage in usages),
-        fork_hit_percent=_find_fork_hits(outcome),
-        is_recompaction=position.is_recompaction,
-        turns_since_previous=position.turns_since_previous,
-        previous_run_id=position.previous_run_id,
-        line_tokens=outcome.line_tokens,
-        source=position.source,
+        fork_hit_percent=_compute_fork_hit_percent(outcome),
+        is_recompaction=recompaction.is_recompaction,
+        turns_since_previous=recompaction.turns_since_previous,
+        previous_run_id=recompaction.previous_run_id,
+        line_tokens=outcome.threshold_tokens,
+        source=recompaction.source,
     )
 
 
 def _count_turns(outcome: CompactionOutcome, before: Sequence[Entry]) -> int:
-    """User prompts that the summary stands for."""
-    summarised = set(outcome.list_uuids(Fate.SUMMARISED))
+    """Count the user prompts that the summary covers."""
+    summarised = set(outcome.list_uuids(EntryFate.SUMMARISED))
     lines = (classify_entry(entry) for entry in before if entry.uuid in summarised)
     return sum(line is not None and line.starts_turn for line in lines)
 
 
-def _find_fork_hits(outcome: CompactionOutcome) -> int | None:
-    """How much of the forks' prompts came from the parent's cache, in percent; None without a fork."""
-    usages = [call.usage for call in outcome.calls if call.path is SummaryRoute.FORK]
-    sent = sum(usage.prompt_tokens for usage in usages)
-    return round(sum(usage.cache_read_tokens for usage in usages) * 100 / sent) if sent else None
+def _compute_fork_hit_percent(outcome: CompactionOutcome) -> int | None:
+    """Return the share of the forks' prompts that was read from the parent's cache; None without a fork."""
+    usages = [call.usage for call in outcome.calls if call.route is SummaryRoute.FORK]
+    sent_tokens = sum(usage.prompt_tokens for usage in usages)
+    return round(sum(usage.cache_read_tokens for usage in usages) * 100 / sent_tokens) if sent_tokens else None
 
 
-def _describe_files(outcome: CompactionOutcome) -> Iterator[Event]:
+def _list_file_events(outcome: CompactionOutcome) -> Iterator[Event]:
     session_id, agent_id = outcome.boundary.session_id, outcome.boundary.agent_id
     files = (item for item in outcome.restored if item.kind is RestoredKind.FILE)
     for position, item in enumerate(files, start=1):

@@ -1,4 +1,4 @@
-"""What is remembered about one thread from turn to turn, and its reset after a compaction."""
+"""State of one thread between its turns, and its reset after a compaction."""
 
 from dataclasses import dataclass, field
 
@@ -10,11 +10,11 @@ from compaction.prompt.sections import SectionRegistry
 
 
 @dataclass(slots=True)
-class ThreadMemory:
-    """Everything remembered about one thread. Each thread has its own, so a compaction of one leaves the others alone.
+class ThreadState:
+    """State of one thread. Each thread has its own, so a compaction of one leaves the others unchanged.
 
-    Break detection learns of a compaction from its boundary (`announced` in cache/calls.py), and files that were read
-    are found in the transcript each time: neither is remembered here.
+    Break detection reads a compaction from its boundary, and the files that were read are found in the transcript each
+    time: neither is stored here.
     """
 
     micro: MicroTracker = field(default_factory=MicroTracker)
@@ -23,8 +23,8 @@ class ThreadMemory:
     sections: SectionRegistry = field(default_factory=SectionRegistry)
     breaker: Breaker = field(default_factory=Breaker)
 
-    def clean_up(self) -> None:
-        """Reset what is about the conversation before the compaction."""
+    def reset_after_compaction(self) -> None:
+        """Reset everything that refers to the conversation before the compaction."""
         self.micro.reset()
         self.cache_edits = CacheEditState()
         self.token_cache.clear()

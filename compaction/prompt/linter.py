@@ -1,4 +1,4 @@
-"""The linter: problems of the markers and the prefix of one request, each with the path of its block."""
+"""The linter: problems of the cache breakpoints and the prefix of one request, each with the path of its block."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from compaction.prompt.volatile_text import find_volatile_text
 class LintRule(StrEnum):
     """What the linter checks."""
 
-    NO_MARKERS = "no markers"
-    TOO_MANY_MARKERS = "too many markers"
+    NO_MARKERS = "no cache breakpoint"
+    TOO_MANY_MARKERS = "too many cache breakpoints"
     SHORT_BEFORE_LONG = "5 minutes before 1 hour"
     BELOW_MINIMUM = "prefix too short"
-    UNCACHEABLE_BLOCK = "marker on an uncacheable block"
-    VOLATILE_TEXT = "volatile text before a marker"
+    UNCACHEABLE_BLOCK = "cache breakpoint on an uncacheable block"
+    VOLATILE_TEXT = "volatile text before a cache breakpoint"
     UNSTABLE_TOOLS = "tools in unstable order"
 
 
@@ -52,16 +52,18 @@ def lint_request(request: PromptRequest, earlier: Sequence[PromptRequest] = ()) 
 
 def _lint_markers(request: PromptRequest) -> Iterator[LintFinding]:
     if not request.markers:
-        yield LintFinding(LintRule.NO_MARKERS, (), "The request has no cache markers, so nothing is cached.")
+        yield LintFinding(LintRule.NO_MARKERS, (), "The request has no cache breakpoint, so nothing is cached.")
     for marker in request.markers[MOST_MARKERS:]:
-        sentence = f"The API accepts {MOST_MARKERS} cache markers and rejects this request with {len(request.markers)}."
+        sentence = (
+            f"The request has {len(request.markers)} cache breakpoints; the API rejects more than {MOST_MARKERS}."
+        )
         yield LintFinding(LintRule.TOO_MANY_MARKERS, _cite(request, marker.path), sentence)
     short: Marker | None = None
     for marker in request.markers:
         if marker.ttl == CacheTtl.FIVE_MINUTES:
             short = short or marker
         elif short is not None:
-            sentence = "A 1-hour marker follows a 5-minute marker; the API requires the longer lifetime first."
+            sentence = "A 1-hour cache breakpoint follows a 5-minute one; the API requires the longer lifetime first."
             yield LintFinding(LintRule.SHORT_BEFORE_LONG, _cite(request, marker.path), sentence)
 
 
@@ -102,13 +104,13 @@ def _find_problem(request: PromptRequest, marker: Marker) -> str | None:
         is_deferred = 0 <= marker.index < len(request.tools) and request.tools[marker.index].is_deferred
         return "A deferred tool is not part of the prefix and cannot end it." if is_deferred else None
     if marker.path[4:]:
-        return "Content inside a tool result cannot have a cache marker; put it on the tool result itself."
+        return "Content inside a tool result cannot have a cache breakpoint; put it on the tool result itself."
     block = _find_block(request, marker)
     if block is None or can_be_marked(block):
         return None
     if block.get("type") == "text":
-        return "An empty text block cannot have a cache marker."
-    return "A thinking block cannot have a cache marker; put it on the previous block."
+        return "An empty text block cannot have a cache breakpoint."
+    return "A thinking block cannot have a cache breakpoint; put it on the previous block."
 
 
 def _find_block(request: PromptRequest, marker: Marker) -> Fields | None:

@@ -1,4 +1,4 @@
-"""Cache markers of a request: what the API accepts, how far back it looks, and where a client puts them.
+"""Cache markers (breakpoints) of a request: what the API accepts, how far back it looks, and where a client puts them.
 
 The lifetime of a marker is decided in context/cache_ttl.py.
 """

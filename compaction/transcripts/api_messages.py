@@ -77,3 +77,11 @@ def _write_block(original: object, block: Block) -> object:
         return original
     fields = dict(original) if isinstance(original, Mapping) else {}
     return fields | write_block(block)
+
+
+def list_content_blocks(message: ApiMessage) -> list[object]:
+    """Return the content blocks of a message in a request body; a plain string becomes one text block."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return list(content) if isinstance(content, Sequence) else []

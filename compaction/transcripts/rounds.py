@@ -1,6 +1,6 @@
-"""Rounds: one model response with the results that follow it, the unit at which a conversation may be split."""
+"""Rounds: one model response with the results that follow it; and split points, where a conversation may be divided."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compaction.transcripts.entries import Entry, ToolResultBlock, ToolUseBlock
@@ -67,3 +67,46 @@ def _join_rounds(drafts: list[_Draft], home: int) -> None:
         late.joined_to = drafts[-1]
         drafts[-1].entries += late.entries
         drafts[-1].message_id = late.message_id
+
+
+def compute_split_points(entries: Sequence[Entry]) -> tuple[bool, ...]:
+    """Return for each index from 0 to len(entries) whether the entries may be divided before it.
+
+    A split point separates neither a tool request from its result nor the lines of one response.
+    """
+    changes = [0] * (len(entries) + 1)
+    first: dict[tuple[str, str], int] = {}
+    last: dict[tuple[str, str], int] = {}
+    for index, entry in enumerate(entries):
+        for tie in _list_ties(entry):
+            first.setdefault(tie, index)
+            last[tie] = index
+    for tie, start in first.items():
+        changes[start] += 1
+        changes[last[tie]] -= 1
+    split_points = [True]
+    open_ties = 0
+    for index in range(len(entries)):
+        open_ties += changes[index]
+        split_points.append(open_ties == 0)
+    return tuple(split_points)
+
+
+def find_split_point(entries: Sequence[Entry], index: int) -> int:
+    """Return the nearest split point at or before this index."""
+    split_points = compute_split_points(entries)
+    return next(point for point in range(min(index, len(entries)), -1, -1) if split_points[point])
+
+
+def _list_ties(entry: Entry) -> Iterator[tuple[str, str]]:
+    """List what ties an entry to others: its response, and the tool requests it makes or answers."""
+    message = entry.message
+    if message is None:
+        return
+    if message.id is not None:
+        yield "response", message.id
+    for block in message.content:
+        if isinstance(block, ToolUseBlock):
+            yield "tool", block.id
+        elif isinstance(block, ToolResultBlock):
+            yield "tool", block.tool_use_id

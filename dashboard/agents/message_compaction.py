@@ -4,16 +4,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from compaction.compactors.auto import Decision, Turn, run_chain
+from compaction.compactors.auto import Decision, MicroSteps, Turn, run_auto
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
-from compaction.compactors.full import compact_full
 from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS, clear_by_size
-from compaction.compactors.micro.clearing import MicroOutcome, find_clearable
-from compaction.compactors.micro.steps import MicroSteps
+from compaction.compactors.micro.clearing import MicroOutcome, list_clearable
 from compaction.compactors.outcome import CompactionOutcome, Trigger
 from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import CompactionRequest, RunPorts
-from compaction.compactors.thread_state import ThreadMemory
+from compaction.compactors.selections import compact_full
+from compaction.compactors.thread_state import ThreadState
 from compaction.context.policy import Policy
 from compaction.context.thresholds import Thresholds, classify_usage
 from compaction.context.tokens import estimate_tokens
@@ -137,12 +136,12 @@ class _Work:
     def clear(self) -> Compacted:
         """A person or program that asks does not wait for a line or for a saving that is worth it."""
         tools = self.talk.question.clearable_tools
-        settings = replace(DEFAULT_SIZE_SETTINGS, least_saved_tokens=1, tools=tools)
+        settings = replace(DEFAULT_SIZE_SETTINGS, min_saved_tokens=1, tools=tools)
         outcome = clear_by_size(
             self.talk.entries, used_tokens=self.talk.before_tokens, warning_tokens=0, now=self.now, settings=settings
         )
         if outcome is None:
-            results = find_clearable(self.talk.entries, tools=tools)
+            results = list_clearable(self.talk.entries, tools=tools)
             tokens = sum(result.tokens for result in results)
             raise NothingToCompact(
                 f"There are {len(results):,} tool results that could be cleared, {tokens:,} tokens in all; the last "
@@ -155,7 +154,7 @@ class _Work:
             trigger=Trigger.AUTONOMOUS if self.wish.is_autonomous else Trigger.MANUAL,
             now=self.now,
             custom_instructions=self.wish.instructions,
-            line_tokens=self.talk.lines.auto.tokens if self.talk.lines else None,
+            threshold_tokens=self.talk.lines.auto.tokens if self.talk.lines else None,
             prefix_tokens=self.talk.prefix_tokens,
         )
         outcome = compact_full(self.talk.entries, request, self.outside)
@@ -165,13 +164,13 @@ class _Work:
         turn = Turn(
             now=self.now,
             policy=self.talk.policy,
-            lines=self.talk.lines,
+            thresholds=self.talk.lines,
             is_too_long=self.wish.is_too_long,
             is_autonomous=self.wish.is_autonomous,
             prefix_tokens=self.talk.prefix_tokens,
             clearable_tools=self.talk.question.clearable_tools,
         )
-        result = run_chain(self.talk.entries, turn, ThreadMemory(), self.outside)
+        result = run_auto(self.talk.entries, turn, ThreadState(), self.outside)
         if result.failure is not None:
             raise result.failure
         if result.decision is Decision.DISABLED and self._is_stuck(result.used_tokens):

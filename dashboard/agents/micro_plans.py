@@ -6,18 +6,18 @@ Nothing is stored: the state of the cache edits goes out with a plan and comes b
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compaction.compactors.micro.api_context_editing import NativeSettings, build_context_management
+from compaction.compactors.micro.api_context_editing import ContextEditingSettings, build_context_management
 from compaction.compactors.micro.cache_edits import (
     CacheEditState,
     EditSettings,
-    Message,
     PinnedEdit,
     add_edits,
     plan_deletions,
     record_response,
     register_results,
 )
-from compaction.compactors.micro.clearing import apply_boundaries, find_clearable
+from compaction.compactors.micro.clearing import apply_boundaries, list_clearable
+from compaction.transcripts.api_messages import ApiMessage
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry, ThinkingBlock, ToolUseBlock
 from dashboard.ingest.stored_entries import read_thread
@@ -37,7 +37,7 @@ class MicroWish:
     cache_read_tokens: int | None = None
     cache_deleted_tokens: int | None = None
     edit_settings: EditSettings = field(default_factory=EditSettings)
-    native_settings: NativeSettings = field(default_factory=NativeSettings)
+    native_settings: ContextEditingSettings = field(default_factory=ContextEditingSettings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class MicroPlan:
     deleted_tokens: int
     pinned: tuple[PinnedEdit, ...]
     is_drop_expected: bool
-    messages: list[Message] | None
+    messages: list[ApiMessage] | None
     context_management: dict[str, object] | None
 
 
@@ -61,7 +61,7 @@ def plan_for_session(session: AgentSession, wish: MicroWish) -> MicroPlan:
     return plan_micro(entries, None, wish)
 
 
-def plan_micro(entries: Sequence[Entry], messages: Sequence[Message] | None, wish: MicroWish) -> MicroPlan:
+def plan_micro(entries: Sequence[Entry], messages: Sequence[ApiMessage] | None, wish: MicroWish) -> MicroPlan:
     state = wish.state
     if wish.cache_read_tokens is not None:
         state = record_response(
@@ -72,7 +72,7 @@ def plan_micro(entries: Sequence[Entry], messages: Sequence[Message] | None, wis
     edited = None
     if messages is not None:
         state, edited = add_edits(state, messages)
-    sizes = {each.tool_use_id: each.tokens for each in find_clearable(entries, tools=wish.edit_settings.tools)}
+    sizes = {each.tool_use_id: each.tokens for each in list_clearable(entries, tools=wish.edit_settings.tools)}
     return MicroPlan(
         state=state,
         result_count=len(state.order),

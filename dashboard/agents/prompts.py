@@ -1,4 +1,4 @@
-"""A prompt looked at before it is sent: markers and prefix linted, a request laid out, context put in front of it."""
+"""A prompt before it is sent: cache breakpoints and prefix linted, a request laid out, context put in front of it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Lint:
     tool_count: int
     system_count: int
     message_count: int
-    marker_count: int
+    breakpoint_count: int
     least_tokens: int | None  # what the model caches at least; None where it is not on record
 
 
@@ -46,7 +46,7 @@ def lint_prompt(body: Fields, earlier: Sequence[Fields] = (), *, betas: Sequence
         tool_count=len(request.tools),
         system_count=len(request.system) + request.has_billing_line,
         message_count=len(request.messages),
-        marker_count=len(request.markers),
+        breakpoint_count=len(request.markers),
         least_tokens=get_least_cached_tokens(request.model),
     )
 
@@ -73,7 +73,7 @@ def lay_out(
     ttl: CacheTtl,
     layout: Layout = Layout.OBSERVED,
 ) -> dict[str, list[dict[str, object]]]:
-    """The three parts of a request with cache markers where the layout puts them; markers that were there are gone."""
+    """The three parts of a request with cache breakpoints where the layout puts them; earlier ones are removed."""
     return {
         "system": write_system(_split_system([text for text in system if text]), ttl),
         "tools": mark_tools(tools, ttl, layout),
@@ -82,7 +82,7 @@ def lay_out(
 
 
 def _split_system(texts: Sequence[str]) -> list[SystemBlock]:
-    """The last text apart from the ones before it: two markers at most, so that tools and messages keep theirs."""
+    """The last text apart from the others: two cache breakpoints at most, so that tools and messages keep theirs."""
     halves = ["\n\n".join(texts[:-1]), *texts[-1:]]
     return [SystemBlock(text, CacheScope.ORG) for text in halves if text]
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 from ninja import Field, Router, Schema, Status
 from pydantic import ConfigDict
 
-from compaction.compactors.outcome import Fate
+from compaction.compactors.outcome import EntryFate
 from compaction.errors import RunError
 from compaction.transcripts.api_messages import parse_message_index
 from dashboard.access import Act
@@ -204,14 +204,14 @@ def _describe_outcome(compacted: Compacted) -> dict[str, Any] | None:
     if outcome is None or audit is None:
         return None
 
-    def list_places(fate: Fate) -> list[int]:
+    def list_places(fate: EntryFate) -> list[int]:
         return [index for uuid in outcome.list_uuids(fate) if (index := parse_message_index(uuid)) is not None]
 
     return {
         "summary": outcome.summary.text,
-        "kept": list_places(Fate.KEPT),
-        "summarised": list_places(Fate.SUMMARISED),
-        "dropped": list_places(Fate.DROPPED),
+        "kept": list_places(EntryFate.KEPT),
+        "summarised": list_places(EntryFate.SUMMARISED),
+        "dropped": list_places(EntryFate.DROPPED),
         "restored": [{name: getattr(item, name) for name in PutBackOut.model_fields} for item in outcome.restored],
         "retained_percent": audit.retained,
         "parts": [
@@ -233,5 +233,5 @@ def _describe_outcome(compacted: Compacted) -> dict[str, Any] | None:
             }
             for each in audit.lost
         ],
-        "is_above_line": outcome.is_above_line,
+        "is_above_line": outcome.is_above_threshold,
     }

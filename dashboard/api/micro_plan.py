@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from ninja import Field, Router, Schema
 from pydantic import ConfigDict
 
-from compaction.compactors.micro.api_context_editing import NativeSettings
-from compaction.compactors.micro.cache_edits import CacheEditState, EditSettings, PinnedEdit, make_edits_block
+from compaction.compactors.micro.api_context_editing import ContextEditingSettings
+from compaction.compactors.micro.cache_edits import CacheEditState, EditSettings, PinnedEdit, build_edits_block
 from compaction.compactors.micro.clearing import CLEARABLE_TOOLS
 from compaction.transcripts.api_messages import read_messages
 from dashboard.accounts.refusals import Refused
@@ -94,7 +94,9 @@ class MicroPlanIn(Input):
             cache_read_tokens=self.cache_read_tokens,
             cache_deleted_tokens=self.cache_deleted_tokens,
             edit_settings=EditSettings(self.trigger_results, self.kept_results, tools),
-            native_settings=NativeSettings(trigger_tokens=self.trigger_tokens, target_tokens=self.target_tokens),
+            native_settings=ContextEditingSettings(
+                trigger_tokens=self.trigger_tokens, target_tokens=self.target_tokens
+            ),
         )
 
 
@@ -165,7 +167,7 @@ def describe_plan(plan: MicroPlan) -> dict[str, object]:
             "deletions": list(plan.deletions),
             "expected_tokens": plan.deleted_tokens,
             "is_drop_expected": plan.is_drop_expected,
-            "edits_block": make_edits_block(plan.deletions) if plan.deletions else None,
+            "edits_block": build_edits_block(plan.deletions) if plan.deletions else None,
             "messages": plan.messages,
             "state": {
                 "order": list(state.order),

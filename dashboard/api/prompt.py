@@ -59,7 +59,7 @@ class LintOut(Schema):
     tool_count: int
     system_count: int
     message_count: int
-    marker_count: int
+    breakpoint_count: int = Field(description="Cache breakpoints: blocks with `cache_control`.")
     least_tokens: int | None = Field(description="The shortest prefix this model caches; null if unknown.")
 
 
@@ -136,7 +136,7 @@ def write_one_reminder(request: ApiRequest, body: ReminderIn) -> dict[str, objec
     "/prompt/layout", summary="Lay out prompt", response={200: LayoutOut, 403: Problem, 422: Problem, **BODY_PROBLEMS}
 )
 def lay_out_prompt(request: ApiRequest, body: LayoutIn) -> dict[str, Any]:
-    """The parts of a request with cache markers in the right positions."""
+    """The parts of a request with cache breakpoints (`cache_control`) in the right positions."""
     require_some_right(request.auth)
     return lay_out(system=body.system, tools=body.tools, messages=body.messages, ttl=body.ttl, layout=body.layout)
 

@@ -11,6 +11,7 @@ from dashboard.api.audits import LOST_COUNT, RETAINED, LostOut, RetainedPartOut
 from dashboard.api.schemas import Input
 from dashboard.models import RunKind, RunState, SummarizerName
 from dashboard.runs.choices import LONGEST_INSTRUCTIONS, RunChoices
+from dashboard.runs.predicted_losses import PredictionSource
 from dashboard.runs.revisions import LONGEST_SUMMARY
 
 # A NUL would reach PostgreSQL, which takes none.
@@ -90,6 +91,34 @@ class RunCostOut(Schema):
     source: str
 
 
+class LostRangeOut(Schema):
+    low: int
+    median: int
+    high: int
+
+
+class RetainedRangeOut(Schema):
+    low: Decimal
+    median: Decimal
+    high: Decimal
+
+
+class PredictedLossesOut(Schema):
+    source: PredictionSource = Field(
+        description="dry_run: the result was built without a model and audited as a run audits it, so its losses are "
+        "exact for this preview. earlier_runs: a model would write the summary; the ranges are of the team's newest "
+        "audited runs of this kind and summarizer, at most 100. none: there are fewer than 5 of them."
+    )
+    lost_count: int | None = Field(description="Total number lost in the dry run.")
+    retained_percent: Decimal | None = Field(description=RETAINED)
+    lost: list[LostOut] | None = Field(
+        description="The 3 most important losses of the dry run; null without content access."
+    )
+    run_count: int = Field(description="Earlier runs of this kind and summarizer; 0 for a dry run.")
+    lost_range: LostRangeOut | None = Field(description="Things lost in earlier runs.")
+    retained_range: RetainedRangeOut | None = Field(description="Percent retained in earlier runs.")
+
+
 class RunPreviewOut(Schema):
     kind: RunKind
     summarizer: SummarizerName
@@ -115,6 +144,9 @@ class RunPreviewOut(Schema):
     )
     expected_after_tokens: list[int] | None = Field(description="Lower and upper bound; equal if known.")
     costs: list[RunCostOut] = Field(description="By model, in the order in which they would be used.")
+    losses: PredictedLossesOut | None = Field(
+        description="What the run is expected to lose; null if a run with these options is not possible."
+    )
     prompt: str | None = Field(description="Null without content access.")
     refusals: list[RunNoticeOut] = Field(description="Problems that prevent a run with these options.")
     warnings: list[RunNoticeOut]

@@ -10,6 +10,7 @@ from dashboard.access import Act, Actor
 from dashboard.api.listing import MOST_ROWS
 from dashboard.api.request import ApiRequest, acting_user
 from dashboard.api.run_schemas import (
+    PredictedLossesOut,
     RunDetailOut,
     RunIn,
     RunPreviewOut,
@@ -28,7 +29,8 @@ from dashboard.runs.endings import close_stranded, list_stranded
 from dashboard.runs.failures import describe_failure
 from dashboard.runs.missing_lines import DIFFERS
 from dashboard.runs.outcomes import read_outcome
-from dashboard.runs.preview import Preview, preview_run
+from dashboard.runs.predicted_losses import PredictedLosses, predict_losses
+from dashboard.runs.preview import Preview, try_run
 from dashboard.runs.revisions import revise_summary
 from dashboard.runs.start import cancel_run, start_run
 
@@ -50,11 +52,14 @@ class RunsAsked(Schema):
 
 @router.post("/sessions/{int:session_id}/runs/preview", summary="Preview run", response={200: RunPreviewOut, **MAY_RUN})
 def preview_session_run(request: ApiRequest, session_id: int, body: RunIn) -> dict[str, object]:
-    """What a run would send and cost, and the resulting context size. Nothing is started or billed."""
+    """What a run would send, cost and lose, and the resulting context size. Nothing is started or billed."""
     session = _find_session(request, session_id, is_act=True)
     access.require_run(request.auth, session)
-    preview = preview_run(session, body.to_choices(), now=timezone.now())
-    return _describe_preview(preview, reads_content=access.reads_content(request.auth, session))
+    tried = try_run(session, body.to_choices(), now=timezone.now())
+    losses = predict_losses(tried, access.runs(request.auth).filter(team=session.team))
+    reads_content = access.reads_content(request.auth, session)
+    described = _describe_preview(tried.preview, reads_content=reads_content)
+    return described | {"losses": losses and _describe_losses(losses, reads_content=reads_content)}
 
 
 @router.post("/sessions/{int:session_id}/runs", summary="Start run", response={201: RunDetailOut, **MAY_RUN})
@@ -141,6 +146,11 @@ def _describe_preview(preview: Preview, *, reads_content: bool) -> dict[str, obj
         "expected_after_tokens": list(preview.expected_after_tokens) if preview.expected_after_tokens else None,
         "prompt": preview.prompt if reads_content else None,
     }
+
+
+def _describe_losses(losses: PredictedLosses, *, reads_content: bool) -> dict[str, object]:
+    plain = {name: getattr(losses, name) for name in PredictedLossesOut.model_fields}
+    return plain | {"lost": losses.lost if reads_content else None}
 
 
 def _describe_row(run: CompactionRun) -> dict[str, object]:

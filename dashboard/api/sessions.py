@@ -46,7 +46,14 @@ class SessionQuery(Schema):
     level: LevelName | None = Field(None, description="`above`: any threshold reached. `soon`: close to auto-compact.")
     active: ActiveWithin | None = Field(None, description="Start of the period; today begins at midnight UTC.")
     breaks: bool = Field(default=False, description="Only sessions with a cache break.")
-    sort: SortName = Field(SortName.ACTIVE, description="Descending; `project` and `developer` ascending.")
+    sort: SortName = Field(
+        SortName.ACTIVE,
+        description="Ascending by `project`, `developer` and `forecast` (calls until auto-compact), else descending. "
+        "Sessions without a value for `forecast`, `hit_rate` or `warm` (when the cache expires) come last.",
+    )
+    reversed: bool = Field(
+        default=False, description="The opposite direction. Sessions without a value still come last."
+    )
     after: str = Field("", max_length=4000, description="`after` of the previous page.")
     before: str = Field("", max_length=4000, description="`before` of the next page.")
     limit: int = Field(gauges.PAGE_SIZE, ge=1, le=MOST_ROWS)
@@ -141,6 +148,7 @@ def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> HttpRespon
         level=query.level or "",
         active=query.active or "",
         sort=query.sort,
+        is_reversed=query.reversed,
         **{name: getattr(query, name).replace("\x00", "") for name in ("team", "project", "model", "developer")},
     )
     if filters.text and not filters.is_searching:

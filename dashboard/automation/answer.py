@@ -8,8 +8,8 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from compaction.compactors.auto import MicroSteps
 from compaction.compactors.micro.by_size import clear_by_size
-from compaction.compactors.micro.steps import MicroSteps
 from compaction.compactors.outcome import Trigger
 from compaction.errors import AutomaticRunsPaused
 from dashboard.automation.crossings import FRESH_FOR, find_last_crossing, is_armed
@@ -122,7 +122,7 @@ def _note_crossing(session: AgentSession, mode: AutomaticMode, *, now: datetime)
 def _start(session: AgentSession, wish: Wish, *, uses_notes: bool, now: datetime) -> tuple[CompactionRun | None, str]:
     """The first rung that does, or why there is no run, as a sentence: it is told quietly, never raised."""
     try:
-        read_breaker(session).check(Trigger.AUTO)
+        read_breaker(session).require_closed(Trigger.AUTO)
         kind = choose_kind(session, now=now) if uses_notes else RunKind.FULL
         choices = RunChoices(kind=kind, summarizer=wish.summarizer, trigger=Trigger.AUTO)
         return start_automatic_run(session, choices, now=now), ""

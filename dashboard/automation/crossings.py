@@ -71,16 +71,22 @@ class Suggestion:
     may_run: bool
 
     @property
+    def headline(self) -> str:
+        """What happened, in the few words of a folded notice."""
+        crossed = f"Auto-compact threshold of {self.crossing.line_tokens:,} tokens crossed"
+        if self.crossing.run is not None:
+            return f"{crossed}, and the automatic run failed"
+        return f"{crossed}, but no automatic run was started" if self.crossing.refusal else crossed
+
+    @property
     def sentence(self) -> str:
-        crossing = self.crossing
-        crossed = f"Auto-compact threshold of {crossing.line_tokens:,} tokens crossed"
-        if crossing.run is not None:
-            return f"{crossed}, and the automatic run failed: {crossing.run.failure_sentence}"
-        if crossing.refusal:
-            return f"{crossed}, but no automatic run was started: {crossing.refusal}"
-        if crossing.answer == AutomaticMode.RUN:
-            return f"{crossed}. An automatic run is about to start."
-        return f"{crossed}. Compact now to avoid an automatic compaction in the middle of a task."
+        if self.crossing.run is not None:
+            return f"{self.headline}: {self.crossing.run.failure_sentence}"
+        if self.crossing.refusal:
+            return f"{self.headline}: {self.crossing.refusal}"
+        if self.crossing.answer == AutomaticMode.RUN:
+            return f"{self.headline}. An automatic run is about to start."
+        return f"{self.headline}. Compact now to avoid an automatic compaction in the middle of a task."
 
 
 def list_suggestions(actor: Actor, team: Team, *, now: datetime) -> list[Suggestion]:

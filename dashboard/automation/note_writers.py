@@ -7,11 +7,10 @@ from decimal import Decimal
 
 from django.utils import timezone
 
-from compaction.compactors.notes.extractive import find_own_words, write_extractive_notes
-from compaction.compactors.notes.schedule import read_extraction, write_extraction_prompt
-from compaction.compactors.notes.template import split_notes
-from compaction.compactors.summary.answer import check_answer
-from compaction.compactors.summary.plain_request import prepare_plain
+from compaction.compactors.notes.extractive import build_extractive_notes, find_edited_sections
+from compaction.compactors.notes.template import build_extraction_prompt, parse_extraction, parse_notes
+from compaction.compactors.summary.answer import require_usable_answer
+from compaction.compactors.summary.plain_request import build_plain_request
 from compaction.ports import SilentMonitor, Variant
 from dashboard.automation.note_versions import PERSON
 from dashboard.automation.wishes import NotesWriter
@@ -43,7 +42,7 @@ def write_notes(job: JobRun, basis: Basis, writer: NotesWriter, template: str) -
     if writer is NotesWriter.CLAUDE:
         return _ask_claude(job, basis, template)
     own_words = _find_own_words(basis.session, basis.agent_id)
-    text = write_extractive_notes(basis.context.entries, template=template, own_words=own_words)
+    text = build_extractive_notes(basis.context.entries, template=template, edited_sections=own_words)
     return Written(text, NotesWriter.EXTRACTIVE)
 
 
@@ -52,7 +51,7 @@ def _find_own_words(session: AgentSession, agent_id: str) -> dict[str, str]:
     if not versions.filter(writer=PERSON).exists():
         return {}
     history = versions.order_by("number").values_list("writer", "text")
-    return find_own_words([(writer == PERSON, text) for writer, text in history])
+    return find_edited_sections([(writer == PERSON, text) for writer, text in history])
 
 
 def _ask_claude(job: JobRun, basis: Basis, template: str) -> Written:
@@ -65,15 +64,15 @@ def _ask_claude(job: JobRun, basis: Basis, template: str) -> Written:
     current = versions.values_list("text", flat=True).first() or ""
     choices = RunChoices(summarizer=SummarizerName.CLAUDE)
     models = choose_models(basis, choices, settings)
-    prompt = write_extraction_prompt(current, template=template)
-    request = prepare_plain(Variant.FULL, basis.context.entries, prompt, models)
+    prompt = build_extraction_prompt(current, template=template)
+    request = build_plain_request(Variant.FULL, basis.context.entries, prompt, models)
     # Named, so that the answer is not held against the sections of a summary.
-    names = tuple(section.name for section in split_notes(current or template))
+    names = tuple(section.name for section in parse_notes(current or template))
     book = NotesBook(job, team, settings)
     summarizer = open_summarizer(choices, basis, book, settings)
     answer = summarizer.summarize(replace(request, missing_sections=names), JobMonitor(job))
-    check_answer(answer)
-    text, redactions = redact_text(team, read_extraction(answer.text, current, template=template))
+    require_usable_answer(answer)
+    text, redactions = redact_text(team, parse_extraction(answer.text, current, template=template))
     return Written(text, NotesWriter.CLAUDE, book.paid_usd, redactions)
 
 

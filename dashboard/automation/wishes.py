@@ -8,7 +8,7 @@ from enum import StrEnum
 from django.db import transaction
 from django.utils import timezone
 
-from compaction.compactors.notes.template import DEFAULT_TEMPLATE, check_template
+from compaction.compactors.notes.template import DEFAULT_TEMPLATE, require_valid_template
 from compaction.errors import BadNotesTemplate
 from dashboard.accounts import audit
 from dashboard.accounts.refusals import Refused
@@ -103,7 +103,7 @@ def find_faults(change: WishChange) -> Iterator[Fault]:
         yield Fault("notes_template", f"The template has more than {LONGEST_TEMPLATE:,} characters.")
         return
     try:
-        check_template(template)
+        require_valid_template(template)
     except BadNotesTemplate as error:
         yield Fault("notes_template", str(error))
 

@@ -169,7 +169,8 @@ def chart_hover(columns: Sequence[Column], axis: TimelineAxis, top_tokens: int, 
         meta="call",
         x=[(column.start + column.end) / 2 for column in columns],
         width=widths[0] if is_even else widths,
-        offset=-widths[0] / 2 if is_even else [-width / 2 for width in widths],  # else they would join the stack
+        offset=-widths[0] / 2 if is_even else [-width / 2 for width in widths],
+        base=0,  # without it they would stand on the bars of few calls, and only the space above would answer
         y=[top_tokens] * len(columns),
         marker={"color": "rgba(0,0,0,0)", "line": {"width": 0}},
         customdata=[_describe(column, axis, events) for column in columns],

@@ -6,7 +6,7 @@ Only what needs no model: the demo calls nobody and costs nothing.
 import contextlib
 from datetime import datetime
 
-from compaction.compactors.news import list_selectable
+from compaction.compactors.selections import list_selectable
 from dashboard import access
 from dashboard.automation.note_versions import ask_for_notes, find_open_job
 from dashboard.models import AgentSession, CompactionRun, RunKind, User

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -26,6 +26,7 @@ from dashboard.pages.listed_session import read_listed
 from dashboard.pages.live_gauges import list_live_gauges
 from dashboard.pages.session_filters import SessionFilters, SortName
 from dashboard.pages.session_page import read_header
+from dashboard.pages.session_paging import sort_shown
 from dashboard.pages.session_runs import look_at_runs
 from dashboard.pages.session_tabs import count_shown, list_tabs
 from dashboard.pages.tiles import list_tiles, list_url
@@ -62,11 +63,13 @@ class DrawnSession:
 @dataclass(frozen=True)
 class Offer:
     """Sessions that came since a page was drawn, and others that were busy since then and do not stand on it; counted
-    up to one more than is said. `gone`: sessions on the page that are deleted, or not the person's to see any more."""
+    up to one more than is said. `gone`: sessions on the page that are deleted, or not the person's to see any more.
+    `is_reordered`: the rows of the page, which change in place, would have another order now."""
 
-    new_count: int
-    busy_count: int
+    new_count: int = 0
+    busy_count: int = 0
     gone: Sequence[int] = ()
+    is_reordered: bool = False
 
     @property
     def new_words(self) -> str:
@@ -160,13 +163,22 @@ def draw_ways(actor: Actor, team: Team, zone: ZoneInfo | None, *, is_overview: b
         return render_to_string("live/ways.html", context)
 
 
+def check_shown(actor: Actor, filters: SessionFilters, shown: Sequence[int]) -> Offer:
+    """Return what became of the sessions on a page. One query."""
+    with drawing(None):
+        left = sort_shown(actor, filters, shown)
+        still = set(left)
+        stayed = [pk for pk in shown if pk in still]
+        return Offer(gone=[pk for pk in shown if pk not in still], is_reordered=stayed != left)
+
+
 def count_offer(
-    actor: Actor, filters: SessionFilters, *, newest_pk: int, shown: Collection[int], since_seconds: int
+    actor: Actor, filters: SessionFilters, *, newest_pk: int, shown: Sequence[int], since_seconds: int
 ) -> Offer:
     """Sessions with a greater key than the newest are new. Of a list that shows the busiest first, those are counted
     too that were busy since it was drawn."""
+    offer = check_shown(actor, filters, shown)
     with drawing(None):
-        left = set(access.sessions(actor).filter(pk__in=shown).values_list("pk", flat=True))
         visible = access.sessions(actor).filter(filters.match_columns(timezone.now()))
         if filters.team:
             visible = visible.filter(team__slug=filters.team)
@@ -176,7 +188,7 @@ def count_offer(
             since_at = datetime.fromtimestamp(since_seconds, tz=UTC)
             busy = visible.filter(pk__lte=newest_pk, last_at__gt=since_at).exclude(pk__in=shown)
             busy_count = _count_some(busy)
-        return Offer(new_count, busy_count, [pk for pk in shown if pk not in left])
+    return replace(offer, new_count=new_count, busy_count=busy_count)
 
 
 def count_new_breaks(actor: Actor, team: Team, query: Mapping[str, str], newest_pk: int, zone: ZoneInfo | None) -> int:

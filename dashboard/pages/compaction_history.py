@@ -26,7 +26,7 @@ from dashboard.pages.keyset import Place, read_place
 from dashboard.pages.ledger import PAGE_SIZE, name_session
 from dashboard.pages.run_rows import STATE_STYLES, make_run_row, read_runs
 from dashboard.pages.thread_names import name_by_id
-from dashboard.words import format_size, format_size_change
+from dashboard.words import format_size, format_size_change, saves_nothing
 
 _MICRO_KINDS = [kind for kind in RunKind if kind.is_micro]
 _ENDED_WITHOUT_RESULT = (RunState.FAILED, RunState.CANCELLED)
@@ -76,6 +76,10 @@ class HistoryRow:
     @property
     def is_own(self) -> bool:
         return self.performer is Performer.PLIMSOLL
+
+    @property
+    def saves_nothing(self) -> bool:
+        return saves_nothing(self.before_tokens, self.after_tokens)
 
     @property
     def is_done(self) -> bool:

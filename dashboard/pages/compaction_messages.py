@@ -26,9 +26,9 @@ class Fate(StrEnum):
 
 FATE_MEANINGS = {
     Fate.KEPT: "stayed word for word.",
-    Fate.SUMMARISED: "only the summary tells of it.",
-    Fate.RESTORED: "an attachment of the same kind was put back.",
-    Fate.DROPPED: "neither kept nor put back, and no message that a summary would tell of.",
+    Fate.SUMMARISED: "covered by the summary only.",
+    Fate.RESTORED: "an attachment of the same kind was restored.",
+    Fate.DROPPED: "neither kept nor restored, and not a message that is summarised.",
 }
 
 

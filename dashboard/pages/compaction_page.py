@@ -25,9 +25,13 @@ from dashboard.pages.ledger import name_session
 from dashboard.pages.restored_things import RestoredThings, read_restored
 from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.runs.missing_lines import describe_gaps
-from dashboard.words import format_lost_count, format_size
+from dashboard.words import format_lost_count, format_size, title_compaction
 
 MESSAGES_SHOWN = 50
+SAVED_NOTHING = (
+    "The summary and the restored attachments take as much room as the messages they replaced, or more. "
+    "While a conversation is this short, continue without compacting, or start a new session."
+)
 
 
 @dataclass(frozen=True)
@@ -132,13 +136,18 @@ class CompactionPage:
     @property
     def title(self) -> str:
         """Return the finding as a sentence: Compacted 168k to 36k: 3 things lost."""
-        before, after = format_size(self.row.before_tokens), format_size(self.row.after_tokens)
+        before, after = self.row.before_tokens, self.row.after_tokens
         if self.row.has_failed:
-            return f"Compaction failed at {before}"
+            return f"Compaction failed at {format_size(before)}"
         if not self.row.is_full:
-            return f"Cleared old tool results: {before} to {after}"
+            return title_compaction(before, after, verb="Cleared old tool results:")
         lost_count = self.audit.lost_count if self.audit else None
-        return f"Compacted {before} to {after}: {format_lost_count(lost_count)}"
+        return title_compaction(before, after, ending=f": {format_lost_count(lost_count)}")
+
+    @property
+    def advice(self) -> str:
+        """What to do about a compaction that saved nothing; empty for any other."""
+        return SAVED_NOTHING if self.row.is_full and self.row.saves_nothing else ""
 
     @property
     def missing_lines(self) -> str:

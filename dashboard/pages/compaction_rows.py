@@ -15,7 +15,7 @@ from dashboard.pages.calls_around import read_calls_around
 from dashboard.pages.keyset import Place, take_page
 from dashboard.pages.ledger import PAGE_SIZE, name_session
 from dashboard.pages.thread_names import name_by_id, name_threads
-from dashboard.words import say_tokens
+from dashboard.words import format_freed, saves_nothing, say_tokens
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,15 @@ class CompactionRow:
         """167.0k -> 51.0k, 116.0k freed."""
         if self.has_failed:
             return f"Failed: {self.failure}"
-        freed = "nothing freed" if self.saved_tokens == 0 else f"{say_tokens(self.saved_tokens)} freed"
-        return f"{say_tokens(self.before_tokens)} → {say_tokens(self.after_tokens)}, {freed}"
+        return f"{say_tokens(self.before_tokens)} → {say_tokens(self.after_tokens)}, {self.freed_words}"
+
+    @property
+    def freed_words(self) -> str:
+        return format_freed(self.before_tokens, self.after_tokens, self.saved_tokens)
+
+    @property
+    def saves_nothing(self) -> bool:
+        return saves_nothing(self.before_tokens, self.after_tokens)
 
     @property
     def mid_task_words(self) -> str:

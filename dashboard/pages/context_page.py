@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from compaction.compactors.micro.by_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time, find_idle_time
+from compaction.compactors.micro.by_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time, compute_idle_time
 from compaction.compactors.micro.by_size import clear_by_size
 from compaction.compactors.micro.clearing import MicroOutcome, apply_boundaries
 from compaction.context.composition import BEFORE_FILE, Composition, compute_composition
@@ -302,7 +302,7 @@ def _preview_clearing(
 ) -> MicroPreview:
     """Both ways are tried as if their moment had come, so that the page can say what waiting or pausing would do."""
     warning = _find_warning(session)
-    idle = find_idle_time(entries, now)
+    idle = compute_idle_time(entries, now)
     gap = timedelta(seconds=DEFAULT_IDLE_SETTINGS.gap_seconds)
     later = now if idle is None or idle > gap else now + gap - idle + timedelta(seconds=1)
     by_size = clear_by_size(entries, used_tokens=used_tokens, warning_tokens=0, now=now, cache=cache)

@@ -23,6 +23,7 @@ from dashboard.pages.gauges import SessionRow, list_sessions, name_session
 from dashboard.pages.ledger import LossFilter, find_losses
 from dashboard.pages.live_state import match_live
 from dashboard.pages.session_filters import ABOVE, ActiveWithin, SessionFilters, SortName, find_start
+from dashboard.words import saves_nothing
 
 CHART_DAYS = 14
 RISKY_ROWS = 8
@@ -74,6 +75,10 @@ class NewCompaction:
     session_name: str
     at: datetime
     is_own: bool = False  # by Plimsoll, not by the client
+
+    @property
+    def saves_nothing(self) -> bool:
+        return saves_nothing(self.before_tokens, self.after_tokens)
 
 
 @dataclass(frozen=True, slots=True)

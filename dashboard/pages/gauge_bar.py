@@ -28,6 +28,12 @@ _NOTICES = {
 }
 SOON_EXPLAINED = f"Soon: at most {SOON_CALLS} calls or {SOON_TURNS} turns left before the auto-compact threshold."
 WINDOW_NOT_KNOWN = "The window of this model is unknown, so no thresholds are shown."
+# The notices in a few words, for a line that has no room for the sentence.
+_NOTICE_WORDS = {
+    _NOTICES[ThresholdState.NOT_SEEN]: "auto-compact not observed",
+    _NOTICES[ThresholdState.OFF]: "auto-compact off",
+    WINDOW_NOT_KNOWN: "no thresholds",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +171,10 @@ class GaugeBar:
     def window_words(self) -> str:
         """of 200k, or that it is not known."""
         return "unknown window" if self.window_tokens is None else f"of {say_size(self.window_tokens)}"
+
+    @property
+    def notice_words(self) -> str:
+        return _NOTICE_WORDS.get(self.notice, "")
 
     @property
     def level_words(self) -> str:

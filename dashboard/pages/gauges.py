@@ -178,8 +178,8 @@ def _draw_scale(policy: Policy, in_use: ModelInUse) -> GaugeScale | None:
 
 
 def say_forecast(session: ListedSession, lines: Thresholds | None) -> str:
-    """Return the calls that are left to the auto-compact line; empty without a forecast."""
-    if lines is not None and session.context_tokens >= lines.limit_tokens:
+    """Return the calls that are left to the auto-compact line; empty without a forecast, or where it is off."""
+    if lines is not None and lines.is_auto_on and session.context_tokens >= lines.auto.tokens:
         return NOW
     calls = (session.forecast or {}).get("calls")
     if not calls:

@@ -120,6 +120,10 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "Where the diagnosis comes from: the API, the client, a comparison of two requests, or timing and usage.",
         "The strongest source wins; conflicts are shown.",
     ),
+    "cache breakpoint": (
+        "A block with cache_control: the prompt is written to the cache up to it.",
+        "The API accepts 4 in one request and looks back 20 blocks from each for an existing entry.",
+    ),
     "prefix": (
         "The beginning of a request that is identical to the previous call.",
         "The cache only covers what is identical from the first byte.",

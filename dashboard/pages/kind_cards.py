@@ -1,70 +1,148 @@
-"""Kinds of compaction as cards, each with what it would come to: the size after it, its cost, what it may lose."""
+"""Kinds of compaction as cards, each with what it would come to: the size after it, its cost, what it would lose."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
-from dashboard.models import RunKind
+from django.db.models import QuerySet
+
+from dashboard import access
+from dashboard.access import Actor
+from dashboard.ingest.audit_rows import StoredLoss
+from dashboard.models import CompactionRun, RunKind
 from dashboard.pages.run_draft import Option, RunDraft
-from dashboard.runs.basis import Basis, read_basis
-from dashboard.runs.choices import RunChoices, RunRefused
+from dashboard.pages.run_form import SUMMARIZER_SENTENCES
+from dashboard.runs.basis import Basis
+from dashboard.runs.choices import RunChoices
 from dashboard.runs.costs import ExpectedCost
 from dashboard.runs.missing_lines import DIFFERS
-from dashboard.runs.preview import Preview, preview_basis
-from dashboard.words import format_size, say_usd
+from dashboard.runs.predicted_losses import FigureRange, PredictedLosses, PredictionSource, predict_losses
+from dashboard.runs.preview import DryRun, Preview, try_basis
+from dashboard.words import format_lost_count, format_retained, format_size, saves_nothing, say_usd
 
 FREE = "free"
 UNKNOWN_PRICE = "no known price"
-NOT_PREDICTED = "not predicted"
+PICK_A_MESSAGE = "Choose it and pick a message: its size, cost and losses then appear here."
+NOTHING_TO_PREDICT_FROM = "No earlier compactions to predict from"
+
+
+@dataclass(frozen=True)
+class CardLosses:
+    """A prediction in words. `lost` names the most important losses of a dry run, unless they are withheld."""
+
+    figure: str
+    note: str
+    lost: tuple[StoredLoss, ...] = ()
+    names_all: bool = False
+    is_withheld: bool = False
 
 
 @dataclass(frozen=True)
 class KindCard:
-    """One kind. The figures are empty where `problem` says why there are none, or a message has to be picked first."""
+    """One kind. The figures are empty where `problem` says why there are none; `losses` is None until predicted."""
 
     option: Option
     size_after: str = ""
+    saves_nothing: bool = False
     cost: str = ""
-    losses: str = ""
+    losses: CardLosses | None = None
     summarizer: str = ""  # for which the figures are
     problem: str = ""
 
 
 @dataclass(frozen=True)
 class KindCards:
-    """Kinds that can be started as they are, and those for which a message has to be picked."""
+    """Kinds that can be started as they are, and those for which a message has to be picked.
+
+    `has_figures`: False where nothing of the conversation can be read.
+    """
 
     ready: tuple[KindCard, ...]
     partial: tuple[KindCard, ...]
+    has_figures: bool
+
+    @property
+    def all(self) -> tuple[KindCard, ...]:
+        return (*self.ready, *self.partial)
 
 
-def build_kind_cards(draft: RunDraft, *, now: datetime) -> KindCards:
-    """Return every kind that the form offers. The conversation is read once for all figures."""
-    basis = _read_basis(draft)
-    cards = [(option, _build_card(draft, option, basis, now=now)) for option in draft.kinds]
+def build_kind_cards(actor: Actor, draft: RunDraft, *, now: datetime, predicts_losses: bool = False) -> KindCards:
+    """Return every kind that the form offers, from one reading of the conversation.
+
+    Losses cost an audit of every kind: a page is answered without them and asks for them afterwards.
+    """
+    basis = draft.tried.basis if draft.tried else None
+    runs = access.runs(actor).filter(team=draft.session.team) if predicts_losses else None
+    cards = [(option, _build_card(draft, option, basis, runs, now=now)) for option in draft.kinds]
     return KindCards(
         ready=tuple(card for option, card in cards if not RunKind(option.value).needs_pivot),
         partial=tuple(card for option, card in cards if RunKind(option.value).needs_pivot),
+        has_figures=basis is not None,
     )
 
 
-def _read_basis(draft: RunDraft) -> Basis | None:
-    try:
-        return read_basis(draft.session, draft.choices.agent_id if draft.choices else "")
-    except RunRefused:
-        return None  # the preview beside the form says why
-
-
-def _build_card(draft: RunDraft, option: Option, basis: Basis | None, *, now: datetime) -> KindCard:
-    kind = RunKind(option.value)
-    if kind.needs_pivot or basis is None:
-        return KindCard(option)
-    preview = preview_basis(basis, replace(draft.choices or RunChoices(), kind=kind, pivot_uuid=""), now=now)
+def _build_card(
+    draft: RunDraft, option: Option, basis: Basis | None, runs: QuerySet[CompactionRun] | None, *, now: datetime
+) -> KindCard:
+    if basis is None:
+        return KindCard(option)  # the preview beside the form says why
+    tried = _try_kind(draft, RunKind(option.value), basis, now=now)
+    if tried is None:
+        return KindCard(option, problem=PICK_A_MESSAGE)
+    preview = tried.preview
     problem = next((each.sentence for each in preview.refusals if each.code != DIFFERS), "")
     if problem or preview.expected_after_tokens is None:
         return KindCard(option, problem=problem)
-    chosen = next((each.title for each in draft.summarizers if each.is_chosen), "")
-    summarizer = "" if kind.asks_nobody else chosen
-    return KindCard(option, _format_size_after(preview), _format_cost(preview.cost), NOT_PREDICTED, summarizer)
+    predicted = None if runs is None else predict_losses(tried, runs)
+    return KindCard(
+        option,
+        size_after=_format_size_after(preview),
+        saves_nothing=saves_nothing(preview.before_tokens, preview.expected_after_tokens[0]),
+        cost=_format_cost(preview.cost),
+        losses=None if predicted is None else describe_losses(predicted, reads_content=draft.reads_content),
+        summarizer="" if preview.choices.kind.asks_nobody else SUMMARIZER_SENTENCES[preview.choices.summarizer][0],
+    )
+
+
+def _try_kind(draft: RunDraft, kind: RunKind, basis: Basis, *, now: datetime) -> DryRun | None:
+    """Return the dry run of one kind with the other choices of the form; None where a message has to be picked."""
+    choices = draft.form.read_choices(kind) or RunChoices(kind=kind)
+    if draft.tried is not None and choices == draft.choices:
+        return draft.tried
+    if kind.needs_pivot:
+        return None  # a message is picked for the chosen kind
+    return try_basis(basis, choices, now=now)
+
+
+def describe_losses(predicted: PredictedLosses, *, reads_content: bool) -> CardLosses:
+    """Return a prediction in words. Texts of losses are content, their number is not."""
+    if predicted.source is PredictionSource.DRY_RUN:
+        lost = predicted.lost if reads_content else ()
+        if predicted.retained_percent is None:
+            note = "exact for this preview; too little in the conversation for a percentage"
+        else:
+            note = f"retained {format_retained(predicted.retained_percent)}, exact for this preview"
+        return CardLosses(
+            format_lost_count(predicted.lost_count),
+            note,
+            lost,
+            names_all=bool(lost) and len(lost) == predicted.lost_count,
+            is_withheld=bool(predicted.lost) and not reads_content,
+        )
+    if predicted.lost_range is None or predicted.retained_range is None:
+        return CardLosses("", NOTHING_TO_PREDICT_FROM)
+    lost_range, retained = predicted.lost_range, predicted.retained_range
+    ends = " to ".join(dict.fromkeys((format_retained(retained.low), format_retained(retained.high))))
+    note = (
+        f"median {lost_range.median:,}; retained {ends}, median {format_retained(retained.median)}; "
+        f"seen in {predicted.run_count} earlier compactions"
+    )
+    return CardLosses(_format_lost_range(lost_range), note)
+
+
+def _format_lost_range(lost: FigureRange[int]) -> str:
+    if lost.low == lost.high:
+        return format_lost_count(lost.high)
+    return f"{lost.low:,} to {format_lost_count(lost.high)}"
 
 
 def _format_size_after(preview: Preview) -> str:

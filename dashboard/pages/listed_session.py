@@ -47,10 +47,12 @@ class ListedSession(NamedTuple):
     risk_rank: int
     is_soon: bool
     percent_left: int | None
+    calls_left: int | None
     input_tokens: int
     read_tokens: int
     write_5m_tokens: int
     write_1h_tokens: int
+    hit_rate_ppm: int | None
     call_count: int
     unpriced_count: int
     break_count: int

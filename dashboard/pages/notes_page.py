@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from compaction.cache.text_diff import TextDiff, diff_text
-from compaction.compactors.notes.template import NotesSection, split_notes
+from compaction.compactors.notes.template import NotesSection, parse_notes
 from compaction.context.tokens import count_text_tokens
 from dashboard import access
 from dashboard.access import Act, Actor
@@ -89,7 +89,7 @@ def read_notes_page(actor: Actor, session: AgentSession, *, number: int | None =
     reads = access.reads_content(actor, session)
     text = chosen.text if chosen is not None and reads else ""
     failed = _find_failure(session)
-    sections = split_notes(text)
+    sections = parse_notes(text)
     covered_uuid = chosen.last_entry_uuid if chosen is not None else ""
     return NotesPage(
         content_state=ContentState.SHOWN if reads and known else state,

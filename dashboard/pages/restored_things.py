@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from compaction.activity.files import KnownFile, read_known_files
+from compaction.activity.files import TouchedFile, read_touched_files
 from compaction.activity.tool_calls import read_activity
 from compaction.transcripts.attachments import Extent, classify_extent, render_attachment
 from compaction.transcripts.client_protocol import AttachmentKind
@@ -61,12 +61,12 @@ def read_restored(compaction: ObservedCompaction, entries: Sequence[Entry], side
     return RestoredThings(items, tuple(left[:MOST_LEFT_FILES]), len(left))
 
 
-def _read_files(entries: Sequence[Entry]) -> dict[str, KnownFile]:
+def _read_files(entries: Sequence[Entry]) -> dict[str, TouchedFile]:
     """By path, the most recent first."""
-    return {file.path: file for file in read_known_files(entries, read_activity(entries))}
+    return {file.path: file for file in read_touched_files(entries, read_activity(entries))}
 
 
-def _find_age(file: KnownFile, at: datetime | None) -> int | None:
+def _find_age(file: TouchedFile, at: datetime | None) -> int | None:
     """Seconds from when it was last touched to the compaction."""
     return None if at is None or file.seen_at is None else max(0, int((at - file.seen_at).total_seconds()))
 

@@ -15,10 +15,10 @@ MOST_WRITTEN = 20
 _NOT_IN_FOLDERS = re.compile(r"[^A-Za-z0-9]")
 
 STATE_WORDS = {
-    FileState.UNCHANGED: "as it was written",
-    FileState.CONTINUED: "the client has gone on in it",
-    FileState.CHANGED: "changed since it was written",
-    FileState.MISSING: "not there any more",
+    FileState.UNCHANGED: "unchanged since it was saved",
+    FileState.CONTINUED: "continued by the client",
+    FileState.CHANGED: "changed since it was saved",
+    FileState.MISSING: "no longer there",
     None: "not readable from here",
 }
 

@@ -18,7 +18,7 @@ from dashboard.pages.thread_names import name_by_id, name_threads
 from dashboard.runs.choices import RunChoices, RunRefused
 from dashboard.runs.client_commands import write_compact_command
 from dashboard.runs.missing_lines import DIFFERS
-from dashboard.runs.preview import Notice, Preview, preview_run
+from dashboard.runs.preview import DryRun, Notice, Preview, try_run
 from dashboard.runs.session_notes import find_note
 from dashboard.runs.spend import Spend, read_spend
 from dashboard.runs.team_settings import SummarizerChoice, find_settings
@@ -38,7 +38,10 @@ class Option:
 
 @dataclass(frozen=True)
 class RunDraft:
-    """Choices that are not a run yet. `pivots` only where a message has to be picked; `preview.prompt` is content."""
+    """Choices that are not a run yet. `pivots` only where a message has to be picked; `preview.prompt` is content.
+
+    `tried` is what the preview was made from; `refuse` changes the preview alone.
+    """
 
     session: AgentSession
     session_name: str
@@ -46,6 +49,7 @@ class RunDraft:
     form: RunForm
     choices: RunChoices | None
     preview: Preview | None
+    tried: DryRun | None
     pivots: PivotList | None
     spend: Spend
     settings: SummarizerChoice
@@ -155,7 +159,8 @@ def make_draft(
         usual["kind"] = asked.kind
     form = RunForm(given if given is not None else usual, threads=list(threads.items()))
     choices = form.read_choices()
-    preview = preview_run(session, choices, now=now) if choices else None
+    tried = try_run(session, choices, now=now) if choices else None
+    preview = tried.preview if tried else None
     chosen = {name: str(form.data.get(name, "")) for name in ("kind", "summarizer")}
     return RunDraft(
         session=session,
@@ -164,6 +169,7 @@ def make_draft(
         form=form,
         choices=choices,
         preview=preview if preview is None or reads_content else replace(preview, prompt=""),
+        tried=tried,
         pivots=_list_pivots(session, form, asked.first_message, reads_content=reads_content),
         spend=read_spend(session.team, now),
         settings=settings,

@@ -82,12 +82,12 @@ class RunForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["agent_id"].choices = list(threads)  # type: ignore[attr-defined]
 
-    def read_choices(self) -> RunChoices | None:
-        """None while something is not filled in as it should be."""
+    def read_choices(self, kind: RunKind | None = None) -> RunChoices | None:
+        """Return the choices, with another kind where one is given; None while the form is not valid."""
         if not self.is_valid():
             return None
         given: Mapping[str, Any] = self.cleaned_data
-        kind = RunKind(given["kind"])
+        kind = kind or RunKind(given["kind"])
         summarizer = SummarizerName(given["summarizer"] or SummarizerName.EXTRACTIVE)
         return RunChoices(
             kind=kind,

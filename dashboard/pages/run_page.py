@@ -31,11 +31,14 @@ from dashboard.pages.run_result import (
 )
 from dashboard.pages.run_rows import RunRow, find_scale, make_run_row, read_runs
 from dashboard.pages.thread_names import name_by_id, name_threads
+from dashboard.runs.basis import ESTIMATE
 from dashboard.runs.failures import Failure, describe_failure
 from dashboard.runs.missing_lines import describe_gaps
-from dashboard.words import format_lost_count, format_size
+from dashboard.runs.preview import GROWTH_ADVICE
+from dashboard.words import format_lost_count, title_compaction
 
 MOST_OTHERS = 20
+NOT_SMALLER = f"Do not resume from this result: it takes as much room as what it replaces, or more. {GROWTH_ADVICE}"
 
 
 @dataclass(frozen=True)
@@ -99,14 +102,23 @@ class RunPage:
 
     @property
     def title(self) -> str:
-        """Return the finding as a sentence: Compacted 168k to ~36k: 3 things lost; before the end what it does."""
+        """Return the finding as a sentence: Compacted 168k to ~36k: 3 things lost; before the end its state."""
         row = self.row
         if not row.is_done:
             return row.sentence
-        before = format_size(row.before_tokens, is_estimated=row.before_origin == "estimate")
-        after = format_size(row.after_tokens, is_estimated=row.after_origin == "estimate")
-        lost = format_lost_count(self.audit.lost_count if self.audit else None)
-        return f"{'Cleared old tool results,' if row.is_micro else 'Compacted'} {before} to {after}: {lost}"
+        return title_compaction(
+            row.before_tokens,
+            row.after_tokens,
+            verb="Cleared old tool results," if row.is_micro else "Compacted",
+            ending=f": {format_lost_count(self.audit.lost_count if self.audit else None)}",
+            is_before_estimated=row.before_origin == ESTIMATE,
+            is_after_estimated=row.after_origin == ESTIMATE,
+        )
+
+    @property
+    def advice(self) -> str:
+        """What to do with a result that saves nothing; empty for any other."""
+        return NOT_SMALLER if self.row.is_done and self.row.saves_nothing else ""
 
     @property
     def missing_lines(self) -> str:

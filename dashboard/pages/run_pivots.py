@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compaction.compactors.news import list_selectable
+from compaction.compactors.selections import list_selectable
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from dashboard.pages.compaction_messages import SeenMessage, tell_messages

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compaction.compactors.outcome import Fate as EngineFate
-from compaction.compactors.outcome import RestoredState
+from compaction.compactors.outcome import EntryFate
+from compaction.compactors.restore.items import RestoredState
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.entries import Entry, ToolUseBlock
 from dashboard.ingest.stored_entries import read_thread
@@ -94,7 +94,7 @@ def _list_asked(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
 
 def trace_fates(result: RunResult) -> tuple[MessageFate, ...]:
     """Every message of the conversation that was compacted, in order, with where it went."""
-    told = {each.uuid: each for each in result.outcome.fates if each.fate is not EngineFate.ADDED}
+    told = {each.uuid: each for each in result.outcome.fates if each.fate is not EntryFate.ADDED}
     stored = {entry.uuid: entry for entry in result.entries if entry.uuid in told}
     found = [stored[uuid] for uuid in told if uuid in stored]
     rows = {row.entry_uuid: row for row in tell_fates(found, lambda entry: Fate(told[entry.uuid or ""].fate))}

@@ -13,7 +13,7 @@ from dashboard.models import AgentSession, CompactionRun, RunKind, RunRevision, 
 from dashboard.pages.compaction_rows import ShrinkBar
 from dashboard.pages.ledger import name_session
 from dashboard.pages.thread_names import name_by_id, name_threads
-from dashboard.words import say_tokens
+from dashboard.words import format_freed, saves_nothing, say_tokens
 
 PAGE_SIZE = 25
 _TENTH = Decimal("0.1")
@@ -115,12 +115,16 @@ class RunRow:
         """167.0k -> ~51.0k, ~116.0k freed; without a result what became of it."""
         if not self.is_done:
             return "Compaction under way" if self.is_open else f"Compaction {self.state}"
-        if self.saved_tokens == 0:
-            freed = "nothing freed"
-        else:
-            is_rough = "estimate" in (self.before_origin, self.after_origin) and self.saved_tokens is not None
-            freed = f"{'~' if is_rough else ''}{say_tokens(self.saved_tokens)} freed"
-        return f"{self.before_words} → {self.after_words}, {freed}"
+        return f"{self.before_words} → {self.after_words}, {self.freed_words}"
+
+    @property
+    def freed_words(self) -> str:
+        is_rough = "estimate" in (self.before_origin, self.after_origin)
+        return format_freed(self.before_tokens, self.after_tokens, self.saved_tokens, is_estimated=is_rough)
+
+    @property
+    def saves_nothing(self) -> bool:
+        return saves_nothing(self.before_tokens, self.after_tokens)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dashboard.access import Actor
 from dashboard.kept_query import KeptQuery, Open
 from dashboard.models import AgentSession, ApiCall, CacheBreak, CompactionKind, LossKind, ObservedCompaction, Thread
 from dashboard.pages.thread_names import name_agent
-from dashboard.words import say_size, say_usd
+from dashboard.words import saves_nothing, say_size, say_usd
 
 PAGE_SIZE = 50
 MAIN = "main"
@@ -114,7 +114,8 @@ class CompactionAt:
             return f"micro-compaction {place}{saved}"
         if self.before_tokens is None or self.after_tokens is None:
             return f"compacted {place}"
-        return f"compacted {place}: {say_size(self.before_tokens)} → {say_size(self.after_tokens)}"
+        ending = ", nothing saved" if saves_nothing(self.before_tokens, self.after_tokens) else ""
+        return f"compacted {place}: {say_size(self.before_tokens)} → {say_size(self.after_tokens)}{ending}"
 
     @property
     def sentence_after(self) -> str:

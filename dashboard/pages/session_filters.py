@@ -41,6 +41,9 @@ class SortName(StrEnum):
     PROJECT = "project"
     DEVELOPER = "developer"
     COMPACTIONS = "compactions"
+    FORECAST = "forecast"
+    HIT_RATE = "hit_rate"
+    WARM = "warm"
 
 
 ACTIVE_WORDS = {
@@ -58,6 +61,9 @@ SORT_WORDS = {
     SortName.PROJECT: "project",
     SortName.DEVELOPER: "developer",
     SortName.COMPACTIONS: "compactions",
+    SortName.FORECAST: "until auto-compact",
+    SortName.HIT_RATE: "hit rate",
+    SortName.WARM: "cache warm",
 }
 # What a list in this order says of itself: as it is by itself, and the other way round.
 ORDER_WORDS = {
@@ -68,8 +74,12 @@ ORDER_WORDS = {
     SortName.PROJECT: ("by project, A to Z", "by project, Z to A"),
     SortName.DEVELOPER: ("by developer, A to Z", "by developer, Z to A"),
     SortName.COMPACTIONS: ("most compactions first", "fewest compactions first"),
+    SortName.FORECAST: ("fewest calls until auto-compact first", "most calls until auto-compact first"),
+    SortName.HIT_RATE: ("highest hit rate first", "lowest hit rate first"),
+    SortName.WARM: ("cache warm longest first", "cache cold longest first"),
 }
-RISING = frozenset({SortName.PROJECT, SortName.DEVELOPER})  # A to Z; all others begin with the most
+# A to Z, and the fewest calls; all others begin with the most.
+RISING = frozenset({SortName.PROJECT, SortName.DEVELOPER, SortName.FORECAST})
 _REVERSED = "_reversed"
 LEVEL_CHOICES = (ABOVE, SOON, *reversed(LEVELS))
 LEVEL_WORDS = {ABOVE: "over a threshold", SOON: "close to auto-compact"} | {

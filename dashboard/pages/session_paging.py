@@ -5,7 +5,7 @@ of the sort's index, of which only as much is read as a page takes.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -14,7 +14,7 @@ from operator import attrgetter, or_
 from typing import Any
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import OrderBy, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from dashboard import access
@@ -39,6 +39,7 @@ class Column:
     name: str
     is_falling: bool = True
     is_text: bool = False  # never missing; its order is the database's own, which Python does not know
+    is_optional: bool = False  # of a first column: sessions without a value come last, in both directions
 
     def encode(self, value: object) -> int | str | None:
         """As a whole number or a text, so that a place can be written into a URL and compared."""
@@ -62,7 +63,7 @@ class Column:
     def decode(self, number: int | str | None) -> object:
         if number is None or isinstance(number, str):
             return number
-        if self.name.endswith("_at"):
+        if self.name.endswith(("_at", "_until")):
             return _EPOCH + timedelta(microseconds=number)
         return Decimal(number).scaleb(-_USD_DIGITS) if self.name.endswith("_usd") else number
 
@@ -76,6 +77,10 @@ class Column:
     def same(self, number: int | str | None) -> Q:
         return Q(**{f"{self.name}__isnull": True}) if number is None else Q(**{self.name: self.decode(number)})
 
+    def given(self) -> Q:
+        """Every session that has a value here."""
+        return Q(**{f"{self.name}__isnull": False})
+
 
 _ID = Column("id")
 SORTS: dict[SortName, tuple[Column, ...]] = {
@@ -86,6 +91,9 @@ SORTS: dict[SortName, tuple[Column, ...]] = {
     SortName.PROJECT: (Column("project", is_falling=False, is_text=True), Column("last_at"), _ID),
     SortName.DEVELOPER: (Column("developer", is_falling=False, is_text=True), Column("last_at"), _ID),
     SortName.COMPACTIONS: (Column("compaction_count"), _ID),
+    SortName.FORECAST: (Column("calls_left", is_falling=False, is_optional=True), _ID),
+    SortName.HIT_RATE: (Column("hit_rate_ppm", is_optional=True), _ID),
+    SortName.WARM: (Column("warm_until", is_optional=True), _ID),
 }
 
 
@@ -195,12 +203,8 @@ class SessionList:
     def _pick(
         self, columns: Sequence[Column], size: int, cursor: Cursor | None, few: QuerySet[AgentSession]
     ) -> QuerySet[AgentSession]:
-        forwards = cursor is None or cursor.forwards
-        # Said so that no index has this order: the database would walk it and test every session of the team.
-        unindexed = [(column, Coalesce(column.name, column.name)) for column in columns]
-        order = [value.desc() if column.is_falling is forwards else value.asc() for column, value in unindexed]
         chosen = few.filter(reduce(or_, _cut_stretches(columns, cursor))) if cursor else few
-        return chosen.order_by(*order)[:size]
+        return chosen.order_by(*order_unindexed(columns, forwards=cursor is None or cursor.forwards))[:size]
 
     def _read_walk(self, columns: Sequence[Column], size: int, cursor: Cursor | None) -> list[ListedSession]:
         first_page = None if cursor or self.matching else _write_first_page(columns, size, len(self.team_ids))
@@ -223,8 +227,29 @@ def _write_first_page(columns: tuple[Column, ...], size: int, team_count: int) -
     """The list that is opened most, its SQL put together once: that takes longer than the database for the answer."""
     order = _spell_order(columns, forwards=True)
     teams = (AgentSession.objects.filter(team_id=Open(f"team_{number}")) for number in range(team_count))
-    parts = (sessions.order_by(*order)[:size] for sessions in teams)
+    parts = (
+        team.filter(stretch).order_by(*order)[:size] for team in teams for stretch in _cut_stretches(columns, None)
+    )
     return write_query(*parts, order=_find_own_order(columns, forwards=True))
+
+
+def sort_shown(actor: Actor, filters: SessionFilters, shown: Collection[int]) -> list[int]:
+    """Return the sessions that still exist for the actor, in the order in which a list would have them now."""
+    order = order_unindexed(find_columns(filters), forwards=True)
+    return list(access.sessions(actor).filter(pk__in=shown).order_by(*order).values_list("pk", flat=True))
+
+
+def order_unindexed(columns: Sequence[Column], *, forwards: bool) -> list[OrderBy]:
+    """Written so that no index has this order: the database would walk it and test every session of the team."""
+    return [
+        OrderBy(
+            Coalesce(column.name, column.name),
+            descending=column.is_falling is forwards,
+            nulls_last=True if column.is_optional and forwards else None,
+            nulls_first=True if column.is_optional and not forwards else None,
+        )
+        for column in columns
+    ]
 
 
 def _spell_order(columns: Sequence[Column], *, forwards: bool) -> list[str]:
@@ -245,7 +270,7 @@ def _by_ids(ids: Iterable[int] | QuerySet[AgentSession, Any]) -> QuerySet[AgentS
 def _sort(found: list[ListedSession], columns: Sequence[Column], *, forwards: bool) -> None:
     if any(column.is_text for column in columns):
         return  # in order already
-    if len({column.is_falling for column in columns}) == 1:
+    if not columns[0].is_optional and len({column.is_falling for column in columns}) == 1:
         found.sort(key=attrgetter(*(column.name for column in columns)), reverse=columns[0].is_falling is forwards)
     else:
         found.sort(key=lambda session: _sort_key(columns, find_place(columns, session)), reverse=not forwards)
@@ -268,24 +293,29 @@ def _spell_part(value: int | str | None) -> str:
 def _cut_stretches(columns: Sequence[Column], cursor: Cursor | None) -> Iterator[Q]:
     """Everything beyond the place, nearest first: the same but for the last column, but for the last two, …
 
-    Not compared as one row: SQLite looks up only the first column of it, and many sessions lost nothing.
+    Not compared as one row: SQLite looks up only the first column of it, and many sessions lost nothing. Sessions
+    without a value are a stretch of their own, as databases differ in where an index has them.
     """
+    first = columns[0]
     if cursor is None:
-        yield Q()
+        yield from (first.given(), first.same(None)) if first.is_optional else (Q(),)
         return
     for count in reversed(range(len(columns))):
         beyond = columns[count].beyond(cursor.place[count], forwards=cursor.forwards)
         if beyond is not None:
             same = [column.same(number) for column, number in zip(columns[:count], cursor.place, strict=False)]
             yield Q(*same, beyond)
+    if first.is_optional and cursor.forwards is not (cursor.place[0] is None):
+        yield first.same(None) if cursor.forwards else first.given()
 
 
 def _encode(columns: Sequence[Column], values: Sequence[object]) -> Place:
     return tuple(column.encode(value) for column, value in zip(columns, values, strict=True))
 
 
-def _sort_key(columns: Sequence[Column], place: Place) -> tuple[int, ...]:
+def _sort_key(columns: Sequence[Column], place: Place) -> tuple[tuple[bool, int], ...]:
+    """What is missing comes last."""
     return tuple(
-        (-number if column.is_falling else number) if isinstance(number, int) else 0
+        (number is None, (-number if column.is_falling else number) if isinstance(number, int) else 0)
         for column, number in zip(columns, place, strict=True)
     )

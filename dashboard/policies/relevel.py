@@ -25,17 +25,25 @@ from dashboard.models import (
 )
 from dashboard.models.api_call import OF_CONVERSATION
 from dashboard.policies.in_force import find_policy
-from dashboard.session_forecasts import LEAST_CALLS, POINT_COLUMNS, build_points, parse_pace, serialize_forecast
+from dashboard.session_forecasts import (
+    LEAST_CALLS,
+    POINT_COLUMNS,
+    SessionForecast,
+    build_points,
+    parse_pace,
+    serialize_forecast,
+)
 from dashboard.session_levels import USE_COLUMNS, SessionLevel, describe_use, place_on_lines
 
 BATCH = 250
 _LEVEL = tuple(field.name for field in fields(SessionLevel))
-_READ = ("pk", "context_tokens", "call_count", "forecast", "is_soon", *USE_COLUMNS, *_LEVEL)
+_FIGURES = (*_LEVEL, *SessionForecast._fields)
+_READ = ("pk", "context_tokens", "call_count", *USE_COLUMNS, *_FIGURES)
 # One statement for many rows: the ORM's bulk_update builds an expression for every row and column, and would keep
 # everybody else from writing for a second a batch.
 _WRITE = (
-    f"UPDATE dashboard_agentsession SET {', '.join(f'{name} = %s' for name in _LEVEL)}, "  # noqa: S608 (own columns)
-    "forecast = %s, is_soon = %s, version = version + 1 WHERE id = %s"
+    f"UPDATE dashboard_agentsession SET {', '.join(f'{name} = %s' for name in _FIGURES)}, "  # noqa: S608 (own columns)
+    "version = version + 1 WHERE id = %s"
 )
 
 
@@ -74,14 +82,15 @@ def _relevel_batch(team: Team, target: int) -> tuple[int, int] | None:
         return None
     draw = cache(partial(_draw, settings.lines_policy))
     changed = []
-    for pk, context_tokens, call_count, forecast, is_soon, *columns in batch:
+    for pk, context_tokens, call_count, *columns in batch:
         use, figures = columns[: len(USE_COLUMNS)], columns[len(USE_COLUMNS) :]
         level = place_on_lines(draw(*use), context_tokens)
+        stored = SessionForecast(*figures[len(_LEVEL) :])
+        pace = _find_pace(pk, stored.forecast, call_count)
+        later = serialize_forecast(pace, level.auto_line_tokens, context_tokens)
         wanted = [getattr(level, name) for name in _LEVEL]
-        pace = _find_pace(pk, forecast, call_count)
-        *later, will_be_soon = serialize_forecast(pace, level.auto_line_tokens, context_tokens)
-        if [*figures, forecast, is_soon] != [*wanted, *later, will_be_soon]:
-            changed.append((*wanted, *map(_adapt_json, later), will_be_soon, pk))
+        if figures != [*wanted, *later]:
+            changed.append((*wanted, *later._replace(forecast=_adapt_json(later.forecast)), pk))
     with connection.cursor() as cursor:
         cursor.executemany(_WRITE, changed)
     AgentSession.objects.filter(pk__in=[row[0] for row in batch]).update(policy_version=settings.version)

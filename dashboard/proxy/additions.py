@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from compaction.compactors.micro.api_context_editing import NativeSettings, build_result_clearing
+from compaction.compactors.micro.api_context_editing import ContextEditingSettings, build_result_clearing
 from compaction.prompt.request import PromptMessage, read_request
 from compaction.transcripts.json_fields import get_fields, get_items, get_text
 from dashboard.policies.proxy_additions import ProxyAdditions
@@ -155,7 +155,7 @@ def _add_clearing(read: Mapping[str, object], wanted: ProxyAdditions) -> dict[st
     edits = get_items(managed, "edits")
     if not names or any(_is_clearing(edit) for edit in edits):
         return None
-    settings = NativeSettings(
+    settings = ContextEditingSettings(
         trigger_tokens=wanted.clear_above_tokens, target_tokens=wanted.clear_above_tokens - wanted.least_cleared_tokens
     )
     edit = build_result_clearing(names, kept_uses=wanted.kept_results, settings=settings)

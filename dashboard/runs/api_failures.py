@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-from compaction.compactors.summary.too_long import read_prompt_too_long
+from compaction.compactors.summary.too_long import parse_prompt_too_long
 from compaction.errors import PromptTooLong, RunError, SummarizerUnavailable
 
 LONGEST_QUOTE = 200
@@ -79,7 +79,7 @@ class Refusal:
         if self.error_type == "request_too_large" or self.status == 413:
             return RequestTooLarge(self.size_bytes)
         is_refused = self.status == 400 or self.error_type in ("invalid_request_error", "ValidationException")
-        return read_prompt_too_long(self.message) if is_refused else None
+        return parse_prompt_too_long(self.message) if is_refused else None
 
     def _is_retryable(self, code: str) -> bool:
         told = self.headers.get("x-should-retry")

@@ -25,12 +25,10 @@ from dashboard.session_levels import find_model_in_use
 
 MEASURED, COUNTED, ESTIMATE = "measured", "counted", "estimate"  # where a figure of tokens comes from
 NOT_STORED = (
-    "The words of this session are not stored, so there is nothing to compact. "
+    "The content of this session is not stored, so there is nothing to compact. "
     "An admin can let the team store content; sessions that arrive after that can be compacted."
 )
-REMOVED = (
-    "Words of this session that the model still sees were removed by the team's retention, so it cannot be compacted."
-)
+REMOVED = "Content that the model still sees was removed by the team's retention, so this session cannot be compacted."
 _BEGINNINGS = frozenset({LineKind.BOUNDARY, LineKind.OLDER_SUMMARY})
 _SAID = frozenset(
     {

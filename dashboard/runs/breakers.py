@@ -28,13 +28,13 @@ def note_success(run: CompactionRun) -> tuple[Event, ...]:
     before = read_breaker(run.session, run.agent_id)
     if before.failures:
         _keep(run.session, run.agent_id, Breaker(), now=None)
-    return _list_events(run, before, before.note_success())
+    return _list_events(run, before, before.after_success())
 
 
 def note_failure(run: CompactionRun, error: RunError, *, now: datetime) -> tuple[Event, ...]:
     """Counts automatic runs alone: a person's attempt says nothing about the next automatic one."""
     before = read_breaker(run.session, run.agent_id)
-    after = before.note_failure(error, Trigger(run.trigger))
+    after = before.after_failure(error, Trigger(run.trigger))
     if after != before:
         _keep(run.session, run.agent_id, after, now=now, code=error.reason)
     return _list_events(run, before, after)

@@ -17,7 +17,7 @@ from anthropic import AnthropicError, APIConnectionError, APIStatusError, AsyncA
 from django.conf import settings
 from django.utils import timezone
 
-from compaction.compactors.summary.answer import check_answer, parse_answer
+from compaction.compactors.summary.answer import parse_answer, require_usable_answer
 from compaction.errors import BadSummary, CompactionCancelled, RunError, SummarizerUnavailable
 from compaction.llm.names import LONG_WINDOW_SUFFIX
 from compaction.ports import KEEP_ALIVE_SECONDS, Monitor, SilentMonitor, SummaryAnswer, SummaryRequest, SummaryRoute
@@ -121,7 +121,7 @@ class ClaudeSummarizer:
             failure = error
             raise
         finally:
-            self._note_attempt(_report(call, request.path.value, started_at, time.monotonic() - started, failure))
+            self._note_attempt(_report(call, request.route.value, started_at, time.monotonic() - started, failure))
         return answer
 
     def count_tokens(self, body: Mapping[str, object], monitor: Monitor | None = None) -> int:
@@ -154,7 +154,7 @@ class ClaudeSummarizer:
             body, headers = _spell_model(self._native.shape_body(request)), self._native.headers
             return _Call(MESSAGES_PATH, _write_json(body), str(body.get("model") or ""), headers, is_native=True)
         body, headers = dict(request.body), {}
-        if request.path is SummaryRoute.FORK:
+        if request.route is SummaryRoute.FORK:
             betas = get_texts(body, "betas") or self._fork_terms.betas
             body.pop("betas", None)
             headers = {"anthropic-version": self._fork_terms.version}
@@ -299,7 +299,7 @@ def _make_answer(call: _Call, duration_seconds: float) -> SummaryAnswer:
 def _judge(answer: SummaryAnswer, request: SummaryRequest) -> RunError | None:
     """What the engine will say of this answer: the attempt is kept with it."""
     try:
-        check_answer(answer)
+        require_usable_answer(answer)
         if not request.missing_sections:
             parse_answer(answer, request.variant)
     except BadSummary as error:

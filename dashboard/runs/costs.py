@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from compaction.compactors.summary.plain_request import SummaryModels
-from compaction.compactors.summary.too_long import SUMMARY_TOKENS
+from compaction.compactors.summary.plain_request import MAX_SUMMARY_TOKENS, SummaryModels
 from compaction.context.tokens import add_margin, count_text_tokens
 from compaction.context.windows import ModelInUse, get_window
 from compaction.llm.names import read_model_name
@@ -69,7 +68,7 @@ def _find_window(model: str) -> int:
 
 def count_request_tokens(request: SummaryRequest, basis: Basis) -> int:
     """A fork sends what the last call sent, and the prompt; a request of its own is counted by its text."""
-    if request.path is SummaryRoute.FORK:
+    if request.route is SummaryRoute.FORK:
         return basis.before_tokens + add_margin(count_text_tokens(request.prompt))
     sent = {key: request.body.get(key) for key in ("system", "tools", "messages")}
     return add_margin(count_text_tokens(json.dumps(sent, ensure_ascii=False, default=str)))
@@ -83,8 +82,8 @@ def expect_cost(
     if price is None or rates is None:
         return ExpectedCost(model, sent_tokens, None, None, None)
     limit = request.body.get("max_tokens")
-    most_output = limit if isinstance(limit, int) else SUMMARY_TOKENS
-    is_fork = request.path is SummaryRoute.FORK
+    most_output = limit if isinstance(limit, int) else MAX_SUMMARY_TOKENS
+    is_fork = request.route is SummaryRoute.FORK
     new_tokens = add_margin(count_text_tokens(request.prompt))
     read_usd = rates.read_mtok_usd if is_fork else None
     return ExpectedCost(

@@ -6,7 +6,7 @@ A conversation is never sent for the sake of a count alone: where no model write
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from compaction.compactors.summary.plain_request import name_tools
+from compaction.compactors.summary.plain_request import build_tool_definitions
 from compaction.errors import CompactionCancelled, RunError
 from compaction.ports import Monitor, Summarizer
 from compaction.transcripts.entries import Entry
@@ -30,7 +30,7 @@ def count_entries(
     if not isinstance(summarizer, TokenCounter) or not model or not messages:
         return None
     body: dict[str, object] = {"model": spell_model(model), "messages": [message.to_api() for message in messages]}
-    if tools := name_tools(messages):
+    if tools := build_tool_definitions(messages):
         body["tools"] = tools
     try:
         counted = summarizer.count_tokens(body, monitor)

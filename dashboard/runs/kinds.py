@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from compaction.compactors.full import compact_full
 from compaction.compactors.micro.by_idle import DEFAULT_IDLE_SETTINGS, clear_by_idle_time
 from compaction.compactors.micro.by_size import DEFAULT_SIZE_SETTINGS, clear_by_size
-from compaction.compactors.micro.clearing import MicroOutcome, find_clearable
+from compaction.compactors.micro.clearing import MicroOutcome, list_clearable
 from compaction.compactors.notes.from_notes import compact_from_notes
-from compaction.compactors.outcome import ChainPosition, CompactionOutcome
-from compaction.compactors.partial import compact_from, compact_up_to
+from compaction.compactors.outcome import CompactionOutcome, RecompactionInfo
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_from, compact_full, compact_up_to
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.errors import NothingToCompact
 from dashboard.models import RunKind
@@ -19,7 +18,7 @@ from dashboard.runs.basis import Basis
 from dashboard.runs.choices import RunChoices
 
 # A person who asks does not wait for a line, a pause or a saving that is worth it: the client's other figures hold.
-ASKED_SIZE = replace(DEFAULT_SIZE_SETTINGS, least_saved_tokens=1)
+ASKED_SIZE = replace(DEFAULT_SIZE_SETTINGS, min_saved_tokens=1)
 ASKED_IDLE = replace(DEFAULT_IDLE_SETTINGS, gap_seconds=0)
 
 KIND_WORDS: Mapping[RunKind, str] = {
@@ -33,7 +32,7 @@ KIND_WORDS: Mapping[RunKind, str] = {
 
 
 def make_request(
-    basis: Basis, choices: RunChoices, models: SummaryModels, *, now: datetime, position: ChainPosition | None = None
+    basis: Basis, choices: RunChoices, models: SummaryModels, *, now: datetime, position: RecompactionInfo | None = None
 ) -> CompactionRequest:
     return CompactionRequest(
         trigger=choices.trigger,
@@ -42,9 +41,9 @@ def make_request(
         transcript_path=basis.transcript_path,
         parent=basis.parent,
         models=models,
-        line_tokens=basis.line_tokens,
+        threshold_tokens=basis.line_tokens,
         prefix_tokens=basis.prefix_tokens,
-        position=position or ChainPosition(is_recompaction=basis.context.boundary is not None),
+        recompaction=position or RecompactionInfo(is_recompaction=basis.context.boundary is not None),
     )
 
 
@@ -74,7 +73,7 @@ def clear_results(basis: Basis, kind: RunKind, *, now: datetime) -> MicroOutcome
 
 
 def _tell_why_nothing(basis: Basis, kind: RunKind) -> str:
-    results = find_clearable(basis.context.entries)
+    results = list_clearable(basis.context.entries)
     tokens = sum(result.tokens for result in results)
     held = f"The context holds {len(results):,} tool results that could be cleared, {tokens:,} tokens in all"
     if kind is RunKind.MICRO_SIZE:

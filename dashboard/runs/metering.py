@@ -38,7 +38,7 @@ class MeteredSummarizer:
             raise
         self._book.note(
             AttemptReport(
-                path=request.path.value,
+                path=request.route.value,
                 model=request.model or answer.model or "",
                 at=timezone.now() - timedelta(seconds=answer.duration_seconds),
                 duration_seconds=answer.duration_seconds or time.monotonic() - began,
@@ -60,7 +60,7 @@ class MeteredSummarizer:
             what = f"the price of {model or 'the model'} is not known, so no cap could hold it"
             raise SummarizerUnavailable(what, is_retryable=False, reason="price_unknown")
         try:
-            self._book.open(path=self._path or request.path.value, model=model, most_usd=cost.most_usd)
+            self._book.open(path=self._path or request.route.value, model=model, most_usd=cost.most_usd)
         except CapReached as refusal:
             # What was answered before it still counts: to the engine it is a summariser that cannot be had.
             raise SummarizerUnavailable(refusal.sentence, is_retryable=False, reason=refusal.code) from refusal
@@ -68,7 +68,7 @@ class MeteredSummarizer:
     def _note_failure(self, request: SummaryRequest, error: RunError | OSError, *, seconds: float) -> None:
         self._book.note(
             AttemptReport(
-                path=request.path.value,
+                path=request.route.value,
                 model=request.model or "",
                 at=timezone.now() - timedelta(seconds=seconds),
                 duration_seconds=seconds,

@@ -46,7 +46,7 @@ class RunMonitor:
         except DatabaseError as error:
             log.warning("progress not written", extra={"run": self._run_id, "error": type(error).__name__})
 
-    def note_event(self, event: Event) -> None:
+    def record_event(self, event: Event) -> None:
         log.info(event.name, extra={**event.to_fields(), "run": self._run_id})
 
     def is_cancelled(self) -> bool:

@@ -6,7 +6,7 @@ Two betas, known from the SDK and its documentation; nothing here was tried agai
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from compaction.compactors.summary.request_messages import remove_prompt
+from compaction.compactors.summary.plain_request import remove_prompt
 from compaction.llm.lookup import get_model_row
 from compaction.llm.names import read_model_name
 from compaction.ports import SummaryRequest

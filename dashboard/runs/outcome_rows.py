@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from compaction.compactors.micro.clearing import MicroOutcome, find_clearable
-from compaction.compactors.outcome import CompactionOutcome, Fate
+from compaction.compactors.micro.clearing import MicroOutcome, list_clearable
+from compaction.compactors.outcome import CompactionOutcome, EntryFate
 from compaction.context.tokens import add_margin, count_text_tokens
 from compaction.ports import Stage
 from compaction.transcripts.entries import Entry
@@ -29,7 +29,7 @@ def keep_outcome(
 
     `counted_tokens` is the size after as the API counted it; revisions keep estimates, which can be compared.
     """
-    counts = {fate: len(outcome.list_uuids(fate)) for fate in Fate}
+    counts = {fate: len(outcome.list_uuids(fate)) for fate in EntryFate}
     _end_run(
         run,
         now=now,
@@ -37,9 +37,9 @@ def keep_outcome(
         details=pack_details(_describe_outcome(outcome)),
         after_tokens=outcome.expected_tokens if counted_tokens is None else counted_tokens,
         after_origin=ESTIMATE if counted_tokens is None else COUNTED,
-        kept_count=counts[Fate.KEPT],
-        summarised_count=counts[Fate.SUMMARISED],
-        dropped_count=counts[Fate.DROPPED],
+        kept_count=counts[EntryFate.KEPT],
+        summarised_count=counts[EntryFate.SUMMARISED],
+        dropped_count=counts[EntryFate.DROPPED],
     )
     summary = outcome.summary
     RunRevision.objects.create(
@@ -113,7 +113,7 @@ def _describe_outcome(outcome: CompactionOutcome) -> dict[str, object]:
 
 def _describe_clearing(basis: Basis, outcome: MicroOutcome, report: AuditReport) -> dict[str, object]:
     cleared = set(outcome.cleared_tool_ids)
-    results = find_clearable(basis.context.entries)
+    results = list_clearable(basis.context.entries)
     return {
         "cleared": [[each.tool_use_id, each.tool, each.tokens] for each in results if each.tool_use_id in cleared],
         "cleared_attachments": list(outcome.cleared_attachment_uuids),

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from compaction.compactors.outcome import EntryFate, Fate
+from compaction.compactors.outcome import EntryFate, EntryRecord
 from compaction.context.tokens import estimate_tokens
 from compaction.transcripts.entries import Entry, Message, OtherBlock, TextBlock
 from compaction.transcripts.flatten import COMPACTION_TYPE
@@ -47,7 +47,7 @@ class StoredOutcome:
     entries: tuple[Entry, ...]
     boundary_uuid: str
     summary_uuid: str | None = None
-    fates: tuple[EntryFate, ...] = ()
+    fates: tuple[EntryRecord, ...] = ()
     restored: tuple[StoredItem, ...] = ()
     cleared: tuple[ClearedResult, ...] = ()
     cleared_attachment_uuids: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class StoredOutcome:
             for entry in self.entries
         )
 
-    def list_uuids(self, fate: Fate) -> tuple[str, ...]:
+    def list_uuids(self, fate: EntryFate) -> tuple[str, ...]:
         return tuple(each.uuid for each in self.fates if each.fate is fate)
 
 
@@ -102,7 +102,7 @@ def read_outcome(run: CompactionRun, revision_number: int | None = None) -> Stor
         entries=tuple(entries),
         boundary_uuid=details["boundary_uuid"],
         summary_uuid=details.get("summary_uuid"),
-        fates=tuple(EntryFate(uuid, Fate(fate), tokens) for uuid, fate, tokens in details.get("fates", ())),
+        fates=tuple(EntryRecord(uuid, EntryFate(fate), tokens) for uuid, fate, tokens in details.get("fates", ())),
         restored=tuple(_read_item(item) for item in details.get("restored", ())),
         cleared=tuple(ClearedResult(*each) for each in details.get("cleared", ())),
         cleared_attachment_uuids=tuple(details.get("cleared_attachments", ())),

@@ -10,7 +10,7 @@ from functools import partial
 from django.utils import timezone
 
 from compaction.compactors.micro.clearing import MicroOutcome
-from compaction.compactors.outcome import ChainPosition, CompactionOutcome, Trigger
+from compaction.compactors.outcome import CompactionOutcome, RecompactionInfo, Trigger
 from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import RunPorts
 from compaction.errors import CompactionCancelled, RunError
@@ -189,10 +189,10 @@ def _note_basis(run: CompactionRun, basis: Basis) -> None:
     )
 
 
-def _find_position(run: CompactionRun, basis: Basis) -> ChainPosition:
+def _find_position(run: CompactionRun, basis: Basis) -> RecompactionInfo:
     earlier = CompactionRun.objects.filter(session=run.session, agent_id=run.agent_id, state=RunState.DONE)
     previous = earlier.order_by("-pk").values_list("pk", flat=True).first()
-    return ChainPosition(
+    return RecompactionInfo(
         is_recompaction=basis.context.boundary is not None,
         previous_run_id=str(previous) if previous else None,
         source=run.source,
@@ -232,4 +232,4 @@ def _stop(job: JobRun, run: CompactionRun) -> None:
 
 def _log(monitor: RunMonitor, events: tuple[Event, ...]) -> None:
     for event in events:
-        monitor.note_event(event)
+        monitor.record_event(event)

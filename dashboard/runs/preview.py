@@ -8,17 +8,17 @@ from datetime import datetime
 from decimal import Decimal
 
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
-from compaction.compactors.micro.clearing import find_clearable
+from compaction.compactors.micro.clearing import list_clearable
 from compaction.compactors.notes.schedule import WAIT_SECONDS
-from compaction.compactors.outcome import CompactionOutcome, Fate
+from compaction.compactors.outcome import CompactionOutcome, EntryFate
 from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import RunPorts
-from compaction.compactors.summary.plain_request import SummaryModels
-from compaction.compactors.summary.too_long import SUMMARY_TOKENS
+from compaction.compactors.summary.plain_request import MAX_SUMMARY_TOKENS, SummaryModels
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.errors import RunError
 from compaction.llm.names import LONGEST_NAME, read_model_name
 from compaction.ports import Monitor, SummaryAnswer, SummaryRequest, SummaryRoute
+from compaction.transcripts.entries import Entry
 from dashboard.models import AgentSession, RunKind, SummarizerName
 from dashboard.pages.live_state import LiveState, find_live_state
 from dashboard.runs.basis import Basis, read_basis
@@ -34,6 +34,7 @@ from dashboard.runs.team_settings import SummarizerChoice, find_settings
 from dashboard.runs.texts import clean_text
 
 SHORT_SUMMARY_TOKENS = 1_000  # ours: the lower end of what a summary is expected to take
+GROWTH_ADVICE = "Compact later, when the conversation is longer."
 
 
 @dataclass(frozen=True)
@@ -95,25 +96,49 @@ class Preview:
             raise RunRefused(first.code, first.sentence, **first.figures)
 
 
+@dataclass(frozen=True)
+class DryRun:
+    """A preview and what it was made from. `basis`: None where nothing can be read.
+
+    `entries` is the context after the run, for kinds that need no model; it is content.
+    """
+
+    preview: Preview
+    basis: Basis | None = None
+    entries: tuple[Entry, ...] | None = None
+
+
 def preview_run(session: AgentSession, choices: RunChoices, *, now: datetime) -> Preview:
+    """Return the preview alone."""
+    return try_run(session, choices, now=now).preview
+
+
+def try_run(session: AgentSession, choices: RunChoices, *, now: datetime) -> DryRun:
     """Never raises for what a person chose: `refusals` say what is in the way."""
     try:
-        preview = preview_basis(read_basis(session, choices.agent_id), choices, now=now)
+        tried = try_basis(read_basis(session, choices.agent_id), choices, now=now)
     except RunRefused as refusal:
-        preview = Preview(choices=settle_choices(session, choices), refusals=(_describe(refusal),))
-    return replace(preview, warnings=_list_warnings(session, now=now) + preview.warnings)
+        tried = DryRun(Preview(choices=settle_choices(session, choices), refusals=(_describe(refusal),)))
+    warnings = _list_warnings(session, now=now) + tried.preview.warnings
+    return replace(tried, preview=replace(tried.preview, warnings=warnings))
 
 
 def preview_basis(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
-    """The same of a conversation that was read already, or is not stored yet."""
+    """Return the preview of a conversation that was read already, or is not stored yet."""
+    return try_basis(basis, choices, now=now).preview
+
+
+def try_basis(basis: Basis, choices: RunChoices, *, now: datetime) -> DryRun:
+    """Return the dry run of a conversation that was read already."""
     choices = settle_choices(basis.session, choices)
     try:
         _check_choices(choices)
-        return _add_missing_lines(_look_ahead(basis, choices, now=now), basis)
+        preview, entries = _look_ahead(basis, choices, now=now)
+        return DryRun(_add_missing_lines(preview, basis), basis, entries)
     except RunRefused as refusal:
-        return Preview(choices=choices, refusals=(_describe(refusal),))
+        return DryRun(Preview(choices=choices, refusals=(_describe(refusal),)), basis)
     except RunError as error:
-        return Preview(choices=choices, refusals=(Notice(error.reason, str(error)),))
+        return DryRun(Preview(choices=choices, refusals=(Notice(error.reason, str(error)),)), basis)
 
 
 def settle_choices(session: AgentSession, choices: RunChoices) -> RunChoices:
@@ -165,7 +190,8 @@ def describe_basis(basis: Basis, choices: RunChoices) -> Preview:
     )
 
 
-def _look_ahead(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
+def _look_ahead(basis: Basis, choices: RunChoices, *, now: datetime) -> tuple[Preview, tuple[Entry, ...] | None]:
+    """Return the preview, and the context after the run where no model writes it."""
     measured = describe_basis(basis, choices)
     if choices.kind.is_micro:
         return _look_at_clearing(basis, measured, now=now)
@@ -179,21 +205,29 @@ def _look_ahead(basis: Basis, choices: RunChoices, *, now: datetime) -> Preview:
     preview = _describe_outcome(replace(measured, prompt=request.prompt), outcome)
     preview = replace(preview, warnings=_warn_of_no_saving(preview))
     if not is_paid:
-        return preview  # the summary is extracted here: no request is sent
+        return preview, outcome.entries  # the summary is extracted here: no request is sent
     preview = _describe_request(preview, basis, request)
-    return _add_costs(preview, basis, request, models, settings, now=now)
+    return _add_costs(preview, basis, request, models, settings, now=now), None
 
 
 def _warn_of_no_saving(preview: Preview) -> tuple[Notice, ...]:
-    """A short conversation: summary and files that come back take more than they replace."""
-    low, _ = preview.expected_after_tokens or (0, 0)
-    if low < preview.before_tokens:
-        return ()
-    sentence = (
-        f"The context would not get smaller: it holds {preview.before_tokens:,} tokens now and is expected to hold "
-        f"{low:,} with the summary and the restored files."
-    )
-    return (Notice("no_saving", sentence, {"before_tokens": preview.before_tokens, "after_tokens": low}),)
+    """In a short conversation, summary and restored files can take more than they replace."""
+    low, high = preview.expected_after_tokens or (0, 0)
+    before = preview.before_tokens
+    figures: dict[str, object] = {"before_tokens": before, "after_tokens": low}
+    if low >= before:
+        sentence = (
+            f"The context would not get smaller: it holds {before:,} tokens now and is expected to hold "
+            f"{low:,} with the summary and the restored files. {GROWTH_ADVICE}"
+        )
+        return (Notice("no_saving", sentence, figures),)
+    if high >= before:
+        sentence = (
+            f"The context may not get smaller: it holds {before:,} tokens now and is expected to hold between {low:,} "
+            f"and {high:,}, depending on the length of the summary. {GROWTH_ADVICE}"
+        )
+        return (Notice("saving_uncertain", sentence, figures | {"most_after_tokens": high}),)
+    return ()
 
 
 def _add_missing_lines(preview: Preview, basis: Basis) -> Preview:
@@ -230,18 +264,18 @@ def _try_out(
 
 
 def _describe_outcome(preview: Preview, outcome: CompactionOutcome) -> Preview:
-    counts = {fate: len(outcome.list_uuids(fate)) for fate in Fate}
+    counts = {fate: len(outcome.list_uuids(fate)) for fate in EntryFate}
     after = outcome.expected_tokens
     expected = (after, after)
     if preview.choices.summarizer.is_paid:
         beside = after - add_margin(count_text_tokens(outcome.summary.text))
-        expected = (beside + SHORT_SUMMARY_TOKENS, beside + SUMMARY_TOKENS)
+        expected = (beside + SHORT_SUMMARY_TOKENS, beside + MAX_SUMMARY_TOKENS)
     return replace(
         preview,
         kept_tokens=estimate_tokens(outcome.kept),
-        summarised_count=counts[Fate.SUMMARISED],
-        kept_count=counts[Fate.KEPT],
-        dropped_count=counts[Fate.DROPPED],
+        summarised_count=counts[EntryFate.SUMMARISED],
+        kept_count=counts[EntryFate.KEPT],
+        dropped_count=counts[EntryFate.DROPPED],
         expected_after_tokens=expected,
     )
 
@@ -250,26 +284,19 @@ def _describe_request(preview: Preview, basis: Basis, request: SummaryRequest) -
     messages = request.body.get("messages")
     return replace(
         preview,
-        path=request.path.value,
-        fork_refusal="" if request.path is SummaryRoute.FORK else basis.fork_refusal,
+        path=request.route.value,
+        fork_refusal="" if request.route is SummaryRoute.FORK else basis.fork_refusal,
         messages_sent=len(messages) if isinstance(messages, list) else 0,
         sent_tokens=count_request_tokens(request, basis),
     )
 
 
-def _look_at_notes(basis: Basis, preview: Preview, *, now: datetime) -> Preview:
+def _look_at_notes(basis: Basis, preview: Preview, *, now: datetime) -> tuple[Preview, tuple[Entry, ...]]:
     request = make_request(basis, preview.choices, SummaryModels(), now=now)
     outcome = compact(basis, preview.choices, request, RunPorts(ExtractiveSummarizer(), restore=ContextRestorer()))
-    counts = {fate: len(outcome.list_uuids(fate)) for fate in Fate}
-    return replace(
-        preview,
-        kept_tokens=estimate_tokens(outcome.kept),
-        summarised_count=counts[Fate.SUMMARISED],
-        kept_count=counts[Fate.KEPT],
-        dropped_count=counts[Fate.DROPPED],
-        expected_after_tokens=(outcome.expected_tokens, outcome.expected_tokens),
-        warnings=_warn_of_newer_notes(basis, now=now),
-    )
+    preview = _describe_outcome(preview, outcome)
+    warnings = (*_warn_of_newer_notes(basis, now=now), *_warn_of_no_saving(preview))
+    return replace(preview, warnings=warnings), outcome.entries
 
 
 def _warn_of_newer_notes(basis: Basis, *, now: datetime) -> tuple[Notice, ...]:
@@ -279,7 +306,7 @@ def _warn_of_newer_notes(basis: Basis, *, now: datetime) -> tuple[Notice, ...]:
     return (Notice("extraction_under_way", sentence),)
 
 
-def _look_at_clearing(basis: Basis, preview: Preview, *, now: datetime) -> Preview:
+def _look_at_clearing(basis: Basis, preview: Preview, *, now: datetime) -> tuple[Preview, tuple[Entry, ...]]:
     outcome = clear_results(basis, preview.choices.kind, now=now)
     after = max(0, basis.before_tokens - outcome.tokens_saved)
     kept = sum(1 for entry in outcome.entries if entry.message is not None)
@@ -289,15 +316,16 @@ def _look_at_clearing(basis: Basis, preview: Preview, *, now: datetime) -> Previ
         left = f"{(warm_until - now).total_seconds() / 60:.0f} minutes"
         sentence = f"The prompt cache is warm for another {left}; a client that continues from the result re-writes it."
         warnings = (Notice("cache_warm", sentence),)
-    return replace(
+    looked_at = replace(
         preview,
         kept_count=kept,
         cleared_count=len(outcome.cleared_tool_ids) + len(outcome.cleared_attachment_uuids),
         cleared_tokens=outcome.tokens_saved,
-        kept_tokens=sum(result.tokens for result in find_clearable(outcome.entries)),
+        kept_tokens=sum(result.tokens for result in list_clearable(outcome.entries)),
         expected_after_tokens=(after, after),
         warnings=warnings,
     )
+    return looked_at, outcome.entries
 
 
 def _add_costs(
@@ -311,7 +339,7 @@ def _add_costs(
 ) -> Preview:
     chosen = request.model or ""
     others = [name for name in dict.fromkeys((models.small, models.session)) if name and name != chosen]
-    if request.path is SummaryRoute.FORK:
+    if request.route is SummaryRoute.FORK:
         others = []  # a fork has its parent's model
     costs = tuple(
         expect_cost(request, name, preview.sent_tokens, settings=settings, now=now) for name in (chosen, *others)

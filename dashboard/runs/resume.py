@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 
-from compaction.compactors.outcome import Fate
+from compaction.compactors.outcome import EntryFate
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.flatten import flatten
 from dashboard.models import AgentSession, CompactionRun, ResumedFile, RunState, User
@@ -91,7 +91,7 @@ def _make(run: CompactionRun, outcome: StoredOutcome, originals: Originals, *, e
     session = ResumedSession(
         external_id=external_id,
         entries=outcome.entries,
-        added_uuids=frozenset((*outcome.list_uuids(Fate.ADDED), outcome.boundary_uuid)),
+        added_uuids=frozenset((*outcome.list_uuids(EntryFate.ADDED), outcome.boundary_uuid)),
         now=run.finished_at or run.created_at,
         originals=originals.entries,
         cwd=_find_cwd(run, originals),

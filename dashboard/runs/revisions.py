@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
-from compaction.compactors.summary.answer import collapse_blank_lines, find_missing_sections
+from compaction.compactors.summary.answer import collapse_blank_lines, list_missing_sections
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.ports import Variant
 from dashboard.ingest.audit_rows import audit_compaction, serialize_report
@@ -81,7 +81,7 @@ def _draft_revision(run: CompactionRun, number: int, text: str) -> RunRevision:
         number=number,
         text=text,
         # What the API wrote has other sections than ours, or none.
-        missing_sections=[] if run.summarizer == SummarizerName.NATIVE else list(find_missing_sections(text, variant)),
+        missing_sections=[] if run.summarizer == SummarizerName.NATIVE else list(list_missing_sections(text, variant)),
         summary_tokens=add_margin(count_text_tokens(text)),
         after_tokens=estimate_tokens(entries) + run.prefix_tokens,
         retained_percent=report.retained,

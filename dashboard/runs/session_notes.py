@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from compaction.compactors.micro.clearing import apply_boundaries
-from compaction.compactors.notes.from_notes import check_notes
-from compaction.compactors.notes.schedule import find_wait_seconds
+from compaction.compactors.notes.from_notes import require_usable_notes
+from compaction.compactors.notes.schedule import compute_wait_seconds
 from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
 from compaction.compactors.outcome import Trigger
 from compaction.compactors.run import CompactionRequest
@@ -48,14 +48,14 @@ def find_notes_wait(session: AgentSession, agent_id: str = "", *, since: datetim
     notes = read_notes(session, agent_id)
     if notes is None:
         return 0
-    return find_wait_seconds(notes, now, waited_seconds=(now - since).total_seconds())
+    return compute_wait_seconds(notes, now, waited_seconds=(now - since).total_seconds())
 
 
 def has_notes_of_context(session: AgentSession, *, now: datetime) -> bool:
     """Whether a compaction could start from the notes: they say something, and what they end with is still seen."""
     notes, request = read_notes(session), CompactionRequest(trigger=Trigger.AUTO, now=now)
     try:
-        usable = check_notes(notes, request, template=find_template(session))
+        usable = require_usable_notes(notes, request, template=find_template(session))
     except NotesNotUsable:
         return False
     entries = slice_context(follow_chain(apply_boundaries(read_thread(session, "").entries))).entries

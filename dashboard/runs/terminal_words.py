@@ -7,8 +7,9 @@ from typing import Any
 from dashboard.ingest.audit_rows import parse_audit
 from dashboard.models import CompactionRun, RunKind, RunRevision, RunState
 from dashboard.runs.kinds import KIND_WORDS
-from dashboard.runs.preview import Preview
-from dashboard.words import format_retained
+from dashboard.runs.predicted_losses import PredictedLosses, PredictionSource
+from dashboard.runs.preview import GROWTH_ADVICE, Preview
+from dashboard.words import format_lost_count, format_retained, saves_nothing
 
 _SAME = (
     "id", "kind", "summarizer", "model", "state", "stage", "before_tokens", "before_origin", "after_tokens",
@@ -34,6 +35,8 @@ def tell_run(run: CompactionRun) -> str:
     if run.state != RunState.DONE:
         return title
     lines = [title, f"{run.before_tokens or 0:,} -> {run.after_tokens or 0:,} tokens ({run.after_origin})."]
+    if saves_nothing(run.before_tokens, run.after_tokens):
+        lines.append(f"Nothing saved: the result is not smaller. {GROWTH_ADVICE}")
     if run.cleared_count:
         lines.append(f"{run.cleared_count} old tool results and attachments cleared, everything else kept.")
     else:
@@ -52,11 +55,11 @@ def _format_audit(revision: RunRevision) -> str:
     return f"Retained: {format_retained(revision.retained_percent)} (estimated); {lost}."
 
 
-def describe_preview(preview: Preview) -> dict[str, Any]:
-    return asdict(preview)
+def describe_preview(preview: Preview, losses: PredictedLosses | None) -> dict[str, Any]:
+    return asdict(preview) | {"losses": asdict(losses) if losses else None}
 
 
-def tell_preview(preview: Preview) -> str:
+def tell_preview(preview: Preview, losses: PredictedLosses | None) -> str:
     lines = [f"{KIND_WORDS[preview.choices.kind].capitalize()} with {preview.choices.summarizer.value}:"]
     if preview.before_tokens:
         lines.append(f"  now            {preview.before_tokens:,} tokens ({preview.before_origin})")
@@ -79,8 +82,24 @@ def tell_preview(preview: Preview) -> str:
     elif preview.expected_after_tokens:
         lines.append("  sent           nothing, no model is used")
     lines += [f"  {cost.model:<14} {_tell_cost(cost.miss_usd, cost.most_usd)}" for cost in preview.costs]
+    if losses is not None:
+        lines += [f"  losses         {_tell_losses(losses)}", *(f"    lost: {each.text}" for each in losses.lost)]
     lines += [f"  note: {notice.sentence}" for notice in preview.warnings]
     return "\n".join(lines)
+
+
+def _tell_losses(losses: PredictedLosses) -> str:
+    if losses.source is PredictionSource.DRY_RUN:
+        retained = f"retained {format_retained(losses.retained_percent)}, exact for this preview"
+        return f"{format_lost_count(losses.lost_count)}, {retained}"
+    if losses.lost_range is None or losses.retained_range is None:
+        return "no earlier compactions to predict from"
+    lost, retained_range = losses.lost_range, losses.retained_range
+    ends = f"{format_retained(retained_range.low)} to {format_retained(retained_range.high)}"
+    return (
+        f"{lost.low} to {lost.high} things lost (median {lost.median}), retained {ends}, "
+        f"seen in {losses.run_count} earlier compactions"
+    )
 
 
 def _tell_cost(expected_usd: Decimal | None, most_usd: Decimal | None) -> str:

@@ -23,13 +23,15 @@ from dashboard.words import say_model, say_percent, say_size, say_usd
 register = template.Library()
 
 _HEADING_STYLES = {"developer": "of-developer", "context": "of-context"}
-# Each has its index. What is left to auto-compact, the hit rate and the cache's time are worked out from the row.
 _COLUMN_SORTS = {
     "developer": SortName.DEVELOPER,
     "context": SortName.RISK,
+    "forecast": SortName.FORECAST,
     "compactions": SortName.COMPACTIONS,
+    "hits": SortName.HIT_RATE,
     "breaks": SortName.LOST,
     "spent": SortName.SPEND,
+    "warm": SortName.WARM,
     "active": SortName.ACTIVE,
 }
 

@@ -18,6 +18,7 @@ from dashboard.page_context import find_real_team
 from dashboard.page_request import PageRequest
 from dashboard.pages.ways_in import find_arrivals, list_ways, pick_recommended
 from dashboard.views.team_page import signed_in
+from dashboard.words import join_words
 
 KEY_SCOPES = (Scope.INGEST, Scope.PROXY)
 
@@ -42,6 +43,8 @@ def describe_ways(request: PageRequest, team: Team, key_text: str = "") -> dict[
         "ways": [(way, arrivals[way.name]) for way in ways],
         "recommended_ways": [(way, arrivals[way.name]) for way in recommended],
         "other_ways": [(way, arrivals[way.name]) for way in ways if way not in recommended],
+        "is_key_recommended": any(way.needs_key for way in recommended),
+        "key_ways": join_words([way.title for way in ways if way.needs_key]),
         "has_key": bool(key_text),
         "may_make_key": _may_make_key(request, team),
         "may_send": request.actor.may(Act.INGEST, team),

@@ -6,7 +6,7 @@ wait for nothing that a hundred others wait for too.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from functools import wraps
+from functools import partial, wraps
 from http import HTTPStatus
 from typing import Any, Concatenate, ParamSpec
 from urllib.parse import urlencode
@@ -22,7 +22,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_safe
 
 from dashboard import access
-from dashboard.live.drawing import count_new_breaks, count_offer, draw_overview, draw_ways, say_some
+from dashboard.live.drawing import check_shown, count_new_breaks, count_offer, draw_overview, draw_ways, say_some
 from dashboard.live.room import board, parts, sight, streams, viewers
 from dashboard.live.viewers import Viewer
 from dashboard.live.wanted import Wanted, read_ids
@@ -128,22 +128,27 @@ async def live_ways(request: HttpRequest, viewer: Viewer, slug: str) -> HttpResp
 @require_safe
 @for_viewers
 async def live_offer(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """How many sessions would join the list of the page if it were drawn now; empty when none would."""
+    """How many sessions would join the list of the page if it were drawn now, and whether its rows would have another
+    order; empty when neither is so. Only the first page of a list without a search has sessions join it."""
     filters = SessionFilters.read(request.GET.dict())
     if filters.team:
         access.require_team(viewer.actor, filters.team, access.Act.SEE)
-    newest_pk, *_ = [*read_ids(request.GET.get("newest", "")), 0]
-    since_seconds, *_ = [*read_ids(request.GET.get("drawn_at", "")[:10]), 0]
-    offer = await sync_to_async(count_offer, thread_sensitive=True)(
-        viewer.actor,
-        filters,
-        newest_pk=newest_pk,
-        shown=read_ids(request.GET.get("sessions", "")),
-        since_seconds=since_seconds,
-    )
+    place = read_place(request)
+    shown = read_ids(request.GET.get("sessions", ""))
+    if place or filters.text:
+        offer = await sync_to_async(check_shown, thread_sensitive=True)(viewer.actor, filters, shown)
+    else:
+        newest_pk, *_ = [*read_ids(request.GET.get("newest", "")), 0]
+        since_seconds, *_ = [*read_ids(request.GET.get("drawn_at", "")[:10]), 0]
+        count = partial(count_offer, newest_pk=newest_pk, since_seconds=since_seconds)
+        offer = await sync_to_async(count, thread_sensitive=True)(viewer.actor, filters, shown=shown)
     is_overview = request.GET.get("page") == "overview"
-    url = reverse("overview") if is_overview else list_url(filters)
-    return HttpResponse(render_to_string("live/offer.html", {"offer": offer, "url": url}))
+    context = {
+        "offer": offer,
+        "url": reverse("overview") if is_overview else list_url(filters),
+        "sort_url": "" if is_overview else f"{reverse('sessions')}?{urlencode(filters.fields | place)}",
+    }
+    return HttpResponse(render_to_string("live/offer.html", context))
 
 
 @require_safe
@@ -159,6 +164,11 @@ async def live_breaks(request: HttpRequest, viewer: Viewer, slug: str) -> HttpRe
     found = await count(viewer.actor, team, query, newest_pk, read_zone(request))
     context = {"count": found, "words": say_some(found), "url": f"{reverse('ledger')}?{urlencode(query)}"}
     return HttpResponse(render_to_string("live/breaks.html", context))
+
+
+def read_place(request: HttpRequest) -> dict[str, str]:
+    """Where the page of a list begins or ends, as it stands in the address; empty for the first page."""
+    return {name: request.GET[name] for name in ("after", "before") if name in request.GET}
 
 
 def read_session_key(request: HttpRequest) -> str:

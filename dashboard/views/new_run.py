@@ -5,7 +5,7 @@ from http import HTTPStatus
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import access
 from dashboard.access import Act
@@ -24,8 +24,7 @@ MAIN = "main"  # how the form names the main conversation where an empty word wo
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_run(request: PageRequest, session_id: int) -> HttpResponse:
     """A draft is only previewed until `act` says start."""
-    session = get_object_or_404(access.sessions(request.actor).select_related("team"), pk=session_id)
-    access.require_run(request.actor, session)
+    session = _find_session(request, session_id)
     remember_team(request, session.team)
     given = request.POST.dict() if request.method == "POST" else None
     draft = make_draft(
@@ -53,6 +52,23 @@ def new_run(request: PageRequest, session_id: int) -> HttpResponse:
     return _render(request, draft, status)
 
 
+@require_POST
+def predict_run_losses(request: PageRequest, session_id: int) -> HttpResponse:
+    """The figures of every card with what each kind would lose. The page asks for them once it is there, and again
+    when choices change."""
+    session = _find_session(request, session_id)
+    now = timezone.now()
+    draft = make_draft(request.actor, session, request.POST.dict(), now=now)
+    cards = build_kind_cards(request.actor, draft, now=now, predicts_losses=True)
+    return render(request, "runs/_card_figures.html", {"cards": cards})
+
+
+def _find_session(request: PageRequest, session_id: int) -> AgentSession:
+    session = get_object_or_404(access.sessions(request.actor).select_related("team"), pk=session_id)
+    access.require_run(request.actor, session)
+    return session
+
+
 def _render(request: PageRequest, draft: RunDraft, status: HTTPStatus) -> HttpResponse:
     # Before somebody presses Start, what is missing is a hint and no error.
     has_acted = request.POST.get("act") == "start"
@@ -65,7 +81,10 @@ def _render(request: PageRequest, draft: RunDraft, status: HTTPStatus) -> HttpRe
         context["is_fragment"] = True
         context["brings_pivots"] = draft.pivots is not None and (draft.pivots.agent_id or MAIN) != listed
         return render(request, "runs/_preview.html", context)
-    context["cards"] = build_kind_cards(draft, now=timezone.now())
+    # Whole pages are posted without scripts alone: then nothing asks for the losses afterwards.
+    context["cards"] = build_kind_cards(
+        request.actor, draft, now=timezone.now(), predicts_losses=request.method == "POST"
+    )
     context["may_manage"] = request.actor.may(Act.MANAGE, draft.session.team)
     context["open_run"] = _find_open(request, draft)
     return render(request, "runs/new.html", context, status=status)

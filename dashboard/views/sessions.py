@@ -1,10 +1,11 @@
 """The list of sessions: filters and place in the URL; the page, or for htmx the part of it that changes."""
 
+from urllib.parse import urlencode
+
 from django.http import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 from django_htmx.http import push_url
 
@@ -35,6 +36,7 @@ def sessions(request: PageRequest) -> HttpResponseBase:
     live = note_page_state(access.teams(request.actor))
     found = gauges.list_sessions(request.actor, filters, now=timezone.now(), cursor=cursor)
     columns = pick_columns(request.actor.user.session_columns if request.actor.user else ())
+    place = {name: request.GET[name] for name in ("after", "before") if cursor and request.GET.get(name)}
     context: dict[str, object] = {
         "found": found,
         "columns": columns,
@@ -43,7 +45,8 @@ def sessions(request: PageRequest) -> HttpResponseBase:
         "live": live,
         "filters": filters,
         "is_first": cursor is None,
-        "place": {name: request.GET[name] for name in ("after", "before") if cursor and name in request.GET},
+        "place": place,
+        "page_query": urlencode(filters.fields | place),
         "is_choosing_columns": bool(request.htmx) and request.htmx.trigger == COLUMNS_ID,
         "has_demo": any(row.team.is_demo for row in found.rows),
         "may_upload": request.actor.may_anywhere(access.Act.INGEST),
@@ -54,11 +57,8 @@ def sessions(request: PageRequest) -> HttpResponseBase:
         context |= _offer_choices(request)
         context["views"] = list_views(request.actor, ListName.SESSIONS, query=filters.query)
     response = render(request, template, context)
-    # The same address is a page and a part of it: whoever keeps one must not show it as the other.
-    patch_vary_headers(response, ["HX-Request", "HX-Target"])
     if request.htmx:
-        place = {"after": request.GET.get("after"), "before": request.GET.get("before")} if cursor else {}
-        push_url(response, _address(filters, **place))
+        push_url(response, _address(filters, place))
     return response
 
 
@@ -89,9 +89,6 @@ def _read_cursor(request: PageRequest, filters: SessionFilters) -> Cursor | None
     return None
 
 
-def _address(filters: SessionFilters, **place: str | None) -> str:
-    query = filters.query
-    for name, text in place.items():
-        if text:
-            query = f"{query}&{name}={text}" if query else f"{name}={text}"
+def _address(filters: SessionFilters, place: dict[str, str]) -> str:
+    query = urlencode(filters.fields | place)
     return f"{reverse('sessions')}?{query}" if query else reverse("sessions")

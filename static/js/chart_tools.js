@@ -47,6 +47,16 @@
 
   const reset = (area) => Plotly.relayout(area, { "xaxis.range": [...area.layout.meta.full] });
 
+  // A call that is picked elsewhere, outside of the zoomed range: the range moves to it, once.
+  function showPicked(area) {
+    const mark = area.layout.shapes.find((shape) => shape.name === "picked");
+    if (!area.seeksPicked || !mark || !area.layout.meta?.full) return;
+    area.seeksPicked = false;
+    const [low, high] = counted(area, area.layout.xaxis.range);
+    const at = count(area, mark.x0);
+    if (at < low || at > high) show(area, at - (high - low) / 2, at + (high - low) / 2);
+  }
+
   // --- the address ---
 
   function addressOf(area) {
@@ -192,7 +202,11 @@
     return action === "reset" ? reset(area) : step(area, action);
   }
 
-  document.addEventListener("plimsoll:drawn", (event) => begin(event.target));
+  document.addEventListener("plimsoll:drawn", (event) => {
+    begin(event.target);
+    showPicked(event.target);
+  });
+  document.addEventListener("plimsoll:marked", (event) => showPicked(event.target));
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-chart-do]");
     if (button) act(areaOf(button), button.dataset.chartDo);

@@ -119,7 +119,10 @@
 
   function remark(area, key) {
     area.pickedKey = key;
-    if (area.data) Plotly.relayout(area, { shapes: shapesOf(area, area.data) });
+    area.seeksPicked = key !== null;
+    if (!area.data) return;
+    Plotly.relayout(area, { shapes: shapesOf(area, area.data) });
+    area.dispatchEvent(new CustomEvent("plimsoll:marked", { bubbles: true }));
   }
 
   // A click on a call, or on a mark that belongs to one, asks for its details.

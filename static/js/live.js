@@ -274,7 +274,7 @@
   }
 
   async function drawOffer() {
-    const offer = document.querySelector("[data-live-offer]");
+    const [offer, order] = ["[data-live-offer]", "[data-live-order]"].map((each) => document.querySelector(each));
     const url = new URL(place.dataset.offerUrl, location.href);
     url.searchParams.set("newest", place.dataset.newest);
     url.searchParams.set("drawn_at", place.dataset.drawnAt);
@@ -284,14 +284,19 @@
     const drawn = document.createElement("template");
     drawn.innerHTML = await answer.text();
     takeAway(drawn.content.querySelector("[data-gone]"));
-    const words = drawn.innerHTML.trim();
-    if (offer?.isConnected && offer.innerHTML !== words) {
-      const hadFocus = offer.contains(document.activeElement);
-      offer.innerHTML = words;
-      htmx.process(offer);
-      if (hadFocus) offer.querySelector("a")?.focus({ preventScroll: true });
-    }
+    const reordered = drawn.content.querySelector("[data-order]");
+    reordered?.remove();
+    putWords(order, reordered?.innerHTML ?? "");
+    putWords(offer, drawn.innerHTML.trim());
     return true;
+  }
+
+  function putWords(element, words) {
+    if (!element?.isConnected || element.innerHTML === words) return;
+    const hadFocus = element.contains(document.activeElement);
+    element.innerHTML = words;
+    htmx.process(element);
+    if (hadFocus) element.querySelector("a")?.focus({ preventScroll: true });
   }
 
   // Sessions that were deleted since the page was drawn.

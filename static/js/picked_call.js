@@ -1,6 +1,9 @@
 // The picked call: a drawer over the page. It opens with the answer for a row or a mark in the chart, closes with Esc or
-// its button, and gives the focus back. The address names the call while the drawer is open.
+// its button, and gives the focus back. The address names the call while the drawer is open. What the call was picked by
+// stays in sight: beside the drawer the chart is narrower, and above a sheet from below the page is scrolled.
 (() => {
+  const GAP_PIXELS = 8;
+  const sheet = matchMedia("(max-width: 1000px)"); // as static/css/session.css
   let opener = null; // where the focus goes when the drawer closes
 
   const drawer = () => document.getElementById("call-drawer");
@@ -15,13 +18,36 @@
     }
   }
 
+  function fitCharts() {
+    for (const area of document.querySelectorAll(".drawn[data-pick-url]")) Plotly.Plots.resize(area);
+  }
+
+  // By the height of the sheet, which may still be moving.
+  function keepInSight(element) {
+    if (!sheet.matches) return;
+    const room = innerHeight - drawer().offsetHeight - GAP_PIXELS;
+    const { top, bottom, height } = element.getBoundingClientRect();
+    if (top >= GAP_PIXELS && bottom <= room) return;
+    const isAbove = top < GAP_PIXELS || height > room - GAP_PIXELS;
+    scrollBy({ top: isAbove ? top - GAP_PIXELS : bottom - room, behavior: "instant" });
+  }
+
   function open(chosen) {
+    const wasHidden = drawer().hidden;
     drawer().hidden = false;
+    if (wasHidden) fitCharts();
     // A link of the drawer itself is gone with the call it belonged to: the focus stays inside.
-    if (!chosen?.isConnected) return;
+    if (!chosen?.isConnected) return keepInSight(findPicked(opener?.closest("tr")));
     opener = chosen;
     drawer().scrollTop = 0;
     drawer().focus({ preventScroll: true });
+    keepInSight(findPicked(opener.closest("tr")));
+  }
+
+  // The row of the call, or the chart where it was picked there, or where the table shows other calls.
+  function findPicked(row) {
+    const link = row && rows().find((each) => keyOf(each) === pickedKey());
+    return link?.closest("tr") ?? document.querySelector("[data-pick-url]");
   }
 
   // The table may show another page by now, and a page that was opened by its address has no opener.
@@ -34,6 +60,7 @@
     const key = pickedKey();
     const target = findOpener(key);
     drawer().hidden = true;
+    fitCharts();
     document.getElementById("call-details").replaceChildren();
     markRow(undefined);
     document.dispatchEvent(new CustomEvent("plimsoll:unpicked"));
@@ -63,6 +90,7 @@
   });
 
   markRow(pickedKey());
+  if (pickedKey()) addEventListener("load", () => keepInSight(findPicked()), { once: true });
   document.addEventListener("htmx:afterSettle", (event) => {
     if (!drawer()) return;
     markRow(pickedKey());

@@ -101,7 +101,8 @@ def test_link_holds_the_zoomed_part_and_the_picked_call(opened: Page, live_url: 
     assert re.search(r"/sessions/\d+/\?call=\d+&from=250.5&to=750.5$", link)
     opened.get_by_role("link", name="989", exact=True).click()
     expect(opened.locator("#call-details")).to_contain_text("Call 989")
-    expect(opened).to_have_url(re.compile(r"\?call=\d+&from=250.5&to=750.5$"))
+    # The range has moved to the call.
+    expect(opened).to_have_url(re.compile(r"\?call=\d+&from=500.5&to=1000.5$"))
 
 
 def test_call_without_a_column_of_its_own_is_marked_too(opened: Page) -> None:

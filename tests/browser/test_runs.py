@@ -19,6 +19,7 @@ from tests.browser.conftest import Axe, PageErrors, SignIn
 from tests.browser.keys import press
 from tests.builders import make_team, make_user
 from tests.dashboard.runs.test_missing_lines import drop_turns, write_long_talk
+from tests.dashboard.runs.test_predicted_losses import write_forgetful_talk
 from tests.dashboard.runs.world import record_session, run_now, write_talk
 
 RUN = re.compile(r"/runs/\d+/$")
@@ -93,6 +94,52 @@ def test_person_compacts_a_session_and_reads_the_result(
     expect(page.locator("#restored")).to_contain_text("skipped")
     page.locator(".crumbs").get_by_role("link", name="Compactions").click()
     expect(page.get_by_role("region", name="By Plimsoll")).to_contain_text("done")
+
+
+def test_cards_say_what_each_kind_would_lose_before_it_starts(
+    page: Page, alice: User, team: Team, sign_in: SignIn
+) -> None:
+    session = record_session(team, write_forgetful_talk())
+    sign_in(page, alice)
+    page.goto(f"/sessions/{session.pk}/compact/")
+    full = page.locator(".kind-card", has_text="The whole conversation becomes one summary")
+    expect(full.locator(".losses")).to_contain_text(re.compile(r"\d+ things lostretained ~\d+%, exact for this"))
+    predicted = full.locator(".losses").inner_text().splitlines()[0]
+    page.get_by_label("Clear all but the last 5 tool results").check()
+    full.get_by_text("Show the 3 most important").click()  # on a card that is not chosen, and stays so
+    expect(full.locator("q")).to_have_count(3)
+    expect(full.locator("q").first).to_be_visible()
+    expect(page.get_by_label("Clear all but the last 5 tool results")).to_be_checked()
+    full.locator(".figures").click(force=True)  # the label covers the card: a click anywhere chooses it
+    expect(page.get_by_label("Full")).to_be_checked()
+    page.get_by_label("Up to a message").check()
+    part = page.locator(".kind-card", has_text="Up to a message")
+    expect(part).to_contain_text("pick a message")
+    page.get_by_role("radio", name=re.compile(r"^Message \d+,")).nth(3).check()
+    expect(part.locator(".losses")).to_contain_text("exact for this preview")
+    expect(full.locator("q").first).to_be_visible()  # still unfolded
+    page.get_by_label("Full").check()
+    page.get_by_role("button", name="Start").click()
+    expect(page).to_have_url(RUN)
+    work_once()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(predicted)
+
+
+def test_losses_that_cannot_be_predicted_are_tried_again(
+    page: Page, alice: User, session: AgentSession, sign_in: SignIn, page_errors: PageErrors
+) -> None:
+    sign_in(page, alice)
+    page_errors.expect("Failed to load resource")
+    page_errors.expect("Response Status Error Code 500")
+    page.route("**/compact/losses/", lambda route: route.fulfill(status=500))
+    page.goto(f"/sessions/{session.pk}/compact/")
+    expect(page.get_by_text("The losses could not be predicted.")).to_be_visible()
+    expect(page.locator("#figures-full .losses")).to_have_text(re.compile("losses not predicted"))
+    expect(page.locator("#figures-full .skeleton")).to_be_hidden()
+    page.unroute("**/compact/losses/")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("#figures-full .losses")).to_contain_text("exact for this preview")
+    expect(page.get_by_text("The losses could not be predicted.")).to_be_hidden()
 
 
 def test_what_does_not_add_up_is_confirmed_before_it_starts(
@@ -231,7 +278,7 @@ def test_walk_works_without_scripts(
         expect(page.locator("[aria-current=step]")).to_contain_text("Waiting for a worker")
         work_once()
         page.get_by_role("link", name="Load it now").click()
-        expect(page.get_by_role("heading", level=1)).to_contain_text(" lost")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("nothing saved")
         page.get_by_text("Edit the summary").click()
         page.get_by_label("Text of the new revision").fill("1. Pending Tasks:\npaint the buoys")
         page.get_by_role("button", name="Save as a new revision").click()

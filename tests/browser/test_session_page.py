@@ -1,10 +1,8 @@
 """The session page in a real Chromium: a call is picked by pointer, by keyboard and without scripts."""
 
 import re
-from datetime import timedelta
 
 import pytest
-from django.utils import timezone
 from playwright.sync_api import FloatRect, Page, expect
 
 from dashboard.models import AgentSession, User
@@ -41,6 +39,9 @@ PLACES = """() => [...document.querySelectorAll("main > *, #tab-content > *:not(
   const { x, y, width, height } = each.getBoundingClientRect();
   return [x, y, width, height].map(Math.round);
 })"""
+# Where the picked call is marked, in pixels of the window.
+MARKED_AT = """area => area.getBoundingClientRect().x + area._fullLayout.xaxis._offset
+  + area._fullLayout.xaxis.d2p(area.layout.shapes.find((shape) => shape.name === "picked").x0)"""
 
 
 def find_box(page: Page, selector: str) -> FloatRect:
@@ -103,11 +104,12 @@ def test_drawer_opens_over_the_page_and_gives_the_focus_back(opened: Page) -> No
     expect(drawer).to_be_hidden()
     row = opened.get_by_role("link", name="60", exact=True)
     row.scroll_into_view_if_needed()
-    before = opened.evaluate(PLACES)
+    before, place = opened.evaluate(PLACES), row.bounding_box()
     row.click()
     expect(drawer.get_by_role("heading", name="Call 60")).to_be_in_viewport()
     expect(drawer).to_be_focused()
-    assert opened.evaluate(PLACES) == before
+    # The chart is narrower; what is being read stays where it was.
+    assert row.bounding_box() == place
     # The compaction behind it is a link away.
     expect(drawer).to_contain_text("Compacted after this call: 50k → 20k.")
     expect(drawer.get_by_role("link", name="View compaction")).to_be_visible()
@@ -151,34 +153,89 @@ def test_drawer_of_an_address_closes_by_its_button(opened: Page) -> None:
     expect(drawer).to_be_hidden()
 
 
-def test_drawer_is_a_sheet_from_below_on_a_phone(opened: Page) -> None:
+def click_call(page: Page, number: int) -> None:
+    area = page.locator("[data-pick-url]")
+    area.scroll_into_view_if_needed()
+    box = find_box(page, "[data-pick-url] .nsewdrag")
+    x = box["x"] + area.evaluate("(area, number) => area._fullLayout.xaxis.l2p(number)", number)
+    y = box["y"] + box["height"] - 12
+    page.mouse.move(x - 2, y)
+    page.mouse.move(x, y)
+    expect(page.locator(".hoverlayer .hovertext")).to_have_count(1)
+    page.mouse.click(x, y)
+    # On a narrow page a column is two pixels wide.
+    expect(page.locator("#call-details")).to_contain_text(re.compile(f"Call ({number}|{number - 1})"))
+
+
+def wait_for_drawer(page: Page) -> FloatRect:
+    """Return its place once it has stopped moving."""
+    page.locator("#call-drawer").evaluate("drawer => Promise.all(drawer.getAnimations().map((each) => each.finished))")
+    return find_box(page, "#call-drawer")
+
+
+@pytest.mark.parametrize("width", [1280, 1600])
+def test_last_call_of_the_chart_stays_visible_beside_the_drawer(opened: Page, width: int) -> None:
+    opened.set_viewport_size({"width": width, "height": 900})
+    wait_for_charts(opened)
+    area = opened.locator("[data-pick-url]")
+    wide = area.evaluate("area => area._fullLayout.width")
+    click_call(opened, 100)
+    drawer = wait_for_drawer(opened)
+    wait_until(lambda: area.evaluate("area => area._fullLayout.width") < wide, seconds=10, what="a narrower chart")
+    box = find_box(opened, "[data-pick-url]")
+    assert box["x"] + box["width"] <= drawer["x"]
+    assert area.evaluate(MARKED_AT) < drawer["x"]
+    opened.keyboard.press("Escape")
+    wait_until(lambda: area.evaluate("area => area._fullLayout.width") == wide, seconds=10, what="its own width")
+
+
+@pytest.mark.parametrize("width", [390, 768])
+def test_drawer_is_a_sheet_below_the_call_on_a_narrow_page(opened: Page, width: int) -> None:
+    opened.set_viewport_size({"width": width, "height": 844})
+    wait_for_charts(opened)
+    click_call(opened, 100)
+    sheet = wait_for_drawer(opened)
+    assert (sheet["x"], sheet["width"]) == (0, width)
+    assert round(sheet["y"] + sheet["height"]) == 844
+    box = find_box(opened, "[data-pick-url]")
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= sheet["y"]
+    assert opened.locator("[data-pick-url]").evaluate(MARKED_AT) < width
+    opened.keyboard.press("Escape")
+    for number in ("98", "51"):  # 51 is the last row
+        opened.get_by_role("link", name=number, exact=True).click()
+        expect(opened.locator("#call-details")).to_contain_text(f"Call {number}")
+        sheet = wait_for_drawer(opened)
+        row = find_box(opened, "#calls-table tr:has([aria-current])")
+        assert row["y"] >= 0
+        assert row["y"] + row["height"] <= sheet["y"]
+    opened.get_by_role("link", name="Next call").click()
+    expect(opened.locator("#call-details")).to_contain_text("Call 52")
+    row = find_box(opened, "#calls-table tr:has([aria-current])")
+    assert row["y"] + row["height"] <= wait_for_drawer(opened)["y"]
+
+
+def test_call_of_an_address_is_seen_above_the_sheet(opened: Page) -> None:
     opened.set_viewport_size({"width": 390, "height": 844})
-    opened.get_by_role("link", name="100", exact=True).click()
-    expect(opened.locator("#call-drawer")).to_contain_text("Call 100")
-    opened.wait_for_timeout(300)  # its movement
-    box = find_box(opened, "#call-drawer")
-    assert (box["x"], box["width"]) == (0, 390)
-    assert box["y"] >= 0.3 * 844 - 1
-    assert round(box["y"] + box["height"]) == 844
+    opened.goto(f"{opened.url}?number=90")
+    expect(opened.locator("#call-details")).to_contain_text("Call 90")
+    wait_for_charts(opened)
+    box = find_box(opened, "[data-pick-url]")
+    assert 0 <= box["y"] <= box["y"] + box["height"] <= wait_for_drawer(opened)["y"]
+    assert list_marks(opened) == [90]
 
 
-@pytest.mark.parametrize(
-    "title",
-    ["Mend the crane", "Mend the crane and say which of the nine winches has to be stopped for it, and for how long"],
-)
-def test_chart_begins_within_the_first_360_pixels(opened: Page, session: AgentSession, title: str) -> None:
-    AgentSession.objects.filter(pk=session.pk).update(
-        title=title, spent_usd=112, lost_usd=11, avoidable_usd=10, break_count=12, turn_count=12, compaction_count=12,
-        mid_task_count=3, read_tokens=900, input_tokens=100, recent_hits=[90, 95, 92], client_cost_usd=100,
-        warm_until=timezone.now() - timedelta(days=280),
-    )  # fmt: skip
-    opened.set_viewport_size({"width": 1280, "height": 900})
-    opened.reload()
-    opened.locator(".banner").evaluate_all("banners => banners.forEach((banner) => banner.remove())")
-    assert find_box(opened, "#tab-content .card")["y"] <= 360
-    head, card = find_box(opened, ".heading"), find_box(opened, ".session-summary")
-    assert card["y"] + card["height"] - head["y"] <= 210
-    assert opened.locator(".session-summary .chart").count() == 0
+def test_zoomed_chart_moves_to_a_call_that_is_picked_in_the_table(opened: Page) -> None:
+    wait_for_charts(opened)
+    area = opened.locator("[data-pick-url]")
+    area.evaluate("area => Plotly.relayout(area, {'xaxis.range': [9.5, 19.5]})")
+    opened.get_by_role("link", name="90", exact=True).click()
+    wait_until(lambda: read_range(opened) == [85, 95], seconds=10, what="a chart that shows the call")
+    assert list_marks(opened) == [90]
+    # Who moves on from there is not brought back.
+    area.evaluate("area => Plotly.relayout(area, {'xaxis.range': [30, 40]})")
+    opened.get_by_role("link", name="by call").hover()
+    assert read_range(opened) == [30, 40]
 
 
 def test_details_of_a_session_open_by_keyboard(opened: Page, session: AgentSession) -> None:
@@ -342,3 +399,30 @@ def test_nothing_scrolls_sideways_on_a_small_phone(opened: Page, path: str) -> N
     opened.goto(opened.url + path)
     wait_for_charts(opened)
     assert opened.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_bar_of_a_short_session_answers_over_its_whole_height(
+    page: Page, owner: User, sign_in: SignIn, live_url: str
+) -> None:
+    session = make_session(owner.memberships.get().team, "short", call_count=12, context_tokens=25_500)
+    make_calls(session, 12)
+    sign_in(page, owner)
+    page.goto(f"/sessions/{session.pk}/")
+    wait_for_charts(page)
+    box = find_box(page, "[data-pick-url] .nsewdrag")
+    across = page.locator("[data-pick-url]").evaluate("area => area._fullLayout.xaxis.l2p(12)")
+    for share in (0.95, 0.05):  # inside the bar, and above it
+        page.mouse.move(box["x"] + across - 2, box["y"] + share * box["height"])
+        page.mouse.move(box["x"] + across, box["y"] + share * box["height"])
+        expect(page.locator(".hoverlayer .hovertext")).to_contain_text("call 12context")
+    page.mouse.click(box["x"] + across, box["y"] + 0.95 * box["height"])
+    expect(page.locator("#call-details")).to_contain_text("Call 12")
+
+
+def test_way_back_leads_to_the_page_and_not_to_the_part_that_a_script_fetched(opened: Page) -> None:
+    opened.get_by_role("link", name="90", exact=True).click()
+    expect(opened.locator("#call-details")).to_contain_text("Call 90")
+    opened.goto("/glossary/")
+    opened.go_back()
+    expect(opened.get_by_role("heading", level=1)).to_have_text("Mend the crane")
+    expect(opened.locator("#call-drawer")).to_contain_text("Call 90")

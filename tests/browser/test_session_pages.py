@@ -8,6 +8,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from dashboard.models import LEVELS, AgentSession, Membership, SessionChange, SessionHour, Team, User
+from dashboard.pages.session_columns import ALL_COLUMNS
 from tests.browser.charts import wait_for_charts
 from tests.browser.conftest import Axe, SignIn
 from tests.browser.keys import press
@@ -218,6 +219,53 @@ def test_titles_have_room_and_the_head_stays_in_sight(signed_in: Page) -> None:
     assert head.evaluate("cell => cell.getBoundingClientRect().top") == 0
 
 
+def test_titles_have_room_beside_every_column(signed_in: Page, alice: User, team: Team) -> None:
+    alice.session_columns = list(ALL_COLUMNS)
+    alice.save()
+    tokens = {"read_tokens": 900, "input_tokens": 100, "recent_hits": [91, 100], "call_count": 1}
+    make_session(
+        team, "wide", model="somebody-elses-coder", context_tokens=1_248_200, last_at=timezone.now(), spent_usd=1234,
+        lost_usd=123, break_count=12, compaction_count=21, mid_task_count=3, developer="tomas.demo",
+        forecast={"growth": 9, "calls": [1_343, 2_860, 4_378], "turns": None, "minutes": None}, **tokens,
+    )  # fmt: skip
+    signed_in.set_viewport_size({"width": 1280, "height": 500})
+    signed_in.goto("/sessions/")
+    expect(signed_in.locator(".session-table th")).to_have_count(1 + len(ALL_COLUMNS))
+    first = signed_in.locator(".session-table tbody td").first
+    assert first.evaluate("cell => cell.getBoundingClientRect().width") >= 360
+    wrapper = signed_in.locator(".table-wrap", has=signed_in.locator(".session-table"))
+    assert wrapper.evaluate("wrap => wrap.scrollWidth - wrap.clientWidth") <= 0
+
+
+@pytest.mark.parametrize("width", [390, 1100])
+def test_head_stays_in_sight_where_the_list_scrolls_sideways(signed_in: Page, alice: User, width: int) -> None:
+    alice.session_columns = list(ALL_COLUMNS)
+    alice.save()
+    signed_in.set_viewport_size({"width": width, "height": 844})
+    signed_in.goto("/sessions/")
+    frame = signed_in.locator(".table-wrap", has=signed_in.locator(".session-table"))
+    frame.evaluate("frame => { frame.scrollIntoView(); frame.scrollTop = frame.scrollHeight }")
+    expect(signed_in.locator("[data-rows] > tr").last).to_be_in_viewport()
+    expect(signed_in.locator(".session-table th").first).to_be_in_viewport()
+    spent = signed_in.locator(".session-table th", has_text="Spent")
+    spent.scroll_into_view_if_needed()
+    expect(spent).to_be_in_viewport()
+
+
+def test_selected_text_does_not_open_the_row(signed_in: Page) -> None:
+    signed_in.goto("/sessions/?text=billing")
+    cell = signed_in.locator("tr[data-session] td.of-developer")
+    box = cell.bounding_box()
+    assert box is not None
+    line = box["y"] + box["height"] / 2 - 8
+    signed_in.mouse.move(box["x"] + 11, line)
+    signed_in.mouse.down()
+    signed_in.mouse.move(box["x"] + 60, line, steps=4)
+    signed_in.mouse.up()
+    assert signed_in.evaluate("String(getSelection())").startswith("mi")
+    expect(signed_in).to_have_url("/sessions/?text=billing")
+
+
 def test_row_opens_its_session_and_columns_come_at_once(signed_in: Page) -> None:
     signed_in.goto("/sessions/?text=billing")
     signed_in.locator("summary", has_text="Columns").click()
@@ -240,6 +288,37 @@ def test_headings_sort_in_both_directions(signed_in: Page) -> None:
         expect(signed_in.locator(f'th[aria-sort="{direction}"]')).to_contain_text("project")
     expect(signed_in).to_have_url("/sessions/?sort=project_reversed")
     expect(signed_in.get_by_role("heading", name="By project, Z to A")).to_be_visible()
+
+
+def test_every_heading_sorts_by_its_column(signed_in: Page, alice: User) -> None:
+    alice.session_columns = list(ALL_COLUMNS)
+    alice.save()
+    signed_in.goto("/sessions/")
+    heads = signed_in.locator(".session-table th")
+    for number in range(1 + len(ALL_COLUMNS)):
+        head = heads.nth(number)
+        was = head.get_attribute("aria-sort")
+        head.locator("a").click()
+        expect(head).to_have_attribute("aria-sort", re.compile("ascending" if was == "descending" else "ending"))
+        expect(signed_in.locator("th[aria-sort]")).to_have_count(1)
+
+
+def test_changed_order_is_noted_and_the_list_is_sorted_again(signed_in: Page) -> None:
+    now = timezone.now()
+    calm = AgentSession.objects.exclude(external_id="risky").order_by("-pk")[5]
+    signed_in.goto("/sessions/?sort=warm")
+    expect(signed_in.locator('html[data-heard="stream"]')).to_have_count(1)
+    rows = signed_in.locator("[data-rows] > tr")
+    expect(rows.first).to_contain_text(RISKY)
+    note = signed_in.locator("[data-live-order]")
+    AgentSession.objects.filter(pk=calm.pk).update(warm_until=now + timedelta(hours=1), last_at=now)
+    SessionChange.objects.note(calm.team_id, [calm.pk])
+    expect(note).to_have_text("Rows updated in place. Sort again")
+    expect(rows.first).to_contain_text(RISKY)
+    note.get_by_role("link", name="Sort again").click()
+    expect(rows.first).to_have_attribute("data-session", str(calm.pk))
+    expect(note).to_be_empty()
+    expect(signed_in).to_have_url("/sessions/?sort=warm")
 
 
 def test_live_rows_keep_the_order_of_their_caption(signed_in: Page) -> None:

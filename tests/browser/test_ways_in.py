@@ -72,7 +72,7 @@ def test_copy_hands_out_no_snippet_without_its_key(signed_in: Page, page_errors:
     copied = signed_in.evaluate("navigator.clipboard.readText()")
     assert re.match(r"export PLIMSOLL_KEY=plk_[\w-]{20,}\n", copied)
     assert ApiKey.objects.count() == 1
-    expect(signed_in.get_by_text("API key created and filled into every snippet below.")).to_be_visible()
+    expect(signed_in.get_by_text("API key created and filled into every snippet that needs one.")).to_be_visible()
     expect(signed_in.get_by_text("YOUR_KEY")).to_have_count(0)
     expect(signed_in.get_by_role("button", name="Create key and copy")).to_have_count(0)
     signed_in.locator("#way-fold-api summary").click()
@@ -85,9 +85,26 @@ def test_parts_of_an_empty_overview_keep_their_distance(signed_in: Page) -> None
     for width in (1280, 360):
         signed_in.set_viewport_size({"width": width, "height": 800})
         signed_in.goto("/")
-        pairs = (("[aria-labelledby=demo-title]", "#ways-state"), (".ways-in > .sub", "#make-key"))
-        for above, below in (*pairs, ("#make-key", ".connect-recommended")):
+        pairs = (("[aria-labelledby=demo-title]", "#ways-state"), (".ways-in > .sub", ".connect-recommended"))
+        for above, below in (*pairs, (".connect-recommended", "#make-key"), ("#make-key", ".connect-ways")):
             assert find_edge(signed_in, below, "top") - find_edge(signed_in, above, "bottom") >= 12
+
+
+ORDERS = {"local": "recommended, others, key", "server": "recommended, key, others"}
+
+
+@pytest.mark.parametrize("mode", ORDERS)
+def test_recommended_source_comes_first_and_the_key_where_it_is_needed(signed_in: Page, mode: str) -> None:
+    signed_in.set_viewport_size({"width": 1280, "height": 900})
+    with override_settings(LOCAL_MODE=mode == "local"):
+        signed_in.goto("/connect/")
+        places = {"recommended": "#recommended-title", "key": "#make-key", "others": ".connect-others"}
+        tops = {name: find_edge(signed_in, place, "top") for name, place in places.items()}
+        assert ", ".join(sorted(tops, key=tops.__getitem__)) == ORDERS[mode]
+        # Everything but the recommended source is folded.
+        assert tops["recommended"] < 200
+        expect(signed_in.locator(".connect-ways details[open]")).to_have_count(0)
+        assert signed_in.locator(".connect-recommended #make-key").count() == (mode == "server")
 
 
 def find_edge(page: Page, part: str, side: str) -> float:

@@ -134,6 +134,7 @@ PAGES: dict[str, Row] = {
     "POST remove_view": Row(302, 403, 403, 302, 302, 404),
     "GET new_run": Row(302, 403, 403, 200, 200, 404),  # the session in question is nobody's own
     "POST new_run": Row(302, 403, 403, 422, 422, 404),  # without a kind
+    "POST predict_run_losses": Row(302, 403, 403, 200, 200, 404),
     "POST edit_notes": Row(302, 403, 403, 403, 403, 404),  # its words are for none of them
     "POST take_notes": Row(302, 403, 403, 302, 302, 404),
     "GET live_stream": everybody(200),

@@ -3,7 +3,7 @@
 import pytest
 
 from compaction.cache.causes import Cause
-from compaction.cache.changes import compare_fingerprints
+from compaction.cache.diff_causes import find_diff_causes
 from dashboard.pages.break_titles import title_break
 from tests.compaction.cache.builders import prints, tool
 
@@ -62,7 +62,7 @@ def test_title_names_what_changed(cause: str, detail: str, gap_seconds: float | 
 def test_title_names_servers_that_came_or_went(before: list[str], after: list[str], title: str) -> None:
     (change,) = [
         change
-        for change in compare_fingerprints(*(prints(tools=[tool(name) for name in names]) for names in (before, after)))
+        for change in find_diff_causes(*(prints(tools=[tool(name) for name in names]) for names in (before, after)))
         if change.cause is Cause.TOOLS_CHANGED
     ]
     assert title_break(change.cause, change.detail, None) == title

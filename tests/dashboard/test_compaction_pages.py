@@ -85,7 +85,8 @@ def test_tab_draws_what_was_freed_and_lists_micro_compactions_apart(team: Team) 
         ({"line_tokens": None}, "unknown"),
         ({"after_tokens": None, "saved_tokens": None}, "167.0k → unknown, unknown freed"),
         ({"before_tokens": None, "saved_tokens": None}, "unknown → 51.0k"),
-        ({"after_tokens": 170_000, "saved_tokens": 0}, "167.0k → 170.0k, nothing freed"),
+        ({"after_tokens": 170_000, "saved_tokens": 0}, "167.0k → 170.0k, grew, nothing saved"),
+        ({"after_tokens": 167_000, "saved_tokens": 0}, "167.0k → 167.0k, nothing saved"),
         ({"at": None}, "unknown time"),
         ({"trigger": ""}, "unknown"),
         ({"chain_number": 3, "turns_since_previous": 0}, "same turn as the previous one"),
@@ -415,6 +416,9 @@ def test_calls_around_are_told_to_programs(recorded: AgentSession) -> None:
         ({"audit": {"version": 2, "parts": [], "lost_count": 0, "lost": []}}, "Compacted 167k to 51k: nothing lost"),
         ({"after_tokens": 8_240}, "Compacted 167k to 8.2k: losses not measured"),
         ({"after_tokens": None}, "Compacted 167k to unknown: losses not measured"),
+        ({"before_tokens": 23_000, "after_tokens": 26_400}, "Grew from 23k to 26k tokens: nothing saved"),
+        ({"before_tokens": 23_000, "after_tokens": 23_000}, "Stayed at 23.0k tokens: nothing saved"),
+        ({"kind": "micro", "after_tokens": 167_000}, "Stayed at 167.0k tokens: nothing saved"),
         ({"kind": "micro", "after_tokens": 136_500}, "Cleared old tool results: 167k to 136k"),
         ({"kind": "failed", "failure": "too long"}, "Compaction failed at 167k"),
     ],
@@ -424,6 +428,20 @@ def test_title_is_the_finding(team: Team, columns: dict[str, object], title: str
     page = read(sign_in("vera"), f"/compactions/{compaction.pk}/")
     assert f"<h1>{title}</h1>" in page
     assert f"<title>{title} · Plimsoll</title>" in page
+
+
+def test_compaction_that_grew_has_advice_and_is_marked_in_lists(team: Team) -> None:
+    session = make_session(team, "session-1")
+    (grown,) = make_compactions(
+        session, 1, before_tokens=23_000, after_tokens=26_000, saved_tokens=0, at=timezone.now()
+    )
+    (smaller,) = make_compactions(session, 1, at=timezone.now())
+    client = sign_in("vera")
+    advice = "continue without compacting, or start a new session"
+    assert advice in read(client, f"/compactions/{grown.pk}/")
+    assert advice not in read(client, f"/compactions/{smaller.pk}/")
+    for url in ("/", "/compactions/"):
+        assert read(client, url).count(">nothing saved</span>") == 1, url
 
 
 def test_losses_come_first_then_what_was_restored_then_the_summary(recorded: AgentSession) -> None:

@@ -409,6 +409,43 @@ def test_sessions_that_came_are_offered(team: Team) -> None:
     assert sign_in("charlie").get(f"{asked}&team=harbour").status_code == 404
 
 
+def test_changed_order_of_a_list_is_noted_beside_its_caption(team: Team) -> None:
+    first, second, third = make_many_sessions(team, 3, warm_until=timezone.now(), spent_usd=lambda number: 3 - number)
+    client = sign_in("vera")
+    shown = f"sessions={first.pk},{second.pk},{third.pk}"
+    first_page = f"/live/offer?sort=spend&newest={third.pk}&{shown}"
+    assert client.get(first_page).content.strip() == b""
+    change(second, last_at=timezone.now(), context_tokens=9)  # by which this list is not sorted
+    assert client.get(first_page).content.strip() == b""
+    change(second, spent_usd=7)
+    note = '<span data-order>Rows updated in place. <a href="/sessions/?sort=spend{}">Sort again</a></span>'
+    assert note.format("") in client.get(first_page).content.decode()
+    assert note.format("&amp;after=9.9") in client.get(f"{first_page}&after=9.9").content.decode()
+    assert b"data-order" not in client.get(f"/live/offer?sort=spend_reversed&sessions={third.pk},{first.pk}").content
+    # Sessions without the figure come last.
+    change(third, warm_until=None)
+    ordered = f"sessions={second.pk},{first.pk},{third.pk}"
+    assert client.get(f"/live/offer?sort=warm&{ordered}&newest={third.pk}").content.strip() == b""
+    assert b"data-order" in client.get(f"/live/offer?sort=warm&sessions={third.pk},{first.pk}").content
+
+
+def test_later_pages_and_searches_are_offered_no_new_sessions(team: Team) -> None:
+    shown = make_session(team, "shown", last_at=timezone.now())
+    client = sign_in("vera")
+    make_session(team, "new", last_at=timezone.now())
+    asked = f"/live/offer?newest={shown.pk}&sessions={shown.pk},{shown.pk + 100}"
+    assert "Show 1 new session" in client.get(asked).content.decode()
+    for place in ("after=9.9", "before=9.9", "text=shown"):
+        answer = client.get(f"{asked}&{place}").content.decode()
+        assert answer.strip() == f'<span data-gone="{shown.pk + 100}" hidden></span>'
+
+
+def test_overview_is_not_asked_to_be_sorted_again(team: Team) -> None:
+    first, second = make_many_sessions(team, 2)
+    asked = f"/live/offer?page=overview&newest={second.pk}&sessions={second.pk},{first.pk}"
+    assert b"data-order" not in sign_in("vera").get(asked).content
+
+
 def test_many_new_sessions_are_not_counted_to_the_end(team: Team) -> None:
     asked = f"/live/offer?newest={make_session(team, 'shown').pk}&sort=spend"
     client = sign_in("vera")

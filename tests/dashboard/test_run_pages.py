@@ -212,24 +212,13 @@ def test_session_without_content_says_why(team: Team) -> None:
     session = record_session(team, write_talk("bare"), owner="mia")
     AgentSession.objects.filter(pk=session.pk).update(has_content=False)
     words = say(read(sign_in("mia"), new_url(session)))
-    assert "The words of this session are not stored" in words
+    assert "The content of this session is not stored" in words
     assert "claude -p --resume" in words
 
 
 def test_live_session_is_warned_about(session: AgentSession) -> None:
     AgentSession.objects.filter(pk=session.pk).update(last_at=timezone.now())
     assert "This session is at work right now." in read(sign_in("mia"), new_url(session))
-
-
-def test_kinds_are_cards_with_the_size_after_the_cost_and_what_is_not_predicted(session: AgentSession) -> None:
-    page = read(sign_in("mia"), new_url(session))
-    cards = page.split('class="kind-cards"')[1].split("</div>")[0]
-    assert cards.count("<label") == 3  # without notes
-    assert cards.count('type="radio"') == 3
-    full = say(cards.split("<label")[1])
-    assert re.search(r"Full .* ~[\d.]+k? tokens after free cost \(Extractive\) not predicted losses", full)
-    assert 'value="from"' not in cards
-    assert 'value="from"' in page
 
 
 def test_nothing_is_an_error_before_somebody_starts(session: AgentSession) -> None:

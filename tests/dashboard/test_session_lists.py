@@ -2,16 +2,20 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.db.models import Value
 from django.db.models.functions import Concat, Right
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from compaction.context.forecast import Pace
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.exports.sessions import export_sessions
@@ -20,6 +24,9 @@ from dashboard.pages.gauges import list_sessions
 from dashboard.pages.session_filters import SessionFilters, SortName
 from dashboard.pages.session_page import read_header
 from dashboard.pages.session_paging import FEW, BadPlace, Cursor
+from dashboard.policies.changes import change_policy
+from dashboard.policies.in_force import find_policy
+from dashboard.session_forecasts import serialize_forecast
 from dashboard.templatetags.session_rows import line_sums, session_rows
 from tests.builders import make_many_sessions, make_session, make_team, make_user
 from tests.visitors import ask, sign_in
@@ -107,6 +114,10 @@ def test_filters_and_sorts_pick_what_they_say(team: Team, alice: Actor, query: d
     assert names(alice, query) == expected.split()
 
 
+def make_forecast(*calls: int) -> dict[str, object]:
+    return {"growth": 900, "calls": calls, "turns": None, "minutes": None}
+
+
 def make_varied(team: Team, count: int, chance: random.Random) -> None:
     """Few different values: most places differ in the id alone."""
     now = timezone.now()
@@ -123,7 +134,19 @@ def make_varied(team: Team, count: int, chance: random.Random) -> None:
         lost_usd=lambda _: Decimal(chance.randrange(3)) / 4,
         spent_usd=lambda _: Decimal(chance.randrange(10**9)) / 10**8,
         break_count=1,
+        calls_left=lambda number: chance.randrange(4) if number % 3 else None,
+        warm_until=lambda number: now + timedelta(seconds=chance.randrange(-2, 2)) if number % 4 else None,
+        read_tokens=lambda number: chance.randrange(3) if number % 5 else 0,
+        input_tokens=lambda number: 2 if number % 5 else 0,
     )  # fmt: skip
+
+
+# Sorts by a figure that some sessions do not have.
+WITH_GAPS = {
+    SortName.FORECAST: "calls_left",
+    SortName.HIT_RATE: "hit_rate_ppm",
+    SortName.WARM: "warm_until",
+}
 
 
 @pytest.mark.parametrize("sort", SortName)
@@ -287,13 +310,107 @@ def test_reversed_sort_is_the_same_list_from_its_other_end(team: Team, alice: Ac
     AgentSession.objects.update(project=Right("external_id", 1), developer=Concat(Value("Ä"), Right("external_id", 1)))
     plain, turned = SessionFilters(sort=sort), SessionFilters(sort=sort, is_reversed=True)
     whole = [pk for page in walk(alice, plain, size=100) for pk in page]
-    assert [pk for page in walk(alice, turned, size=100) for pk in page] == whole[::-1]
-    assert [pk for page in walk(alice, turned, size=6) for pk in page] == whole[::-1]
+    missing = find_missing(sort)
+    expected = [*(pk for pk in whole[::-1] if pk not in missing), *(pk for pk in whole[::-1] if pk in missing)]
+    assert [pk for page in walk(alice, turned, size=100) for pk in page] == expected
+    assert [pk for page in walk(alice, turned, size=6) for pk in page] == expected
     back = list(walk(alice, turned, size=6, forwards=False))
-    assert [pk for page in back[::-1] for pk in page] == whole[::-1]
+    assert [pk for page in back[::-1] for pk in page] == expected
 
 
-@pytest.mark.parametrize("sort", [SortName.PROJECT, SortName.DEVELOPER, SortName.COMPACTIONS])
+def find_missing(sort: SortName) -> set[int]:
+    """Sessions without the figure of a sort."""
+    if sort not in WITH_GAPS:
+        return set()
+    return set(AgentSession.objects.filter(**{f"{WITH_GAPS[sort]}__isnull": True}).values_list("pk", flat=True))
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize("query", [{}, {"breaks": "yes"}, {"text": "harbour"}], ids=["all", "filtered", "searched"])
+@pytest.mark.parametrize("sort", WITH_GAPS)
+def test_sessions_without_the_figure_come_last_in_both_directions(
+    team: Team, alice: Actor, sort: SortName, query: dict[str, str], *, is_reversed: bool
+) -> None:
+    make_varied(team, 40, random.Random(sort))
+    filters = SessionFilters.read({**query, "sort": f"{sort}_reversed" if is_reversed else sort})
+    whole = [pk for page in walk(alice, filters, size=7) for pk in page]
+    figures = dict(AgentSession.objects.values_list("pk", WITH_GAPS[sort]))
+    ordered = [figures[pk] for pk in whole]
+    known = [figure for figure in ordered if figure is not None]
+    assert 0 < len(known) < len(ordered) == 40
+    is_rising = (sort is SortName.FORECAST) is not is_reversed
+    assert ordered == [*sorted(known, reverse=not is_rising), *[None] * (40 - len(known))]
+
+
+FORECASTS = [
+    (90_000, 167_000, 86, "~86 calls (34-140)"),
+    (166_999, 167_000, 1, "~1 call (0-4)"),
+    (167_000, 167_000, 0, "now"),
+    (190_000, 167_000, 0, "now"),
+    (90_000, None, None, ""),
+    (190_000, None, None, ""),  # auto-compact is off
+]
+
+
+@pytest.mark.parametrize(("used_tokens", "line_tokens", "calls_left", "words"), FORECASTS)
+def test_list_is_sorted_by_the_calls_that_its_rows_show(
+    team: Team, alice: Actor, used_tokens: int, line_tokens: int | None, calls_left: int | None, words: str
+) -> None:
+    if line_tokens is None:
+        change_policy(team, replace(find_policy(team), thresholds={"is_auto_enabled": False}), by=None, base_version=0)
+    forecast = serialize_forecast(Pace(900), line_tokens, used_tokens)
+    make_session(team, "one", context_tokens=used_tokens, auto_line_tokens=line_tokens, **forecast._asdict())
+    (row,) = list_sessions(alice, SessionFilters(sort=SortName.FORECAST), now=timezone.now()).rows
+    assert (row.session.calls_left, row.forecast_words) == (calls_left, words)
+
+
+def test_stored_sessions_get_the_calls_that_their_rows_show(team: Team, alice: Actor) -> None:
+    for number, (used_tokens, line_tokens, _, _) in enumerate(FORECASTS):
+        forecast = serialize_forecast(Pace(900), line_tokens, used_tokens).forecast
+        stored = {"context_tokens": used_tokens, "auto_line_tokens": line_tokens, "forecast": forecast}
+        make_session(team, str(number), **stored)
+    make_session(team, "no pace, at the line", context_tokens=167_000, auto_line_tokens=167_000)
+    make_session(team, "no pace", context_tokens=90_000, auto_line_tokens=167_000)
+    make_session(team, "long", auto_line_tokens=2**52, forecast=make_forecast(2**50, 2**51, 2**52))
+    import_module("dashboard.migrations.0036_session_sorts").fill_calls_left(apps, None)
+    found = AgentSession.objects.order_by("pk").values_list("calls_left", flat=True)
+    assert list(found) == [*(calls_left for _, _, calls_left, _ in FORECASTS), 0, None, 2**51]
+
+
+def test_list_is_sorted_by_the_hit_rate_that_its_rows_show(team: Team, alice: Actor) -> None:
+    most = 2**53 - 1
+    for number, (read, plain, once, hourly) in enumerate(
+        [(0, 0, 0, 0), (0, 7, 0, 0), (1, 2, 0, 0), (999, 0, 1, 0), (5, 0, 0, 0), (most, most, most, most)]
+    ):
+        make_session(
+            team, str(number), read_tokens=read, input_tokens=plain, write_5m_tokens=once, write_1h_tokens=hourly
+        )  # fmt: skip
+    rows = list_sessions(alice, SessionFilters(sort=SortName.HIT_RATE), now=timezone.now()).rows
+    assert [row.session.external_id for row in rows] == ["4", "3", "2", "5", "1", "0"]
+    for row in rows[:-1]:
+        assert row.hit_rate is not None
+        assert row.session.hit_rate_ppm == pytest.approx(1e6 * row.hit_rate, abs=1)
+    assert (rows[-1].session.hit_rate_ppm, rows[-1].hit_rate) == (None, None)
+
+
+def test_hit_rate_of_sums_beyond_any_count_is_stored(team: Team) -> None:
+    largest = 2**63 - 1
+    session = make_session(team, "hostile", read_tokens=largest, input_tokens=largest, write_5m_tokens=largest)
+    session.refresh_from_db()
+    assert session.hit_rate_ppm == 333_333
+
+
+INDEXES = {
+    SortName.PROJECT: "session_of_project",
+    SortName.DEVELOPER: "session_of_developer",
+    SortName.COMPACTIONS: "session_by_compactions",
+    SortName.FORECAST: "session_by_calls_left",
+    SortName.HIT_RATE: "session_by_hit_rate",
+    SortName.WARM: "session_by_warmth",
+}
+
+
+@pytest.mark.parametrize("sort", INDEXES)
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_sort_walks_an_index(team: Team, alice: Actor, sort: SortName, *, is_reversed: bool) -> None:
     make_many_sessions(team, FEW + 40, compaction_count=lambda number: number % 5)
@@ -306,8 +423,7 @@ def test_sort_walks_an_index(team: Team, alice: Actor, sort: SortName, *, is_rev
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {query}")
             plan = str(cursor.fetchall())
-        index = {"project": "session_of_project", "developer": "session_of_developer"}.get(sort, "session_by_compact")
-        assert f"{index}" in plan
+        assert INDEXES[sort] in plan
         assert "USING INDEX" in plan or "USING COVERING INDEX" in plan
 
 
@@ -330,3 +446,16 @@ def test_sessions_since_a_day(team: Team, alice: Actor) -> None:
     assert SessionFilters.read({"since": day}).query == f"since={day}"
     for nonsense in ("", "yesterday", "0001-01-01", "2026-13-01"):
         assert SessionFilters.read({"since": nonsense}).query == ""
+
+
+@pytest.mark.parametrize("sort", SortName)
+def test_api_has_the_sorts_of_the_page_in_both_directions(team: Team, alice: Actor, sort: SortName) -> None:
+    make_varied(team, 12, random.Random(sort))
+    client = sign_in("alice")
+    for is_reversed in (False, True):
+        asked, found, after = f"sessions?sort={sort}&reversed={is_reversed}&limit=5", list[str](), ""
+        while after is not None:
+            answer = ask(client, f"{asked}&after={after}")
+            found += [session["external_id"] for session in answer["sessions"]]
+            after = answer["after"]
+        assert found == names(alice, {"sort": f"{sort}_reversed" if is_reversed else sort})

@@ -5,8 +5,10 @@ from decimal import Decimal
 import pytest
 
 from dashboard.words import (
+    format_freed,
     format_retained,
     join_words,
+    saves_nothing,
     say_model,
     say_percent,
     say_range,
@@ -14,6 +16,7 @@ from dashboard.words import (
     say_size,
     say_tokens,
     say_usd,
+    title_compaction,
 )
 
 
@@ -140,3 +143,35 @@ def test_words_are_joined_as_in_a_sentence(parts: list[str], words: str) -> None
 )
 def test_models_are_named_without_maker_and_day(name: str, words: str) -> None:
     assert say_model(name) == words
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "title", "freed"),
+    [
+        (168_000, 36_000, "Compacted 168k to 36k: 3 things lost", "132.0k freed"),
+        (168_000, None, "Compacted 168k to unknown: 3 things lost", "unknown freed"),
+        (None, 36_000, "Compacted unknown to 36k: 3 things lost", "unknown freed"),
+        (23_000, 26_000, "Grew from 23k to 26k tokens: nothing saved", "grew, nothing saved"),
+        (23_100, 23_200, "Grew from 23.1k to 23.2k tokens: nothing saved", "grew, nothing saved"),
+        (23_110, 23_120, "Stayed at 23.1k tokens: nothing saved", "grew, nothing saved"),
+        (23_000, 23_000, "Stayed at 23.0k tokens: nothing saved", "nothing saved"),
+        (45_096, 45_046, "Compacted 45.1k to 45.0k: 3 things lost", "50 freed"),
+        (None, None, "Compacted unknown to unknown: 3 things lost", "unknown freed"),
+        (0, 0, "Stayed at 0 tokens: nothing saved", "nothing saved"),
+    ],
+)
+def test_compaction_is_titled_by_what_it_did(before: int | None, after: int | None, title: str, freed: str) -> None:
+    saved = None if before is None or after is None else max(0, before - after)
+    assert title_compaction(before, after, ending=": 3 things lost") == title
+    assert format_freed(before, after, saved) == freed
+    assert saves_nothing(before, after) == title.endswith("nothing saved")
+
+
+def test_estimates_in_a_title_are_marked() -> None:
+    titles = [
+        title_compaction(before, after, is_before_estimated=True, is_after_estimated=True)
+        for before, after in ((168_000, 36_000), (23_000, 26_000))
+    ]
+    assert titles == ["Compacted ~168k to ~36k", "Grew from ~23k to ~26k tokens: nothing saved"]
+    assert format_freed(168_000, 36_000, 132_000, is_estimated=True) == "~132.0k freed"
+    assert format_freed(None, 36_000, None, is_estimated=True) == "unknown freed"

@@ -1,98 +1,172 @@
-"""Section 7: what is open (background jobs, todos, tickets, what the last words leave), and what is done."""
+"""What is open: section 7, and for section 8 the plan, findings and steps of a turn that has not ended."""
 
 import re
+from collections.abc import Sequence
 
 from compaction.activity.background_tasks import BackgroundTask
-from compaction.activity.excerpts import cut_text, take_line
-from compaction.activity.sentences import is_announcement
-from compaction.activity.tool_calls import Activity
+from compaction.activity.excerpts import cut_line, cut_middle, cut_text
+from compaction.activity.sentences import drop_code_blocks, drop_openings, is_announcement
+from compaction.activity.tool_calls import Activity, AssistantText
 from compaction.compactors.extractive.material import Material
-from compaction.compactors.extractive.sections import Section, SummaryItem, quote, quote_in_line
+from compaction.compactors.extractive.sections import SummaryItem, quote, quote_in_line
+from compaction.compactors.summary.prompt import Section
 
-RUNNING = frozenset({"running", "async_launched", "pending", "in_progress"})
 _MOST_TODOS = 40
 _MOST_TICKETS = 20
 _MOST_DONE = 16
-_REST_CHARACTERS = 1_000
-# How agents begin the part of a report that says what is left.
+_REMAINING_CHARACTERS = 1_000
+_PLAN_CHARACTERS = 900
+_SHORTEST_FINDINGS, _FINDINGS_CHARACTERS = 300, 1_600
+_LEAST_ITEMS = 3
+_MOST_STEPS = 12
+_STEP_CHARACTERS = 110
 _NAME = re.compile(r"[\w.-]+")
-_REST = re.compile(
+# How agents begin the part of a report that lists what is left.
+_REMAINING = re.compile(
     r"^[ \t#*>-]*(?:next steps?|remaining(?: tasks| work| items| steps)?|what(?:'s| is) (?:left|next)"
     r"|still (?:to do|open|pending)|to ?do|outstanding|not (?:yet )?done|open (?:points|questions|items)|follow[- ]ups?"
     r"|nächste schritte|noch offen|prochaines étapes|próximos pasos"
     r"|下一步|接下来|待办|剩余|残り|次のステップ)(?:\b|(?<=[^\x00-\x7f]))",
     re.IGNORECASE | re.MULTILINE,
 )
+# A sentence about what is to be done, and the first item of the list below it.
+_PLANNED_LIST = re.compile(
+    r"(?:need to|have to|plan|will|going to|steps?|to ?do|muss|werde|计划|步骤|手順)[^\n]{0,80}[:\uff1a]\s*\n+"
+    r"\s*(?:[-*]|\d{1,2}[.)]) \S",
+    re.IGNORECASE,
+)
+_LIST_ITEM = re.compile(r"^ {0,6}(?:[-*]|\d{1,2}[.)]) \S", re.MULTILINE)
+_MARKED_NAME = re.compile(r"`[^`\n]{3,80}`|\*\*[^*\n]{3,120}\*\*")
 
 
 def list_pending_items(material: Material) -> list[SummaryItem]:
-    """Return background jobs, open todos and tickets, the rest that the last words name, and what is done."""
-    work = material.work
+    """Return background tasks, open todos and tickets, the rest that the agent's last text names, and what is done."""
+    activity = material.activity
     lines = [*list_background_lines(material), *_list_todo_lines(material), *_list_ticket_lines(material)]
-    if left := find_announced_rest(material):
-        lines += ["- Left to do in the agent's last words:", quote(cut_text(left, _REST_CHARACTERS))]
-    if work.said and not has_ended(work):
-        number = len(work.said)
-        begun = "is still being worked on" if is_begun(work) else "is not begun"
-        lines.append(f"- Message {number} {begun}: {quote_in_line(cut_text(work.said[-1].text, 200))}")
+    if remaining := find_remaining_work(material):
+        lines += ["- Left to do in the agent's last words:", quote(cut_text(remaining, _REMAINING_CHARACTERS))]
+    if activity.user_messages and not has_turn_ended(activity):
+        number = len(activity.user_messages)
+        state = "is still being worked on" if is_last_message_begun(activity) else "is not begun"
+        lines.append(f"- Message {number} {state}: {quote_in_line(cut_text(activity.user_messages[-1].text, 200))}")
     if done := _list_done(material):
         lines.append(f"- Done: {'; '.join(done)}")
     return [SummaryItem(Section.PENDING, "\n".join(lines))] if lines else []
 
 
 def list_background_lines(material: Material) -> list[str]:
-    """Return a line for each job that runs or whose result was not read, with what to do about it."""
+    """Return a line for each task that runs or whose result was not read, with what to do about it."""
     lines = []
     for task in material.background_tasks:
-        if task.state not in RUNNING and task.is_read:
+        if task.is_over:
             continue
-        what = f'- Background job {take_line(task.task_id, 80)} ("{take_line(task.about, 120)}"): {task.state}.'
-        if task.state in RUNNING:
-            what += " Do not start it again; read its output when it ends."
+        line = f'- Background job {cut_line(task.task_id, 80)} ("{cut_line(task.about, 120)}"): {task.state}.'
+        if task.is_running:
+            line += " Do not start it again; read its output when it ends."
         else:
-            what += " Its result was not read: read it next."
-        lines.append(what + _quote_intent(task, material))
+            line += " Its result was not read: read it next."
+        lines.append(line + _quote_intent(task, material))
     return lines
 
 
-def has_ended(work: Activity) -> bool:
-    """Return whether the last turn ended: the agent spoke after its last action, and nobody has spoken since."""
-    if not work.remarks:
+def has_turn_ended(activity: Activity) -> bool:
+    """Return whether the last turn ended: the agent wrote after its last tool call, and no message followed."""
+    if not activity.assistant_texts:
         return False
-    last = work.remarks[-1].place
-    is_last_action = bool(work.actions) and work.actions[-1].place >= last
-    is_last_said = bool(work.said) and work.said[-1].place > last
+    last = activity.assistant_texts[-1].entry_index
+    is_tool_call_last = bool(activity.tool_calls) and activity.tool_calls[-1].entry_index >= last
+    is_message_last = bool(activity.user_messages) and activity.user_messages[-1].entry_index > last
     # "Let me look at ..." is no end of a turn, wherever the transcript stops.
-    sentence = work.remarks[-1].text.rstrip().splitlines()[-1]
-    return not is_last_action and not is_last_said and not is_announcement(sentence)
+    last_line = activity.assistant_texts[-1].text.rstrip().splitlines()[-1]
+    return not is_tool_call_last and not is_message_last and not is_announcement(last_line)
 
 
-def is_begun(work: Activity) -> bool:
-    """Return whether the agent said or did something after the last message."""
-    last = max([*(remark.place for remark in work.remarks[-1:]), *(act.place for act in work.actions[-1:]), -1])
-    return not work.said or work.said[-1].place <= last
+def is_last_message_begun(activity: Activity) -> bool:
+    """Return whether the agent wrote or did something after the last message."""
+    if not activity.user_messages:
+        return True
+    start = activity.user_messages[-1].entry_index
+    return any(text.entry_index >= start for text in activity.assistant_texts[-1:]) or any(
+        tool_call.entry_index >= start for tool_call in activity.tool_calls[-1:]
+    )
 
 
-def find_announced_rest(material: Material) -> str:
-    """Return the part of the agent's last words that says what is left; lines about closed tickets are left out."""
-    text = material.work.remarks[-1].text if material.work.remarks else ""
-    starts = list(_REST.finditer(text))
+def find_remaining_work(material: Material) -> str:
+    """Return the part of the agent's last text that lists what is left; lines about closed tickets are left out."""
+    texts = material.activity.assistant_texts
+    text = texts[-1].text if texts else ""
+    starts = list(_REMAINING.finditer(text))
     if not starts:
         return ""
     closed = {ticket.id for ticket in material.closed_tickets}
     lines = text[starts[-1].start() :].strip().splitlines()
-    return "\n".join(line for line in lines if closed.isdisjoint(_list_names(line)))
+    return "\n".join(line for line in lines if closed.isdisjoint(name.rstrip(".") for name in _NAME.findall(line)))
 
 
-def _list_names(line: str) -> set[str]:
-    return {name.rstrip(".") for name in _NAME.findall(line)}
+def list_turn_lines(material: Material) -> list[str]:
+    """Return the plan and the findings of a turn that has not ended, and the steps that the agent named since."""
+    texts = _list_turn_texts(material)
+    number = len(material.activity.user_messages)
+    plan, findings = _find_plan(texts), find_findings(material)
+    lines: list[str] = []
+    if plan is not None:
+        lines += [f"- The agent's plan for message {number}:", _quote(plan, _PLAN_CHARACTERS)]
+    if findings is not None:
+        time = f" at {findings.at:%H:%M}" if findings.at else ""
+        lines += [f"- What the agent found for message {number}{time}:", _quote(findings, _FINDINGS_CHARACTERS)]
+    lists = [text.entry_index for text in (plan, findings) if text is not None]
+    steps = [step for text in texts if lists and text.entry_index > max(lists) and (step := _describe_step(text))]
+    if steps:
+        lines.append(f"- Steps that the agent named since, oldest first: {'; '.join(steps[-_MOST_STEPS:])}")
+    return lines
+
+
+def find_findings(material: Material) -> AssistantText | None:
+    """Return the longest list that the agent made for a message it still works on: its next steps follow from it.
+
+    The plan and the last text are quoted by themselves.
+    """
+    texts = _list_turn_texts(material)
+    plan = _find_plan(texts)
+    lists = [
+        text
+        for text in texts
+        if text is not plan
+        and len(text.text) >= _SHORTEST_FINDINGS
+        and len(_LIST_ITEM.findall(text.text)) >= _LEAST_ITEMS
+    ]
+    return max(lists, key=lambda text: len(text.text), default=None)
+
+
+def _list_turn_texts(material: Material) -> Sequence[AssistantText]:
+    """Return the agent's texts since the last message without the last one; none where the turn ended."""
+    activity = material.activity
+    if not activity.user_messages or has_turn_ended(activity):
+        return ()
+    start = activity.user_messages[-1].entry_index
+    return [text for text in activity.assistant_texts[:-1] if text.entry_index > start]
+
+
+def _find_plan(texts: Sequence[AssistantText]) -> AssistantText | None:
+    """Return the first text with a list of what is to be done."""
+    return next((text for text in texts if _PLANNED_LIST.search(text.text)), None)
+
+
+def _describe_step(text: AssistantText) -> str:
+    """Return the last line of a text that names something; "" where none does."""
+    lines = [line for line in drop_code_blocks(text.text).splitlines() if _MARKED_NAME.search(line)]
+    return quote_in_line(cut_text(lines[-1].strip().rstrip(":"), _STEP_CHARACTERS)) if lines else ""
+
+
+def _quote(text: AssistantText, characters: int) -> str:
+    return quote(cut_middle(drop_openings(drop_code_blocks(text.text)), characters))
 
 
 def _quote_intent(task: BackgroundTask, material: Material) -> str:
-    """Return what the agent said when it started the job."""
-    started = next((act for act in material.work.actions if act.place == task.place), None)
-    remark = material.find_remark_before(started) if started is not None else None
-    return f" Said when it was started: {quote_in_line(take_line(remark.text, 200))}." if remark is not None else ""
+    """Return what the agent wrote when it started the task."""
+    start = next((call for call in material.activity.tool_calls if call.entry_index == task.entry_index), None)
+    text = material.find_text_before(start) if start is not None else None
+    return f" Said when it was started: {quote_in_line(cut_line(text.text, 200))}." if text is not None else ""
 
 
 def _list_todo_lines(material: Material) -> list[str]:
@@ -115,9 +189,9 @@ def _list_ticket_lines(material: Material) -> list[str]:
 
 
 def _list_done(material: Material) -> list[str]:
-    closed = [
+    tickets = [
         f"{ticket.id} closed{f' ({quote_in_line(cut_text(ticket.title, 80))})' if ticket.title else ''}"
         for ticket in material.closed_tickets
     ]
     todos = [quote_in_line(cut_text(todo.text, 80)) for todo in material.todos if not todo.is_open]
-    return [*closed[-_MOST_DONE:], *todos[-_MOST_DONE:]]
+    return [*tickets[-_MOST_DONE:], *todos[-_MOST_DONE:]]

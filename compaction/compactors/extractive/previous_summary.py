@@ -1,16 +1,16 @@
-"""Carrying an earlier summary over: its sections go, shortened, into the same sections of the next one."""
+"""Carries the previous summary over: its sections go, shortened, into the same sections of the next one."""
 
 import re
 
 from compaction.activity.excerpts import cut_text
 from compaction.activity.priorities import NO_PRIORITIES, Priorities
-from compaction.compactors.extractive.sections import CutRank, Section, SummaryItem, quote
-from compaction.compactors.summary.answer import find_missing_sections, split_sections
-from compaction.compactors.summary.prompt import SECTIONS, UP_TO_SECTIONS
+from compaction.compactors.extractive.sections import CutRank, SummaryItem, quote
+from compaction.compactors.summary.answer import list_missing_sections, split_sections
+from compaction.compactors.summary.prompt import Section, list_sections
 from compaction.ports import Variant
 from compaction.transcripts.entries import Entry, TextBlock
 
-# Characters that may come over, by section: what was pending or under way is overtaken soonest.
+# Characters that are carried over, by section: what was pending or under way is outdated soonest.
 _ROOM = {
     Section.REQUEST: 2_000,
     Section.CONCEPTS: 600,
@@ -26,9 +26,9 @@ _RANKS = {
     Section.ERRORS: CutRank.ERROR,
     Section.PROBLEM_SOLVING: CutRank.STATEMENT,
 }
-# What was pending or under way may be done since; as history it belongs to section 5.
-_OVERTAKEN = frozenset({Section.PENDING, Section.CURRENT_WORK, Section.NEXT_STEP})
-_NAMED_CHARACTERS = 2_000  # of the lines behind a cut that the instructions name
+# What was pending or under way may be done since.
+_MAYBE_DONE = frozenset({Section.PENDING, Section.CURRENT_WORK, Section.NEXT_STEP})
+_NAMED_CHARACTERS = 2_000  # of the lines after a cut that the instructions name
 _WHOLE_CHARACTERS, _SHORT_CHARACTERS = 8_000, 1_000  # of a summary that has no sections: at most, and when it is cut
 _OLDEST = 1_000_000  # everything carried over is older than everything since
 _CODE_LINES = 3  # of each block of code
@@ -44,16 +44,18 @@ _CONTINUATION = re.compile(
 )
 
 
-def list_earlier_items(summary: Entry | None, priorities: Priorities = NO_PRIORITIES) -> list[SummaryItem]:
-    """Return what an earlier summary said, section by section; people's words whole."""
-    text = read_earlier_summary(summary)
+def list_previous_items(summary: Entry | None, priorities: Priorities = NO_PRIORITIES) -> list[SummaryItem]:
+    """Return the previous summary section by section, messages of people whole."""
+    text = read_previous_summary(summary)
     if not text:
         return []
-    variant = Variant.UP_TO if UP_TO_SECTIONS[7] in text and SECTIONS[7] not in text else Variant.FULL
-    names = UP_TO_SECTIONS if variant is Variant.UP_TO else SECTIONS
-    if len(find_missing_sections(text, variant)) == len(names):
+    up_to_title = list_sections(Variant.UP_TO)[Section.CURRENT_WORK - 1]
+    is_up_to = up_to_title in text and Section.CURRENT_WORK.title not in text
+    variant = Variant.UP_TO if is_up_to else Variant.FULL
+    names = list_sections(variant)
+    if len(list_missing_sections(text, variant)) == len(names):
         whole, short = (
-            "- An earlier summary said:\n" + quote(_cut_body(text, characters, priorities))
+            "- An earlier summary said:\n" + quote(_cut_unnamed(text, characters, priorities))
             for characters in (_WHOLE_CHARACTERS, _SHORT_CHARACTERS)
         )
         is_named = priorities.matches(whole)
@@ -72,23 +74,23 @@ def list_earlier_items(summary: Entry | None, priorities: Priorities = NO_PRIORI
     return items
 
 
-def read_earlier_summary(summary: Entry | None) -> str:
-    """Return the text of an earlier summary; nothing where there is none."""
+def read_previous_summary(summary: Entry | None) -> str:
+    """Return the text of a summary; "" where there is none."""
     blocks = summary.message.content if summary is not None and summary.message else ()
     return "\n".join(block.text for block in blocks if isinstance(block, TextBlock)).strip()
 
 
 def _carry_section(section: Section, body: str, priorities: Priorities) -> SummaryItem:
-    lead = "- From the summary before the last compaction" + (" (may be done since)" if section in _OVERTAKEN else "")
+    lead = "- From the summary before the last compaction" + (" (may be done since)" if section in _MAYBE_DONE else "")
     target = Section.PROBLEM_SOLVING if section in (Section.CURRENT_WORK, Section.NEXT_STEP) else section
     rank = _RANKS.get(target, CutRank.ALWAYS)
-    shown = _cut_body(_shorten_code(_QUOTE.sub("", body)), _ROOM[section], priorities)
+    shown = _cut_unnamed(_shorten_code(_QUOTE.sub("", body)), _ROOM[section], priorities)
     is_named = priorities.matches(shown)
     return SummaryItem(target, f"{lead}:\n{quote(shown)}", rank, _OLDEST - section, is_named=is_named)
 
 
-def _cut_body(body: str, characters: int, priorities: Priorities) -> str:
-    """Return the beginning of a text, and the lines behind it that mention what the instructions name."""
+def _cut_unnamed(body: str, characters: int, priorities: Priorities) -> str:
+    """Return the beginning of a text, and the later lines that mention what the instructions name."""
     shown = cut_text(body, characters)
     if shown == body:
         return shown
@@ -97,7 +99,7 @@ def _cut_body(body: str, characters: int, priorities: Priorities) -> str:
 
 
 def _shorten_code(body: str) -> str:
-    """Return the text with the first lines of each block of code alone."""
+    """Return the text with only the first lines of each block of code."""
 
     def shorten(block: re.Match[str]) -> str:
         lines = block[0].splitlines()
@@ -108,15 +110,15 @@ def _shorten_code(body: str) -> str:
 
 
 def _carry_messages(body: str) -> list[SummaryItem]:
-    items = [_keep_quoted(item.rstrip()) for item in _ITEM.split(body) if item.strip()]
+    items = [_quote_item(item.rstrip()) for item in _ITEM.split(body) if item.strip()]
     return [
         SummaryItem(Section.MESSAGES, item, CutRank.USER_MESSAGE, _OLDEST - number, cut_text(item, 160))
         for number, item in enumerate(items)
     ]
 
 
-def _keep_quoted(item: str) -> str:
-    """Return the item as one of a list, its further lines quoted, so that none of them can pass for a heading."""
+def _quote_item(item: str) -> str:
+    """Return the item with its further lines quoted, so that none of them reads as a heading."""
     first, *rest = item.splitlines()
     lines = [line if line.lstrip().startswith(">") else f"  > {line}" for line in rest]
     return "\n".join([f"- {first.strip().removeprefix('- ')}", *lines])

@@ -1,15 +1,16 @@
-"""Sections 1 and 6: what was asked for, under which constraints and requirements, and every message of the user."""
+"""Sections 1 and 6: the requests with their constraints and requirements, and every message of the user."""
 
 from collections.abc import Sequence
 
 from compaction.activity.constraints import is_binding, list_constraints
-from compaction.activity.excerpts import cut_text, shorten_path, take_line
-from compaction.activity.files import KnownFile
+from compaction.activity.excerpts import cut_line, cut_text, join_with_gaps, shorten_path
+from compaction.activity.files import TouchedFile
 from compaction.activity.sentences import cut_pasted_logs, drop_code_blocks, split_sentences
 from compaction.activity.tickets import Ticket, TicketState
 from compaction.activity.user_messages import UserMessage, UserMessageKind
 from compaction.compactors.extractive.material import Material
-from compaction.compactors.extractive.sections import CutRank, Section, SummaryItem, quote, quote_in_line
+from compaction.compactors.extractive.sections import CutRank, SummaryItem, describe_time, quote, quote_in_line
+from compaction.compactors.summary.prompt import Section
 
 _FIRST_REQUEST_CHARACTERS = 500
 _SHORT_MESSAGE_CHARACTERS = 160
@@ -35,15 +36,19 @@ _REFERENCE_HEADINGS = (
 
 def list_request_items(material: Material, label: str) -> list[SummaryItem]:
     """Return section 1: the request, constraints from messages, requirements from tickets, plans and documents."""
-    said = material.work.said
-    requests = [message for message in said if message.kind is not UserMessageKind.ANSWER]
+    messages = material.activity.user_messages
+    requests = material.requests
     lines = [f"[This summary was {label}.]", *_describe_priorities(material)]
     if requests:
-        title = "The first request since the last compaction" if material.work.earlier_summary else "The first request"
+        title = (
+            "The first request since the last compaction" if material.activity.previous_summary else "The first request"
+        )
         lines += _quote_request(title, requests[0])
     if len(requests) > 1:
-        lines += _quote_request(f"The newest of {len(requests)} requests (all are in section 6)", requests[-1])
-    constraints = list_constraints(said)[-_MOST_CONSTRAINTS:]
+        lines += _quote_request(
+            f"The newest of {len(requests)} requests (all are in section {Section.MESSAGES})", requests[-1]
+        )
+    constraints = list_constraints(messages)[-_MOST_CONSTRAINTS:]
     if constraints:
         lines.append("- Constraints in the user's words:")
         lines += [f"  - {quote_in_line(constraint.text)}" for constraint in constraints]
@@ -54,15 +59,14 @@ def list_request_items(material: Material, label: str) -> list[SummaryItem]:
     return items
 
 
-def list_message_items(said: Sequence[UserMessage]) -> list[SummaryItem]:
+def list_message_items(messages: Sequence[UserMessage]) -> list[SummaryItem]:
     """Return every message whole, in order, with its time; pasted output is cut in the middle, repeats are named."""
     items = []
     seen: dict[str, int] = {}
-    for number, message in enumerate(said, start=1):
-        when = f" at {message.at:%H:%M}" if message.at else ""
+    for number, message in enumerate(messages, start=1):
         kind = "" if message.kind is UserMessageKind.PROMPT else f" ({message.kind})"
-        head = f"- Message {number}{when}{kind}:"
-        age = len(said) - number
+        head = f"- Message {number}{describe_time(message.at)}{kind}:"
+        age = len(messages) - number
         first = seen.setdefault(message.text, number)
         if first != number and len(message.text) > _SHORT_MESSAGE_CHARACTERS:
             text = f"{head} the same as message {first}"
@@ -79,24 +83,24 @@ def _describe_priorities(material: Material) -> list[str]:
     priorities = material.priorities
     if not priorities.has_instructions:
         return []
-    used = priorities.list_used(material.list_own_texts())
-    if not used:
+    terms = priorities.list_matching_terms(material.list_searched_texts())
+    if not terms:
         return ["[No word of the instructions occurs in this conversation, so they changed nothing here.]"]
-    names = ", ".join(quote_in_line(term) for term in used)
+    names = ", ".join(quote_in_line(term) for term in terms)
     return [f"[Words of the instructions that were given priority: {names}. Other wishes need a model.]"]
 
 
 def _quote_request(title: str, message: UserMessage) -> list[str]:
-    """Return a short quotation; section 6 has the message whole."""
+    """Return a short quotation; the section of messages has it whole."""
     if "\n" not in message.text and len(message.text) <= _FIRST_REQUEST_CHARACTERS:
         return [f"- {title}: {quote_in_line(message.text)}"]
     return [f"- {title}:", quote(cut_text(message.text, _FIRST_REQUEST_CHARACTERS))]
 
 
 def _list_ticket_items(material: Material) -> list[SummaryItem]:
-    """Return what open tickets ask for, the current one first and whole; of their closed parents the rules alone."""
+    """Return what open tickets ask for, the current one first and whole, then the rules of their closed parents."""
     items = []
-    left = _ALL_TICKETS_CHARACTERS
+    room = _ALL_TICKETS_CHARACTERS
     open_roots = {ticket.root for ticket in material.open_tickets}
     parent_ids = material.parent_ids
     parents = [ticket for ticket in material.closed_tickets if ticket.id in open_roots and ticket.body]
@@ -105,12 +109,12 @@ def _list_ticket_items(material: Material) -> list[SummaryItem]:
             continue
         is_parent = ticket.id in open_roots and ticket.id in parent_ids
         is_current = ticket.state is TicketState.IN_PROGRESS and not is_parent
-        room = _CURRENT_TICKET_CHARACTERS if is_current else _OPEN_TICKET_CHARACTERS
+        limit = _CURRENT_TICKET_CHARACTERS if is_current else _OPEN_TICKET_CHARACTERS
         text = _select_rules(ticket.body) if is_parent else ticket.body
-        shown = _select_lines(text, min(left, _PARENT_TICKET_CHARACTERS if is_parent else room), material)
+        shown = _select_lines(text, min(room, _PARENT_TICKET_CHARACTERS if is_parent else limit), material)
         if not shown:
             continue
-        left -= len(shown)
+        room -= len(shown)
         kind = "Rules" if is_parent else "Requirements"
         state, title = _describe_state(ticket), quote_in_line(ticket.title)
         head = f"- {kind} of {ticket.id} ({state}) {title}, from `{ticket.source}`:"
@@ -149,18 +153,12 @@ def _select_lines(text: str, characters: int, material: Material) -> str:
         if len(lines[index]) + 1 <= room:
             chosen.add(index)
             room -= len(lines[index]) + 1
-    shown: list[str] = []
-    for index, line in enumerate(lines):
-        if index in chosen:
-            shown.append(line)
-        elif shown and shown[-1] != "[...]":
-            shown.append("[...]")
-    return "\n".join(shown) if chosen else ""
+    return join_with_gaps(lines, chosen)
 
 
 def _drop_reference_parts(text: str) -> list[str]:
     """Return the lines without lists of references and relatives, and without the owner and dates at the top."""
-    kept = []
+    lines = []
     is_reference = False
     for line in text.splitlines():
         plain = line.strip("# :*").casefold()
@@ -168,8 +166,8 @@ def _drop_reference_parts(text: str) -> list[str]:
         if is_heading:
             is_reference = plain.startswith(_REFERENCE_HEADINGS)
         if not is_reference and not plain.startswith(("owner:", "created:", "assignee:", "description", "author:")):
-            kept.append(line)
-    return kept
+            lines.append(line)
+    return lines
 
 
 def _weigh_requirement(line: str, number: int, material: Material) -> int:
@@ -182,9 +180,9 @@ def _weigh_requirement(line: str, number: int, material: Material) -> int:
 
 
 def _list_plan_items(material: Material) -> list[SummaryItem]:
-    """Return the plan of the plan mode, shortened; section 6 has a plan that came with a message."""
+    """Return the plan of the plan mode, shortened; a plan that came with a message is among the messages."""
     text = material.plan_text.strip()
-    if not text or any(text in message.text for message in material.work.said):
+    if not text or any(text in message.text for message in material.activity.user_messages):
         return []
     shown = _select_lines(text, _PLAN_CHARACTERS, material)
     source = shorten_path(material.plan_path, material.cwd) if material.plan_path else "plan mode"
@@ -194,29 +192,29 @@ def _list_plan_items(material: Material) -> list[SummaryItem]:
 def _list_document_items(material: Material) -> list[SummaryItem]:
     """Return binding sentences of plans and of documents that the user named, with their source."""
     items = []
-    for known in material.files:
-        if known.content and _is_instruction(known, material):
+    for file in material.files:
+        if file.content and _is_instruction(file, material):
             sentences = [
                 sentence
-                for line in drop_code_blocks(known.content).splitlines()
+                for line in drop_code_blocks(file.content).splitlines()
                 for sentence in split_sentences(line.strip(" -*#>\t"))
                 if is_binding(sentence)
             ]
             named = [sentence for sentence in sentences if material.priorities.matches(sentence)]
             shown = list(dict.fromkeys([*named, *sentences]))[:_DOCUMENT_CONSTRAINTS]
             if shown:
-                path = take_line(shorten_path(known.path, material.cwd))
+                path = cut_line(shorten_path(file.path, material.cwd))
                 lines = "\n".join(f"  - {quote_in_line(sentence)}" for sentence in shown)
                 items.append(SummaryItem(Section.REQUEST, f"- Constraints in {path}:\n{lines}", CutRank.FILE_NOTE))
     return items[:4]
 
 
-def _is_instruction(known: KnownFile, material: Material) -> bool:
-    """Return whether a document instructs: a plan by its name, or a file that a message names."""
-    name = known.path.rpartition("/")[2]
-    if not name.casefold().endswith(_DOCUMENT_SUFFIXES) or known.content == material.plan_text:
+def _is_instruction(file: TouchedFile, material: Material) -> bool:
+    """Return whether a document holds instructions: a plan by its name, or a file that a message names."""
+    name = file.path.rpartition("/")[2]
+    if not name.casefold().endswith(_DOCUMENT_SUFFIXES) or file.content == material.plan_text:
         return False
     # Instruction files of the project come back with every request.
     if name in ("CLAUDE.md", "AGENTS.md"):
         return False
-    return "plan" in name.casefold() or any(name in message.text for message in material.work.said)
+    return "plan" in name.casefold() or any(name in message.text for message in material.activity.user_messages)

@@ -1,35 +1,23 @@
-"""The nine sections of a summary made without a model, their items, and the order in which items are cut.
+"""The items of an extractive summary, the order in which they are cut, and the text of its sections.
 
-Code goes first, then files that were only read, notes on files, statements and errors; people's words go last.
+Code is cut first, then files that were only read, notes on files, statements and errors; messages of people last.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import IntEnum
 
 from compaction.activity.excerpts import cut_text
+from compaction.compactors.summary.prompt import Section
 from compaction.context.tokens import CHARACTERS_PER_TOKEN, add_margin, count_text_tokens
 
 _TAGS = re.compile(r"<(/?)(analysis|summary)>", re.IGNORECASE)
 
 
-class Section(IntEnum):
-    """The sections by their numbers in the client's prompt."""
-
-    REQUEST = 1
-    CONCEPTS = 2
-    FILES = 3
-    ERRORS = 4
-    PROBLEM_SOLVING = 5
-    MESSAGES = 6
-    PENDING = 7
-    CURRENT_WORK = 8
-    NEXT_STEP = 9
-
-
 class CutRank(IntEnum):
-    """The order in which items are cut; what is always needed is not."""
+    """The order in which items are cut. Items of rank ALWAYS are never cut."""
 
     SNIPPET = 1
     READ_FILE = 2
@@ -54,8 +42,8 @@ _CUT_NAMES = {
 class SummaryItem:
     """A few lines of one section. `short` replaces the text when the item is cut; `age` is 0 for the newest.
 
-    `is_named`: the person's instructions name something in it, so that it is cut after its kind. `count`: how many
-    things of its kind it lists, for the mark when it is gone.
+    `is_named`: the instructions name something in it, so that it is cut after the others of its rank. `count`: how
+    many files, errors or messages it lists, for the mark that replaces it.
     """
 
     section: Section
@@ -84,6 +72,11 @@ def quote_in_line(text: str) -> str:
     return '"' + _TAGS.sub(r"<\1 \2>", " ".join(text.split())) + '"'
 
 
+def describe_time(at: datetime | None, lead: str = " at ") -> str:
+    """Return the time of day after its lead; "" where it is unknown."""
+    return f"{lead}{at:%H:%M}" if at else ""
+
+
 def count_summary_tokens(text: str) -> int:
     """Return the summary's tokens, margin included, so that the cap holds for code as well."""
     return add_margin(count_text_tokens(text))
@@ -94,10 +87,10 @@ def build_sections(items: Sequence[SummaryItem], names: Sequence[str], *, cap_to
 
     Above the aim, code, notes, statements and errors are shortened as well.
     """
-    kept = list(items)
-    text = _cut_down(kept, names, limit_tokens=min(aim_tokens, cap_tokens), last_rank=CutRank.STATEMENT)
+    items = list(items)
+    text = _cut_down(items, names, limit_tokens=min(aim_tokens, cap_tokens), last_rank=CutRank.STATEMENT)
     if count_summary_tokens(text) > cap_tokens:
-        text = _cut_down(kept, names, limit_tokens=cap_tokens, last_rank=CutRank.USER_MESSAGE)
+        text = _cut_down(items, names, limit_tokens=cap_tokens, last_rank=CutRank.USER_MESSAGE)
     if count_summary_tokens(text) <= cap_tokens:
         return text
     return cut_text(text, max(0, cap_tokens * CHARACTERS_PER_TOKEN * 3 // 4 - 60))
@@ -116,7 +109,8 @@ def _cut_down(items: list[SummaryItem], names: Sequence[str], *, limit_tokens: i
 def _cut_some(items: list[SummaryItem], excess_characters: int, last_rank: CutRank) -> bool:
     """Cut items of the lowest rank left, oldest first, until enough is saved; return False when nothing is left.
 
-    Short forms (bare paths, first lines of errors) go after everything was shortened, but before people's words.
+    Short forms (bare paths, first lines of errors) are dropped after all items were shortened, but before messages
+    of people.
     """
     may_drop = last_rank is CutRank.USER_MESSAGE
     open_items = [
@@ -143,21 +137,20 @@ def _cut_order(item: SummaryItem) -> tuple[bool, bool, bool, int]:
 
 
 def _join_sections(items: Iterable[SummaryItem], names: Sequence[str]) -> str:
-    by_section: dict[int, list[SummaryItem]] = {}
+    by_section: dict[Section, list[SummaryItem]] = {section: [] for section in Section}
     for item in items:
-        by_section.setdefault(item.section, []).append(item)
+        by_section[item.section].append(item)
     sections = []
-    for number, name in enumerate(names, start=1):
-        here = by_section.get(number, [])
-        lines = [*_list_marks(here), *(item.shown for item in here if item.shown)]
-        sections.append(f"{number}. {name}:\n" + ("\n".join(lines) or "- Nothing to report."))
+    for (section, listed), name in zip(by_section.items(), names, strict=True):
+        lines = [*_list_marks(listed), *(item.shown for item in listed if item.shown)]
+        sections.append(f"{section}. {name}:\n" + ("\n".join(lines) or "- Nothing to report."))
     return "\n\n".join(sections)
 
 
 def _list_marks(items: Sequence[SummaryItem]) -> list[str]:
     marks = []
     for rank, name in _CUT_NAMES.items():
-        gone = sum(item.count for item in items if item.rank is rank and item.is_cut and not item.shown)
-        if gone:
-            marks.append(f"[cut to stay within the limit: {gone:,} {name}]")
+        dropped = sum(item.count for item in items if item.rank is rank and item.is_cut and not item.shown)
+        if dropped:
+            marks.append(f"[cut to stay within the limit: {dropped:,} {name}]")
     return marks

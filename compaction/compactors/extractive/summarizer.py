@@ -1,18 +1,17 @@
 """A summary without a model: quoted from the transcript, never interpreted, the same for the same input.
 
-The Summarizer where no key is configured. What goes into each section lives in the extract files.
+The Summarizer where no key is configured. The other files of this folder decide what goes into each section.
 """
 
 from collections.abc import Sequence
 
-from compaction.compactors.extractive.concepts import list_concept_items
 from compaction.compactors.extractive.current_state import list_current_items, list_next_items
 from compaction.compactors.extractive.errors import list_error_items
-from compaction.compactors.extractive.files import list_file_items
+from compaction.compactors.extractive.files import list_concept_items, list_file_items
 from compaction.compactors.extractive.history import list_history_items
 from compaction.compactors.extractive.material import read_material
 from compaction.compactors.extractive.pending import list_pending_items
-from compaction.compactors.extractive.previous_summary import list_earlier_items
+from compaction.compactors.extractive.previous_summary import list_previous_items
 from compaction.compactors.extractive.requests import list_message_items, list_request_items
 from compaction.compactors.extractive.sections import build_sections
 from compaction.compactors.summary.prompt import list_sections
@@ -22,7 +21,7 @@ from compaction.ports import Monitor, SummaryAnswer, SummaryRequest, Variant
 from compaction.transcripts.entries import Entry
 
 SUMMARY_CAP_TOKENS = 20_000  # the client's cap for a summary's output
-# Ours: a summary should be at most half of what it covers, as far as code, notes and statements go,
+# The product's: a summary should be at most half of what it covers, as far as code, notes and statements go,
 AIM_PERCENT = 50
 LEAST_AIM_TOKENS = 1_500
 # and no longer than about 24,000 characters: the client's own summaries have 9,000 to 16,000.
@@ -37,32 +36,32 @@ class ExtractiveSummarizer:
         self._cap_tokens = cap_tokens
 
     def summarize(self, request: SummaryRequest, monitor: Monitor) -> SummaryAnswer:
-        """Return the summary; raises CompactionCancelled once the monitor says so."""
+        """Return the summary. Raise CompactionCancelled when the monitor reports a cancellation."""
         if monitor.is_cancelled():
             raise CompactionCancelled
-        text = write_extract(
+        text = build_extractive_summary(
             request.entries, request.variant, cap_tokens=self._cap_tokens, instructions=request.instructions
         )
         return SummaryAnswer(text=f"<summary>\n{text}\n</summary>", stop_reason="end_turn", label=LABEL)
 
 
-def write_extract(
+def build_extractive_summary(
     entries: Sequence[Entry],
     variant: Variant = Variant.FULL,
     *,
     cap_tokens: int = SUMMARY_CAP_TOKENS,
     instructions: str | None = None,
 ) -> str:
-    """Return all nine sections from these entries, within the cap; what the instructions name is kept first."""
+    """Return all nine sections from these entries, within the cap; what the instructions name is cut last."""
     material = read_material(entries, instructions=instructions)
     items = [
         *list_request_items(material, LABEL),
-        *list_earlier_items(material.work.earlier_summary, material.priorities),
+        *list_previous_items(material.activity.previous_summary, material.priorities),
         *list_concept_items(material),
         *list_file_items(material),
         *list_error_items(material),
         *list_history_items(material),
-        *list_message_items(material.work.said),
+        *list_message_items(material.activity.user_messages),
         *list_pending_items(material),
         *list_current_items(material),
         *list_next_items(material),

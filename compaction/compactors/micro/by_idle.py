@@ -1,4 +1,4 @@
-"""Micro-compaction by idle time: the cache is cold anyway, so old results are cleared before all is sent again."""
+"""Clears by idle time: after 60 minutes the cache is cold, so old results are cleared before all is sent again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 from compaction.compactors.micro.clearing import (
     CLEARABLE_TOOLS,
-    Clearing,
+    ClearingPlan,
     MicroKind,
     MicroOutcome,
-    find_clearable,
-    make_micro_outcome,
+    clear_planned,
+    list_clearable,
 )
 from compaction.context.tokens import ResultCache, measure_context
 from compaction.transcripts.entries import Entry
@@ -18,7 +18,7 @@ from compaction.transcripts.entries import Entry
 
 @dataclass(frozen=True, slots=True)
 class IdleSettings:
-    """The client's figures: the gap after which the cache counts as gone, and what stays untouched."""
+    """The client's figures: the idle time after which the cache counts as cold, and the number of results kept."""
 
     gap_seconds: int = 60 * 60
     kept_results: int = 5
@@ -28,8 +28,8 @@ class IdleSettings:
 DEFAULT_IDLE_SETTINGS = IdleSettings()
 
 
-def find_idle_time(entries: Sequence[Entry], now: datetime) -> timedelta | None:
-    """How long ago the last response came; None without one."""
+def compute_idle_time(entries: Sequence[Entry], now: datetime) -> timedelta | None:
+    """Return the time since the last response; None without one."""
     for entry in reversed(entries):
         if entry.type == "assistant" and entry.at is not None:
             return now - entry.at
@@ -44,15 +44,15 @@ def clear_by_idle_time(
     settings: IdleSettings = DEFAULT_IDLE_SETTINGS,
     cache: ResultCache | None = None,
 ) -> MicroOutcome | None:
-    """All but the last results cleared; None while the cache may be warm, or when nothing is left to clear."""
-    idle = find_idle_time(entries, now)
+    """Clear all but the last results. None while the cache may be warm, or when there is nothing to clear."""
+    idle = compute_idle_time(entries, now)
     if idle is None or idle <= timedelta(seconds=max(settings.gap_seconds, cache_ttl_seconds)):
         return None
-    results = find_clearable(entries, tools=settings.tools, cache=cache)
+    results = list_clearable(entries, tools=settings.tools, cache=cache)
     cleared = results[: max(0, len(results) - settings.kept_results)]
     if not cleared:
         return None
     total = sum(result.tokens for result in results)
     pre_tokens = measure_context(entries, cache).tokens
-    clearing = Clearing(kind=MicroKind.IDLE, results=cleared, total_tokens=total, pre_tokens=pre_tokens)
-    return make_micro_outcome(entries, clearing, now)
+    plan = ClearingPlan(kind=MicroKind.IDLE, results=cleared, total_tokens=total, pre_tokens=pre_tokens)
+    return clear_planned(entries, plan, now)

@@ -1,4 +1,4 @@
-"""Micro-compaction by size: above the warning line, the oldest results go until the rest is small enough."""
+"""Clears by size: above the warning threshold, the oldest results are cleared until the rest is small enough."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from datetime import datetime
 
 from compaction.compactors.micro.clearing import (
     CLEARABLE_TOOLS,
-    Clearing,
+    ClearingPlan,
     MicroKind,
     MicroOutcome,
-    find_clearable,
-    make_micro_outcome,
+    clear_planned,
+    list_clearable,
 )
 from compaction.context.tokens import ResultCache
 from compaction.transcripts.entries import Entry
@@ -18,11 +18,11 @@ from compaction.transcripts.entries import Entry
 
 @dataclass(frozen=True, slots=True)
 class SizeSettings:
-    """The client's figures: what stays untouched, what may remain, what it has to be worth."""
+    """The client's figures: results kept, tokens that may remain, and the minimum to save."""
 
     kept_results: int = 3
     target_tokens: int = 40_000
-    least_saved_tokens: int = 20_000
+    min_saved_tokens: int = 20_000
     tools: frozenset[str] | None = CLEARABLE_TOOLS  # None: of any tool
 
 
@@ -38,18 +38,18 @@ def clear_by_size(
     settings: SizeSettings = DEFAULT_SIZE_SETTINGS,
     cache: ResultCache | None = None,
 ) -> MicroOutcome | None:
-    """What remains after clearing the oldest results; None below the warning line, or when too little is saved."""
+    """Clear the oldest results. None below the warning threshold, or when clearing would save too little."""
     if used_tokens < warning_tokens:
         return None
-    results = find_clearable(entries, tools=settings.tools, cache=cache)
+    results = list_clearable(entries, tools=settings.tools, cache=cache)
     total = sum(result.tokens for result in results)
-    left, cleared = total, []
+    remaining, cleared = total, []
     for result in results[: max(0, len(results) - settings.kept_results)]:
-        if left <= settings.target_tokens:
+        if remaining <= settings.target_tokens:
             break
         cleared.append(result)
-        left -= result.tokens
-    if not cleared or total - left < settings.least_saved_tokens:
+        remaining -= result.tokens
+    if not cleared or total - remaining < settings.min_saved_tokens:
         return None
-    clearing = Clearing(kind=MicroKind.SIZE, results=cleared, total_tokens=total, pre_tokens=used_tokens)
-    return make_micro_outcome(entries, clearing, now)
+    plan = ClearingPlan(kind=MicroKind.SIZE, results=cleared, total_tokens=total, pre_tokens=used_tokens)
+    return clear_planned(entries, plan, now)

@@ -1,25 +1,20 @@
-"""Micro-compaction by cache edits: results are deleted from the server's cached prefix, the messages stay as they are.
+"""Clears by cache edits: results are deleted from the server's cached prefix, the messages stay unchanged.
 
-A state per thread: which results were seen, in which order, which are deleted, and which deletions must be sent again.
+The state of a thread records the results seen, those deleted, and the deletions to send again.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compaction.cache.policy import DEFAULT_POLICY
-from compaction.compactors.micro.clearing import (
-    CLEARABLE_TOOLS,
-    find_clearable,
-)
-from compaction.compactors.summary.request_messages import list_blocks
+from compaction.compactors.micro.clearing import CLEARABLE_TOOLS, list_clearable
+from compaction.transcripts.api_messages import ApiMessage, list_content_blocks
 from compaction.transcripts.entries import Entry
-
-Message = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class EditSettings:
-    """The client's figures: how many active results make it worth while, and how many stay."""
+    """The client's figures: the number of active results that triggers a deletion, and the number kept."""
 
     trigger_results: int = 12
     kept_results: int = 3
@@ -31,7 +26,7 @@ DEFAULT_EDIT_SETTINGS = EditSettings()
 
 @dataclass(frozen=True, slots=True)
 class PinnedEdit:
-    """Deletions that were sent at one place and are sent there again while the cache holds."""
+    """Deletions that were sent in one message and are sent there again while the cache holds."""
 
     message_index: int
     references: tuple[str, ...]
@@ -39,7 +34,7 @@ class PinnedEdit:
 
 @dataclass(frozen=True, slots=True)
 class CacheEditState:
-    """Everything the machine remembers. `deleted_tokens` is the server's running count of what was deleted."""
+    """State of the cache edits of one thread. `deleted_tokens` is the server's running total."""
 
     registered: frozenset[str] = frozenset()
     order: tuple[str, ...] = ()
@@ -51,45 +46,45 @@ class CacheEditState:
 
     @property
     def active(self) -> tuple[str, ...]:
-        """Results that are still in the cached prefix, oldest first."""
+        """Results still in the cached prefix, oldest first."""
         return tuple(tool_id for tool_id in self.order if tool_id not in self.deleted)
 
     @property
     def is_drop_expected(self) -> bool:
-        """Whether break detection must expect the next read to be lower."""
+        """Return whether break detection must expect a lower next read."""
         return bool(self.pending)
 
 
 def register_results(
     state: CacheEditState, entries: Sequence[Entry], settings: EditSettings = DEFAULT_EDIT_SETTINGS
 ) -> CacheEditState:
-    """The state with all results of these entries known, each once, in the order met."""
-    found = [result.tool_use_id for result in find_clearable(entries, tools=settings.tools)]
-    new = tuple(dict.fromkeys(tool_id for tool_id in found if tool_id not in state.registered))
+    """Return the state with the results of these entries registered, each once, in order."""
+    tool_ids = [result.tool_use_id for result in list_clearable(entries, tools=settings.tools)]
+    new = tuple(dict.fromkeys(tool_id for tool_id in tool_ids if tool_id not in state.registered))
     return replace(state, registered=state.registered.union(new), order=state.order + new) if new else state
 
 
 def plan_deletions(state: CacheEditState, settings: EditSettings = DEFAULT_EDIT_SETTINGS) -> CacheEditState:
-    """The state with all but the last active results queued for deletion; unchanged while there are too few."""
+    """Return the state with all but the last active results queued for deletion; unchanged if there are too few."""
     active = state.active
-    chosen = active[: max(0, len(active) - settings.kept_results)]
-    if len(active) < settings.trigger_results or not chosen:
+    to_delete = active[: max(0, len(active) - settings.kept_results)]
+    if len(active) < settings.trigger_results or not to_delete:
         return state
-    return replace(state, deleted=state.deleted.union(chosen), pending=state.pending + chosen)
+    return replace(state, deleted=state.deleted.union(to_delete), pending=state.pending + to_delete)
 
 
-def add_references(messages: Sequence[Message]) -> list[Message]:
-    """The messages of a request with `cache_reference` on every tool result before the last cache marker."""
+def add_references(messages: Sequence[ApiMessage]) -> list[ApiMessage]:
+    """Return the messages of a request with `cache_reference` on each tool result before the last cache marker."""
     last = max((index for index, message in enumerate(messages) if _has_marker(message)), default=-1)
     return [_add_reference(message) if index < last else message for index, message in enumerate(messages)]
 
 
-def _has_marker(message: Message) -> bool:
-    return any(isinstance(block, Mapping) and "cache_control" in block for block in list_blocks(message))
+def _has_marker(message: ApiMessage) -> bool:
+    return any(isinstance(block, Mapping) and "cache_control" in block for block in list_content_blocks(message))
 
 
-def _add_reference(message: Message) -> Message:
-    blocks = list_blocks(message)
+def _add_reference(message: ApiMessage) -> ApiMessage:
+    blocks = list_content_blocks(message)
     if not any(isinstance(block, Mapping) and block.get("type") == "tool_result" for block in blocks):
         return message
     return {
@@ -103,52 +98,57 @@ def _add_reference(message: Message) -> Message:
     }
 
 
-def add_edits(state: CacheEditState, messages: Sequence[Message]) -> tuple[CacheEditState, list[Message]]:
-    """The messages with pinned deletions at their old places and new ones in the last user message, then pinned."""
+def add_edits(state: CacheEditState, messages: Sequence[ApiMessage]) -> tuple[CacheEditState, list[ApiMessage]]:
+    """Return the messages with pinned deletions where they were and new ones in the last user message.
+
+    The state returned has the new deletions pinned.
+    """
     edited = add_references(messages)
     for pin in state.pinned:
         if pin.message_index < len(edited):
             edited[pin.message_index] = _add_block(edited[pin.message_index], pin.references)
-    place = max((index for index, message in enumerate(edited) if message.get("role") == "user"), default=None)
-    if not state.pending or place is None:
+    last_user = max((index for index, message in enumerate(edited) if message.get("role") == "user"), default=None)
+    if not state.pending or last_user is None:
         return state, edited
-    edited[place] = _add_block(edited[place], state.pending)
-    pinned = (*state.pinned, PinnedEdit(place, state.pending))
+    edited[last_user] = _add_block(edited[last_user], state.pending)
+    pinned = (*state.pinned, PinnedEdit(last_user, state.pending))
     return replace(state, pending=(), pinned=pinned), edited
 
 
-def make_edits_block(references: Sequence[str]) -> dict[str, object]:
-    """The block that asks the server to delete these."""
-    return {"type": "cache_edits", "edits": [{"type": "delete", "cache_reference": each} for each in references]}
+def build_edits_block(references: Sequence[str]) -> dict[str, object]:
+    """Return the block that asks the server to delete these results."""
+    edits = [{"type": "delete", "cache_reference": reference} for reference in references]
+    return {"type": "cache_edits", "edits": edits}
 
 
-def _add_block(message: Message, references: Sequence[str]) -> Message:
-    blocks = list_blocks(message)
-    # Tool results must come first in a message, so the edits stand right behind them.
-    place = sum(1 for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_result")
-    return {**message, "content": [*blocks[:place], make_edits_block(references), *blocks[place:]]}
+def _add_block(message: ApiMessage, references: Sequence[str]) -> ApiMessage:
+    blocks = list_content_blocks(message)
+    # Tool results must come first in a message, so the edits follow right after them.
+    result_count = sum(1 for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_result")
+    content = [*blocks[:result_count], build_edits_block(references), *blocks[result_count:]]
+    return {**message, "content": content}
 
 
 def record_response(
     state: CacheEditState, *, cache_read_tokens: int, cache_deleted_tokens: int | None = None
 ) -> CacheEditState:
-    """The state after a response: with the new baseline, or without deletions when the cached prefix is gone.
+    """Return the state after a response: with the new baseline, or without deletions when the cached prefix is gone.
 
-    A rebuilt cache holds the deleted results again, since the messages never changed: they count as active anew.
+    A rebuilt cache holds the deleted results again, since the messages never changed: they count as active again.
     """
     deleted_tokens = state.deleted_tokens if cache_deleted_tokens is None else cache_deleted_tokens
     newly_deleted = max(0, deleted_tokens - state.deleted_tokens)
     previous = state.cache_read_tokens
     if previous is not None and _has_collapsed(previous - newly_deleted, cache_read_tokens):
-        return replace(drop_deletions(state), cache_read_tokens=cache_read_tokens)
+        return replace(without_deletions(state), cache_read_tokens=cache_read_tokens)
     return replace(state, deleted_tokens=deleted_tokens, cache_read_tokens=cache_read_tokens)
 
 
 def _has_collapsed(expected_tokens: int, read_tokens: int) -> bool:
-    """Apply the rule for cache breaks to what was expected after the deletions."""
+    """Apply the rule for cache breaks to the read that was expected after the deletions."""
     return DEFAULT_POLICY.is_below(read_tokens, expected_tokens)
 
 
-def drop_deletions(state: CacheEditState) -> CacheEditState:
-    """The state when the cache is gone: nothing is deleted, nothing pinned; what was seen stays known."""
+def without_deletions(state: CacheEditState) -> CacheEditState:
+    """Return the state after the cache was lost: no deletions; registered results stay registered."""
     return replace(state, deleted=frozenset(), pending=(), pinned=(), deleted_tokens=0)

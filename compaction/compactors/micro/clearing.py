@@ -1,6 +1,7 @@
-"""Micro-compaction without a model: what may be cleared, how it is cleared, the boundary line, and who is told.
+"""Clears tool results without a model: clearable tools, how a result is cleared, the boundary line, and listeners.
 
-The three ways of choosing live in micro_size, micro_idle and cache_edits; the API's own way in native_edits.
+Which results to clear is decided in by_size, by_idle and cache_edits; the API's own clearing is in
+api_context_editing.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,14 +26,14 @@ from compaction.transcripts.entries import Entry, Message, TextBlock, ToolResult
 from compaction.transcripts.payloads import Attachment, MicroBoundary
 
 CLEARED_PARTS = (TextBlock(CLEARED_RESULT),)
-# The client's list: results that can be had again, or that only confirm what was done.
+# The client's list: results that can be fetched again, or that only confirm what was done.
 CLEARABLE_TOOLS = frozenset(
     {
         ToolName.READ, ToolName.BASH, ToolName.GREP, ToolName.GLOB, ToolName.WEB_SEARCH, ToolName.WEB_FETCH,
         ToolName.EDIT, ToolName.WRITE,
     }
 )  # fmt: skip
-_NAMESPACE = UUID("0f1d2f0a-6a3c-5f0c-9a53-5b8d7f4f3e52")  # any fixed one: it only keeps our uuids apart
+_NAMESPACE = UUID("0f1d2f0a-6a3c-5f0c-9a53-5b8d7f4f3e52")  # any fixed one: it only separates our uuids from others
 
 
 class MicroKind(StrEnum):
@@ -43,17 +44,17 @@ class MicroKind(StrEnum):
 
 
 class ClearableResult(NamedTuple):
-    """A result that may be cleared, and what that would save."""
+    """A result that may be cleared, its tokens, and the index of its entry."""
 
     tool_use_id: str
     tool: str
     tokens: int
-    place: int
+    entry_index: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MicroOutcome:
-    """What was cleared. `entries` are all entries as the model sees them now; `originals` allow to undo it."""
+    """What was cleared. `entries` are all entries after clearing, `originals` the changed ones before it."""
 
     kind: MicroKind
     entries: tuple[Entry, ...]
@@ -66,17 +67,17 @@ class MicroOutcome:
     event: MicroCompacted
 
     def undo(self) -> tuple[Entry, ...]:
-        """The entries as they were before."""
-        before = {entry.uuid: entry for entry in self.originals}
-        return tuple(before.get(entry.uuid, entry) for entry in self.entries)
+        """Return the entries as they were before the clearing."""
+        originals = {entry.uuid: entry for entry in self.originals}
+        return tuple(originals.get(entry.uuid, entry) for entry in self.entries)
 
 
-def find_clearable(
+def list_clearable(
     entries: Sequence[Entry], *, tools: frozenset[str] | None = CLEARABLE_TOOLS, cache: ResultCache | None = None
 ) -> tuple[ClearableResult, ...]:
-    """Every result of these tools (None: of any) that is not cleared yet, oldest first."""
+    """Return every uncleared result of these tools (None: of any tool), oldest first."""
     requested: dict[str, str] = {}
-    found: list[ClearableResult] = []
+    results: list[ClearableResult] = []
     for index, entry in enumerate(entries):
         message = entry.message
         if message is None:
@@ -87,8 +88,8 @@ def find_clearable(
                     requested[block.id] = block.name
             elif isinstance(block, ToolResultBlock) and block.tool_use_id in requested and not is_cleared(block):
                 tool = requested[block.tool_use_id]
-                found.append(ClearableResult(block.tool_use_id, tool, _count_result(block, cache), index))
-    return tuple(found)
+                results.append(ClearableResult(block.tool_use_id, tool, _count_result(block, cache), index))
+    return tuple(results)
 
 
 def _count_result(result: ToolResultBlock, cache: ResultCache | None) -> int:
@@ -98,17 +99,17 @@ def _count_result(result: ToolResultBlock, cache: ResultCache | None) -> int:
 
 
 def is_cleared(result: ToolResultBlock) -> bool:
-    """Whether this result was cleared before."""
+    """Return whether this result was cleared before."""
     return len(result.parts) == 1 and isinstance(result.parts[0], TextBlock) and result.parts[0].text == CLEARED_RESULT
 
 
 def clear_results(entries: Sequence[Entry], results: Iterable[ClearableResult]) -> list[Entry]:
-    """The entries with these results cleared; all others are the same objects."""
+    """Return the entries with these results cleared. Unchanged entries are the same objects."""
     cleared = list(entries)
     for result in results:
-        entry = cleared[result.place]
+        entry = cleared[result.entry_index]
         if entry.message is not None:
-            cleared[result.place] = entry.changed(message=_clear_message(entry.message, result.tool_use_id))
+            cleared[result.entry_index] = entry.changed(message=_clear_message(entry.message, result.tool_use_id))
     return cleared
 
 
@@ -121,7 +122,7 @@ def _clear_message(message: Message, tool_use_id: str) -> Message:
 
 
 def clear_memory(entries: Sequence[Entry], *, before: int) -> list[Entry]:
-    """The entries with memory attachments older than this index cleared."""
+    """Return the entries with memory attachments before this index cleared."""
     cleared = list(entries)
     for index, entry in enumerate(entries[:before]):
         payload = entry.payload
@@ -142,23 +143,23 @@ def _clear_attachment(entry: Entry, payload: Attachment) -> Entry:
 
 
 def apply_boundaries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """A transcript as the model saw it: what the client's own micro-compactions cleared is cleared here too."""
-    found = tuple(entries)
-    boundaries = [entry.payload for entry in found if isinstance(entry.payload, MicroBoundary)]
+    """Return a transcript as the model saw it: with everything cleared that the client's micro-compactions cleared."""
+    original = tuple(entries)
+    boundaries = [entry.payload for entry in original if isinstance(entry.payload, MicroBoundary)]
     tool_ids = {tool_id for boundary in boundaries for tool_id in boundary.compacted_tool_ids}
     uuids = {uuid for boundary in boundaries for uuid in boundary.cleared_attachment_uuids}
-    results = find_clearable(found, tools=None) if tool_ids else ()
+    results = list_clearable(original, tools=None) if tool_ids else ()
     return tuple(
         _clear_attachment(entry, entry.payload)
         if entry.uuid in uuids and isinstance(entry.payload, Attachment)
         else entry
-        for entry in clear_results(found, (result for result in results if result.tool_use_id in tool_ids))
+        for entry in clear_results(original, (result for result in results if result.tool_use_id in tool_ids))
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clearing:
-    """What was chosen, out of how much."""
+class ClearingPlan:
+    """The results to clear, the tokens of all clearable results, and the context size before."""
 
     kind: MicroKind
     results: Sequence[ClearableResult]
@@ -167,53 +168,48 @@ class Clearing:
 
     @property
     def saved_tokens(self) -> int:
-        """What the chosen results brought."""
+        """Tokens of the results to clear."""
         return sum(result.tokens for result in self.results)
 
 
-def make_micro_outcome(entries: Sequence[Entry], clearing: Clearing, now: datetime) -> MicroOutcome:
-    """Clears the chosen results and the memory attachments before the last of them, and writes the boundary line."""
-    tool_ids = tuple(result.tool_use_id for result in clearing.results)
-    cleared = clear_results(entries, clearing.results)
-    after = tuple(clear_memory(cleared, before=clearing.results[-1].place))
+def clear_planned(entries: Sequence[Entry], plan: ClearingPlan, now: datetime) -> MicroOutcome:
+    """Clear the planned results and the memory attachments before the last of them, and add the boundary line."""
+    tool_ids = tuple(result.tool_use_id for result in plan.results)
+    cleared = clear_results(entries, plan.results)
+    after = tuple(clear_memory(cleared, before=plan.results[-1].entry_index))
     originals = tuple(old for old, new in zip(entries, after, strict=True) if old is not new)
     attachment_uuids = tuple(entry.uuid for entry in originals if entry.type == "attachment" and entry.uuid)
     payload = MicroBoundary(
         trigger="auto",
-        pre_tokens=clearing.pre_tokens,
-        tokens_saved=clearing.saved_tokens,
+        pre_tokens=plan.pre_tokens,
+        tokens_saved=plan.saved_tokens,
         compacted_tool_ids=tool_ids,
         cleared_attachment_uuids=attachment_uuids,
     )
-    boundary = make_micro_boundary(entries, payload, now)
+    boundary = build_micro_boundary(entries, payload, now)
     return MicroOutcome(
-        kind=clearing.kind,
+        kind=plan.kind,
         entries=after,
         boundary=boundary,
         originals=originals,
         cleared_tool_ids=tool_ids,
         cleared_attachment_uuids=attachment_uuids,
-        pre_tokens=clearing.pre_tokens,
-        tokens_saved=clearing.saved_tokens,
-        event=describe_clearing(boundary, clearing, attachments_cleared=len(attachment_uuids)),
+        pre_tokens=plan.pre_tokens,
+        tokens_saved=plan.saved_tokens,
+        event=MicroCompacted(
+            session_id=boundary.session_id,
+            agent_id=boundary.agent_id,
+            kind=plan.kind,
+            tools_compacted=len(plan.results),
+            attachments_cleared=len(attachment_uuids),
+            total_uncompacted_tokens=plan.total_tokens,
+            tokens_after=plan.total_tokens - plan.saved_tokens,
+        ),
     )
 
 
-def describe_clearing(boundary: Entry, clearing: Clearing, *, attachments_cleared: int = 0) -> MicroCompacted:
-    """The event for the log."""
-    return MicroCompacted(
-        session_id=boundary.session_id,
-        agent_id=boundary.agent_id,
-        kind=clearing.kind,
-        tools_compacted=len(clearing.results),
-        attachments_cleared=attachments_cleared,
-        total_uncompacted_tokens=clearing.total_tokens,
-        tokens_after=clearing.total_tokens - clearing.saved_tokens,
-    )
-
-
-def make_micro_boundary(entries: Sequence[Entry], payload: MicroBoundary, now: datetime) -> Entry:
-    """The line to append: it hangs under the last one and leaves everything before it in place."""
+def build_micro_boundary(entries: Sequence[Entry], payload: MicroBoundary, now: datetime) -> Entry:
+    """Return the line to append as a child of the last line. Earlier lines stay unchanged."""
     last = next((entry for entry in reversed(entries) if entry.uuid is not None), entries[-1])
     seed = f"{last.session_id}/{last.uuid}/{','.join(payload.compacted_tool_ids)}"
     return Entry(
@@ -241,22 +237,22 @@ def make_micro_boundary(entries: Sequence[Entry], payload: MicroBoundary, now: d
 
 @dataclass(slots=True)
 class MicroTracker:
-    """Per thread: whether a micro-compaction occurred, and who wants to know when one does."""
+    """Whether a micro-compaction occurred in a thread, and the listeners to notify of one."""
 
     has_occurred: bool = False
     _listeners: list[Callable[[MicroOutcome], None]] = field(default_factory=list)
 
     def subscribe(self, listener: Callable[[MicroOutcome], None]) -> Callable[[], None]:
-        """Adds a listener; the answer takes it away again."""
+        """Add a listener and return the function that removes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
-    def note(self, outcome: MicroOutcome) -> None:
-        """Sets the flag and tells every listener, in the order they came."""
+    def record(self, outcome: MicroOutcome) -> None:
+        """Set the flag and call every listener in order of subscription."""
         self.has_occurred = True
         for listener in tuple(self._listeners):
             listener(outcome)
 
     def reset(self) -> None:
-        """Forgets what occurred, as after a full compaction; listeners stay."""
+        """Clear the flag, as after a full compaction. Listeners stay subscribed."""
         self.has_occurred = False

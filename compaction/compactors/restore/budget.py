@@ -1,19 +1,17 @@
-"""The lines that bring something back, and the items that say what became of each thing considered."""
+"""Budgets of a restoration: how many files, tokens for one item and for all of a kind, and cutting to fit them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from compaction.compactors.outcome import RestoredItem, RestoredKind, RestoredState
-from compaction.context.tokens import CHARACTERS_PER_TOKEN, count_entry_tokens, count_text_tokens
-from compaction.transcripts.entries import Entry
-from compaction.transcripts.payloads import Attachment
+from compaction.compactors.restore.items import RestoredItem, RestoredState
+from compaction.context.tokens import CHARACTERS_PER_TOKEN, count_text_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreBudgets:
-    """How much may come back. The figures are the client's; `overall_tokens` is ours and off by default."""
+    """Limits of what is restored. The figures are the client's; `overall_tokens` is ours and off by default."""
 
-    most_files: int = 5
+    max_files: int = 5
     file_tokens: int = 5_000
     all_files_tokens: int = 50_000
     skill_tokens: int = 5_000
@@ -23,36 +21,8 @@ class RestoreBudgets:
     overall_tokens: int | None = None
 
 
-def make_attachment_entry(kind: str, text: str, attachment: Mapping[str, object]) -> Entry:
-    """An attachment line that shows the model this text; uuid and parent are stamped later."""
-    fields = {
-        "attachment": {"type": kind, **attachment},
-        "rendered": [{"content": text}],
-        "renderedRole": "user",
-    }
-    return Entry("attachment", payload=Attachment(kind, (text,), "user"), fields=fields)
-
-
-def restore(kind: RestoredKind, name: str, entry: Entry, *, cut: str = "") -> RestoredItem:
-    """An item that came back; `cut` is the sentence for what had to be left out of it."""
-    state = RestoredState.TRUNCATED if cut else RestoredState.RESTORED
-    return RestoredItem(
-        kind, clean_name(name), count_entry_tokens(entry), state, cut, "cut_to_fit" if cut else "", entry
-    )
-
-
-def skip(kind: RestoredKind, name: str, reason: str, *, code: str, tokens: int = 0) -> RestoredItem:
-    """An item that did not come back, with the reason."""
-    return RestoredItem(kind, clean_name(name), tokens, RestoredState.SKIPPED, reason, code)
-
-
-def clean_name(name: str) -> str:
-    """A name from a transcript on one line, without control characters."""
-    return "".join(character if character.isprintable() else " " for character in name)[:500]
-
-
 def fit_text(text: str, head: str, limit_tokens: int, mark: str) -> tuple[str, bool]:
-    """Head and text within the limit, cut at a line end with the mark where they are too long; whether it was cut."""
+    """Return head and text within the limit, and whether the text was cut (at a line end, with the mark)."""
     whole = f"{head}\n{text}"
     if count_text_tokens(whole) <= limit_tokens:
         return whole, False
@@ -66,14 +36,17 @@ def fit_text(text: str, head: str, limit_tokens: int, mark: str) -> tuple[str, b
 
 
 def apply_total(items: Sequence[RestoredItem], limit_tokens: int, what: str) -> list[RestoredItem]:
-    """The items with those turned away that do not fit the total any more; a smaller one after them still may."""
-    used = 0
-    kept = []
+    """Return the items, those over the total as skipped. A smaller item after a skipped one may still fit."""
+    used_tokens = 0
+    result = []
     for item in items:
-        if item.state is RestoredState.SKIPPED or used + item.tokens <= limit_tokens:
-            used += item.tokens if item.state is not RestoredState.SKIPPED else 0
-            kept.append(item)
+        if item.state is RestoredState.SKIPPED:
+            result.append(item)
+        elif used_tokens + item.tokens <= limit_tokens:
+            used_tokens += item.tokens
+            result.append(item)
         else:
-            reason = f"The {limit_tokens:,} tokens for {what} do not hold it beside what came first."
-            kept.append(RestoredItem(item.kind, item.name, item.tokens, RestoredState.SKIPPED, reason, "total_used_up"))
-    return kept
+            reason = f"It does not fit into the {limit_tokens:,} tokens for {what} beside the items before it."
+            skipped = replace(item, state=RestoredState.SKIPPED, reason=reason, code="total_used_up", entry=None)
+            result.append(skipped)
+    return result

@@ -1,17 +1,16 @@
-"""Tools, agent types and MCP instructions: announced as deltas over the session, told again as what is in force now."""
+"""Restores the announcements of tools, agent types and MCP instructions: deltas of the session, summed up."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from compaction.compactors.outcome import RestoredItem, RestoredKind
-from compaction.compactors.restore.budget import (
-    RestoreBudgets,
-    apply_total,
+from compaction.compactors.restore.budget import RestoreBudgets, apply_total, fit_text
+from compaction.compactors.restore.items import (
+    RestoredItem,
+    RestoredKind,
+    build_attachment_entry,
+    build_restored_item,
+    build_skipped_item,
     clean_name,
-    fit_text,
-    make_attachment_entry,
-    restore,
-    skip,
 )
 from compaction.context.tokens import count_text_tokens
 from compaction.transcripts.client_protocol import AttachmentKind
@@ -20,7 +19,7 @@ from compaction.transcripts.json_fields import get_fields, get_texts
 from compaction.transcripts.payloads import Attachment
 
 _MARK = "[cut here: the instructions of this server are longer than what comes back of one server]"
-# Attachment type: the keys of names added, of their lines, and of names taken away.
+# Attachment type: the keys of added names, of their lines, and of removed names.
 _DELTAS: Mapping[str, tuple[str, str, str]] = {
     AttachmentKind.TOOLS_DELTA: ("addedNames", "addedLines", "removedNames"),
     AttachmentKind.AGENTS_DELTA: ("addedTypes", "addedLines", "removedTypes"),
@@ -32,7 +31,7 @@ _AGENTS_HEAD = "These agent types can be started:"
 
 @dataclass(slots=True)
 class AnnouncedTools:
-    """What is in force, by name, with the line or text it was announced with."""
+    """Announcements in force: the announced line or text by name."""
 
     tools: dict[str, str] = field(default_factory=dict)
     agents: dict[str, str] = field(default_factory=dict)
@@ -40,7 +39,7 @@ class AnnouncedTools:
 
 
 def read_announced(entries: Iterable[Entry]) -> AnnouncedTools:
-    """All deltas of these entries added up, in order."""
+    """Return the sum of all deltas of these entries."""
     announced = AnnouncedTools()
     tables = dict(zip(_DELTAS, (announced.tools, announced.agents, announced.servers), strict=True))
     for entry in entries:
@@ -50,11 +49,21 @@ def read_announced(entries: Iterable[Entry]) -> AnnouncedTools:
 
 
 def restore_tools(entries: Sequence[Entry], kept: Sequence[Entry], budgets: RestoreBudgets) -> list[RestoredItem]:
-    """Tools and agent types as one line each, MCP instructions as one per server within their budgets."""
+    """Return one item for all tools, one for all agent types, and one for each MCP server within its budget."""
     announced, visible = read_announced(entries), read_announced(kept)
-    items = _announce(RestoredKind.TOOLS, AttachmentKind.TOOLS_DELTA, _TOOLS_HEAD, announced.tools, visible.tools)
-    items += _announce(
-        RestoredKind.AGENT_LISTING, AttachmentKind.AGENTS_DELTA, _AGENTS_HEAD, announced.agents, visible.agents
+    items = _restore_names(
+        RestoredKind.TOOLS,
+        AttachmentKind.TOOLS_DELTA,
+        head=_TOOLS_HEAD,
+        announced=announced.tools,
+        visible=visible.tools,
+    )
+    items += _restore_names(
+        RestoredKind.AGENT_LISTING,
+        AttachmentKind.AGENTS_DELTA,
+        head=_AGENTS_HEAD,
+        announced=announced.agents,
+        visible=visible.agents,
     )
     servers = [_restore_server(name, text, visible, budgets) for name, text in announced.servers.items()]
     return items + apply_total(servers, budgets.all_servers_tokens, "MCP instructions")
@@ -68,31 +77,35 @@ def _add_delta(table: dict[str, str], delta: Mapping[str, object], keys: tuple[s
         table.pop(name, None)
 
 
-def _announce(
-    kind: RestoredKind, attachment_kind: str, head: str, announced: Mapping[str, str], visible: Mapping[str, str]
+def _restore_names(
+    kind: RestoredKind, attachment_kind: str, *, head: str, announced: Mapping[str, str], visible: Mapping[str, str]
 ) -> list[RestoredItem]:
     if not announced:
         return []
     missing = {name: line for name, line in announced.items() if name not in visible}
-    what = f"{len(announced)} {'tools' if kind is RestoredKind.TOOLS else 'agent types'}"
+    count = f"{len(announced)} {'tools' if kind is RestoredKind.TOOLS else 'agent types'}"
     if not missing:
-        return [skip(kind, what, "They are announced in the messages that were kept.", code="still_visible")]
+        reason = "They are announced in the messages that were kept."
+        return [build_skipped_item(kind, count, reason, code="still_visible")]
     added, lines, removed = _DELTAS[attachment_kind]
     text = "\n".join([head, *(f"- {line}" for line in missing.values())])
     attachment: dict[str, object] = {added: list(missing), lines: list(missing.values()), removed: []}
-    return [restore(kind, f"{len(missing)} of {what}", make_attachment_entry(attachment_kind, text, attachment))]
+    entry = build_attachment_entry(attachment_kind, text, attachment)
+    return [build_restored_item(kind, f"{len(missing)} of {count}", entry)]
 
 
 def _restore_server(name: str, text: str, visible: AnnouncedTools, budgets: RestoreBudgets) -> RestoredItem:
     kind = RestoredKind.MCP_INSTRUCTIONS
     tokens = count_text_tokens(text)
     if name in visible.servers:
-        return skip(kind, name, "They stand in the messages that were kept.", code="still_visible", tokens=tokens)
+        reason = "They are still visible in the messages that were kept."
+        return build_skipped_item(kind, name, reason, code="still_visible", tokens=tokens)
     head = f"Instructions of the MCP server {clean_name(name)}:"
     shown, is_cut = fit_text(text, head, budgets.server_tokens, _MARK)
     if not shown:
-        reason = f"{budgets.server_tokens:,} tokens do not hold even its name."
-        return skip(kind, name, reason, code="no_room", tokens=tokens)
+        reason = f"The server's name alone exceeds {budgets.server_tokens:,} tokens."
+        return build_skipped_item(kind, name, reason, code="no_room", tokens=tokens)
     attachment = {"addedNames": [name], "addedBlocks": [shown.split("\n", 1)[1]], "removedNames": []}
     cut = f"Cut to {budgets.server_tokens:,} tokens." if is_cut else ""
-    return restore(kind, name, make_attachment_entry(AttachmentKind.MCP_DELTA, shown, attachment), cut=cut)
+    entry = build_attachment_entry(AttachmentKind.MCP_DELTA, shown, attachment)
+    return build_restored_item(kind, name, entry, cut=cut)

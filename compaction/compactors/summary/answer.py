@@ -1,4 +1,4 @@
-"""Reading an answer: is it a summary, what is analysis, which sections are there. What was asked is not known here."""
+"""Parses the answer to a request for a summary: whether it is usable, its analysis, and its sections."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from compaction.errors import (
 )
 from compaction.ports import SummaryAnswer, Variant
 
-API_ERROR_PREFIX = "API Error"  # how the client begins the text of an error it wrote down as an answer
+API_ERROR_PREFIX = "API Error"  # first words of an error that the client stores as an answer
 
 _FLAGS = re.DOTALL | re.IGNORECASE
 _ANALYSIS = re.compile(r"<analysis>(.*?)</analysis>", _FLAGS)
@@ -29,7 +29,7 @@ _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 @dataclass(frozen=True, slots=True)
 class ParsedSummary:
-    """The summary without tags, the analysis beside it, and the sections that are not there."""
+    """A summary without its tags, its analysis, and the names of missing sections."""
 
     text: str
     analysis: str | None
@@ -37,8 +37,8 @@ class ParsedSummary:
     has_tags: bool
 
 
-def check_answer(answer: SummaryAnswer) -> None:
-    """Raises the named error when this answer is no usable summary; says nothing about its sections."""
+def require_usable_answer(answer: SummaryAnswer) -> None:
+    """Raise a BadSummary when the answer is not a usable summary. Sections are not checked."""
     match answer.stop_reason:
         case "end_turn":
             pass
@@ -59,45 +59,45 @@ def check_answer(answer: SummaryAnswer) -> None:
 
 
 def parse_answer(answer: SummaryAnswer, variant: Variant) -> ParsedSummary:
-    """What a checked answer says. Without tags it counts as a summary as soon as it has one of the sections."""
-    # Where the first tag is never closed, no later one is: searching on behind it would be quadratic.
+    """Return the parts of a usable answer. Text without tags is a summary if it has at least one of the sections."""
+    # If the first tag is never closed, no later one is: searching on after it would be quadratic.
     analysis = _OPEN_ANALYSIS.search(answer.text)
     if analysis:
         analysis = _ANALYSIS.match(answer.text, analysis.start()) or analysis
     rest = answer.text if analysis is None else answer.text[: analysis.start()] + answer.text[analysis.end() :]
-    found = _OPEN_SUMMARY.search(rest)
-    if found:
-        found = _SUMMARY.match(rest, found.start()) or found
-    text = collapse_blank_lines(found.group(1) if found else rest)
+    summary = _OPEN_SUMMARY.search(rest)
+    if summary:
+        summary = _SUMMARY.match(rest, summary.start()) or summary
+    text = collapse_blank_lines(summary.group(1) if summary else rest)
     if not text:
         raise EmptySummary
-    missing = () if answer.is_native else find_missing_sections(text, variant)
-    if found is None and len(missing) == len(list_sections(variant)):
+    missing = () if answer.is_native else list_missing_sections(text, variant)
+    if summary is None and len(missing) == len(list_sections(variant)):
         raise SummaryWithoutSections
     return ParsedSummary(
         text=text,
         analysis=collapse_blank_lines(analysis.group(1)) or None if analysis else None,
         missing_sections=missing,
-        has_tags=found is not None,
+        has_tags=summary is not None,
     )
 
 
 def collapse_blank_lines(text: str) -> str:
-    """At most one empty line in a row, none at the ends."""
+    """Return the text with at most one empty line in a row and none at the ends."""
     return _BLANK_LINES.sub("\n\n", text).strip()
 
 
-def find_missing_sections(text: str, variant: Variant) -> tuple[str, ...]:
-    """The sections without a heading of their own."""
+def list_missing_sections(text: str, variant: Variant) -> tuple[str, ...]:
+    """Return the names of sections that have no heading in the text."""
     return tuple(name for name in list_sections(variant) if _match_heading(name).search(text) is None)
 
 
 def split_sections(text: str, variant: Variant) -> dict[str, str]:
-    """The text below each heading that is there, heading line included; text before the first one is left out."""
+    """Return the text of each section by name, heading included. Text before the first heading is left out."""
     starts = sorted(
-        (found.start(), name)
+        (heading.start(), name)
         for name in list_sections(variant)
-        if (found := _match_heading(name).search(text)) is not None
+        if (heading := _match_heading(name).search(text)) is not None
     )
     if not starts:
         return {}
@@ -106,16 +106,16 @@ def split_sections(text: str, variant: Variant) -> dict[str, str]:
 
 
 def add_sections(text: str, more: str, variant: Variant) -> str:
-    """The text with the sections it lacked put in their places; sections it already has stay as they are."""
-    here, added = split_sections(text, variant), split_sections(more, variant)
-    opening = text[: min((text.index(part) for part in here.values()), default=len(text))].strip()
-    both = [here.get(name) or added.get(name) for name in list_sections(variant)]
-    return collapse_blank_lines("\n\n".join(part for part in (opening, *both) if part))
+    """Return the text with its missing sections inserted in order; existing sections are unchanged."""
+    existing, added = split_sections(text, variant), split_sections(more, variant)
+    opening = text[: min((text.index(part) for part in existing.values()), default=len(text))].strip()
+    sections = [existing.get(name) or added.get(name) for name in list_sections(variant)]
+    return collapse_blank_lines("\n\n".join(part for part in (opening, *sections) if part))
 
 
 @cache
 def _match_heading(name: str) -> re.Pattern[str]:
-    """A line that begins with the name, with or without number, marks of a heading or bold."""
+    """Return a pattern for a line that begins with the name, after an optional number, heading mark or bold mark."""
     words = r"\s+".join(re.escape(word) for word in name.split()).replace("and", "(?:and|&)")
     marks = r"^[ \t]*+(?:#++[ \t]*+)?(?:\*\*)?(?:\d++[.)][ \t]*+)?(?:\*\*)?[ \t]*+"
     return re.compile(rf"{marks}{words}\b", re.IGNORECASE | re.MULTILINE)

@@ -1,6 +1,7 @@
-"""Getting a summary: fork first, plain behind it, less of it when it is too long, a second ask for what is missing.
+"""Requests a summary: as a fork first, then as a plain request, with fewer messages when the request is too long.
 
-Every try ends in a summary or a named error. Waiting between tries is the summariser's affair.
+A second request asks for missing sections. The result is a summary or a named error. Waiting between attempts is left
+to the summariser.
 """
 
 from dataclasses import dataclass, field, replace
@@ -9,13 +10,13 @@ from compaction.compactors.outcome import Summary, SummaryCall
 from compaction.compactors.summary.answer import (
     ParsedSummary,
     add_sections,
-    check_answer,
-    find_missing_sections,
+    list_missing_sections,
     parse_answer,
+    require_usable_answer,
 )
-from compaction.compactors.summary.fork_request import ParentRequest, prepare_fork
-from compaction.compactors.summary.plain_request import SummaryModels, prepare_plain, prepare_second_ask
-from compaction.compactors.summary.too_long import LARGEST_SHRINK_RETRIES, SummaryRange, TokenBudget, shrink_range
+from compaction.compactors.summary.fork_request import ParentRequest, build_fork_request
+from compaction.compactors.summary.plain_request import SummaryModels, build_plain_request, build_second_request
+from compaction.compactors.summary.too_long import MAX_SHRINK_RETRIES, SummaryRange, TokenBudget, shrink_range
 from compaction.errors import (
     BadSummary,
     CompactionCancelled,
@@ -31,12 +32,12 @@ TRANSPORT_TRIES = 2  # the client's limit for one request, the SDK's own retries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryTask:
-    """What is to be summarised, with which prompt, and how it may be asked for."""
+    """What to summarise, with which prompt, and by which requests."""
 
     variant: Variant
     span: SummaryRange
     prompt: str
-    room: TokenBudget
+    budget: TokenBudget
     parent: ParentRequest | None = None
     models: SummaryModels = field(default_factory=SummaryModels)
     instructions: str | None = None
@@ -44,7 +45,7 @@ class SummaryTask:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSummary:
-    """The summary, the range it came to cover, and every request that was answered on the way."""
+    """The summary, the range it covers in the end, and every request that was answered."""
 
     summary: Summary
     span: SummaryRange
@@ -52,8 +53,8 @@ class WrittenSummary:
 
 
 @dataclass(slots=True)
-class _Asking:
-    """One summary being asked for: who is asked, and what was answered so far."""
+class _SummaryClient:
+    """Sends the requests for one summary and records every answer."""
 
     summarizer: Summarizer
     monitor: Monitor
@@ -65,105 +66,110 @@ class _Asking:
         self.monitor.enter_stage(stage)
 
     def ask(self, request: SummaryRequest) -> SummaryAnswer:
-        """A checked answer, after at most two tries."""
+        """Return a usable answer after at most two attempts."""
         for tries_left in range(TRANSPORT_TRIES - 1, -1, -1):
             self.enter(Stage.SUMMARISING)
             try:
                 answer = self.summarizer.summarize(request, self.monitor)
             except (OSError, SummarizerUnavailable) as error:
-                named = error if isinstance(error, SummarizerUnavailable) else SummarizerUnavailable(str(error))
-                if tries_left and named.is_retryable:
+                failure = error if isinstance(error, SummarizerUnavailable) else SummarizerUnavailable(str(error))
+                if tries_left and failure.is_retryable:
                     continue
-                raise named from error
+                raise failure from error
             break
         self.enter(Stage.VALIDATING)
-        self._check(request, answer)
+        self._require_usable(request, answer)
         return answer
 
-    def _check(self, request: SummaryRequest, answer: SummaryAnswer) -> None:
-        """Notes the answer, good or bad, before it is judged: it was paid for."""
+    def _require_usable(self, request: SummaryRequest, answer: SummaryAnswer) -> None:
+        """Raise a BadSummary for an unusable answer. Every answer is recorded, because it was paid for."""
         failure: str | None = None
         try:
-            check_answer(answer)
+            require_usable_answer(answer)
             if not request.missing_sections:
                 parse_answer(answer, request.variant)
         except BadSummary as error:
             failure = error.reason
             raise
         finally:
-            self._note(request, answer, failure)
+            self._record(request, answer, failure)
 
-    def _note(self, request: SummaryRequest, answer: SummaryAnswer, failure: str | None) -> None:
-        model, paid = answer.model or request.model, answer.usage.billed
-        call = SummaryCall(
-            request.path, answer.usage, model, answer.message_id, answer.duration_seconds, failure=failure
-        )
-        self.calls.append(call)
-        self.monitor.note_event(
-            SummaryAnswered(
-                path=request.path,
+    def _record(self, request: SummaryRequest, answer: SummaryAnswer, failure: str | None) -> None:
+        model, billed = answer.model or request.model, answer.usage.billed
+        self.calls.append(
+            SummaryCall(
+                route=request.route,
+                usage=answer.usage,
                 model=model,
                 message_id=answer.message_id,
-                input_tokens=paid.input_tokens,
-                output_tokens=paid.output_tokens,
-                cache_read_tokens=paid.cache_read_tokens,
-                cache_creation_tokens=paid.cache_creation_tokens,
+                duration_seconds=answer.duration_seconds,
+                failure=failure,
+            )
+        )
+        self.monitor.record_event(
+            SummaryAnswered(
+                path=request.route,
+                model=model,
+                message_id=answer.message_id,
+                input_tokens=billed.input_tokens,
+                output_tokens=billed.output_tokens,
+                cache_read_tokens=billed.cache_read_tokens,
+                cache_creation_tokens=billed.cache_creation_tokens,
                 failure=failure,
             )
         )
 
 
-def write_summary(task: SummaryTask, summarizer: Summarizer, monitor: Monitor) -> WrittenSummary:
-    """The summary of a range that may have become smaller on the way. Raises a named error otherwise."""
-    asking = _Asking(summarizer, monitor)
-    span, is_fork_open, retries = task.span, task.parent is not None, 0
+def request_summary(task: SummaryTask, summarizer: Summarizer, monitor: Monitor) -> WrittenSummary:
+    """Return the summary of the range, which may have been shrunk. Raises a RunError if there is none."""
+    client = _SummaryClient(summarizer, monitor)
+    span, can_fork, retries = task.span, task.parent is not None, 0
     while True:
-        asking.enter(Stage.PREPARING)
-        request = _prepare(task, span, is_fork_open=is_fork_open)
+        client.enter(Stage.PREPARING)
+        request = _build_request(task, span, can_fork=can_fork)
         try:
-            answer = asking.ask(request)
+            answer = client.ask(request)
             break
         except PromptTooLong as error:
             retries += 1
-            if wider := task.models.grow(request.model if request.path is SummaryRoute.PLAIN else None):
+            if wider := task.models.widen(request.model if request.route is SummaryRoute.PLAIN else None):
                 task = replace(task, models=wider)
                 continue
             span = _shrink(task, span, error, retries=retries)
-            # Without its oldest part the request shares no prefix with the parent any more.
-            is_fork_open = is_fork_open and not span.left_out
+            # Without its oldest part the request no longer shares a prefix with the parent.
+            can_fork = can_fork and not span.left_out
         except (BadSummary, SummarizerUnavailable) as error:
-            is_settled = isinstance(error, SummarizerUnavailable) and error.is_retryable
-            if request.path is SummaryRoute.PLAIN or is_settled:
+            is_final = isinstance(error, SummarizerUnavailable) and error.is_retryable
+            if request.route is SummaryRoute.PLAIN or is_final:
                 raise
-            is_fork_open = False
-    return WrittenSummary(_complete(asking, request, answer), span, tuple(asking.calls))
+            can_fork = False
+    return WrittenSummary(_complete(client, request, answer), span, tuple(client.calls))
 
 
-def _prepare(task: SummaryTask, span: SummaryRange, *, is_fork_open: bool) -> SummaryRequest:
-    if is_fork_open and task.parent is not None:
-        kept = span.kept_after
-        fork = prepare_fork(task.variant, task.parent, span.sent, kept_after=kept, prompt=task.prompt)
+def _build_request(task: SummaryTask, span: SummaryRange, *, can_fork: bool) -> SummaryRequest:
+    if can_fork and task.parent is not None:
+        fork = build_fork_request(task.variant, task.parent, span.sent, kept_after=span.kept_after, prompt=task.prompt)
         if fork is not None:
             return replace(fork, instructions=task.instructions)
-    plain = prepare_plain(task.variant, span.sent, task.prompt, task.models)
+    plain = build_plain_request(task.variant, span.sent, task.prompt, task.models)
     return replace(plain, instructions=task.instructions)
 
 
 def _shrink(task: SummaryTask, span: SummaryRange, error: PromptTooLong, *, retries: int) -> SummaryRange:
     smaller = None
-    if retries <= LARGEST_SHRINK_RETRIES:
-        may_keep = task.variant is not Variant.FROM
-        smaller = shrink_range(span, error, task.room, may_keep_newest=may_keep)
+    if retries <= MAX_SHRINK_RETRIES:
+        may_keep_newest = task.variant is not Variant.FROM
+        smaller = shrink_range(span, error, task.budget, may_keep_newest=may_keep_newest)
     if smaller is None:
         raise ConversationTooLong from error
     return smaller
 
 
-def _complete(asking: _Asking, request: SummaryRequest, answer: SummaryAnswer) -> Summary:
-    """The summary with its missing sections asked for once more; still without them it counts as incomplete."""
+def _complete(client: _SummaryClient, request: SummaryRequest, answer: SummaryAnswer) -> Summary:
+    """Return the summary after one more request for missing sections; sections still missing make it incomplete."""
     parsed = parse_answer(answer, request.variant)
     if parsed.missing_sections:
-        parsed = _ask_again(asking, request, answer, parsed)
+        parsed = _ask_for_missing(client, request, answer, parsed)
     return Summary(
         text=parsed.text,
         analysis=parsed.analysis,
@@ -174,11 +180,13 @@ def _complete(asking: _Asking, request: SummaryRequest, answer: SummaryAnswer) -
     )
 
 
-def _ask_again(asking: _Asking, request: SummaryRequest, answer: SummaryAnswer, parsed: ParsedSummary) -> ParsedSummary:
+def _ask_for_missing(
+    client: _SummaryClient, request: SummaryRequest, answer: SummaryAnswer, parsed: ParsedSummary
+) -> ParsedSummary:
     try:
-        more = asking.ask(prepare_second_ask(request, answer.text, parsed.missing_sections))
-        added = parse_answer(more, request.variant).text
+        second = client.ask(build_second_request(request, answer.text, parsed.missing_sections))
+        added = parse_answer(second, request.variant).text
     except (BadSummary, PromptTooLong, SummarizerUnavailable):
-        return parsed  # the first answer is usable; that it is incomplete is said in the outcome
+        return parsed  # the first answer is usable; the outcome marks it as incomplete
     text = add_sections(parsed.text, added, request.variant)
-    return ParsedSummary(text, parsed.analysis, find_missing_sections(text, request.variant), parsed.has_tags)
+    return replace(parsed, text=text, missing_sections=list_missing_sections(text, request.variant))

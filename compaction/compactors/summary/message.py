@@ -1,4 +1,4 @@
-"""The summary as the model will read it: header, how to go on, and where the whole conversation can be looked up."""
+"""The summary message as the model reads it: header, summary, path of the full transcript, how to continue."""
 
 from compaction.compactors.outcome import Summary, Trigger
 from compaction.transcripts.entries import Entry, Message, TextBlock
@@ -22,7 +22,7 @@ _AUTONOMOUS = (
 )
 
 
-def write_summary_text(
+def build_summary_text(
     summary: Summary,
     trigger: Trigger,
     *,
@@ -31,7 +31,7 @@ def write_summary_text(
     has_kept_after: bool = False,
     left_out_messages: int = 0,
 ) -> str:
-    """The whole message. A person who compacted by hand speaks next, so there nothing is said about going on."""
+    """Return the text of the message. After a manual compaction the user writes next, so it omits how to continue."""
     label = f"{_LABEL} ({summary.label})" if summary.label else _LABEL
     parts = [_FROM_OPENING if has_kept_before else _OPENING, f"{label}\n{summary.text}"]
     if left_out_messages:
@@ -47,7 +47,7 @@ def write_summary_text(
     return "\n\n".join(parts)
 
 
-def make_summary_entry(text: str) -> Entry:
-    """The line that carries the summary, without uuid and parent."""
+def build_summary_entry(text: str) -> Entry:
+    """Return the transcript line of the summary, without uuid and parent."""
     message = Message("user", (TextBlock(text),), is_plain=True)
     return Entry("user", is_compact_summary=True, message=message, fields={"isVisibleInTranscriptOnly": True})

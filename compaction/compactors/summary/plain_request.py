@@ -1,24 +1,45 @@
-"""Requests for a summary of their own (plain), and the second ask of either kind. Nothing is sent here."""
+"""Builds a request for a summary that stands alone: what is stripped, which model, how many output tokens.
 
-from collections.abc import Sequence
+The request that reuses the parent's cached prefix is in fork_request. Both get their prompt and their second question
+for missing sections from here. Nothing is sent.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 
-from compaction.compactors.summary.prompt import SYSTEM_TEXT, write_second_ask
-from compaction.compactors.summary.request_messages import add_prompt
-from compaction.compactors.summary.stripping import strip_entries
-from compaction.compactors.summary.too_long import SUMMARY_TOKENS
+from msgspec import structs
+
+from compaction.compactors.summary.prompt import SYSTEM_TEXT, build_second_prompt
 from compaction.context.tokens import estimate_tokens
 from compaction.errors import NothingToCompact
 from compaction.ports import SummaryRequest, SummaryRoute, Variant
-from compaction.transcripts.entries import Entry, ToolUseBlock
+from compaction.transcripts.api_messages import list_content_blocks
+from compaction.transcripts.client_protocol import SKILL_ATTACHMENTS
+from compaction.transcripts.entries import (
+    Block,
+    DocumentBlock,
+    Entry,
+    ImageBlock,
+    Message,
+    ResultPart,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from compaction.transcripts.flatten import ApiMessage, flatten
+from compaction.transcripts.payloads import Attachment
 
+MAX_SUMMARY_TOKENS = 20_000  # the client's output cap for a summary (p99.99 of summaries is about 17k)
+IMAGE_TEXT = "[image]"  # protocol constants: the texts that replace an image and a document
+DOCUMENT_TEXT = "[document]"
 _TOOL_TEXT = "Used earlier in the conversation; not available for this answer."
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryModels:
-    """Which model writes a plain summary: the small one where its window holds the input, else the session's own."""
+    """Models for a plain summary: the small one where its window holds the input, else the session's own."""
 
     session: str | None = None
     small: str | None = None
@@ -26,25 +47,26 @@ class SummaryModels:
     session_window_tokens: int = 0
 
     def choose(self, input_tokens: int) -> str | None:
-        """The model for an input of this size; None where none is known and the summariser decides."""
-        if self.small is not None and input_tokens + SUMMARY_TOKENS <= self.small_window_tokens:
+        """Return the model for an input of this size; None leaves the choice to the summariser."""
+        if self.small is not None and input_tokens + MAX_SUMMARY_TOKENS <= self.small_window_tokens:
             return self.small
         return self.session or self.small
 
-    def grow(self, refused: str | None) -> "SummaryModels | None":
-        """The same choice without the small model, once that refused an input that the session's might hold."""
+    def widen(self, refused_model: str | None) -> "SummaryModels | None":
+        """Return the models without the small one if it refused an input that the session's window may hold."""
         is_wider = self.session_window_tokens > self.small_window_tokens
-        return replace(self, small=None) if is_wider and refused is not None and refused == self.small else None
+        is_small = refused_model is not None and refused_model == self.small
+        return replace(self, small=None) if is_wider and is_small else None
 
 
-def prepare_plain(variant: Variant, sent: Sequence[Entry], prompt: str, models: SummaryModels) -> SummaryRequest:
-    """A request of its own: images, documents, thinking and skill listings stripped, output capped, streamed."""
+def build_plain_request(variant: Variant, sent: Sequence[Entry], prompt: str, models: SummaryModels) -> SummaryRequest:
+    """Return a streamed request without images, documents, thinking and skill listings, with a capped output."""
     stripped = tuple(strip_entries(sent))
     messages = flatten(stripped)
     if not messages:
-        raise NothingToCompact("The conversation holds nothing that could be summarised.")
+        raise NothingToCompact("The conversation contains nothing that can be summarised.")
     body: dict[str, object] = {
-        "max_tokens": SUMMARY_TOKENS,
+        "max_tokens": MAX_SUMMARY_TOKENS,
         "system": [{"type": "text", "text": SYSTEM_TEXT}],
         "messages": add_prompt([message.to_api() for message in messages], prompt),
         "stream": True,
@@ -52,36 +74,74 @@ def prepare_plain(variant: Variant, sent: Sequence[Entry], prompt: str, models: 
     model = models.choose(estimate_tokens(stripped))
     if model is not None:
         body["model"] = model
-    tools = name_tools(messages)
+    tools = build_tool_definitions(messages)
     if tools:
         body |= {"tools": tools, "tool_choice": {"type": "none"}}
-    return SummaryRequest(variant=variant, path=SummaryRoute.PLAIN, entries=tuple(sent), prompt=prompt, body=body)
+    return SummaryRequest(variant=variant, route=SummaryRoute.PLAIN, entries=tuple(sent), prompt=prompt, body=body)
 
 
-def name_tools(messages: Sequence[ApiMessage]) -> list[dict[str, object]]:
-    """The tools that the messages mention: the API wants them defined wherever requests and results appear."""
+def build_tool_definitions(messages: Sequence[ApiMessage]) -> list[dict[str, object]]:
+    """Return a definition for each tool in the messages: the API requires one wherever requests and results appear."""
     names = {block.name for message in messages for block in message.content if isinstance(block, ToolUseBlock)}
     return [{"name": name, "description": _TOOL_TEXT, "input_schema": {"type": "object"}} for name in sorted(names)]
 
 
-def prepare_second_ask(request: SummaryRequest, answer_text: str, missing: tuple[str, ...]) -> SummaryRequest:
-    """The same request, the answer to it, and the question for what the answer left out."""
-    ask = write_second_ask(missing, request.variant)
+def build_second_request(request: SummaryRequest, answer_text: str, missing: tuple[str, ...]) -> SummaryRequest:
+    """Return the same request followed by its answer and the question for the sections missing in the answer."""
+    prompt = build_second_prompt(missing, request.variant)
     messages = request.body.get("messages")
     body = {
         **request.body,
         "messages": [
             *(messages if isinstance(messages, Sequence) else ()),
             {"role": "assistant", "content": [{"type": "text", "text": answer_text.rstrip()}]},
-            {"role": "user", "content": [{"type": "text", "text": ask}]},
+            {"role": "user", "content": [{"type": "text", "text": prompt}]},
         ],
     }
-    return SummaryRequest(
-        variant=request.variant,
-        path=request.path,
-        entries=request.entries,
-        prompt=ask,
-        body=body,
-        missing_sections=missing,
-        instructions=request.instructions,
-    )
+    return replace(request, prompt=prompt, body=body, missing_sections=missing)
+
+
+def add_prompt(messages: Sequence[Mapping[str, object]], prompt: str) -> list[Mapping[str, object]]:
+    """Return the messages with the prompt at the end: in the last message if it is the user's, else in a new one."""
+    block = {"type": "text", "text": prompt}
+    if not messages or messages[-1].get("role") != "user":
+        return [*messages, {"role": "user", "content": [block]}]
+    return [*messages[:-1], {**messages[-1], "content": [*list_content_blocks(messages[-1]), block]}]
+
+
+def remove_prompt(messages: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """Return the messages as they were before `add_prompt`."""
+    *before, last = messages
+    blocks = list_content_blocks(last)[:-1]
+    return [*before, {**last, "content": blocks}] if blocks else before
+
+
+def strip_entries(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """List the entries without skill listings and thinking; marks replace images and documents."""
+    for entry in entries:
+        if isinstance(entry.payload, Attachment) and entry.payload.kind in SKILL_ATTACHMENTS:
+            continue
+        message = entry.message
+        yield entry if message is None else _strip_message(entry, message)
+
+
+def _strip_message(entry: Entry, message: Message) -> Entry:
+    # Another model cannot check the signature of this one's thinking, and would refuse the request.
+    blocks = tuple(_strip_block(block) for block in message.content if not isinstance(block, ThinkingBlock))
+    if len(blocks) == len(message.content) and all(map(is_, blocks, message.content)):
+        return entry
+    return entry.changed(message=structs.replace(message, content=blocks))
+
+
+def _strip_block(block: Block) -> Block:
+    if isinstance(block, ImageBlock | DocumentBlock):
+        return _strip_part(block)
+    if isinstance(block, ToolResultBlock) and any(isinstance(part, ImageBlock | DocumentBlock) for part in block.parts):
+        return structs.replace(block, parts=tuple(_strip_part(part) for part in block.parts))
+    return block
+
+
+def _strip_part(part: ResultPart) -> ResultPart:
+    if isinstance(part, ImageBlock):
+        return TextBlock(IMAGE_TEXT)
+    return TextBlock(DOCUMENT_TEXT) if isinstance(part, DocumentBlock) else part

@@ -1,22 +1,41 @@
 """The prompt for a summary: nine sections, in three variants, and the second ask for sections that were missing."""
 
 import re
+from enum import IntEnum
+from typing import Self
 
 from compaction.ports import Variant
 
-# The names of the nine sections are the client's: summaries of both kinds are read with the same eyes.
-SECTIONS = (
-    "Primary Request and Intent",
-    "Key Technical Concepts",
-    "Files and Code Sections",
-    "Errors and Fixes",
-    "Problem Solving",
-    "All User Messages",
-    "Pending Tasks",
-    "Current Work",
-    "Optional Next Step",
-)
-UP_TO_SECTIONS = (*SECTIONS[:7], "Work Completed", "Context for Continuing Work")
+
+class Section(IntEnum):
+    """The nine sections of a summary, with their numbers and titles in the client's prompt."""
+
+    title: str
+
+    REQUEST = 1, "Primary Request and Intent"
+    CONCEPTS = 2, "Key Technical Concepts"
+    FILES = 3, "Files and Code Sections"
+    ERRORS = 4, "Errors and Fixes"
+    PROBLEM_SOLVING = 5, "Problem Solving"
+    MESSAGES = 6, "All User Messages"
+    PENDING = 7, "Pending Tasks"
+    CURRENT_WORK = 8, "Current Work"
+    NEXT_STEP = 9, "Optional Next Step"
+
+    def __new__(cls, number: int, title: str) -> Self:
+        """Make the number the value."""
+        section = int.__new__(cls, number)
+        section._value_ = number
+        section.title = title
+        return section
+
+
+SECTIONS = tuple(section.title for section in Section)
+_UP_TO_TITLES = {
+    Section.CURRENT_WORK: "Work Completed",
+    Section.NEXT_STEP: "Context for Continuing Work",
+}
+UP_TO_SECTIONS = tuple(_UP_TO_TITLES.get(section, section.title) for section in Section)
 
 SYSTEM_TEXT = "You write hand-over summaries of coding sessions, so that the work can go on without the conversation."
 
@@ -63,7 +82,7 @@ _SECTION_TEXTS = (
     "what was asked and how far it got. After a finished task, name a next step only where the user asked for one.",
 )
 _UP_TO_TEXTS = (
-    *_SECTION_TEXTS[:7],
+    *_SECTION_TEXTS[: Section.PENDING],
     "What was finished by the end of this part, with file names and results.",
     "Decisions, state and open threads that the following messages take for granted.",
 )
@@ -81,8 +100,8 @@ def list_sections(variant: Variant) -> tuple[str, ...]:
     return UP_TO_SECTIONS if variant is Variant.UP_TO else SECTIONS
 
 
-def write_prompt(variant: Variant, *, custom_instructions: str | None = None, starts_at: str | None = None) -> str:
-    """The whole prompt. `starts_at` is the beginning of the first message that a "from" summary covers."""
+def build_prompt(variant: Variant, *, custom_instructions: str | None = None, starts_at: str | None = None) -> str:
+    """Return the whole prompt. `starts_at` is the beginning of the first message that a "from" summary covers."""
     texts = _UP_TO_TEXTS if variant is Variant.UP_TO else _SECTION_TEXTS
     sections = "\n".join(
         f"{number}. {name}: {text}"
@@ -90,7 +109,7 @@ def write_prompt(variant: Variant, *, custom_instructions: str | None = None, st
     )
     parts = [TEXT_ONLY_TEXT, _TASKS[variant]]
     if starts_at:
-        # The quotation is a stranger's text: it must not end itself and go on as if it were ours.
+        # The quotation is untrusted text: it must not close its own tag and continue as part of the prompt.
         quoted = _START_TAG.sub(r"< \1>", starts_at)
         parts.append(f"The part to summarise starts with the message that begins:\n<start>\n{quoted}\n</start>")
     parts += [_ANALYSIS_TEXT, f"{_SHAPE_TEXT}\n{sections}", "A section with nothing to report says so in one line."]
@@ -100,8 +119,8 @@ def write_prompt(variant: Variant, *, custom_instructions: str | None = None, st
     return "\n\n".join(parts)
 
 
-def write_second_ask(missing: tuple[str, ...], variant: Variant) -> str:
-    """Asks for the sections that an answer left out, and for nothing else."""
+def build_second_prompt(missing: tuple[str, ...], variant: Variant) -> str:
+    """Return the prompt that requests only the sections missing in an answer."""
     numbers = {name: number for number, name in enumerate(list_sections(variant), start=1)}
     wanted = "\n".join(f"{numbers[name]}. {name}" for name in missing)
     return (
@@ -112,6 +131,6 @@ def write_second_ask(missing: tuple[str, ...], variant: Variant) -> str:
 
 
 def merge_instructions(user: str | None, hooks: tuple[str | None, ...]) -> str | None:
-    """The user's instructions first, then what the hooks add."""
+    """Return the user's instructions followed by those of the hooks; None without any."""
     parts = [part.strip() for part in (user, *hooks) if part and part.strip()]
     return "\n\n".join(parts) or None

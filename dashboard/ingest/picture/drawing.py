@@ -236,8 +236,7 @@ def _draw_gauge(main: _Thread, policy: Policy, status: Observation | None) -> Ro
     }
     level = work_out_level(policy, in_use or ModelInUse(""), size.tokens)
     row |= {name: getattr(level, name) for name in level.__slots__}
-    row["forecast"], row["is_soon"] = serialize_forecast(_measure_pace(main), level.auto_line_tokens, size.tokens)
-    return row
+    return row | serialize_forecast(_measure_pace(main), level.auto_line_tokens, size.tokens)._asdict()
 
 
 def _list_sizes(thread: _Thread) -> Iterator[int]:

@@ -29,7 +29,8 @@ from dashboard.runs.client_commands import write_resume_command
 from dashboard.runs.endings import close_stranded, list_stranded
 from dashboard.runs.failures import describe_failure
 from dashboard.runs.missing_lines import DIFFERS
-from dashboard.runs.preview import Preview, preview_run
+from dashboard.runs.predicted_losses import PredictedLosses, predict_losses
+from dashboard.runs.preview import Preview, try_run
 from dashboard.runs.resume import require_write_beside, write_beside
 from dashboard.runs.start import JOB_KIND, cancel_run, start_run
 from dashboard.runs.terminal_words import describe_preview, describe_run, tell_preview, tell_run
@@ -77,7 +78,7 @@ class Command(PlainCommand):
             help="compact even if the stored lines do not add up to the measured context",
         )
         parser.add_argument(
-            "--preview", action="store_true", help="print what it would do and cost, without running it"
+            "--preview", action="store_true", help="print what it would do, cost and lose, without running it"
         )
         parser.add_argument(
             "--write", action="store_true", help="save the result as a new session next to the original transcript"
@@ -106,7 +107,8 @@ class Command(PlainCommand):
             accept_difference=options["accept_difference"],
         )
         if options["preview"]:
-            self._tell_preview(preview_run(found, choices, now=timezone.now()))
+            tried = try_run(found, choices, now=timezone.now())
+            self._tell_preview(tried.preview, predict_losses(tried, access.runs(actor).filter(team=found.team)))
             return
         try:
             if options["write"]:
@@ -144,11 +146,11 @@ class Command(PlainCommand):
         if refused:
             raise refused
 
-    def _tell_preview(self, preview: Preview) -> None:
+    def _tell_preview(self, preview: Preview, losses: PredictedLosses | None) -> None:
         if self._is_json:
-            self._print_json(describe_preview(preview))
+            self._print_json(describe_preview(preview, losses))
         else:
-            self.say(tell_preview(preview))
+            self.say(tell_preview(preview, losses))
         if preview.refusals:
             raise CommandError("\n".join(refusal.sentence for refusal in preview.refusals))
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from compaction.activity.files import KnownFile, find_shown_paths, read_known_files, strip_line_numbers
+from compaction.activity.files import TouchedFile, list_shown_paths, read_touched_files, strip_line_numbers
 from compaction.activity.tool_calls import read_activity
 from tests.compaction.compactors.sessions import Session
 
 
-def know(session: Session, path: str = "/a") -> KnownFile:
-    files = read_known_files(session.entries, read_activity(session.entries))
-    return next(known for known in files if known.path == path)
+def know(session: Session, path: str = "/a") -> TouchedFile:
+    files = read_touched_files(session.entries, read_activity(session.entries))
+    return next(file for file in files if file.path == path)
 
 
 def test_reads_writes_and_edits_add_up() -> None:
@@ -21,10 +21,10 @@ def test_reads_writes_and_edits_add_up() -> None:
         file_path="/a",
         edits=[{"old_string": "one", "new_string": "1"}, {"old_string": "3", "new_string": "x"}],
     )
-    known = know(session)
-    assert (known.reads, known.edits, known.writes) == (1, 2, 0)
+    file = know(session)
+    assert (file.reads, file.edits, file.writes) == (1, 2, 0)
     # The second of the last edits replaced something that is not there: what the file holds is not known any more.
-    assert known.whole is None
+    assert file.whole is None
     session.write("/a", "anew")
     assert know(session).whole == "anew"
 
@@ -42,10 +42,10 @@ def test_a_part_that_was_read_is_known_with_its_first_line() -> None:
     session.do(
         "Read", "    40→forty\n    41→more\n\n<system-reminder>x</system-reminder>", file_path="/a", offset=40, limit=2
     )
-    known = know(session)
-    assert known.whole is None
-    assert known.extract is not None
-    assert (known.extract.text, known.extract.first_line) == ("forty\nmore", 40)
+    file = know(session)
+    assert file.whole is None
+    assert file.extract is not None
+    assert (file.extract.text, file.extract.first_line) == ("forty\nmore", 40)
 
 
 def test_a_stub_or_a_cleared_result_is_no_content_but_the_clients_record_is() -> None:
@@ -60,12 +60,12 @@ def test_a_stub_or_a_cleared_result_is_no_content_but_the_clients_record_is() ->
 def test_refused_requests_touch_nothing_and_restored_copies_do() -> None:
     session = Session()
     session.do("Read", "File does not exist.", file_path="/gone", is_error=True)
-    assert read_known_files(session.entries, read_activity(session.entries)) == ()
-    file = {"filePath": "/a", "content": "back", "numLines": 1, "startLine": 1, "totalLines": 9}
-    session.attach_fields("file", filename="/a", content={"type": "text", "file": file})
-    known = know(session)
-    assert known.whole is None
-    assert known.content == "back"
+    assert read_touched_files(session.entries, read_activity(session.entries)) == ()
+    result = {"filePath": "/a", "content": "back", "numLines": 1, "startLine": 1, "totalLines": 9}
+    session.attach_fields("file", filename="/a", content={"type": "text", "file": result})
+    file = know(session)
+    assert file.whole is None
+    assert file.content == "back"
 
 
 def test_the_most_recently_touched_file_comes_first() -> None:
@@ -73,7 +73,7 @@ def test_the_most_recently_touched_file_comes_first() -> None:
     for path in ("/a", "/b", "/c"):
         session.read(path, path)
     session.edit("/a", "/a", "x")
-    assert [known.path for known in read_known_files(session.entries, read_activity(session.entries))] == [
+    assert [file.path for file in read_touched_files(session.entries, read_activity(session.entries))] == [
         "/a",
         "/c",
         "/b",
@@ -88,7 +88,7 @@ def test_only_reads_and_writes_show_a_file() -> None:
     session.do("Read", "File unchanged since last read.", file_path="/stub")
     session.do("Read", "[Old tool result content cleared]", file_path="/cleared")
     session.do("Read", "no", file_path="/refused", is_error=True)
-    assert find_shown_paths(read_activity(session.entries).actions) == {"/read", "/written"}
+    assert list_shown_paths(read_activity(session.entries).tool_calls) == {"/read", "/written"}
 
 
 @pytest.mark.parametrize("mark", ["→", "\t"])

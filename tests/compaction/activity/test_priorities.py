@@ -33,7 +33,7 @@ def test_terms_match_at_the_start_of_words_in_any_case_and_number() -> None:
     assert priorities.matches("One migration failed")
     assert priorities.matches("the tokens")
     assert not priorities.matches("immigration")
-    assert priorities.list_used(["a migration", "nothing"]) == ["migrations"]
+    assert priorities.list_matching_terms(["a migration", "nothing"]) == ["migrations"]
 
 
 def test_instructions_that_name_nothing_are_still_instructions() -> None:

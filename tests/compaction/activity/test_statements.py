@@ -5,7 +5,7 @@ import pytest
 from compaction.activity.priorities import read_priorities
 from compaction.activity.statements import LEAST_WEIGHT, list_statements, weigh_sentence
 from compaction.activity.tool_calls import read_activity
-from compaction.compactors.extractive.summarizer import write_extract
+from compaction.compactors.extractive.summarizer import build_extractive_summary
 from compaction.compactors.summary.answer import split_sections
 from compaction.ports import Variant
 from tests.compaction.compactors.sessions import ROOT, Session
@@ -44,18 +44,21 @@ def test_each_statement_is_listed_once_where_it_was_last_made() -> None:
     session.run("ls", "x")
     session.remark("Good catch. The build fails because `zlib` is missing. Let me look.")
     session.run("ls", "y")
-    work = read_activity(session.entries)
-    (statement,) = list_statements(work)
-    assert (statement.text, statement.place) == ("The build fails because `zlib` is missing.", work.remarks[1].place)
+    activity = read_activity(session.entries)
+    (statement,) = list_statements(activity)
+    assert (statement.text, statement.entry_index) == (
+        "The build fails because `zlib` is missing.",
+        activity.assistant_texts[1].entry_index,
+    )
 
 
 def test_named_sentences_come_although_they_tell_little() -> None:
     session = Session()
     session.say("go")
     session.remark("The walrus sleeps here.")
-    work = read_activity(session.entries)
-    assert list_statements(work) == []
-    (statement,) = list_statements(work, priorities=read_priorities("the walrus"))
+    activity = read_activity(session.entries)
+    assert list_statements(activity) == []
+    (statement,) = list_statements(activity, priorities=read_priorities("the walrus"))
     assert statement.is_named
 
 
@@ -67,7 +70,7 @@ def test_the_newest_statement_comes_first_so_that_corrections_win() -> None:
     session.remark("We decided to remove `guard` again, since it hides the newer log.")
     session.run("ls", "y")
     session.remark("Now the changelog:")
-    solving = split_sections(write_extract(session.entries), Variant.FULL)["Problem Solving"]
+    solving = split_sections(build_extractive_summary(session.entries), Variant.FULL)["Problem Solving"]
     assert solving.index("remove `guard`") < solving.index("keep `guard`")
 
 
@@ -79,7 +82,7 @@ def test_words_are_quoted_with_a_file_only_where_they_name_it() -> None:
     session.remark("`total` must not round, because prices have three digits.")
     session.edit(f"{ROOT}/cart.py", "return 1", "return 1.0")
     session.write(f"{ROOT}/other.py", "x = 1")
-    files = split_sections(write_extract(session.entries), Variant.FULL)["Files and Code Sections"]
+    files = split_sections(build_extractive_summary(session.entries), Variant.FULL)["Files and Code Sections"]
     cart = next(line for line in files.splitlines() if "**cart.py**" in line)
     other = next(line for line in files.splitlines() if "**other.py**" in line)
     assert 'Said with a change: "`total` must not round, because prices have three digits."' in cart
@@ -91,5 +94,5 @@ def test_files_say_which_names_are_new_and_which_are_gone() -> None:
     session.say("go")
     session.read(f"{ROOT}/cart.py", "def old_total():\n    return 1\n\n\ndef keep():\n    return 2\n")
     session.edit(f"{ROOT}/cart.py", "def old_total():\n    return 1", "def new_total():\n    return 1")
-    files = split_sections(write_extract(session.entries), Variant.FULL)["Files and Code Sections"]
+    files = split_sections(build_extractive_summary(session.entries), Variant.FULL)["Files and Code Sections"]
     assert "New names: `new_total`. Names gone: `old_total`." in files

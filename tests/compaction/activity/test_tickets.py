@@ -4,7 +4,7 @@ import json
 
 from compaction.activity.tickets import Ticket, TicketState, read_tickets
 from compaction.activity.tool_calls import read_activity
-from compaction.compactors.extractive.summarizer import write_extract
+from compaction.compactors.extractive.summarizer import build_extractive_summary
 from compaction.compactors.summary.answer import split_sections
 from compaction.ports import Variant
 from tests.compaction.compactors.sessions import Session
@@ -54,7 +54,7 @@ def test_tickets_are_read_with_title_state_and_text() -> None:
 
 
 def test_a_closed_ticket_asks_for_nothing_any_more() -> None:
-    sections = split_sections(write_extract(make_tracked().entries), Variant.FULL)
+    sections = split_sections(build_extractive_summary(make_tracked().entries), Variant.FULL)
     request, pending = sections["Primary Request and Intent"], sections["Pending Tasks"]
     assert "Requirements of shop-ab.2 (in progress)" in request
     assert "> - Emptying must ask first." in request
@@ -71,9 +71,9 @@ def test_a_closed_ticket_asks_for_nothing_any_more() -> None:
 def test_rules_of_a_closed_epic_stay_while_a_child_is_open() -> None:
     session = make_tracked()
     session.run("bd close shop-ab", "✓ Closed shop-ab")
-    assert "Rules of shop-ab (closed, but others under it are open)" in write_extract(session.entries)
+    assert "Rules of shop-ab (closed, but others under it are open)" in build_extractive_summary(session.entries)
     session.run("bd close shop-ab.2", "✓ Closed shop-ab.2")
-    assert "Rules of shop-ab" not in write_extract(session.entries)
+    assert "Rules of shop-ab" not in build_extractive_summary(session.entries)
 
 
 def test_a_failed_close_closes_nothing() -> None:

@@ -2,12 +2,19 @@
 
 import pytest
 
-from compaction.activity.commits import list_commits
+from compaction.activity.commits_and_checks import list_commits
 from compaction.activity.constraints import list_constraints
-from compaction.activity.excerpts import cut_middle, cut_text, describe_action, shorten_path, shows_only, trim_command
-from compaction.activity.failures import find_failures, read_failure
-from compaction.activity.recent import list_commands, list_recent_tool_calls, list_symbols
+from compaction.activity.excerpts import (
+    cut_middle,
+    cut_text,
+    describe_tool_call,
+    is_read_only,
+    shorten_path,
+    trim_command,
+)
+from compaction.activity.failures import read_failure, read_failures
 from compaction.activity.tool_calls import read_activity
+from compaction.compactors.extractive.current_state import list_commands, list_recent_tool_calls, list_symbols
 from tests.compaction.compactors.sessions import ROOT, Session, make_session
 from tests.compaction.making import request, result
 
@@ -20,8 +27,8 @@ def test_actions_carry_their_results_also_when_these_come_interleaved_or_late() 
     session.say([result("b", "second")])
     session.remark("meanwhile")
     session.say([result("a", "first")])
-    work = read_activity(session.entries)
-    assert [(action.command, action.output, action.turn) for action in work.actions] == [
+    activity = read_activity(session.entries)
+    assert [(action.command, action.output, action.turn) for action in activity.tool_calls] == [
         ("one", "first", 1),
         ("two", "second", 1),
     ]
@@ -31,15 +38,15 @@ def test_a_request_without_result_and_a_cleared_result_have_no_output() -> None:
     session = Session()
     session.run("make", "[Old tool result content cleared]")
     session.answer("m", request("open", "Bash", command="make"))
-    assert [action.output for action in read_activity(session.entries).actions] == ["", ""]
+    assert [action.output for action in read_activity(session.entries).tool_calls] == ["", ""]
 
 
 def test_turns_are_counted_by_prompts_and_not_by_words_typed_meanwhile() -> None:
     session = make_session()
     session.attach_fields("queued_command", prompt="hurry")
-    work = read_activity(session.entries)
-    assert work.last_turn == 2
-    assert [said.turn for said in work.said] == [1, 2, 2]
+    activity = read_activity(session.entries)
+    assert activity.last_turn == 2
+    assert [said.turn for said in activity.user_messages] == [1, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -61,17 +68,20 @@ def test_short_forms_say_how_much_they_leave_out() -> None:
     assert cut_middle("a" * 10 + "b" * 10, 8) == "aaaa [cut: 12 characters] bbbb"
     assert shorten_path(f"{ROOT}/src/a.py", ROOT) == "src/a.py"
     assert shorten_path("/home/dev/shopping/a.py", ROOT) == "/home/dev/shopping/a.py"
-    assert shows_only("cd x && git status")
-    assert not shows_only("git commit -m x")
+    assert is_read_only("cd x && git status")
+    assert not is_read_only("git commit -m x")
 
 
 def test_failures_are_told_with_what_followed_and_whether_it_went_through() -> None:
-    work = read_activity(make_session().entries)
-    (failure,) = find_failures(work)
+    activity = read_activity(make_session().entries)
+    (failure,) = read_failures(activity)
     assert failure.lines == ("E   AttributeError: 'NoneType' object has no attribute 'user'", "1 failed")
-    assert failure.remark is not None
-    assert failure.remark.text.startswith("The guard is in the wrong place")
-    assert [describe_action(action, ROOT) for action in failure.next_actions] == ["edited login.py", "ran `make test`"]
+    assert failure.next_text is not None
+    assert failure.next_text.text.startswith("The guard is in the wrong place")
+    assert [describe_tool_call(action, ROOT) for action in failure.next_tool_calls] == [
+        "edited login.py",
+        "ran `make test`",
+    ]
     assert failure.is_resolved
     assert failure.entry_uuid in {entry.uuid for entry in make_session().entries}
 
@@ -92,7 +102,7 @@ def test_failure_is_what_the_output_says_of_commands_that_do_something(
 ) -> None:
     session = Session()
     session.run(command, output, is_error=is_error)
-    assert bool(read_failure(read_activity(session.entries).actions[0])) is fails
+    assert bool(read_failure(read_activity(session.entries).tool_calls[0])) is fails
 
 
 def test_a_persons_refusal_is_no_failure_and_a_slip_put_right_is_marked() -> None:
@@ -100,15 +110,15 @@ def test_a_persons_refusal_is_no_failure_and_a_slip_put_right_is_marked() -> Non
     session.do("Edit", "rejected; the user said:\nno", file_path="/a", is_error=True)
     session.do("Edit", "<tool_use_error>String to replace not found</tool_use_error>", file_path="/b", is_error=True)
     session.edit("/b", "x", "y")
-    (failure,) = find_failures(read_activity(session.entries))
-    assert failure.is_slip
+    (failure,) = read_failures(read_activity(session.entries))
+    assert failure.is_corrected_request
 
 
 def test_the_same_failure_again_is_counted_and_cited_where_it_was_last() -> None:
     session = Session()
     for number in range(3):
         last = session.run("make", f"error: line {number} is bad")
-    (failure,) = find_failures(read_activity(session.entries))
+    (failure,) = read_failures(read_activity(session.entries))
     assert (failure.times, failure.entry_uuid, failure.is_resolved) == (3, last.uuid, False)
 
 
@@ -148,4 +158,4 @@ def test_commits_are_those_git_confirmed() -> None:
 def test_constraints_are_binding_sentences(words: str, found: list[str]) -> None:
     session = Session()
     session.say(words)
-    assert [constraint.text for constraint in list_constraints(read_activity(session.entries).said)] == found
+    assert [constraint.text for constraint in list_constraints(read_activity(session.entries).user_messages)] == found

@@ -54,7 +54,7 @@ def test_answers_and_reasons_for_refusals_are_a_persons_words_too() -> None:
     session = Session()
     session.do("AskUserQuestion", 'User has answered: "Which?"="The second"', questions=[])
     session.do("Edit", "The tool use was rejected. To tell you how, the user said:\nkeep the old name", is_error=True)
-    said = read_activity(session.entries).said
+    said = read_activity(session.entries).user_messages
     assert [(words.kind, words.text) for words in said] == [
         (UserMessageKind.ANSWER, 'User has answered: "Which?"="The second"'),
         (UserMessageKind.REASON, "keep the old name"),

@@ -12,9 +12,9 @@ from compaction.audit.passage_search import MatchKind
 from compaction.audit.report import FULL_COUNT, WEIGHTS, AuditReport
 from compaction.audit.statements import AuditStatement, Part, is_announced_step, split_statements
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
-from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import Trigger
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_full
 from compaction.transcripts.entries import Entry
 from tests.compaction.compactors.sessions import ROOT, Session, make_session, sessions
 from tests.compaction.compactors.talks import NOW

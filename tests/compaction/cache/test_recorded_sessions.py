@@ -9,11 +9,11 @@ import pytest
 
 from bench.threads import read_session_calls
 from compaction.cache.breaks import CacheOutcome, judge_thread
-from compaction.cache.changes import find_first_divergent_message
 from compaction.cache.costs import find_cost_usd
+from compaction.cache.prefix_diff import diff_fingerprints
 from compaction.prompt.fingerprint import fingerprint_request
 from compaction.prompt.linter import lint_request
-from compaction.prompt.request import PromptRequest, read_request
+from compaction.prompt.request import PromptLevel, PromptRequest, read_request
 from compaction.timeline.calls import Call
 from tests.compaction.cache.builders import digest, text
 from tests.compaction.cache.recorded_requests import list_requests
@@ -80,7 +80,9 @@ def test_proxy_and_transcript_agree_on_one_call(path: Path) -> None:
         assert from_transcript.model == from_proxy.model
     pairs = pairwise(own), pairwise(seen)
     for (old, new), (old_seen, new_seen) in zip(*pairs, strict=True):
-        assert find_first_divergent_message(old, new) == find_first_divergent_message(old_seen, new_seen)
+        assert diff_fingerprints(old, new).find_first_index(PromptLevel.MESSAGES) == diff_fingerprints(
+            old_seen, new_seen
+        ).find_first_index(PromptLevel.MESSAGES)
 
 
 @each_recorded()
@@ -94,4 +96,4 @@ def test_request_lists_are_as_long_as_the_messages_sent(path: Path) -> None:
 @each_recorded()
 def test_markers_of_the_real_client_are_in_order(path: Path) -> None:
     for _, _, request in list_requests(read_recorded(path).entries):
-        assert {finding.rule.value for finding in lint_request(request)} <= {"volatile text before a marker"}
+        assert {finding.rule.value for finding in lint_request(request)} <= {"volatile text before a cache breakpoint"}

@@ -75,7 +75,7 @@ class Watcher:
     def keep_alive(self, output_tokens: int) -> None:
         self.signs_of_life.append(output_tokens)
 
-    def note_event(self, event: Event) -> None:
+    def record_event(self, event: Event) -> None:
         self.events.append(event)
 
     def is_cancelled(self) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.compactors.auto import ChainResult, ChainTracking, Decision, Turn, run_chain
+from compaction.compactors.auto import AutoResult, Decision, RecompactionTracker, Turn, run_auto
 from compaction.compactors.breaker import Breaker
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
 from compaction.compactors.micro.cache_edits import CacheEditState
@@ -17,7 +17,7 @@ from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
 from compaction.compactors.outcome import Trigger
 from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import RunPorts
-from compaction.compactors.thread_state import ThreadMemory
+from compaction.compactors.thread_state import ThreadState
 from compaction.context.policy import Policy
 from compaction.context.thresholds import compute_thresholds
 from compaction.context.windows import ModelInUse
@@ -36,7 +36,7 @@ NOTES = DEFAULT_TEMPLATE.replace("# Worklog", "# Worklog\n- did things\n")
 
 
 def make_turn(**values: object) -> Turn:
-    return replace(Turn(now=NOW, policy=Policy(), lines=LINES), **values)  # type: ignore[arg-type]
+    return replace(Turn(now=NOW, policy=Policy(), thresholds=LINES), **values)  # type: ignore[arg-type]
 
 
 def make_entries(tokens: int, rounds: int = 4, size: int = 400) -> list[Entry]:
@@ -52,20 +52,20 @@ def run(
     entries: Sequence[Entry],
     turn: Turn | None = None,
     *,
-    memory: ThreadMemory | None = None,
+    state: ThreadState | None = None,
     by: Summarizer | None = None,
-) -> tuple[ChainResult, Watcher]:
+) -> tuple[AutoResult, Watcher]:
     watcher = Watcher()
-    outside = RunPorts(by or ExtractiveSummarizer(), restore=ContextRestorer(), monitor=watcher)
-    return run_chain(entries, turn or make_turn(), memory or ThreadMemory(), outside), watcher
+    ports = RunPorts(by or ExtractiveSummarizer(), restore=ContextRestorer(), monitor=watcher)
+    return run_auto(entries, turn or make_turn(), state or ThreadState(), ports), watcher
 
 
-@pytest.mark.parametrize(("tokens", "decision"), [(166_999, Decision.BELOW_LINE), (167_000, Decision.FULL)])
+@pytest.mark.parametrize(("tokens", "decision"), [(166_999, Decision.BELOW_THRESHOLD), (167_000, Decision.FULL)])
 def test_the_line_is_reached_not_passed(tokens: int, decision: Decision) -> None:
     entries = make_entries(tokens)
     result, watcher = run(entries)
     assert result.decision is decision
-    assert (result.entries is entries) is (decision is Decision.BELOW_LINE)
+    assert (result.entries is entries) is (decision is Decision.BELOW_THRESHOLD)
     if result.outcome is not None:
         check_outcome(result.outcome, entries)
         assert result.entries == result.outcome.entries
@@ -80,11 +80,11 @@ def test_the_line_is_reached_not_passed(tokens: int, decision: Decision) -> None
         ({"policy": Policy(is_auto_enabled=False)}, Decision.DISABLED),
         ({"source": "compact"}, Decision.GUARDED),
         ({"source": "session_memory"}, Decision.GUARDED),
-        ({"lines": None}, Decision.LINE_NOT_KNOWN),
+        ({"thresholds": None}, Decision.THRESHOLD_NOT_KNOWN),
         ({"policy": Policy(is_compaction_enabled=False), "is_too_long": True}, Decision.DISABLED),
         ({"policy": Policy(is_reactive_enabled=False), "is_too_long": True}, Decision.DISABLED),
         ({"policy": Policy(is_auto_enabled=False), "is_too_long": True}, Decision.FULL),
-        ({"lines": None, "is_too_long": True}, Decision.FULL),
+        ({"thresholds": None, "is_too_long": True}, Decision.FULL),
         ({"source": "compact", "is_too_long": True}, Decision.GUARDED),
     ],
 )
@@ -122,10 +122,10 @@ def test_an_autonomous_turn_is_told_to_stay_in_its_loop() -> None:
 
 
 def test_three_failures_open_the_breaker_and_no_fourth_is_tried() -> None:
-    entries, memory, script = make_entries(170_000), ThreadMemory(), Script((SummarizerUnavailable("overloaded"),))
+    entries, state, script = make_entries(170_000), ThreadState(), Script((SummarizerUnavailable("overloaded"),))
     decisions, events = [], []
     for _ in range(5):
-        result, watcher = run(entries, memory=memory, by=script)
+        result, watcher = run(entries, state=state, by=script)
         decisions.append(result.decision)
         events += [event for event in watcher.events if isinstance(event, BreakerOpened)]
         assert result.entries is entries
@@ -134,24 +134,24 @@ def test_three_failures_open_the_breaker_and_no_fourth_is_tried() -> None:
     assert len(events) == 1
     assert isinstance(result.failure, AutomaticRunsPaused)
     asked = len(script.requests)
-    run(entries, memory=memory, by=script)
+    run(entries, state=state, by=script)
     assert len(script.requests) == asked
 
 
 def test_a_success_closes_the_breaker_and_cleans_the_thread() -> None:
-    memory = ThreadMemory(breaker=Breaker(2), cache_edits=CacheEditState(order=("t1",)))
-    result, watcher = run(make_entries(170_000), memory=memory)
+    state = ThreadState(breaker=Breaker(2), cache_edits=CacheEditState(order=("t1",)))
+    result, watcher = run(make_entries(170_000), state=state)
     assert result.outcome is not None
-    assert (memory.breaker, memory.cache_edits) == (Breaker(), CacheEditState())
+    assert (state.breaker, state.cache_edits) == (Breaker(), CacheEditState())
     assert not any(isinstance(event, BreakerClosed) for event in watcher.events)
 
 
 def test_a_cancelled_run_is_no_failure() -> None:
-    memory = ThreadMemory(breaker=Breaker(2))
+    state = ThreadState(breaker=Breaker(2))
     watcher = Watcher(cancel_at=Stage.PRE_HOOKS)
-    outside = RunPorts(ExtractiveSummarizer(), monitor=watcher)
-    result = run_chain(make_entries(170_000), make_turn(), memory, outside)
-    assert (result.decision, memory.breaker) == (Decision.CANCELLED, Breaker(2))
+    ports = RunPorts(ExtractiveSummarizer(), monitor=watcher)
+    result = run_auto(make_entries(170_000), make_turn(), state, ports)
+    assert (result.decision, state.breaker) == (Decision.CANCELLED, Breaker(2))
 
 
 def test_a_bad_summary_is_a_failure_with_a_sentence() -> None:
@@ -167,12 +167,12 @@ def test_recompactions_are_tracked() -> None:
     first, watcher = run(entries, make_turn(run_id="run-1"))
     (done,) = [event for event in watcher.events if isinstance(event, CompactionCompleted)]
     assert (done.is_recompaction, done.line_tokens, done.source) == (False, 167_000, "repl_main_thread")
-    tracking = first.tracking
+    tracker = first.tracker
     for _ in range(2):
-        below, _ = run(make_entries(20_000), make_turn(tracking=tracking))
-        tracking = below.tracking
-    assert tracking == ChainTracking("run-1", 2)
-    _, watcher = run(entries, make_turn(run_id="run-2", tracking=tracking))
+        below, _ = run(make_entries(20_000), make_turn(tracker=tracker))
+        tracker = below.tracker
+    assert tracker == RecompactionTracker("run-1", 2)
+    _, watcher = run(entries, make_turn(run_id="run-2", tracker=tracker))
     (done,) = [event for event in watcher.events if isinstance(event, CompactionCompleted)]
     assert (done.is_recompaction, done.turns_since_previous, done.previous_run_id) == (True, 2, "run-1")
 
@@ -197,7 +197,7 @@ def test_above_the_warning_line_old_results_go_and_that_may_be_enough() -> None:
     result, _ = run(entries)
     (step,) = result.micro.outcomes
     assert step.kind is MicroKind.SIZE
-    assert result.decision is Decision.BELOW_LINE
+    assert result.decision is Decision.BELOW_THRESHOLD
     assert result.used_tokens < 167_000
     assert len(result.entries) == len(entries)
     off, _ = run(entries, make_turn(policy=Policy(is_micro_enabled=False)))
@@ -205,11 +205,11 @@ def test_above_the_warning_line_old_results_go_and_that_may_be_enough() -> None:
 
 
 def test_a_warm_cache_is_edited_and_the_messages_stay() -> None:
-    entries, memory = make_entries(150_000, rounds=14, size=9_000), ThreadMemory()
-    result, _ = run(entries, make_turn(can_edit_cache=True), memory=memory)
+    entries, state = make_entries(150_000, rounds=14, size=9_000), ThreadState()
+    result, _ = run(entries, make_turn(can_edit_cache=True), state=state)
     assert result.entries is entries
     assert result.micro.queued_deletions == 11
-    assert memory.cache_edits.is_drop_expected
+    assert state.cache_edits.is_drop_expected
 
 
 def test_nothing_new_since_the_last_boundary_is_no_failure() -> None:
@@ -224,8 +224,8 @@ def test_nothing_new_since_the_last_boundary_is_no_failure() -> None:
 @settings(max_examples=80, deadline=None)
 @given(entries=st.one_of(sessions(), talks()), is_autonomous=st.booleans())
 def test_below_every_line_a_warm_thread_comes_back_as_it_is(entries: list[Entry], *, is_autonomous: bool) -> None:
-    script, memory = Script(), ThreadMemory()
-    result, watcher = run(entries, make_turn(is_autonomous=is_autonomous), memory=memory, by=script)
+    script, state = Script(), ThreadState()
+    result, watcher = run(entries, make_turn(is_autonomous=is_autonomous), state=state, by=script)
     assert LINES is not None
     if result.used_tokens < LINES.warning.tokens:
         assert result.entries is entries
@@ -237,10 +237,10 @@ def test_below_every_line_a_warm_thread_comes_back_as_it_is(entries: list[Entry]
 def test_whatever_happens_no_fourth_automatic_failure_in_a_row_gets_through(
     entries: list[Entry], works: list[bool]
 ) -> None:
-    memory, failures = ThreadMemory(), 0
+    state, failures = ThreadState(), 0
     for is_working in works:
         by = ExtractiveSummarizer() if is_working else Script((EmptySummary(),))
-        result, _ = run(entries, make_turn(is_too_long=True), memory=memory, by=by)
+        result, _ = run(entries, make_turn(is_too_long=True), state=state, by=by)
         if result.decision is Decision.FAILED:
             failures += 1
         elif result.outcome is not None:

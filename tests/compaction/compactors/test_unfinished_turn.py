@@ -1,6 +1,6 @@
 """The summary without a model says how far a turn is that has not ended: findings, named steps, the last request."""
 
-from compaction.compactors.extractive.summarizer import write_extract
+from compaction.compactors.extractive.summarizer import build_extractive_summary
 from compaction.compactors.summary.answer import split_sections
 from compaction.ports import Variant
 from tests.compaction.compactors.sessions import ROOT, Session
@@ -16,7 +16,7 @@ FINDINGS = (
 
 
 def write_sections(session: Session) -> dict[str, str]:
-    return split_sections(write_extract(session.entries), Variant.FULL)
+    return split_sections(build_extractive_summary(session.entries), Variant.FULL)
 
 
 def make_review() -> Session:
@@ -48,10 +48,10 @@ def test_a_turn_that_ended_or_a_later_message_leaves_no_findings_behind() -> Non
     session.say("Thank you. What is the weather?")
     session.remark("Reading the forecast.")
     session.run("curl wttr.in", "sunny")
-    assert "What the agent found" not in write_extract(session.entries)
+    assert "What the agent found" not in build_extractive_summary(session.entries)
     ended = make_review()
     ended.remark("Everything is repaired, and the linter is content with it.")
-    assert "What the agent found" not in write_extract(ended.entries)
+    assert "What the agent found" not in build_extractive_summary(ended.entries)
 
 
 def test_a_short_text_or_one_without_a_list_is_no_finding() -> None:
@@ -62,7 +62,7 @@ def test_a_short_text_or_one_without_a_list_is_no_finding() -> None:
     session.remark("1. one\n2. two\n3. three")
     session.run("ls", "y")
     session.remark("Now the rest:")
-    assert "What the agent found" not in write_extract(session.entries)
+    assert "What the agent found" not in build_extractive_summary(session.entries)
 
 
 def test_a_change_without_a_result_does_not_pass_for_no_change() -> None:

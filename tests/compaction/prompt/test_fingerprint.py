@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.cache.changes import compare_fingerprints, find_first_divergent_message
-from compaction.cache.prefix_diff import diff_requests
+from compaction.cache.diff_causes import find_diff_causes
+from compaction.cache.prefix_diff import diff_fingerprints, diff_requests
 from compaction.errors import BodyUnreadable
 from compaction.prompt.fingerprint import fingerprint_request, read_fingerprint
 from compaction.prompt.linter import lint_request
-from compaction.prompt.request import Marker, find_server, read_raw_body, read_request, write_canonical
+from compaction.prompt.request import Marker, PromptLevel, find_server, read_raw_body, read_request, write_canonical
 from compaction.transcripts.entries import Entry
 from tests.compaction.cache.builders import body, digest, prints, text, tool
 from tests.compaction.cache.recorded_requests import list_requests
@@ -134,9 +134,9 @@ def test_hash_lists_are_put_together_from_their_base() -> None:
     hashes = {name: list(each.messages) for name, each in found.items()}
     assert hashes == {"one": ["h0", "h1"], "two": ["h0", "h1", "h2"], "three": ["h0", "h9"], "lost": []}
     assert [each.are_messages_known for each in found.values()] == [True, True, True, False]
-    assert find_first_divergent_message(found["two"], found["three"]) == 1
-    assert find_first_divergent_message(found["two"], found["lost"]) is None
-    assert compare_fingerprints(found["one"], found["two"]) == ()
+    assert diff_fingerprints(found["two"], found["three"]).find_first_index(PromptLevel.MESSAGES) == 1
+    assert diff_fingerprints(found["two"], found["lost"]).find_first_index(PromptLevel.MESSAGES) is None
+    assert find_diff_causes(found["one"], found["two"]) == ()
     assert found["one"].tools == prints(tools=[tool("Bash")]).tools
 
 
@@ -159,7 +159,7 @@ def test_changing_one_message_diverges_at_that_message(words: list[str], place: 
     place %= len(words)
     changed = [*words[:place], new, *words[place + 1 :]]
     expected = None if changed == words else place
-    assert find_first_divergent_message(prints(*words), prints(*changed)) == expected
+    assert diff_fingerprints(prints(*words), prints(*changed)).find_first_index(PromptLevel.MESSAGES) == expected
 
 
 @settings(max_examples=100, deadline=None)
@@ -167,11 +167,11 @@ def test_changing_one_message_diverges_at_that_message(words: list[str], place: 
 def test_no_body_is_too_odd_to_be_compared(odd: dict[str, object]) -> None:
     request = read_request(odd)
     found = fingerprint_request(request, digest)
-    assert compare_fingerprints(found, found) == ()
+    assert find_diff_causes(found, found) == ()
     assert diff_requests(request, request).changes == ()
     assert read_fingerprint(json.loads(json.dumps(found.to_fields()))) == found
     lint_request(request, [read_request(body())])
-    compare_fingerprints(found, prints())
+    find_diff_causes(found, prints())
     diff_requests(request, read_request(body()))
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from compaction.cache.causes import Cause
-from compaction.cache.changes import compare_fingerprints, find_reach
+from compaction.cache.diff_causes import find_diff_causes, find_reach
 from compaction.llm.lookup import keeps_system_messages, keeps_thinking
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.prompt.invalidation import predict_read
@@ -47,7 +47,7 @@ def test_models_differ_in_what_they_keep(model: str, thinking: bool, system: boo
 
 def _predict(current: Fingerprint, read_tokens: int, previous: Fingerprint | None = None) -> tuple[int, int, bool]:
     before = previous or prints(*WORDS)
-    reaches = [change.reach for change in compare_fingerprints(before, current)]
+    reaches = [change.reach for change in find_diff_causes(before, current)]
     prediction = predict_read(before, reaches, CACHED, read_tokens)
     return prediction.low_tokens, prediction.high_tokens, prediction.agrees
 

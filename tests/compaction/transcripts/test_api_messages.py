@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.compactors.micro.clearing import clear_results, find_clearable
+from compaction.compactors.micro.clearing import clear_results, list_clearable
 from compaction.context.tokens import measure_context
 from compaction.transcripts.api_messages import message_uuid, parse_message_index, read_messages, write_messages
 from compaction.transcripts.client_protocol import CLEARED_RESULT
@@ -48,7 +48,7 @@ def test_unchanged_messages_come_back_as_they_were(messages: list[dict[str, Any]
 
 def test_only_a_cleared_result_changes() -> None:
     entries = read_messages(TALK)
-    cleared = clear_results(entries, find_clearable(entries))
+    cleared = clear_results(entries, list_clearable(entries))
     written = write_messages(cleared, TALK)
     block = written[2]["content"][0]  # type: ignore[index]
     assert block["content"] == CLEARED_RESULT

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from compaction.compactors.news import has_messages
+from compaction.compactors.selections import has_messages
 from compaction.timeline.read_entries import read_observation
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.transcript import read_transcript

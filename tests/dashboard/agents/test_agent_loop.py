@@ -109,4 +109,4 @@ def test_client_tells_refusals_from_silence(live_server: LiveServer) -> None:
     assert refused.value.status == 401
     with pytest.raises(PlimsollAway):
         CompactionClient("http://127.0.0.1:9", key, timeout_seconds=2).check(model="m", used_tokens=1)
-    assert client.lint({"messages": [{"role": "user", "content": "hi"}]})[0]["rule"] == "no markers"
+    assert client.lint({"messages": [{"role": "user", "content": "hi"}]})[0]["rule"] == "no cache breakpoint"

@@ -77,7 +77,7 @@ def test_client_sends_a_large_conversation_in_any_script(place: Place) -> None:
     done = client.compact(say("絶対に触らない。" + words), model=MODEL, kind="full")
     assert done.decision == "compacted in full"
     assert "絶対に触らない。" in str(done.messages)
-    assert client.lint({"messages": say(words)})[0]["rule"] == "no markers"
+    assert client.lint({"messages": say(words)})[0]["rule"] == "no cache breakpoint"
 
 
 def test_what_is_too_large_or_no_gzip_is_refused_with_a_sentence(place: Place) -> None:

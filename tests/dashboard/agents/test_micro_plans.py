@@ -21,7 +21,7 @@ def team() -> Team:
 
 
 def talk(results: int) -> list[dict[str, Any]]:
-    """An agent that reads one file after the other; its last message carries the cache marker."""
+    """An agent that reads one file after the other; its last message carries the cache breakpoint."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Read them all."}]
     for number in range(results):
         use = {"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {"path": f"{number}.py"}}

@@ -33,7 +33,7 @@ def test_page_tells_what_is_wrong_and_where() -> None:
     answer = alice.post("/lint/", {"request": json.dumps(BODY), "earlier": earlier})
     page = answer.content.decode()
     assert answer.status_code == 200
-    assert "volatile text before a marker" in page
+    assert "volatile text before a cache breakpoint" in page
     assert "<code>system[0]</code>" in page
     assert "was in a different position in an earlier request" in page
     for pasted in ("{", "[]", '{"model": "x"}', "", '"text"'):
@@ -53,7 +53,7 @@ def test_programs_get_the_same() -> None:
 
     found = send("lint", {"request": BODY})
     assert [each["path"] for each in found["findings"]] == ["system[0]"]
-    assert (found["marker_count"], found["least_tokens"]) == (1, 1024)
+    assert (found["breakpoint_count"], found["least_tokens"]) == (1, 1024)
 
     laid = send("layout", {"system": ["Be careful.", "Branch: x"], "messages": BODY["messages"], "ttl": "1h"})
     assert [block["cache_control"]["ttl"] for block in laid["system"]] == ["1h", "1h"]

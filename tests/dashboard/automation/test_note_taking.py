@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from django.utils import timezone
 
-from compaction.compactors.notes.template import DEFAULT_TEMPLATE, is_template_only, split_notes
+from compaction.compactors.notes.template import DEFAULT_TEMPLATE, is_template_only, parse_notes
 from compaction.errors import SummarizerUnavailable
 from compaction.ports import Monitor, SummaryAnswer, SummaryRequest
 from dashboard.automation.note_taking import PAUSE_AFTER_FAILURE
@@ -212,7 +212,7 @@ def test_notes_come_from_redacted_words(team: Team) -> None:
 
 
 def write_answer(words: str = "Every basin is drawn.") -> str:
-    return "\n\n".join(section.write(words) for section in split_notes(DEFAULT_TEMPLATE))
+    return "\n\n".join(section.format(words) for section in parse_notes(DEFAULT_TEMPLATE))
 
 
 @pytest.fixture

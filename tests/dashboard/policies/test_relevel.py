@@ -109,11 +109,13 @@ def test_forecast_is_rebuilt_for_the_new_line_and_comes_back_with_an_undo(tmp_pa
     before = forecasts(team)
     # 15 and 25 calls of 1,000 tokens beyond the opening, and 20 of the usual 1,100.
     assert before == {OTHER: expect(1_057, 167_000 - 60_015), SESSION: expect(1_044, 167_000 - 50_015)}
+    assert calls_left(team) == {OTHER: 101, SESSION: 112}
 
     # To the line at 63,000 the idle session has about 3 calls left, the other one 12.
     set_thresholds(team, auto_percent=35)
     assert perform_due() >= 1
     assert forecasts(team) == {OTHER: expect(1_057, 63_000 - 60_015), SESSION: expect(1_044, 63_000 - 50_015)}
+    assert calls_left(team) == {OTHER: 3, SESSION: 12}
     assert soon(team) == {OTHER: True, SESSION: False}
     assert_page_agrees(team, owner)
 
@@ -126,6 +128,7 @@ def test_forecast_is_rebuilt_for_the_new_line_and_comes_back_with_an_undo(tmp_pa
     set_thresholds(team, is_auto_enabled=False)
     assert perform_due() >= 1
     assert [list_ranges(forecast) for forecast in forecasts(team).values()] == [None, None]
+    assert calls_left(team) == {OTHER: None, SESSION: None}
     assert soon(team) == {OTHER: False, SESSION: False}
 
     set_thresholds(team)
@@ -156,6 +159,11 @@ def test_session_stored_without_a_pace_reads_its_calls(team: Team, stored: dict[
 
 def forecasts(team: Team) -> dict[str, Any]:
     return dict(AgentSession.objects.filter(team=team).values_list("external_id", "forecast"))
+
+
+def calls_left(team: Team) -> dict[str, int | None]:
+    """What the list of sessions is sorted by."""
+    return dict(AgentSession.objects.filter(team=team).values_list("external_id", "calls_left"))
 
 
 def soon(team: Team) -> dict[str, bool]:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import zstandard
 
-from compaction.compactors.summary.prompt import write_prompt
+from compaction.compactors.summary.prompt import build_prompt
 from compaction.ports import Variant
 from compaction.timeline.observations import LineKind, Observation
 from dashboard.ingest.observed import Rules
@@ -210,7 +210,7 @@ def test_purposes_are_told_apart() -> None:
     ("words", "expected"),
     [
         (SUM_UP, "compact"),
-        (write_prompt(Variant.FULL), "compact"),
+        (build_prompt(Variant.FULL), "compact"),
         (
             "Your task is to create a detailed summary of the conversation so far: <analysis>, <summary>.",
             "compact",

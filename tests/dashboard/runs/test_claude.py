@@ -10,7 +10,7 @@ from email.utils import format_datetime
 import pytest
 from pytest_django import Settings
 
-from compaction.compactors.summary.prompt import SECTIONS, write_prompt
+from compaction.compactors.summary.prompt import SECTIONS, build_prompt
 from compaction.errors import (
     CompactionCancelled,
     PromptTooLong,
@@ -76,7 +76,7 @@ def ask(messages_api: MessagesApi) -> Ask:
 
 
 def plain(**fields: object) -> SummaryRequest:
-    prompt = write_prompt(Variant.FULL)
+    prompt = build_prompt(Variant.FULL)
     said = [{"type": "text", "text": "Please moor /harbour/boat.py."}, {"type": "text", "text": prompt}]
     body = {
         "model": "claude-haiku-5-5",
@@ -85,7 +85,7 @@ def plain(**fields: object) -> SummaryRequest:
         "messages": [{"role": "user", "content": said}],
         **fields,
     }
-    return SummaryRequest(variant=Variant.FULL, path=SummaryRoute.PLAIN, entries=(), prompt=prompt, body=body)
+    return SummaryRequest(variant=Variant.FULL, route=SummaryRoute.PLAIN, entries=(), prompt=prompt, body=body)
 
 
 def test_good_answer_comes_back_whole_with_its_usage_and_one_attempt(messages_api: MessagesApi, ask: Ask) -> None:

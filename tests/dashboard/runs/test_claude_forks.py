@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import CompactionOutcome, Trigger
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_full
 from compaction.compactors.summary.fork_request import ParentRequest
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.compactors.summary.prompt import SECTIONS

@@ -11,6 +11,7 @@ from pytest_django import Settings
 from dashboard.management.commands import compact
 from dashboard.models import AgentSession, CompactionRun, RunState
 from tests.dashboard.runs.machine import make_machine
+from tests.dashboard.runs.test_predicted_losses import add_run
 from tests.dashboard.runs.world import give_key, make_harbour, record_session, write_talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,6 +54,11 @@ def test_preview_starts_nothing(session: AgentSession, capsys: pytest.CaptureFix
     as_json = json.loads(type_command(capsys, session.external_id, "--preview", "--json"))
     assert as_json["before_tokens"] == 11_943
     assert not CompactionRun.objects.exists()
+    assert "no earlier compactions to predict from" in told
+    for number in range(5):
+        add_run(session, f"{70 + number}.0", 9 - number)
+    told = type_command(capsys, session.external_id, "--summarizer", "claude", "--preview")
+    assert "5 to 9 things lost (median 7), retained ~70% to ~74%, seen in 5 earlier compactions" in told
 
 
 @pytest.mark.parametrize(
@@ -183,3 +189,7 @@ def test_preview_without_a_model_says_that_nothing_is_sent(
     assert "sent           nothing, no model is used" in told
     as_json = json.loads(type_command(capsys, session.external_id, "--preview", "--json"))
     assert (as_json["path"], as_json["messages_sent"], as_json["sent_tokens"]) == ("", 0, 0)
+    assert "losses         nothing lost, retained ~100%, exact for this preview" in told
+    assert (as_json["losses"]["source"], as_json["losses"]["lost_count"]) == ("dry_run", 0)
+    assert "note: The context would not get smaller" in told
+    assert "Nothing saved: the result is not smaller." in type_command(capsys, session.external_id)

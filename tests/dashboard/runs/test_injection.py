@@ -9,8 +9,8 @@ import pytest
 from django.template import Context, Template
 from django.utils import timezone
 
+from compaction.compactors.summary.plain_request import MAX_SUMMARY_TOKENS
 from compaction.compactors.summary.prompt import TEXT_ONLY_TEXT
-from compaction.compactors.summary.too_long import SUMMARY_TOKENS
 from dashboard.models import AgentSession, EntrySegment, RunKind, RunState, SummarizerName
 from dashboard.runs.choices import RunChoices
 from dashboard.runs.preview import preview_run
@@ -89,7 +89,7 @@ def test_transcript_is_data_and_what_is_written_about_it_is_inert(words: str, sc
 def _check_request(body: Mapping[str, Any], prompt: str) -> None:
     assert body["tool_choice"] == {"type": "none"}
     assert {tool["name"] for tool in body["tools"]} == {"Bash"}
-    assert (body["max_tokens"], body["model"]) == (SUMMARY_TOKENS, "claude-haiku-4-5")
+    assert (body["max_tokens"], body["model"]) == (MAX_SUMMARY_TOKENS, "claude-haiku-4-5")
     # The prompt is the last thing said, by us, whole, and nothing of the transcript stands in it or in the system text.
     last = body["messages"][-1]
     assert last["role"] == "user"

@@ -370,10 +370,10 @@ def test_the_page_writes_shows_the_command_and_takes_back(machine: Machine, run:
     row = ResumedFile.objects.get()
     words = read(client, page)
     assert f"cd /home/ann/harbour &amp;&amp; claude --resume {row.external_id}" in words
-    assert "as it was written" in words
+    assert "unchanged since it was saved" in words
     client.post(reverse("resume_undo", args=[row.pk]))
     assert not Path(row.path).exists()
-    assert "as it was written" not in read(client, page)
+    assert "unchanged since it was saved" not in read(client, page)
 
 
 def test_the_page_says_when_redactions_stay(machine: Machine) -> None:

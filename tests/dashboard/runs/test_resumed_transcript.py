@@ -6,12 +6,11 @@ from itertools import pairwise
 import pytest
 
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
-from compaction.compactors.full import compact_full
 from compaction.compactors.micro.by_idle import IdleSettings, clear_by_idle_time
-from compaction.compactors.outcome import CompactionOutcome, Fate, Trigger
-from compaction.compactors.partial import compact_from, compact_up_to
+from compaction.compactors.outcome import CompactionOutcome, EntryFate, Trigger
 from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_from, compact_full, compact_up_to
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.flatten import flatten
@@ -64,7 +63,7 @@ def resume(outcome: CompactionOutcome, originals: tuple[Entry, ...] = ()) -> byt
         ResumedSession(
             external_id=NEW_ID,
             entries=outcome.entries,
-            added_uuids=frozenset(outcome.list_uuids(Fate.ADDED)),
+            added_uuids=frozenset(outcome.list_uuids(EntryFate.ADDED)),
             now=NOW,
             originals={entry.uuid: entry for entry in originals if entry.uuid},
         )

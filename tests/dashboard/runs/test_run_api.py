@@ -8,6 +8,7 @@ from django.test import Client
 from dashboard.jobs.perform import perform_due
 from dashboard.models import AgentSession, CompactionRun, Job, JobState, Scope, Team
 from tests.builders import make_key, make_user
+from tests.dashboard.runs.test_predicted_losses import add_run, write_forgetful_talk
 from tests.dashboard.runs.world import give_key, make_harbour, record_session
 from tests.session_rows import make_run
 from tests.visitors import sign_in
@@ -80,6 +81,42 @@ def test_words_are_withheld_and_numbers_are_not(session: AgentSession) -> None:
         assert "basin" not in str(found)
     status, preview = send(sign_in("anna"), f"sessions/{session.pk}/runs/preview", {})
     assert (status, preview["prompt"]) == (200, None)
+    assert (preview["losses"]["source"], preview["losses"]["lost_count"]) == ("dry_run", 0)
+    assert preview["losses"]["lost"] is None
+
+
+def test_preview_predicts_the_losses_of_the_run(team: Team) -> None:
+    session = record_session(team, write_forgetful_talk())
+    status, preview = send(sign_in("alice"), f"sessions/{session.pk}/runs/preview", {})
+    losses = preview["losses"]
+    assert (status, losses["source"], len(losses["lost"])) == (200, "dry_run", 3)
+    status, run = send(sign_in("alice"), f"sessions/{session.pk}/runs", {})
+    perform_due()
+    [revision] = read(sign_in("alice"), f"runs/{run['id']}")["revisions"]
+    for name in ("lost_count", "retained_percent"):
+        assert losses[name] == revision[name]
+    assert losses["lost"] == revision["lost"][:3]
+    status, preview = send(sign_in("alice"), f"sessions/{session.pk}/runs/preview", {"kind": "from"})
+    assert (status, preview["losses"]) == (200, None)
+
+
+def test_preview_of_a_model_has_the_range_of_earlier_runs(team: Team, session: AgentSession) -> None:
+    give_key(team)
+    asked = {"summarizer": "claude"}
+    _, preview = send(sign_in("alice"), f"sessions/{session.pk}/runs/preview", asked)
+    assert (preview["losses"]["source"], preview["losses"]["run_count"]) == ("none", 0)
+    for number in range(5):
+        add_run(session, f"{70 + number}.0", 9 - number)
+    _, preview = send(sign_in("alice"), f"sessions/{session.pk}/runs/preview", asked)
+    assert preview["losses"] == {
+        "source": "earlier_runs",
+        "lost_count": None,
+        "retained_percent": None,
+        "lost": [],
+        "run_count": 5,
+        "lost_range": {"low": 5, "median": 7, "high": 9},
+        "retained_range": {"low": "70.0", "median": "72.0", "high": "74.0"},
+    }
 
 
 def test_refusals_of_a_preview_are_told_with_their_figures(team: Team, session: AgentSession) -> None:

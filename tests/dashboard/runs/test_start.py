@@ -218,6 +218,22 @@ def test_result_that_is_no_smaller_is_warned_of(session: AgentSession) -> None:
     assert (notice.code, notice.figures) == ("no_saving", {"before_tokens": 11_943, "after_tokens": 16_580})
 
 
+def test_summary_by_a_model_that_may_be_no_smaller_is_warned_of(team: Team) -> None:
+    """How long a model's summary is, is not known before."""
+    give_key(team)
+    session = record_session(team, write_talk("uncertain", turns=4, growth=2_500))
+    preview = preview_run(session, CLAUDE, now=timezone.now())
+    low, high = preview.expected_after_tokens or (0, 0)
+    assert low < preview.before_tokens <= high
+    [notice] = preview.warnings
+    assert notice.code == "saving_uncertain"
+    assert notice.figures == {
+        "before_tokens": preview.before_tokens,
+        "after_tokens": low,
+        "most_after_tokens": high,
+    }
+
+
 def test_secrets_reach_neither_the_summariser_nor_the_run(team: Team, script: Script) -> None:
     give_key(team)
     talk = RecordedTalk("secrets")

@@ -151,7 +151,7 @@ def test_call_is_found_by_its_number_in_its_thread(session: AgentSession) -> Non
     assert client.get(f"{url}?number=2").headers["Location"] == f"{url}?call={main[1].pk}#call-details"
     assert client.get(f"{url}?agent=agent-7f&number=2").headers["Location"] == f"{url}?call={agent[1].pk}#call-details"
     for absent in ("number=4", "number=2&agent=other", f"number={'9' * 18}"):
-        assert "Call not found." in read_words(client, f"{url}?{absent}")
+        assert "Call not found" in read_words(client, f"{url}?{absent}")
 
 
 def test_findings_and_timeline_name_a_call_alike(session: AgentSession) -> None:

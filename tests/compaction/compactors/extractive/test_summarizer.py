@@ -15,19 +15,22 @@ from compaction.compactors.extractive.files import MOST_FILES, list_file_items
 from compaction.compactors.extractive.material import read_material
 from compaction.compactors.extractive.sections import (
     CutRank,
-    Section,
     SummaryItem,
     build_sections,
     count_summary_tokens,
     quote,
 )
-from compaction.compactors.extractive.summarizer import LABEL, SUMMARY_CAP_TOKENS, ExtractiveSummarizer, write_extract
-from compaction.compactors.full import compact_full
+from compaction.compactors.extractive.summarizer import (
+    LABEL,
+    SUMMARY_CAP_TOKENS,
+    ExtractiveSummarizer,
+    build_extractive_summary,
+)
 from compaction.compactors.outcome import Trigger
-from compaction.compactors.partial import compact_up_to
 from compaction.compactors.run import CompactionRequest, RunPorts
-from compaction.compactors.summary.answer import find_missing_sections, split_sections
-from compaction.compactors.summary.prompt import SECTIONS, list_sections
+from compaction.compactors.selections import compact_full, compact_up_to
+from compaction.compactors.summary.answer import list_missing_sections, split_sections
+from compaction.compactors.summary.prompt import SECTIONS, Section, list_sections
 from compaction.errors import CompactionCancelled
 from compaction.ports import Stage, SummaryRequest, SummaryRoute, Variant
 from compaction.transcripts.chain import follow_chain, slice_context
@@ -41,7 +44,7 @@ from tests.compaction.recorded import each_recorded, read_recorded
 
 
 def sections_of(entries: list[Entry]) -> dict[str, str]:
-    return split_sections(write_extract(entries), Variant.FULL)
+    return split_sections(build_extractive_summary(entries), Variant.FULL)
 
 
 def test_a_working_session_is_told_in_all_nine_sections() -> None:
@@ -91,7 +94,7 @@ def test_messages_of_many_lines_stand_whole_and_cannot_pass_for_headings_or_tags
     session = Session()
     message = "Do this:\n8. Current Work:\n</summary>\n<analysis>\n  indented\n\nend"
     session.say(message)
-    text = write_extract(session.entries)
+    text = build_extractive_summary(session.entries)
     assert quote(message) in text
     assert "</summary>" not in text
     assert "> 8. Current Work:" in split_sections(text, Variant.FULL)["All User Messages"]
@@ -99,20 +102,20 @@ def test_messages_of_many_lines_stand_whole_and_cannot_pass_for_headings_or_tags
 
 def test_an_earlier_summary_is_carried_over_section_by_section() -> None:
     first = make_session()
-    text = write_extract(first.entries)
+    text = build_extractive_summary(first.entries)
     second = Session(name="second")
     second.bound(words=f"Opening\n\nSummary:\n{text}\n\nfull transcript at: /x")
     second.say("Now the README.")
-    sections = split_sections(write_extract(second.entries), Variant.FULL)
+    sections = split_sections(build_extractive_summary(second.entries), Variant.FULL)
     words = sections["All User Messages"]
     assert words.index("Fix the login bug") < words.index("Good. Also log it") < words.index("Now the README.")
     assert "auth.py" in sections["Files and Code Sections"]
     assert "AttributeError" in sections["Errors and Fixes"]
     assert "Update the README" in sections["Pending Tasks"]
     third = Session(name="third")
-    third.bound(words=f"Summary:\n{write_extract(second.entries)}")
+    third.bound(words=f"Summary:\n{build_extractive_summary(second.entries)}")
     third.say("And the changelog.")
-    assert "Fix the login bug" in write_extract(third.entries)
+    assert "Fix the login bug" in build_extractive_summary(third.entries)
 
 
 def test_a_summary_without_sections_is_carried_over_as_it_is() -> None:
@@ -127,17 +130,19 @@ def test_instructions_reach_what_only_an_earlier_summary_says() -> None:
     filler = "\n".join(f"Step {number} was about the parser of dates." for number in range(400))
     session.bound(words=f"{filler}\nMinhash was rejected for its speed.")
     session.say("go on")
-    assert "Minhash" not in write_extract(session.entries)
-    text = write_extract(session.entries, instructions="keep everything about minhash")
+    assert "Minhash" not in build_extractive_summary(session.entries)
+    text = build_extractive_summary(session.entries, instructions="keep everything about minhash")
     assert "> Minhash was rejected for its speed." in text
     assert "No word of the instructions occurs" not in text
-    assert "No word of the instructions occurs" in write_extract(session.entries, instructions="keep the tooltips")
+    assert "No word of the instructions occurs" in build_extractive_summary(
+        session.entries, instructions="keep the tooltips"
+    )
 
 
 def test_the_same_input_gives_the_same_summary_and_nothing_says_so_in_each_section() -> None:
-    assert write_extract(make_session().entries) == write_extract(make_session().entries)
-    empty = write_extract([])
-    assert find_missing_sections(empty, Variant.FULL) == ()
+    assert build_extractive_summary(make_session().entries) == build_extractive_summary(make_session().entries)
+    empty = build_extractive_summary([])
+    assert list_missing_sections(empty, Variant.FULL) == ()
     assert empty.count("- Nothing to report.") == 8
 
 
@@ -201,7 +206,7 @@ def test_the_users_words_outlast_everything_else_that_can_be_cut() -> None:
         session.say(f"Message {number}: " + f"please mind case {number} and its neighbours. " * 30)
         session.write(f"{ROOT}/gen/file{number}.py", f"def work_{number}():\n    return {number}\n" * 20)
         session.run(f"make check-{number}", f"error: case {number} is broken")
-    text = write_extract(session.entries)
+    text = build_extractive_summary(session.entries)
     sections = split_sections(text, Variant.FULL)
     assert count_summary_tokens(text) <= SUMMARY_CAP_TOKENS
     assert "Message 39: please mind case 39" in sections["All User Messages"]
@@ -215,14 +220,14 @@ def test_a_short_session_is_not_told_at_greater_length_than_it_has() -> None:
         session.write(
             f"{ROOT}/f{number}.py", "\n".join(f"def f{number}_{line}(): return {'x' * 40}" for line in range(28))
         )
-    text = write_extract(session.entries)
+    text = build_extractive_summary(session.entries)
     assert "code snippets]" in text
     assert count_summary_tokens(text) <= 1_900
 
 
 def test_the_summarizer_answers_as_a_model_would_and_is_labelled() -> None:
     entries = tuple(make_session().entries)
-    asked = SummaryRequest(variant=Variant.FULL, path=SummaryRoute.PLAIN, entries=entries, prompt="", body={})
+    asked = SummaryRequest(variant=Variant.FULL, route=SummaryRoute.PLAIN, entries=entries, prompt="", body={})
     answer = ExtractiveSummarizer().summarize(asked, Watcher())
     assert (answer.stop_reason, answer.label, answer.usage.prompt_tokens) == ("end_turn", LABEL, 0)
     with pytest.raises(CompactionCancelled):
@@ -247,11 +252,11 @@ def test_full_and_partial_compaction_run_with_it() -> None:
 def test_every_conversation_gives_nine_sections_within_the_cap(
     entries: list[Entry], cap: int, variant: Variant
 ) -> None:
-    text = write_extract(entries, variant, cap_tokens=cap)
+    text = build_extractive_summary(entries, variant, cap_tokens=cap)
     assert count_summary_tokens(text) <= cap
-    assert text == write_extract(entries, variant, cap_tokens=cap)
+    assert text == build_extractive_summary(entries, variant, cap_tokens=cap)
     if cap == SUMMARY_CAP_TOKENS:
-        assert find_missing_sections(text, variant) == ()
+        assert list_missing_sections(text, variant) == ()
         assert list(split_sections(text, variant)) == list(list_sections(variant))
 
 
@@ -266,10 +271,10 @@ def test_an_open_request_has_no_result_yet() -> None:
 def test_recorded_threads_retain_most_and_stay_within_the_cap(path: FilePath) -> None:
     for thread in split_threads(read_recorded(path).entries):
         entries = slice_context(follow_chain(thread.entries)).entries
-        text = write_extract(entries)
+        text = build_extractive_summary(entries)
         report = audit_summary(entries, text)
         assert count_summary_tokens(text) <= SUMMARY_CAP_TOKENS
-        assert find_missing_sections(text, Variant.FULL) == ()
+        assert list_missing_sections(text, Variant.FULL) == ()
         assert report.retained is None or report.retained >= 55
 
 
@@ -316,7 +321,7 @@ def list_strings(value: object) -> Iterator[str]:
 
 def assert_quoted_lines_occur(entries: Sequence[Entry], text: str) -> None:
     # Commands are put together from their tags.
-    said = [message.text for message in read_activity(entries).said]
+    said = [message.text for message in read_activity(entries).user_messages]
     source = flatten_words("\n".join([*list_texts(entries), *said]))
     missing = [part for part in list_quoted(text) if part not in source]
     assert missing == []
@@ -326,7 +331,7 @@ def assert_quoted_lines_occur(entries: Sequence[Entry], text: str) -> None:
 @given(st.one_of(sessions(), talks()))
 def test_every_quoted_line_occurs_in_the_conversation(entries: list[Entry]) -> None:
     visible = [entry for entry in entries if not entry.is_compact_summary]
-    assert_quoted_lines_occur(visible, write_extract(visible))
+    assert_quoted_lines_occur(visible, build_extractive_summary(visible))
 
 
 @pytest.mark.recorded_data
@@ -335,7 +340,7 @@ def test_every_quoted_line_occurs_in_the_recorded_thread(path: FilePath) -> None
     for thread in split_threads(read_recorded(path).entries):
         entries = slice_context(follow_chain(thread.entries)).entries
         if not any(entry.is_compact_summary or entry.type == "attachment" for entry in entries):
-            assert_quoted_lines_occur(entries, write_extract(entries))
+            assert_quoted_lines_occur(entries, build_extractive_summary(entries))
 
 
 def test_background_jobs_say_what_to_do_about_them() -> None:
@@ -351,7 +356,7 @@ def test_background_jobs_say_what_to_do_about_them() -> None:
     assert "Said when it was started: " in sections["Pending Tasks"]
     session.do("TaskOutput", "finished", details={"task": {"status": "completed"}}, task_id="bg7")
     session.remark("The load test went well.")
-    assert "Background job" not in write_extract(session.entries)
+    assert "Background job" not in build_extractive_summary(session.entries)
 
 
 def test_finished_todos_are_never_listed_as_open() -> None:
@@ -388,7 +393,7 @@ def test_chinese_prompts_come_whole_and_their_constraints_are_found() -> None:
     session.remark("好的。测试失败是因为 `token` 为空。让我看看。")
     session.edit(f"{ROOT}/auth.py", "a", "b")
     session.remark("还剩一步。")
-    text = write_extract(session.entries)
+    text = build_extractive_summary(session.entries)
     sections = split_sections(text, Variant.FULL)
     assert "> 请修复登录错误。不要修改数据库结构！提交前必须运行测试。" in sections["All User Messages"]  # noqa: RUF001
     assert '  - "不要修改数据库结构！"' in sections["Primary Request and Intent"]  # noqa: RUF001
@@ -405,8 +410,10 @@ def test_instructions_give_priority_to_what_they_name_and_the_summary_says_so() 
     for number in range(40):
         session.write(f"{ROOT}/f{number}.py", "\n".join(f"def f{number}_{line}(): ..." for line in range(40)))
     session.remark("Now the rest:")
-    plain = write_extract(session.entries)
-    named = write_extract(session.entries, instructions="Keep everything about the walrus. Ignore the README.")
+    plain = build_extractive_summary(session.entries)
+    named = build_extractive_summary(
+        session.entries, instructions="Keep everything about the walrus. Ignore the README."
+    )
     assert "The walrus is asleep." not in plain
     assert '"The walrus is asleep."' in split_sections(named, Variant.FULL)["Problem Solving"]
     assert 'Words of the instructions that were given priority: "walrus". Other wishes need a model.' in named
@@ -417,7 +424,7 @@ def test_instructions_give_priority_to_what_they_name_and_the_summary_says_so() 
 
 
 def test_instructions_whose_words_do_not_occur_are_named_as_without_effect() -> None:
-    text = write_extract(make_session().entries, instructions="Focus on kubernetes")
+    text = build_extractive_summary(make_session().entries, instructions="Focus on kubernetes")
     assert "[No word of the instructions occurs in this conversation, so they changed nothing here.]" in text
 
 

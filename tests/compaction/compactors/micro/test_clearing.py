@@ -13,7 +13,7 @@ from compaction.compactors.micro.clearing import (
     MicroOutcome,
     MicroTracker,
     apply_boundaries,
-    find_clearable,
+    list_clearable,
 )
 from compaction.context.tokens import estimate_tokens
 from compaction.transcripts.client_protocol import CLEARED_RESULT
@@ -229,11 +229,11 @@ def test_listeners_hear_of_it_until_they_leave_and_the_flag_can_be_reset() -> No
     outcome = clear(make_results(*[30_000] * 6))
     assert outcome is not None
     assert not tracker.has_occurred
-    tracker.note(outcome)
+    tracker.record(outcome)
     assert tracker.has_occurred
     leave()
     leave()
-    tracker.note(outcome)
+    tracker.record(outcome)
     assert heard == [outcome]
     tracker.reset()
     assert not tracker.has_occurred
@@ -244,7 +244,7 @@ def test_listeners_hear_of_it_until_they_leave_and_the_flag_can_be_reset() -> No
 def test_clearing_keeps_the_conversation_valid_and_never_makes_it_larger(
     entries: list[Entry], kept: int, target: int
 ) -> None:
-    chosen = SizeSettings(kept_results=kept, target_tokens=target, least_saved_tokens=1)
+    chosen = SizeSettings(kept_results=kept, target_tokens=target, min_saved_tokens=1)
     outcome = clear_by_size(entries, used_tokens=1, warning_tokens=0, now=NOW, settings=chosen)
     if outcome is None:
         return
@@ -252,7 +252,7 @@ def test_clearing_keeps_the_conversation_valid_and_never_makes_it_larger(
     assert len(outcome.entries) == len(entries)
     assert outcome.undo() == tuple(entries)
     assert estimate_tokens(outcome.entries) <= estimate_tokens(entries) + 11 * len(outcome.cleared_tool_ids)
-    left = {result.tool_use_id for result in find_clearable(outcome.entries)}
+    left = {result.tool_use_id for result in list_clearable(outcome.entries)}
     assert left.isdisjoint(outcome.cleared_tool_ids)
-    before = [result.tool_use_id for result in find_clearable(entries)]
+    before = [result.tool_use_id for result in list_clearable(entries)]
     assert not kept or set(before[-kept:]) <= left

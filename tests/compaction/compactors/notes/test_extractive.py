@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 
 from bench.threads import split_threads
-from compaction.compactors.notes.extractive import find_own_words, write_extractive_notes
+from compaction.compactors.notes.extractive import build_extractive_notes, find_edited_sections
 from compaction.compactors.notes.template import (
     ALL_NOTES_TOKENS,
     DEFAULT_TEMPLATE,
     SECTION_TOKENS,
     is_template_only,
     list_long_sections,
-    split_notes,
+    parse_notes,
 )
 from compaction.context.tokens import count_text_tokens
 from compaction.transcripts.chain import follow_chain, slice_context
@@ -24,18 +24,18 @@ from tests.compaction.recorded import each_recorded, read_recorded
 
 
 def check_notes_text(text: str) -> None:
-    names = [(section.name, section.description) for section in split_notes(DEFAULT_TEMPLATE)]
-    assert [(section.name, section.description) for section in split_notes(text)] == names
+    names = [(section.name, section.description) for section in parse_notes(DEFAULT_TEMPLATE)]
+    assert [(section.name, section.description) for section in parse_notes(text)] == names
     assert not list_long_sections(text)
     assert count_text_tokens(text) <= ALL_NOTES_TOKENS
 
 
 def bodies_of(text: str) -> dict[str, str]:
-    return {section.name: section.body for section in split_notes(text)}
+    return {section.name: section.body for section in parse_notes(text)}
 
 
 def test_a_working_session_fills_the_sections() -> None:
-    bodies = bodies_of(write_extractive_notes(make_session().entries))
+    bodies = bodies_of(build_extractive_notes(make_session().entries))
     assert bodies["Session Title"].startswith('"')
     assert '[in_progress] "Guard against an empty token"' in bodies["Current State"]
     assert '"Never touch the schema, and always run `make test` before you commit."' in bodies["Task Specification"]
@@ -49,32 +49,32 @@ def test_a_working_session_fills_the_sections() -> None:
 
 def test_a_template_of_ones_own_is_filled_by_the_names_of_its_sections() -> None:
     entries = make_session().entries
-    assert list(bodies_of(write_extractive_notes(entries, template="# Status\n\n# Moods"))) == ["Status", "Moods"]
-    odd = bodies_of(write_extractive_notes(entries, template="# Moods\n_How it feels._\n\n# Weather"))
+    assert list(bodies_of(build_extractive_notes(entries, template="# Status\n\n# Moods"))) == ["Status", "Moods"]
+    odd = bodies_of(build_extractive_notes(entries, template="# Moods\n_How it feels._\n\n# Weather"))
     assert "The last steps" in odd["Moods"]
     assert odd["Weather"] == ""
 
 
 def test_what_a_person_wrote_stays_but_for_the_current_state() -> None:
     entries = make_session().entries
-    first = write_extractive_notes(entries)
+    first = build_extractive_notes(entries)
     edited = first.replace("# Key Results\n", "# Key Results\nThe answer is 42.\n", 1)
     assert edited != first
     history = [(False, first), (True, edited)]
-    own = find_own_words(history)
+    own = find_edited_sections(history)
     assert list(own) == ["Key Results"]
-    again = write_extractive_notes(entries, own_words=own | {"Current State": "All is done."})
+    again = build_extractive_notes(entries, edited_sections=own | {"Current State": "All is done."})
     assert bodies_of(again)["Key Results"] == own["Key Results"]
     assert "All is done." not in again
-    assert find_own_words([*history, (False, again)]) == own
-    assert find_own_words([*history, (True, first)]) == {}
+    assert find_edited_sections([*history, (False, again)]) == own
+    assert find_edited_sections([*history, (True, first)]) == {}
 
 
 def test_long_sections_are_cut_with_a_mark_and_keep_the_newest() -> None:
     session = make_session()
     for number in range(400):
         session.say(f"Request {number}: " + "draw the basin " * 12)
-    text = write_extractive_notes(session.entries)
+    text = build_extractive_notes(session.entries)
     check_notes_text(text)
     log = bodies_of(text)["Worklog"]
     assert log.startswith("[older lines were left out")
@@ -84,9 +84,9 @@ def test_long_sections_are_cut_with_a_mark_and_keep_the_newest() -> None:
 
 @given(talks())
 def test_any_conversation_stays_within_the_limits(entries: list[Entry]) -> None:
-    text = write_extractive_notes(entries)
+    text = build_extractive_notes(entries)
     check_notes_text(text)
-    assert text == write_extractive_notes(entries)
+    assert text == build_extractive_notes(entries)
 
 
 @pytest.mark.recorded_data
@@ -94,7 +94,7 @@ def test_any_conversation_stays_within_the_limits(entries: list[Entry]) -> None:
 def test_recorded_threads_are_noted_within_the_limits(path: FilePath) -> None:
     for thread in split_threads(read_recorded(path).entries):
         context = slice_context(follow_chain(thread.entries))
-        text = write_extractive_notes(context.entries)
+        text = build_extractive_notes(context.entries)
         check_notes_text(text)
         has_words = any(entry.message is not None for entry in context.entries)
         assert is_template_only(text) is not has_words

@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.compactors.notes.from_notes import compact_from_notes
-from compaction.compactors.notes.kept_tail import DEFAULT_KEEP_SETTINGS, KeepSettings, find_keep_start
+from compaction.compactors.notes.from_notes import (
+    DEFAULT_KEEP_SETTINGS,
+    KeepSettings,
+    compact_from_notes,
+    compute_kept_start,
+)
 from compaction.compactors.notes.template import DEFAULT_TEMPLATE, SessionNotes
-from compaction.compactors.outcome import CompactionKind, CompactionOutcome, Trigger
+from compaction.compactors.outcome import CompactionOutcome, CompactorKind, Trigger
 from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.context.tokens import estimate_tokens
@@ -32,8 +36,8 @@ from tests.compaction.compactors.summarizers import Script, ToldHooks, Watcher
 from tests.compaction.compactors.talks import NOW, make_talk, talks
 
 TEXT = DEFAULT_TEMPLATE.replace("# Worklog", "# Worklog\n- did things\n")
-REQUEST = CompactionRequest(trigger=Trigger.AUTO, now=NOW, line_tokens=167_000)
-LITTLE = KeepSettings(least_tokens=1, least_text_messages=1, most_tokens=100)
+REQUEST = CompactionRequest(trigger=Trigger.AUTO, now=NOW, threshold_tokens=167_000)
+LITTLE = KeepSettings(min_tokens=1, min_text_messages=1, max_tokens=100)
 
 
 def note(entry: Entry, text: str = TEXT) -> SessionNotes:
@@ -64,13 +68,13 @@ def test_notes_that_cannot_be_used_say_why(notes: SessionNotes | None, error: ty
 def test_a_stale_extraction_does_not_hold_the_notes_back() -> None:
     entries = make_talk()
     notes = SessionNotes(TEXT, entries[4].uuid, extraction_started_at=NOW - timedelta(seconds=61))
-    assert compact(entries, notes).kind is CompactionKind.SESSION_MEMORY
+    assert compact(entries, notes).kind is CompactorKind.SESSION_MEMORY
 
 
 def test_a_result_at_or_above_the_line_is_refused_and_reported() -> None:
     entries = make_talk(size=4_000)
     watcher = Watcher()
-    low = CompactionRequest(trigger=Trigger.AUTO, now=NOW, line_tokens=2_000)
+    low = CompactionRequest(trigger=Trigger.AUTO, now=NOW, threshold_tokens=2_000)
     with pytest.raises(NotesNotEnough):
         compact_from_notes(entries, note(entries[0]), low, RunPorts(Script(), monitor=watcher), settings=LITTLE)
     assert [type(event) for event in watcher.events] == [ThresholdExceeded]
@@ -94,7 +98,7 @@ def test_notes_stand_for_what_they_cover_and_no_model_is_asked() -> None:
 
 def test_everything_after_the_last_covered_entry_is_kept_whatever_its_size() -> None:
     entries = make_talk(rounds=8, size=100_000)
-    start = find_keep_start(slice_context(entries), entries[2].uuid)
+    start = compute_kept_start(slice_context(entries), entries[2].uuid)
     assert start == 3
 
 
@@ -104,12 +108,12 @@ def test_going_back_stops_when_there_is_enough_of_both() -> None:
         session.say(f"message {number} " + "x" * 4_000)
         session.remark(f"answer {number}")
     last = session.entries[-1].uuid
-    start = find_keep_start(slice_context(session.entries), last)
+    start = compute_kept_start(slice_context(session.entries), last)
     assert start is not None
     kept = session.entries[start:]
-    assert estimate_tokens(kept) >= DEFAULT_KEEP_SETTINGS.least_tokens
-    assert estimate_tokens(session.entries[start + 1 :]) < DEFAULT_KEEP_SETTINGS.least_tokens
-    assert len(kept) >= DEFAULT_KEEP_SETTINGS.least_text_messages
+    assert estimate_tokens(kept) >= DEFAULT_KEEP_SETTINGS.min_tokens
+    assert estimate_tokens(session.entries[start + 1 :]) < DEFAULT_KEEP_SETTINGS.min_tokens
+    assert len(kept) >= DEFAULT_KEEP_SETTINGS.min_text_messages
 
 
 def test_going_back_stops_before_the_most() -> None:
@@ -117,7 +121,9 @@ def test_going_back_stops_before_the_most() -> None:
     for number in range(6):
         session.say("x" * 45_000)
         session.remark(f"answer {number}")
-    start = find_keep_start(slice_context(session.entries), session.entries[-1].uuid, KeepSettings(10_000, 50, 40_000))
+    start = compute_kept_start(
+        slice_context(session.entries), session.entries[-1].uuid, KeepSettings(10_000, 50, 40_000)
+    )
     assert start is not None
     assert 10_000 <= estimate_tokens(session.entries[start:]) <= 40_000
 
@@ -129,7 +135,7 @@ def test_nothing_before_the_last_boundary_and_its_summary_is_kept() -> None:
     session.say("new")
     session.remark("yes")
     context = slice_context(session.entries)
-    start = find_keep_start(context, session.entries[-1].uuid)
+    start = compute_kept_start(context, session.entries[-1].uuid)
     assert start == 2
     with pytest.raises(NothingToCompact):
         compact(session.entries[:3], note(session.entries[2]))

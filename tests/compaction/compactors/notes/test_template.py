@@ -10,8 +10,7 @@ from compaction.compactors.notes.schedule import (
     DEFAULT_EXTRACTION_SETTINGS,
     ExtractionMark,
     compute_extraction_need,
-    find_wait_seconds,
-    write_extraction_prompt,
+    compute_wait_seconds,
 )
 from compaction.compactors.notes.template import (
     ALL_NOTES_TOKENS,
@@ -20,11 +19,12 @@ from compaction.compactors.notes.template import (
     DEFAULT_TEMPLATE,
     SECTION_TOKENS,
     SessionNotes,
-    check_template,
+    build_extraction_prompt,
     cut_notes,
     is_template_only,
     list_long_sections,
-    split_notes,
+    parse_notes,
+    require_valid_template,
 )
 from compaction.errors import BadNotesTemplate
 from tests.compaction.compactors.sessions import Session
@@ -37,14 +37,16 @@ NAMES = [
 
 
 def fill(name: str, body: str) -> str:
-    return "\n\n".join(section.write(body if section.name == name else "") for section in split_notes(DEFAULT_TEMPLATE))
+    return "\n\n".join(
+        section.format(body if section.name == name else "") for section in parse_notes(DEFAULT_TEMPLATE)
+    )
 
 
 def test_the_template_has_the_ten_sections_with_a_description_each() -> None:
-    sections = split_notes(DEFAULT_TEMPLATE)
+    sections = parse_notes(DEFAULT_TEMPLATE)
     assert [section.name for section in sections] == NAMES
     assert all(section.description and not section.body for section in sections)
-    check_template(DEFAULT_TEMPLATE)
+    require_valid_template(DEFAULT_TEMPLATE)
 
 
 def test_the_limits_are_the_clients() -> None:
@@ -59,7 +61,7 @@ def test_the_limits_are_the_clients() -> None:
 )
 def test_a_template_that_cannot_be_filled_is_refused_with_a_sentence(template: str, why: str) -> None:
     with pytest.raises(BadNotesTemplate, match=why):
-        check_template(template)
+        require_valid_template(template)
 
 
 def test_notes_without_content_are_the_template() -> None:
@@ -71,7 +73,7 @@ def test_notes_without_content_are_the_template() -> None:
 
 
 def test_a_hash_in_a_code_block_is_no_heading() -> None:
-    (section,) = split_notes("# Workflow\n```sh\n# a comment\nmake\n```\n")
+    (section,) = parse_notes("# Workflow\n```sh\n# a comment\nmake\n```\n")
     assert "# a comment" in section.body
 
 
@@ -82,7 +84,7 @@ def test_long_sections_are_named_the_longest_first() -> None:
 
 def test_cutting_keeps_headings_and_descriptions_and_marks_the_cut() -> None:
     text = cut_notes(fill("Worklog", "\n".join(f"- step {number}" for number in range(2_000))))
-    sections = {section.name: section for section in split_notes(text)}
+    sections = {section.name: section for section in parse_notes(text)}
     assert list(sections) == NAMES
     assert all(section.description for section in sections.values())
     assert sections["Worklog"].body.endswith(CUT_MARK)
@@ -147,16 +149,16 @@ def test_after_a_compaction_all_of_the_new_context_is_growth() -> None:
 def test_an_extraction_under_way_is_waited_for_but_not_for_long(running: int | None, waited: int, wait: int) -> None:
     started = None if running is None else NOW - timedelta(seconds=running)
     notes = SessionNotes("x", "u", extraction_started_at=started)
-    assert find_wait_seconds(notes, NOW, waited_seconds=waited) == wait
+    assert compute_wait_seconds(notes, NOW, waited_seconds=waited) == wait
 
 
 def test_the_prompt_names_what_has_to_be_condensed() -> None:
-    plain = write_extraction_prompt("")
+    plain = build_extraction_prompt("")
     assert DEFAULT_TEMPLATE.strip() in plain
     assert "must be condensed" not in plain
     long = fill("Worklog", "w" * 9_000)
-    assert '- "Worklog": 2,250 tokens' in write_extraction_prompt(long)
+    assert '- "Worklog": 2,250 tokens' in build_extraction_prompt(long)
     huge = "\n".join(f"# S{number}\n" + "x" * 8_000 for number in range(7))
-    asked = write_extraction_prompt(huge, instructions="Write in Polish.")
+    asked = build_extraction_prompt(huge, instructions="Write in Polish.")
     assert "Shorten them hard" in asked
     assert asked.endswith("Additional instructions:\nWrite in Polish.")

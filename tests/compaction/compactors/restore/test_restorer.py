@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from bench.threads import split_threads
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
-from compaction.compactors.full import compact_full
-from compaction.compactors.outcome import RestoredContext, RestoredItem, RestoredKind, RestoredState, Trigger
+from compaction.compactors.outcome import Trigger
 from compaction.compactors.restore.budget import RestoreBudgets
+from compaction.compactors.restore.items import RestoredContext, RestoredItem, RestoredKind, RestoredState
 from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_full
 from compaction.context.tokens import count_entry_tokens
 from compaction.errors import NothingToCompact
 from compaction.ports import FreshFile
@@ -46,7 +47,7 @@ def shown(item: RestoredItem) -> str:
 
 def test_the_budgets_are_the_clients() -> None:
     budgets = RestoreBudgets()
-    assert (budgets.most_files, budgets.file_tokens, budgets.all_files_tokens) == (5, 5_000, 50_000)
+    assert (budgets.max_files, budgets.file_tokens, budgets.all_files_tokens) == (5, 5_000, 50_000)
     assert (budgets.skill_tokens, budgets.all_skills_tokens) == (5_000, 25_000)
     assert (budgets.server_tokens, budgets.all_servers_tokens) == (5_000, 25_000)
     assert budgets.overall_tokens is None
@@ -78,7 +79,7 @@ def test_files_that_come_by_another_way_stay_away_and_take_no_place(path: str, c
     session = Session()
     session.read(f"{ROOT}/a.py", "a")
     session.write(path, "text")
-    first, second = of_kind(restore(session, most_files=1), RestoredKind.FILE)
+    first, second = of_kind(restore(session, max_files=1), RestoredKind.FILE)
     assert (first.name, first.code, first.state) == (path, code, RestoredState.SKIPPED)
     assert second.state is RestoredState.RESTORED
 
@@ -262,7 +263,7 @@ def test_the_totals_bind_and_something_smaller_may_still_come() -> None:
     session.read("/small", "s")
     for number in range(3):
         session.read(f"/big{number}", "line\n" * 3_000)
-    files = of_kind(restore(session, most_files=9, all_files_tokens=9_000), RestoredKind.FILE)
+    files = of_kind(restore(session, max_files=9, all_files_tokens=9_000), RestoredKind.FILE)
     assert [(item.name, item.code) for item in files] == [
         ("/big2", ""), ("/big1", ""), ("/big0", "total_used_up"), ("/small", ""),
     ]  # fmt: skip
@@ -285,7 +286,7 @@ def test_hostile_paths_are_names_on_one_line_and_nothing_else() -> None:
 
 _BUDGETS = st.builds(
     RestoreBudgets,
-    most_files=st.integers(0, 8),
+    max_files=st.integers(0, 8),
     file_tokens=st.sampled_from([1, 20, 5_000, 20_000]),
     all_files_tokens=st.sampled_from([0, 100, 6_000, 50_000]),
     skill_tokens=st.sampled_from([1, 5_000, 50_000]),
@@ -318,7 +319,7 @@ def test_everything_stays_within_every_budget_and_everything_has_a_reason(
     for kind, (each, together) in limits.items():
         assert all(item.tokens <= each for item in came if item.kind is kind)
         assert by_kind[kind] <= together
-    assert sum(1 for item in came if item.kind is RestoredKind.FILE) <= budgets.most_files
+    assert sum(1 for item in came if item.kind is RestoredKind.FILE) <= budgets.max_files
     assert budgets.overall_tokens is None or restored.tokens <= budgets.overall_tokens
     assert all(item.reason and item.code for item in restored.items if item.state is not RestoredState.RESTORED)
     assert all(item.entry is None for item in restored.items if item.state is RestoredState.SKIPPED)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from compaction.compactors.summary.answer import (
     add_sections,
     collapse_blank_lines,
-    find_missing_sections,
+    list_missing_sections,
     parse_answer,
     split_sections,
 )
@@ -50,12 +50,12 @@ def test_analysis_and_summary_come_apart(text: str, analysis: str | None) -> Non
     ],
 )
 def test_headings_are_known_in_any_dress(heading: str) -> None:
-    assert "Errors and Fixes" not in find_missing_sections(f"intro\n{heading}\n- none", Variant.FULL)
+    assert "Errors and Fixes" not in list_missing_sections(f"intro\n{heading}\n- none", Variant.FULL)
 
 
 @pytest.mark.parametrize("text", ["we saw Errors and Fixes there", "4. Errors", "Errors\nand Fixes are"])
 def test_a_mention_is_no_heading(text: str) -> None:
-    found = "Errors and Fixes" not in find_missing_sections(text, Variant.FULL)
+    found = "Errors and Fixes" not in list_missing_sections(text, Variant.FULL)
     assert found == text.startswith("Errors")
 
 
@@ -91,7 +91,7 @@ def test_sections_left_out_and_given_later_make_the_whole(variant: Variant, data
     first = "Here it is.\n" + write_sections(variant, without=sorted(missing))
     second = write_sections(variant, without=[name for name in names if name not in missing])
     whole = add_sections(first, second, variant)
-    assert find_missing_sections(whole, variant) == ()
+    assert list_missing_sections(whole, variant) == ()
     assert list(split_sections(whole, variant)) == list(names)
     assert whole.startswith("Here it is.")
 

@@ -8,8 +8,8 @@ from compaction.compactors.summary.too_long import (
     LEFT_OUT_TEXT,
     SummaryRange,
     TokenBudget,
-    make_left_out_mark,
-    read_prompt_too_long,
+    build_left_out_mark,
+    parse_prompt_too_long,
     shrink_range,
 )
 from compaction.errors import PromptTooLong
@@ -35,14 +35,14 @@ WIDE, NARROW = TokenBudget(1_000_000), TokenBudget(20_001)
     ],
 )
 def test_what_providers_say_becomes_figures(words: str, figures: tuple[int | None, int | None]) -> None:
-    error = read_prompt_too_long(words)
+    error = parse_prompt_too_long(words)
     assert error is not None
     assert (error.prompt_tokens, error.maximum_tokens) == figures
 
 
 @pytest.mark.parametrize("words", ["", "overloaded", "max_tokens: 8192 > 4096", "rate limit"])
 def test_other_errors_are_not_too_long(words: str) -> None:
-    assert read_prompt_too_long(words) is None
+    assert parse_prompt_too_long(words) is None
 
 
 def test_the_gap_is_what_has_to_go() -> None:
@@ -68,7 +68,7 @@ def test_oldest_rounds_go_where_the_tail_has_no_room_and_an_assistant_never_begi
     assert smaller is not None
     assert smaller.kept_after == ()
     assert smaller.left_out + smaller.sent[1:] == entries
-    assert smaller.sent[0] == make_left_out_mark()
+    assert smaller.sent[0] == build_left_out_mark()
     assert flatten(smaller.sent)[0].role == "user"
 
 
@@ -100,8 +100,8 @@ def test_nothing_left_is_nothing() -> None:
 def test_room_is_measured_against_the_line_or_the_window_named(
     line: int | None, maximum: int | None, *, held: bool
 ) -> None:
-    assert TokenBudget(line).holds(make_talk(4, size=4_000), maximum) == held
-    assert not TokenBudget(line, 10**6).holds([], maximum)
+    assert TokenBudget(line).has_room_for(make_talk(4, size=4_000), maximum) == held
+    assert not TokenBudget(line, 10**6).has_room_for([], maximum)
 
 
 @settings(max_examples=100, deadline=None)

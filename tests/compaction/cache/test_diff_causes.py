@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from compaction.cache.causes import CAUSES, Cause, Grade
-from compaction.cache.changes import compare_fingerprints, find_first_divergent_message
+from compaction.cache.diff_causes import find_diff_causes
+from compaction.cache.prefix_diff import diff_fingerprints
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.prompt.request import PromptLevel
 from tests.compaction.cache.builders import body, prints, text, tool
@@ -58,7 +59,10 @@ CASES: list[tuple[Cause, Fingerprint, Fingerprint, str]] = [
     (
         Cause.TTL_TIER_CHANGED, prints(), prints(system=_marked_system("1h")), "5m -> 1h+5m",
     ),
-    (Cause.MARKERS_CHANGED, prints(), prints(system=[text("You are an agent."), _marked_system()[1]]), "2 before, 1"),
+    (
+        Cause.MARKERS_CHANGED, prints(), prints(system=[text("You are an agent."), _marked_system()[1]]),
+        "2 cache breakpoints before, 1",
+    ),
     (Cause.STRATEGY_CHANGED, prints(), prints(system=_marked_system(scope="global")), "default -> global"),
     (Cause.STRATEGY_CHANGED, prints(), prints(state={"strategy": "tool_based"}), "default -> tool_based"),
     (Cause.AUTO_MODE_CHANGED, prints(), prints(state={"auto_mode": "on"}), "off -> on"),
@@ -94,7 +98,7 @@ CASES: list[tuple[Cause, Fingerprint, Fingerprint, str]] = [
 def test_change_between_two_requests_is_named(
     cause: Cause, previous: Fingerprint, current: Fingerprint, detail: str
 ) -> None:
-    found = {change.cause: change for change in compare_fingerprints(previous, current)}
+    found = {change.cause: change for change in find_diff_causes(previous, current)}
     assert cause in found
     assert detail in found[cause].detail
     assert Grade.REQUEST in CAUSES[cause].grades
@@ -122,17 +126,17 @@ SAME = [
 
 @pytest.mark.parametrize(("why", "previous", "current"), SAME, ids=[case[0] for case in SAME])
 def test_what_leaves_the_prefix_alone_is_no_change(why: str, previous: Fingerprint, current: Fingerprint) -> None:
-    assert compare_fingerprints(previous, current) == ()
+    assert find_diff_causes(previous, current) == ()
 
 
 def test_order_of_keys_is_part_of_the_prompt() -> None:
     swapped = {"input_schema": tool("Bash")["input_schema"], "name": "Bash", "description": "does it"}
-    causes = [change.cause for change in compare_fingerprints(prints(), prints(tools=[swapped, *body()["tools"][1:]]))]
+    causes = [change.cause for change in find_diff_causes(prints(), prints(tools=[swapped, *body()["tools"][1:]]))]
     assert causes == [Cause.TOOLS_CHANGED]
 
 
 def test_several_changes_come_in_the_order_of_the_prefix() -> None:
-    changes = compare_fingerprints(prints("a", "b"), prints("X", "b", model="claude-opus-5", tools=[], speed="fast"))
+    changes = find_diff_causes(prints("a", "b"), prints("X", "b", model="claude-opus-5", tools=[], speed="fast"))
     assert [change.cause for change in changes] == [
         Cause.MODEL_CHANGED, Cause.TOOLS_CHANGED, Cause.SPEED_CHANGED, Cause.MESSAGES_REWRITTEN,
     ]  # fmt: skip
@@ -140,5 +144,5 @@ def test_several_changes_come_in_the_order_of_the_prefix() -> None:
 
 
 def test_first_divergent_message_is_found_only_where_lists_can_be_compared() -> None:
-    assert find_first_divergent_message(prints("a", "b", "c"), prints("a", "b", "X")) == 2
-    assert find_first_divergent_message(prints("a", "b"), prints("a", "b", "c")) is None
+    assert diff_fingerprints(prints("a", "b", "c"), prints("a", "b", "X")).find_first_index(PromptLevel.MESSAGES) == 2
+    assert diff_fingerprints(prints("a", "b"), prints("a", "b", "c")).find_first_index(PromptLevel.MESSAGES) is None

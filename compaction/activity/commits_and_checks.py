@@ -1,14 +1,17 @@
-"""Runs of tests, linters and builds: the newest of each kind with the verdict its output gives."""
+"""Commits made through the shell, and runs of tests, linters and builds with the verdict of their output."""
 
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
-from compaction.activity.excerpts import is_change, trim_command
+from compaction.activity.excerpts import trim_command
 from compaction.activity.failures import read_failure
 from compaction.activity.tool_calls import Activity, ToolCall
 
+_COMMIT = re.compile(r"\bgit\b[^\n|;&]{0,80}\bcommit\b")
+_MADE = re.compile(r"^\[([^\]\n]{1,120}?) ([0-9a-f]{6,40})\] (.{1,300})$", re.MULTILINE)
 _TEST = (
     r"pytest|mix test|go test|cargo (?:test|nextest)|(?:npm|yarn|pnpm|bun)(?: run)? test\S*|npx (?:jest|vitest"
     r"|playwright)"
@@ -29,11 +32,8 @@ _BUILD = (
     r"|swift build"
     r"|(?:mise|just|task)(?: run)? \S*build\S*|vite build|webpack"
 )
+# Where a program may begin in a command line.
 _START = r"(?:^|[|;&(]\s*|\b[A-Z_]+=\S+ |\s(?:run|exec|npx|time|timeout \d+) |/)"
-_KINDS = tuple(
-    (name, re.compile(rf"{_START}(?:{words})(?=$|[\s;&|)])"))
-    for name, words in (("tests", _TEST), ("lint", _LINT), ("build", _BUILD))
-)
 # Lines by which tools of the common languages give their verdict.
 _VERDICT = re.compile(
     r"\b\d[\d,]* (?:doctests?|tests?|passed|failed|failures?|errors?|examples?|specs?|issues?|problems?|warnings?"
@@ -55,6 +55,18 @@ _MOST_VERDICTS = 2
 _TAIL_LINES = 400
 
 
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit as git reported it."""
+
+    subject: str
+    revision: str
+    entry_index: int
+    entry_uuid: str | None
+    command: str = ""
+    at: datetime | None = None
+
+
 class CheckKind(StrEnum):
     """What a command checks."""
 
@@ -63,55 +75,71 @@ class CheckKind(StrEnum):
     BUILD = "build"
 
 
+_KINDS = tuple(
+    (kind, re.compile(rf"{_START}(?:{words})(?=$|[\s;&|)])"))
+    for kind, words in ((CheckKind.TESTS, _TEST), (CheckKind.LINT, _LINT), (CheckKind.BUILD, _BUILD))
+)
+
+
 @dataclass(frozen=True, slots=True)
-class Check:
-    """The newest run of one command: what it printed as its verdict, and how many changes to files came after it."""
+class CheckRun:
+    """The newest run of one command: the verdict it printed, and how many changes to files came after it."""
 
     kinds: tuple[CheckKind, ...]
-    action: ToolCall
+    tool_call: ToolCall
     verdict: tuple[str, ...]
     is_failed: bool
     changes_after: int
 
-    @property
-    def place(self) -> int:
-        """The index of the request."""
-        return self.action.place
+
+def is_commit_attempt(command: str) -> bool:
+    """Return whether the command asks git for a commit."""
+    return bool(_COMMIT.search(command))
 
 
-def read_checks(work: Activity) -> tuple[Check, ...]:
-    """Return the newest run of each checking command, newest first."""
-    newest: dict[str, tuple[tuple[CheckKind, ...], ToolCall]] = {}
-    changes = [action.place for action in work.actions if is_change(action) and action.result is not None]
-    for action in work.actions:
-        if action.command is None or action.result is None:
-            continue
-        kinds = find_kinds(action.command)
-        if kinds and not action.output.startswith(_IN_BACKGROUND):
-            name = " ".join(trim_command(action.command).split()[:3])
-            newest.pop(name, None)
-            newest[name] = (kinds, action)
+def list_commits(activity: Activity) -> tuple[Commit, ...]:
+    """Return the commits that git confirmed, in order."""
     return tuple(
-        Check(
-            kinds,
-            action,
-            read_verdict(action),
-            is_failed=bool(read_failure(action)) or bool(_FAILING.search(action.output)),
-            changes_after=len(changes) - bisect_right(changes, action.place),
-        )
-        for kinds, action in reversed(newest.values())
+        Commit(subject.strip(), revision, call.entry_index, call.entry.uuid, call.command, call.entry.at)
+        for call in activity.tool_calls
+        if call.command is not None and is_commit_attempt(call.command) and not (call.is_error and read_failure(call))
+        for _, revision, subject in _MADE.findall(call.output)
     )
 
 
-def find_kinds(command: str) -> tuple[CheckKind, ...]:
+def read_checks(activity: Activity) -> tuple[CheckRun, ...]:
+    """Return the newest run of each checking command, newest first."""
+    newest: dict[str, tuple[tuple[CheckKind, ...], ToolCall]] = {}
+    for tool_call in activity.tool_calls:
+        if tool_call.command is None or tool_call.result is None:
+            continue
+        kinds = classify_command(tool_call.command)
+        if kinds and not tool_call.output.startswith(_IN_BACKGROUND):
+            name = " ".join(trim_command(tool_call.command).split()[:3])
+            newest.pop(name, None)
+            newest[name] = (kinds, tool_call)
+    changes = [call.entry_index for call in activity.tool_calls if call.is_file_change and call.result is not None]
+    return tuple(
+        CheckRun(
+            kinds,
+            tool_call,
+            read_verdict(tool_call),
+            is_failed=bool(read_failure(tool_call)) or bool(_FAILING.search(tool_call.output)),
+            changes_after=len(changes) - bisect_right(changes, tool_call.entry_index),
+        )
+        for kinds, tool_call in reversed(newest.values())
+    )
+
+
+def classify_command(command: str) -> tuple[CheckKind, ...]:
     """Return what the command checks; a commit that mentions a test in its message checks nothing."""
     line = command.split("<<", 1)[0].split(" -m ", 1)[0] if "git commit" in command else command
-    return tuple(CheckKind(name) for name, pattern in _KINDS if pattern.search(line))
+    return tuple(kind for kind, pattern in _KINDS if pattern.search(line))
 
 
-def read_verdict(action: ToolCall) -> tuple[str, ...]:
-    """Return the lines that say how the run ended: counts before bare `ok` lines, failures before passes."""
-    lines = [line.strip() for line in action.output.splitlines()[-_TAIL_LINES:] if line.strip()]
+def read_verdict(tool_call: ToolCall) -> tuple[str, ...]:
+    """Return the lines that give the result of the run: counts before bare `ok` lines, failures before passes."""
+    lines = [line.strip() for line in tool_call.output.splitlines()[-_TAIL_LINES:] if line.strip()]
     verdicts = [line for line in lines if _VERDICT.search(line) and len(line) <= _LONGEST_LINE]
     if not verdicts:
         return tuple(line[:_LONGEST_LINE] for line in lines[-1:])

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from compaction.cache.prefix_diff import diff_requests
-from compaction.compactors.summary.fork_request import ParentRequest, prepare_fork
-from compaction.compactors.summary.plain_request import SummaryModels, prepare_plain
-from compaction.compactors.summary.stripping import strip_entries
+from compaction.compactors.summary.fork_request import ParentRequest, build_fork_request
+from compaction.compactors.summary.plain_request import SummaryModels, build_plain_request, strip_entries
 from compaction.errors import NothingToCompact
 from compaction.ports import SummaryRequest, SummaryRoute, Variant
 from compaction.prompt.request import read_request
@@ -61,9 +60,9 @@ def make_entries() -> list[Entry]:
 def test_a_fork_repeats_the_parent_and_adds_only_what_came_after_and_the_prompt() -> None:
     parent, entries = make_parent(), make_entries()
     before = json.dumps(parent.body)
-    fork = prepare_fork(Variant.FULL, parent, entries, kept_after=(), prompt="SUMMARISE")
+    fork = build_fork_request(Variant.FULL, parent, entries, kept_after=(), prompt="SUMMARISE")
     assert fork is not None
-    assert fork.path is SummaryRoute.FORK
+    assert fork.route is SummaryRoute.FORK
     for key in ("model", "max_tokens", "thinking", "system", "tools"):
         assert fork.body[key] is parent.body[key]
     messages = list_messages(fork)
@@ -78,7 +77,7 @@ def test_a_fork_repeats_the_parent_and_adds_only_what_came_after_and_the_prompt(
 
 def test_to_the_cache_a_fork_is_its_parent_with_something_behind_it() -> None:
     parent = make_parent()
-    fork = prepare_fork(Variant.FULL, parent, make_entries(), kept_after=(), prompt="SUMMARISE")
+    fork = build_fork_request(Variant.FULL, parent, make_entries(), kept_after=(), prompt="SUMMARISE")
     assert fork is not None
     diff = diff_requests(read_request(dict(parent.body)), read_request(dict(fork.body)))
     assert diff.first is None
@@ -86,7 +85,7 @@ def test_to_the_cache_a_fork_is_its_parent_with_something_behind_it() -> None:
 
 def test_a_parent_that_was_not_answered_yet_is_repeated_as_it_is() -> None:
     parent = ParentRequest(make_parent().body)
-    fork = prepare_fork(Variant.FULL, parent, make_entries()[:3], kept_after=(), prompt="SUMMARISE")
+    fork = build_fork_request(Variant.FULL, parent, make_entries()[:3], kept_after=(), prompt="SUMMARISE")
     assert fork is not None
     messages = list_messages(fork)
     assert [message["role"] for message in messages] == ["user", "assistant", "user"]
@@ -96,19 +95,20 @@ def test_a_parent_that_was_not_answered_yet_is_repeated_as_it_is() -> None:
 
 def test_a_fork_of_a_part_stops_where_the_kept_part_begins() -> None:
     entries = make_entries()
-    early = prepare_fork(Variant.UP_TO, make_parent(), entries[:1], kept_after=entries[1:], prompt="SUMMARISE")
+    early = build_fork_request(Variant.UP_TO, make_parent(), entries[:1], kept_after=entries[1:], prompt="SUMMARISE")
     assert early is not None
     assert list_messages(early) == [{"role": "user", "content": [text("begin"), {"type": "text", "text": "SUMMARISE"}]}]
-    late = prepare_fork(Variant.UP_TO, make_parent(), entries[:3], kept_after=entries[3:], prompt="SUMMARISE")
+    late = build_fork_request(Variant.UP_TO, make_parent(), entries[:3], kept_after=entries[3:], prompt="SUMMARISE")
     assert late is not None
     assert [message["role"] for message in list_messages(late)] == ["user", "assistant", "user"]
     assert list_messages(late)[0] == {"role": "user", "content": "begin"}
-    between = prepare_fork(Variant.UP_TO, make_parent(), entries[:5], kept_after=entries[5:], prompt="SUMMARISE")
+    between = build_fork_request(Variant.UP_TO, make_parent(), entries[:5], kept_after=entries[5:], prompt="SUMMARISE")
     assert between is not None
     assert [message["role"] for message in list_messages(between)] == ["user", "assistant", "user", "assistant", "user"]
     lost = Talk().say("never sent")
     assert (
-        prepare_fork(Variant.UP_TO, ParentRequest(make_parent().body), entries, kept_after=[lost], prompt="x") is None
+        build_fork_request(Variant.UP_TO, ParentRequest(make_parent().body), entries, kept_after=[lost], prompt="x")
+        is None
     )
 
 
@@ -125,7 +125,7 @@ def test_a_kept_response_is_cut_off_whole_with_its_thinking() -> None:
         {"role": "user", "content": "more"},
     ]
     parent = ParentRequest({"messages": messages})
-    fork = prepare_fork(Variant.UP_TO, parent, talk.entries[:1], kept_after=talk.entries[1:], prompt="SUMMARISE")
+    fork = build_fork_request(Variant.UP_TO, parent, talk.entries[:1], kept_after=talk.entries[1:], prompt="SUMMARISE")
     assert fork is not None
     assert [message["role"] for message in list_messages(fork)] == ["user"]
 
@@ -140,7 +140,7 @@ def test_a_kept_response_is_cut_off_whole_with_its_thinking() -> None:
     ],
 )
 def test_a_parent_that_does_not_fit_makes_no_fork(parent: ParentRequest) -> None:
-    assert prepare_fork(Variant.FULL, parent, make_entries(), kept_after=(), prompt="SUMMARISE") is None
+    assert build_fork_request(Variant.FULL, parent, make_entries(), kept_after=(), prompt="SUMMARISE") is None
 
 
 def test_a_cut_that_could_be_at_two_places_makes_no_fork() -> None:
@@ -153,7 +153,7 @@ def test_a_cut_that_could_be_at_two_places_makes_no_fork() -> None:
     said = ["begin", "I do", "again", "yes", "again"]
     messages = [{"role": ("user", "assistant")[at % 2], "content": words} for at, words in enumerate(said)]
     parent = ParentRequest({"messages": messages})
-    assert prepare_fork(Variant.UP_TO, parent, talk.entries[:4], kept_after=[kept], prompt="x") is None
+    assert build_fork_request(Variant.UP_TO, parent, talk.entries[:4], kept_after=[kept], prompt="x") is None
 
 
 def test_a_plain_request_is_stripped_capped_streamed_and_allows_no_tool() -> None:
@@ -163,7 +163,7 @@ def test_a_plain_request_is_stripped_capped_streamed_and_allows_no_tool() -> Non
     talk.attach("todo_reminder", "1. tests")
     talk.answer("m0", thought("secret thought"), tool_request("a"))
     talk.say([result("a", [text("a screen"), IMAGE, DOCUMENT])])
-    plain = prepare_plain(Variant.FULL, talk.entries, "SUMMARISE", SummaryModels("big", "small", 200_000))
+    plain = build_plain_request(Variant.FULL, talk.entries, "SUMMARISE", SummaryModels("big", "small", 200_000))
     body = json.dumps(plain.body)
     assert plain.body["max_tokens"] == 20_000
     assert plain.body["stream"] is True
@@ -196,7 +196,7 @@ def test_entries_with_nothing_to_strip_stay_the_same_objects() -> None:
 def test_the_small_model_writes_where_its_window_holds_the_input(
     models: SummaryModels, size: int, chosen: str | None
 ) -> None:
-    request = prepare_plain(Variant.FULL, make_talk(8, size=size), "SUMMARISE", models)
+    request = build_plain_request(Variant.FULL, make_talk(8, size=size), "SUMMARISE", models)
     assert request.model == chosen
 
 
@@ -207,10 +207,10 @@ def test_the_small_model_must_have_room_for_the_summary_too() -> None:
 
 
 def test_only_a_wider_model_takes_over_from_the_small_one() -> None:
-    assert SummaryModels("big", "small", 200_000, 200_000).grow("small") is None
-    assert SummaryModels("big", "small", 200_000, 1_000_000).grow("big") is None
-    assert SummaryModels("big", "small", 200_000, 1_000_000).grow(None) is None
-    assert SummaryModels("big", "small", 200_000, 1_000_000).grow("small") == SummaryModels(
+    assert SummaryModels("big", "small", 200_000, 200_000).widen("small") is None
+    assert SummaryModels("big", "small", 200_000, 1_000_000).widen("big") is None
+    assert SummaryModels("big", "small", 200_000, 1_000_000).widen(None) is None
+    assert SummaryModels("big", "small", 200_000, 1_000_000).widen("small") == SummaryModels(
         "big", None, 200_000, 1_000_000
     )
 
@@ -219,4 +219,4 @@ def test_a_conversation_of_nothing_but_skill_listings_is_nothing() -> None:
     talk = Talk()
     talk.attach("skill_listing", "skills")
     with pytest.raises(NothingToCompact):
-        prepare_plain(Variant.FULL, talk.entries, "SUMMARISE", SummaryModels())
+        build_plain_request(Variant.FULL, talk.entries, "SUMMARISE", SummaryModels())

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from compaction.compactors.assembly import relink_entry
-from compaction.compactors.outcome import CompactionKind, CompactionOutcome, Fate, Trigger
-from compaction.compactors.partial import compact_from, compact_up_to
+from compaction.compactors.outcome import CompactionOutcome, CompactorKind, EntryFate, Trigger
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_from, compact_up_to
 from compaction.context.tokens import measure_context
 from compaction.errors import NothingToCompact, PivotNotFound, PromptTooLong
 from compaction.ports import Variant
@@ -44,7 +44,7 @@ def test_from_sends_everything_and_keeps_what_is_before_the_pivot_in_front() -> 
     assert outcome.kept == tuple(entries[:5])
     assert list_types(outcome.entries) == ["system", "user", "assistant", "user", "assistant", "user", "summary"]
     assert find_segment(outcome) == PreservedSegment("t-0000", "t-0004", outcome.boundary.uuid)
-    assert outcome.list_uuids(Fate.SUMMARISED) == tuple(entry.uuid for entry in entries[5:])
+    assert outcome.list_uuids(EntryFate.SUMMARISED) == tuple(entry.uuid for entry in entries[5:])
 
 
 def test_from_tells_the_model_where_its_part_begins() -> None:
@@ -59,7 +59,7 @@ def test_up_to_sends_only_what_is_before_the_pivot_and_keeps_the_rest_behind() -
     entries, script = make_talk(3), Script()
     outcome = compact_up_to(entries, entries[5].uuid or "", REQUEST, RunPorts(script))
     check_outcome(outcome, entries)
-    assert outcome.kind is CompactionKind.UP_TO
+    assert outcome.kind is CompactorKind.UP_TO
     assert script.requests[0].entries == tuple(entries[:5])
     assert "Now add a test" not in str(script.requests[0].body)
     assert outcome.kept == tuple(entries[5:])
@@ -81,7 +81,7 @@ def test_a_pivot_inside_a_response_moves_back_to_its_first_line() -> None:
     for compact in (compact_from, compact_up_to):
         outcome = compact(talk.entries, pivot.uuid or "", REQUEST, RunPorts(Script()))
         check_outcome(outcome, talk.entries)
-        summarised = outcome.list_uuids(Fate.SUMMARISED)
+        summarised = outcome.list_uuids(EntryFate.SUMMARISED)
         assert ("t-0000" in summarised) == (compact is compact_up_to)
         assert ("t-0001" in summarised) == (compact is compact_from)
 
@@ -154,7 +154,7 @@ def test_too_long_from_leaves_kept_messages_out_of_the_request_and_loses_nothing
     outcome = compact_from(entries, entries[-3].uuid or "", REQUEST, RunPorts(script))
     check_outcome(outcome, entries)
     assert len(script.requests[1].entries) < len(script.requests[0].entries)
-    assert outcome.list_uuids(Fate.DROPPED) == ()
+    assert outcome.list_uuids(EntryFate.DROPPED) == ()
     assert "did not fit" not in str(outcome.summary_entry.message)
     assert outcome.kept == tuple(entries[: len(outcome.kept)])
 

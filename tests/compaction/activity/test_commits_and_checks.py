@@ -2,9 +2,9 @@
 
 import pytest
 
-from compaction.activity.checks import CheckKind, find_kinds, read_checks
+from compaction.activity.commits_and_checks import CheckKind, classify_command, read_checks
 from compaction.activity.tool_calls import read_activity
-from compaction.compactors.extractive.summarizer import write_extract
+from compaction.compactors.extractive.summarizer import build_extractive_summary
 from compaction.compactors.summary.answer import split_sections
 from compaction.ports import Variant
 from tests.compaction.compactors.sessions import ROOT, Session, make_session
@@ -28,7 +28,7 @@ from tests.compaction.compactors.sessions import ROOT, Session, make_session
     ],
 )
 def test_checks_are_told_by_their_commands(command: str, kinds: list[CheckKind]) -> None:
-    assert list(find_kinds(command)) == kinds
+    assert list(classify_command(command)) == kinds
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_run_in_the_background_has_no_verdict_yet() -> None:
 
 def test_the_summary_says_what_is_not_tested_and_not_committed() -> None:
     session = make_session()
-    current = split_sections(write_extract(session.entries), Variant.FULL)["Current Work"]
+    current = split_sections(build_extractive_summary(session.entries), Variant.FULL)["Current Work"]
     assert "- The last commit: 1a2b3c4 at 11:30." in current
     assert "- NOT committed yet, changed since: auth.py." in current
     assert "- NOT tested yet: after the last change (auth.py at 11:30) no tests, lint or build were run." in current
@@ -76,7 +76,7 @@ def test_the_summary_says_what_is_not_tested_and_not_committed() -> None:
     session.run("make test", "3 passed")
     session.run("git commit -am 'Log'", "[main 2b3c4d5] Log")
     session.run("git push", "main -> main")
-    current = split_sections(write_extract(session.entries), Variant.FULL)["Current Work"]
+    current = split_sections(build_extractive_summary(session.entries), Variant.FULL)["Current Work"]
     assert "NOT" not in current
     assert "- The last commit: 2b3c4d5 at 11:30, pushed." in current
     assert "- Nothing was changed since that commit." in current
@@ -85,6 +85,6 @@ def test_the_summary_says_what_is_not_tested_and_not_committed() -> None:
 def test_a_commit_that_failed_is_the_next_thing_to_put_right() -> None:
     session = make_session()
     session.run("git commit -am 'Log'", "Exit code 1\ncredo: error: function too complex", is_error=True)
-    sections = split_sections(write_extract(session.entries), Variant.FULL)
+    sections = split_sections(build_extractive_summary(session.entries), Variant.FULL)
     assert '- The last attempt to commit failed: "credo: error: function too complex".' in sections["Current Work"]
     assert "function too complex" in sections["Optional Next Step"]

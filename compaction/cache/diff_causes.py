@@ -1,4 +1,4 @@
-"""Changes: what differs between two fingerprints, each with its cause, how far it reaches and a line of detail.
+"""Causes that the difference of two requests shows: each with how far it empties the prefix and a line of detail.
 
 Details name tools, servers, positions and sizes; they never hold prompt text.
 """
@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from compaction.cache.causes import Cause, rank_cause
+from compaction.cache.prefix_diff import ChangeKind, PrefixDiff, diff_fingerprints
 from compaction.llm.lookup import keeps_system_messages
-from compaction.prompt.fingerprint import Fingerprint, ToolPrint
+from compaction.prompt.blocks import DESCRIPTION, SCHEMA
+from compaction.prompt.fingerprint import Fingerprint
 from compaction.prompt.invalidation import PrefixPosition, Reach
 from compaction.prompt.markers import LOOKBACK_BLOCKS
 from compaction.prompt.request import PromptLevel, find_server
@@ -29,8 +31,8 @@ _SETTING_CAUSES = {
     "context_editing": Cause.CONTEXT_EDITING_CHANGED,
     "tool_choice": Cause.TOOL_CHOICE_CHANGED,
 }
-# Settings that are said in words, and how it is said that nobody set them.
-_SPOKEN_SETTINGS = {
+# Settings whose values are shown, and what is shown where they are not set.
+_UNSET_SETTINGS = {
     "speed": "default",
     "effort": "default",
     "strategy": "default",
@@ -83,7 +85,6 @@ class ToolChanges:
     new_description: tuple[str, ...] = ()
     otherwise_changed: tuple[str, ...] = ()
     is_reordered: bool = False
-    first_index: int | None = None
     added_servers: tuple[str, ...] = ()  # MCP servers that had no tool before
     removed_servers: tuple[str, ...] = ()  # MCP servers that have no tool any more
 
@@ -93,58 +94,32 @@ class ToolChanges:
         return tuple(dict.fromkeys((*self.new_schema, *self.new_description, *self.otherwise_changed)))
 
 
-def compare_fingerprints(previous: Fingerprint, current: Fingerprint) -> tuple[RequestChange, ...]:
-    """Everything that differs and may have cost the cache, what empties the prefix nearest to its start first."""
-    found = [
+def find_diff_causes(previous: Fingerprint, current: Fingerprint) -> tuple[RequestChange, ...]:
+    """Return all that differs and may have cost the cache, what empties the prefix nearest to its start first."""
+    diff = diff_fingerprints(previous, current)
+    changes = [
         *_compare_model(previous, current),
-        *_compare_tools(previous, current),
-        *_compare_system(previous, current),
+        *_compare_tools(previous, current, diff),
+        *_compare_system(previous, current, diff),
         *_compare_settings(previous, current),
         *_compare_markers(previous, current),
-        *_compare_messages(previous, current),
+        *_compare_messages(previous, current, diff),
     ]
-    return tuple(sorted(found, key=lambda change: rank_cause(change.cause)))
+    return tuple(sorted(changes, key=lambda change: rank_cause(change.cause)))
 
 
-def find_first_divergent_message(previous: Fingerprint, current: Fingerprint) -> int | None:
-    """The index of the first message that is not as it was; None when all are, or when they cannot be compared."""
-    if not are_messages_comparable(previous, current):
-        return None
-    shared = min(len(previous.messages), len(current.messages))
-    if previous.messages[:shared] != current.messages[:shared]:
-        pairs = zip(previous.messages, current.messages, strict=False)
-        return next(index for index, (old, new) in enumerate(pairs) if old != new)
-    return shared if len(current.messages) < len(previous.messages) else None
-
-
-def are_messages_comparable(previous: Fingerprint, current: Fingerprint) -> bool:
-    """Whether both lists are known and made by the same hash: a client's opaque ones say nothing about ours."""
-    known = previous.are_messages_known and current.are_messages_known
-    return known and previous.are_messages_opaque == current.are_messages_opaque
-
-
-def compare_tool_lists(previous: Sequence[ToolPrint], current: Sequence[ToolPrint]) -> ToolChanges:
-    """Which tools came, went, changed or moved."""
-    before = {tool.name: tool for tool in previous if not tool.is_deferred}
-    after = {tool.name: tool for tool in current if not tool.is_deferred}
-    shared = [(before[name], tool) for name, tool in after.items() if name in before]
-    changed = [(old, new) for old, new in shared if old.digest != new.digest]
-    schema = tuple(new.name for old, new in changed if old.schema_digest != new.schema_digest)
-    description = tuple(new.name for old, new in changed if old.description_digest != new.description_digest)
-    order_before = [name for name in before if name in after]
-    places = [index for index, tool in enumerate(previous) if not tool.is_deferred]
+def _list_tool_changes(previous: Fingerprint, current: Fingerprint, diff: PrefixDiff) -> ToolChanges:
+    tools = [change for change in diff.changes if change.level is PromptLevel.TOOLS]
+    changed = [change for change in tools if change.how is ChangeKind.CHANGED]
+    before, after = ([tool.name for tool in each.tools if not tool.is_deferred] for each in (previous, current))
     servers_before, servers_after = _list_servers(before), _list_servers(after)
-    first = _find_first_difference(
-        [previous[index].digest for index in places], [tool.digest for tool in current if not tool.is_deferred]
-    )
     return ToolChanges(
-        added=tuple(name for name in after if name not in before),
-        removed=tuple(name for name in before if name not in after),
-        new_schema=schema,
-        new_description=description,
-        otherwise_changed=tuple(new.name for _, new in changed if new.name not in schema + description),
-        is_reordered=order_before != [new.name for _, new in shared],
-        first_index=None if first is None else (*places, len(previous))[first],
+        added=tuple(change.name for change in tools if change.how is ChangeKind.ADDED),
+        removed=tuple(change.name for change in tools if change.how is ChangeKind.REMOVED),
+        new_schema=tuple(change.name for change in changed if SCHEMA in change.parts),
+        new_description=tuple(change.name for change in changed if DESCRIPTION in change.parts),
+        otherwise_changed=tuple(change.name for change in changed if not {SCHEMA, DESCRIPTION} & {*change.parts}),
+        is_reordered=[name for name in before if name in after] != [name for name in after if name in before],
         added_servers=tuple(server for server in servers_after if server not in servers_before),
         removed_servers=tuple(server for server in servers_before if server not in servers_after),
     )
@@ -153,13 +128,6 @@ def compare_tool_lists(previous: Sequence[ToolPrint], current: Sequence[ToolPrin
 def _list_servers(names: Iterable[str]) -> dict[str, None]:
     """Return the MCP servers that these tools belong to, in order."""
     return dict.fromkeys(server for name in names if (server := find_server(name)) is not None)
-
-
-def _find_first_difference(previous: Sequence[str], current: Sequence[str]) -> int | None:
-    if previous == current:
-        return None
-    shared = min(len(previous), len(current))
-    return next((index for index in range(shared) if previous[index] != current[index]), shared)
 
 
 def list_names(names: Sequence[str]) -> str:
@@ -173,26 +141,27 @@ def _compare_model(previous: Fingerprint, current: Fingerprint) -> Iterator[Requ
         yield _change(Cause.MODEL_CHANGED, f"{previous.model} -> {current.model}")
 
 
-def _compare_tools(previous: Fingerprint, current: Fingerprint) -> Iterator[RequestChange]:
-    tools = compare_tool_lists(previous.tools, current.tools)
-    if tools.first_index is None:
+def _compare_tools(previous: Fingerprint, current: Fingerprint, diff: PrefixDiff) -> Iterator[RequestChange]:
+    first = diff.first
+    if first is None or first.level is not PromptLevel.TOOLS:
         yield from _compare_deferred(previous, current)
         return
+    tools = _list_tool_changes(previous, current, diff)
     switched = {tool.name for tool in (*previous.tools, *current.tools) if tool.is_web_search}
     if switched and not tools.changed and not tools.is_reordered and {*tools.added, *tools.removed} <= switched:
         yield _change(Cause.WEB_SEARCH_TOGGLED, "on" if tools.added else "off")
         return
-    place = PrefixPosition(PromptLevel.TOOLS, tools.first_index)
+    first_index = len(previous.tools) if first.is_addition else int(first.path[1])
+    position = PrefixPosition(PromptLevel.TOOLS, first_index)
     if tools.added or tools.removed or tools.changed:
-        yield RequestChange(Cause.TOOLS_CHANGED, Reach(place, place), describe_tools(tools))
+        yield RequestChange(Cause.TOOLS_CHANGED, Reach(position, position), describe_tools(tools))
     else:
-        yield RequestChange(
-            Cause.TOOLS_REORDERED, Reach(place, place), _describe_order(previous, current, tools.first_index)
-        )
+        order = _describe_order(previous, current, first_index)
+        yield RequestChange(Cause.TOOLS_REORDERED, Reach(position, position), order)
 
 
 def _describe_order(previous: Fingerprint, current: Fingerprint, first_index: int) -> str:
-    """Which tool stands where another stood. Both have the same tools, so they count alike."""
+    """Name the tool that replaced another one at its position. Both lists have the same tools."""
     rank = sum(not tool.is_deferred for tool in previous.tools[:first_index])
     now = [tool.name for tool in current.tools if not tool.is_deferred][rank]
     return f"from tools[{first_index}] on: {now} where {previous.tools[first_index].name} stood"
@@ -231,16 +200,14 @@ def describe_tools(tools: ToolChanges) -> str:
     return "; ".join(parts)
 
 
-def _compare_system(previous: Fingerprint, current: Fingerprint) -> Iterator[RequestChange]:
-    old, new = [block.digest for block in previous.system], [block.digest for block in current.system]
-    index = _find_first_difference(old, new)
+def _compare_system(previous: Fingerprint, current: Fingerprint, diff: PrefixDiff) -> Iterator[RequestChange]:
+    index = diff.find_first_index(PromptLevel.SYSTEM)
     if index is not None:
         grown = sum(block.size_characters for block in current.system)
         grown -= sum(block.size_characters for block in previous.system)
-        place = PrefixPosition(PromptLevel.SYSTEM, index)
-        yield RequestChange(
-            Cause.SYSTEM_CHANGED, Reach(place, place), f"from system block {index} on, {grown:+,} characters"
-        )
+        position = PrefixPosition(PromptLevel.SYSTEM, index)
+        detail = f"from system block {index} on, {grown:+,} characters"
+        yield RequestChange(Cause.SYSTEM_CHANGED, Reach(position, position), detail)
     if previous.has_citations != current.has_citations:
         yield _change(Cause.CITATIONS_TOGGLED, "on" if current.has_citations else "off")
 
@@ -251,8 +218,8 @@ def _compare_settings(previous: Fingerprint, current: Fingerprint) -> Iterator[R
         old, new = before.get(name), after.get(name)
         if old == new:
             continue
-        if name in _SPOKEN_SETTINGS:
-            unset = _SPOKEN_SETTINGS[name]
+        if name in _UNSET_SETTINGS:
+            unset = _UNSET_SETTINGS[name]
             yield _change(cause, f"{old or unset} -> {new or unset}")
         elif name == "betas":
             yield _change(cause, _describe_betas(old or "", new or ""))
@@ -272,7 +239,7 @@ def _compare_markers(previous: Fingerprint, current: Fingerprint) -> Iterator[Re
     if not previous.markers:
         return
     if not current.markers:
-        yield _change(Cause.CACHING_OFF, f"{len(previous.markers)} markers before, none now")
+        yield _change(Cause.CACHING_OFF, f"cache breakpoints: {len(previous.markers)} before, none now")
         return
     old, new = (
         {m.path: m for m in each.markers if m.level is not PromptLevel.MESSAGES} for each in (previous, current)
@@ -281,13 +248,13 @@ def _compare_markers(previous: Fingerprint, current: Fingerprint) -> Iterator[Re
     if old_ttls != new_ttls:
         yield _change(Cause.TTL_TIER_CHANGED, f"{'+'.join(sorted(old_ttls))} -> {'+'.join(sorted(new_ttls))}")
     if old.keys() != new.keys():
-        yield _change(Cause.MARKERS_CHANGED, f"{len(old)} before, {len(new)} now, on tools and system")
+        yield _change(Cause.MARKERS_CHANGED, f"tools and system: {len(old)} cache breakpoints before, {len(new)} now")
 
 
-def _compare_messages(previous: Fingerprint, current: Fingerprint) -> Iterator[RequestChange]:
-    if previous.image_count != current.image_count and are_messages_comparable(previous, current):
+def _compare_messages(previous: Fingerprint, current: Fingerprint, diff: PrefixDiff) -> Iterator[RequestChange]:
+    if previous.image_count != current.image_count and diff.are_messages_comparable:
         yield _change(Cause.IMAGES_CHANGED, f"{previous.image_count} before, {current.image_count} now")
-    index = find_first_divergent_message(previous, current)
+    index = diff.find_first_index(PromptLevel.MESSAGES)
     if index is not None:
         place = PrefixPosition(PromptLevel.MESSAGES, index)
         removed = len(previous.messages) - index
@@ -297,11 +264,11 @@ def _compare_messages(previous: Fingerprint, current: Fingerprint) -> Iterator[R
         yield RequestChange(Cause.MESSAGES_REWRITTEN, Reach(place, place), how)
         return
     added = [place for place in current.system_messages if place >= len(previous.messages)]
-    if added and are_messages_comparable(previous, current) and not keeps_system_messages(current.model):
+    if added and diff.are_messages_comparable and not keeps_system_messages(current.model):
         yield _change(Cause.SYSTEM_MESSAGE_ADDED, f"message {added[0]}")
     distance = _measure_lookback(previous, current)
     if distance is not None and distance >= LOOKBACK_BLOCKS:
-        yield _change(Cause.LOOKBACK_EXCEEDED, f"{distance} blocks after the last marker")
+        yield _change(Cause.LOOKBACK_EXCEEDED, f"{distance} blocks after the last cache breakpoint")
 
 
 def _measure_lookback(previous: Fingerprint, current: Fingerprint) -> int | None:

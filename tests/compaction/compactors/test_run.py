@@ -3,18 +3,15 @@
 import pytest
 from msgspec.structs import replace
 
-from compaction.compactors.full import compact_full
 from compaction.compactors.outcome import (
-    ChainPosition,
-    CompactionKind,
-    Fate,
-    RestoredContext,
-    RestoredItem,
-    RestoredKind,
-    RestoredState,
+    CompactorKind,
+    EntryFate,
+    RecompactionInfo,
     Trigger,
 )
+from compaction.compactors.restore.items import RestoredContext, RestoredItem, RestoredKind, RestoredState
 from compaction.compactors.run import CompactionRequest, RunPorts
+from compaction.compactors.selections import compact_full
 from compaction.compactors.summary.fork_request import ParentRequest
 from compaction.compactors.summary.plain_request import SummaryModels
 from compaction.compactors.summary.prompt import SECTIONS
@@ -99,12 +96,12 @@ def test_summary_replaces_everything_and_the_analysis_is_kept_apart() -> None:
     entries = make_talk()
     outcome = compact_full(entries, REQUEST, RunPorts(Script()))
     check_outcome(outcome, entries)
-    assert outcome.kind is CompactionKind.FULL
+    assert outcome.kind is CompactorKind.FULL
     assert outcome.entries == (outcome.boundary, outcome.summary_entry)
     assert outcome.summary.analysis == "first\n\nthen"
     assert "first" not in read_summary(outcome.summary_entry)
     assert not outcome.summary.missing_sections
-    assert outcome.list_uuids(Fate.SUMMARISED) == tuple(entry.uuid for entry in entries)
+    assert outcome.list_uuids(EntryFate.SUMMARISED) == tuple(entry.uuid for entry in entries)
 
 
 def test_boundary_carries_the_metadata_of_the_client_and_can_be_read_back() -> None:
@@ -305,8 +302,8 @@ def test_a_fork_that_fails_is_followed_by_a_plain_request_and_both_are_accounted
     script, watcher = Script([say("Let me look.", "tool_use"), summarise_well]), Watcher()
     request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, parent=PARENT)
     outcome = compact_full(make_talk(), request, RunPorts(script, monitor=watcher))
-    assert [each.path for each in script.requests] == [SummaryRoute.FORK, SummaryRoute.PLAIN]
-    assert [(call.path, call.failure) for call in outcome.calls] == [
+    assert [each.route for each in script.requests] == [SummaryRoute.FORK, SummaryRoute.PLAIN]
+    assert [(call.route, call.failure) for call in outcome.calls] == [
         (SummaryRoute.FORK, "tool_use"),
         (SummaryRoute.PLAIN, None),
     ]
@@ -318,11 +315,11 @@ def test_a_refused_fork_goes_on_plain_but_a_dead_line_does_not() -> None:
     request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, parent=PARENT)
     script = Script([SummarizerUnavailable("invalid request", is_retryable=False), summarise_well])
     compact_full(make_talk(), request, RunPorts(script))
-    assert [each.path for each in script.requests] == [SummaryRoute.FORK, SummaryRoute.PLAIN]
+    assert [each.route for each in script.requests] == [SummaryRoute.FORK, SummaryRoute.PLAIN]
     script = Script([SummarizerUnavailable("overloaded")])
     with pytest.raises(SummarizerUnavailable):
         compact_full(make_talk(), request, RunPorts(script))
-    assert [each.path for each in script.requests] == [SummaryRoute.FORK, SummaryRoute.FORK]
+    assert [each.route for each in script.requests] == [SummaryRoute.FORK, SummaryRoute.FORK]
 
 
 def test_missing_sections_are_asked_for_once_more_and_put_in_their_places() -> None:
@@ -374,7 +371,7 @@ def test_too_long_keeps_the_newest_rounds_word_for_word(refusals: int) -> None:
     assert len(set(sent)) == refusals + 1
     assert outcome.kept == tuple(entries[-len(outcome.kept) :])
     assert outcome.entries[1] is outcome.summary_entry
-    assert outcome.list_uuids(Fate.DROPPED) == ()
+    assert outcome.list_uuids(EntryFate.DROPPED) == ()
     assert "newest messages follow" in read_summary(outcome.summary_entry)
     boundary = outcome.boundary.payload
     assert isinstance(boundary, Boundary)
@@ -410,25 +407,25 @@ def test_lines_without_a_uuid_do_not_break_the_chain() -> None:
 def test_oldest_rounds_are_left_out_and_named_where_a_kept_tail_would_pass_the_line() -> None:
     entries = make_talk(10)
     parent = ParentRequest(PARENT.body)
-    request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, line_tokens=20_050, parent=parent)
+    request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, threshold_tokens=20_050, parent=parent)
     script = Script([PromptTooLong(200_150, 200_000), summarise_well])
     outcome = compact_full(entries, request, RunPorts(script))
     check_outcome(outcome, entries)
-    dropped = outcome.list_uuids(Fate.DROPPED)
+    dropped = outcome.list_uuids(EntryFate.DROPPED)
     assert dropped == tuple(entry.uuid for entry in entries[: len(dropped)])
     assert dropped
     assert outcome.kept == ()
-    assert script.requests[0].path is SummaryRoute.FORK
-    assert script.requests[1].path is SummaryRoute.PLAIN
+    assert script.requests[0].route is SummaryRoute.FORK
+    assert script.requests[1].route is SummaryRoute.PLAIN
     assert script.requests[1].entries[0].is_meta
     assert f"The {len(dropped)} oldest messages did not fit" in read_summary(outcome.summary_entry)
 
 
 def test_a_result_still_above_the_line_is_reported() -> None:
-    request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, line_tokens=30_000, prefix_tokens=29_990)
+    request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, threshold_tokens=30_000, prefix_tokens=29_990)
     watcher = Watcher()
     outcome = compact_full(make_talk(), request, RunPorts(Script(), monitor=watcher))
-    assert outcome.is_above_line
+    assert outcome.is_above_threshold
     assert (
         ThresholdExceeded(session_id="s-1", post_tokens=outcome.expected_tokens, line_tokens=30_000) in watcher.events
     )
@@ -437,9 +434,24 @@ def test_a_result_still_above_the_line_is_reported() -> None:
 def test_restored_items_stand_behind_the_summary_and_are_counted_in_the_log() -> None:
     line = Entry("attachment", payload=Attachment("file", ("print(1)",), "user"))
     items = (
-        RestoredItem(RestoredKind.FILE, "/src/a.py", 2, RestoredState.TRUNCATED, "Cut.", "cut", line),
-        RestoredItem(RestoredKind.FILE, "/src/b.py", 9, RestoredState.SKIPPED, "Too much.", "budget"),
-        RestoredItem(RestoredKind.TODOS, "todos", 2, RestoredState.RESTORED, entry=line),
+        RestoredItem(
+            kind=RestoredKind.FILE,
+            name="/src/a.py",
+            tokens=2,
+            state=RestoredState.TRUNCATED,
+            reason="Cut.",
+            code="cut",
+            entry=line,
+        ),
+        RestoredItem(
+            kind=RestoredKind.FILE,
+            name="/src/b.py",
+            tokens=9,
+            state=RestoredState.SKIPPED,
+            reason="Too much.",
+            code="budget",
+        ),
+        RestoredItem(kind=RestoredKind.TODOS, name="todos", tokens=2, state=RestoredState.RESTORED, entry=line),
     )
     seen: dict[str, object] = {}
 
@@ -458,8 +470,10 @@ def test_restored_items_stand_behind_the_summary_and_are_counted_in_the_log() ->
 
 
 def test_the_completed_event_holds_numbers_and_ids_only() -> None:
-    position = ChainPosition(True, 4, "run-7", "repl_main_thread")
-    request = CompactionRequest(trigger=Trigger.AUTO, now=NOW, parent=PARENT, line_tokens=167_000, position=position)
+    recompaction = RecompactionInfo(True, 4, "run-7", "repl_main_thread")
+    request = CompactionRequest(
+        trigger=Trigger.AUTO, now=NOW, parent=PARENT, threshold_tokens=167_000, recompaction=recompaction
+    )
     watcher = Watcher()
     outcome = compact_full(make_talk(), request, RunPorts(Script(), monitor=watcher))
     event = watcher.events[-1]
