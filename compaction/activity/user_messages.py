@@ -44,10 +44,10 @@ def read_prompt(entry: Entry) -> tuple[str, UserMessageKind] | None:
     if entry.type == "attachment":
         return _read_queued(entry)
     line = classify_entry(entry)
-    if line is None or not line.words or line.is_bare_client_command:
+    if line is None or not line.text or line.is_bare_client_command:
         return None
-    is_command = line.kind is UserLineKind.COMMAND and line.words.startswith("/")
-    return line.words, UserMessageKind.COMMAND if is_command else UserMessageKind.PROMPT
+    is_command = line.kind is UserLineKind.COMMAND and line.text.startswith("/")
+    return line.text, UserMessageKind.COMMAND if is_command else UserMessageKind.PROMPT
 
 
 def read_reply(tool_name: str, result: ToolResultBlock) -> tuple[str, UserMessageKind] | None:

@@ -12,7 +12,8 @@ from compaction.cache.prefix_diff import ChangeKind, PrefixDiff, diff_fingerprin
 from compaction.llm.lookup import keeps_system_messages
 from compaction.prompt.blocks import DESCRIPTION, SCHEMA
 from compaction.prompt.fingerprint import Fingerprint
-from compaction.prompt.invalidation import LOOKBACK_BLOCKS, PrefixPosition, Reach
+from compaction.prompt.invalidation import PrefixPosition, Reach
+from compaction.prompt.markers import LOOKBACK_BLOCKS
 from compaction.prompt.request import PromptLevel, find_server
 
 LONGEST_LIST = 5  # names shown before "and n more"

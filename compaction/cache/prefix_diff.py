@@ -45,12 +45,12 @@ class BlockChange:
     @property
     def before(self) -> str | None:
         """Return the older text; None where there was none or it is withheld."""
-        return self.old.spell(self.parts) if self.old else None
+        return self.old.render(self.parts) if self.old else None
 
     @property
     def after(self) -> str | None:
         """Return the newer text; None where there is none or it is withheld."""
-        return self.new.spell(self.parts) if self.new else None
+        return self.new.render(self.parts) if self.new else None
 
     @property
     def server(self) -> str | None:
@@ -187,7 +187,7 @@ def _find_character(old: PromptBlock, new: PromptBlock | None, *, show_text: boo
         other = inner_new[index] if index < len(inner_new) else None
         if other is None or part.identity != other.identity:
             return _find_character(part, other, show_text=show_text)
-    before, after = old.spell(), new.spell()
+    before, after = old.render(), new.render()
     if before is None or after is None:
         return old.path, None
     if before == after:

@@ -1,6 +1,6 @@
 """What a call cost, bucket by bucket, in Decimal dollars, and the table the price comes from.
 
-A bucket without a known price gives None: no number at all instead of a wrong one.
+A bucket without a known price gives None: no number instead of a wrong one.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _NOTHING = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What was paid, by bucket, with the table and the modifiers it was worked out with."""
+    """What a call cost by bucket, with the price table and the modifiers that were applied."""
 
     input_usd: Decimal
     write_5m_usd: Decimal
@@ -38,9 +38,9 @@ class Cost:
 
 
 def compute_cost(usage: Usage, model: str, at: datetime | None, *, team_price: Price | None = None) -> Cost | None:
-    """What a call cost, or None when a part of it has no known price. `team_price` goes before every table.
+    """Return what a call cost; None when a part of it has no known price. `team_price` overrides every table.
 
-    With `iterations` the bill is the sum over them, each by its own model and prompt length.
+    With `iterations` the cost is the sum over them, each by its own model and prompt length.
     """
     day = at.astimezone(UTC).date() if at else date.max
     terms = (usage.service_tier, usage.speed, usage.inference_geo)
@@ -59,7 +59,7 @@ def compute_cost(usage: Usage, model: str, at: datetime | None, *, team_price: P
 def compute_total_usd(
     usage: Usage, model: str, at: datetime | None, *, team_price: Price | None = None
 ) -> Decimal | None:
-    """What `compute_cost` gives in all, without the buckets: for those who price every call of every session."""
+    """Return the total of `compute_cost` without the buckets, for pricing every call of every session."""
     if usage.iterations or usage.web_search_requests:
         cost = compute_cost(usage, model, at, team_price=team_price)
         return None if cost is None else cost.total_usd
@@ -70,7 +70,7 @@ def compute_total_usd(
     if rates is None:
         return None
     total = usage.input_tokens * rates.input_mtok_usd + usage.output_tokens * rates.output_mtok_usd
-    # Spelt out: a loop over the three takes twice as long.
+    # A loop over the three takes twice as long.
     if read:
         if rates.read_mtok_usd is None:
             return None
@@ -91,7 +91,7 @@ def _list_samplings(usage: Usage, model: str) -> Iterator[tuple[str, Iteration |
         yield model, usage
         return
     messages = [position for position, sampled in enumerate(usage.iterations) if sampled.type == "message"]
-    # An output estimated from the text stands in the top-level usage only: what it adds belongs to the last message.
+    # An output estimated from the text is in the top-level usage only: what it adds belongs to the last message.
     missing = usage.output_tokens - sum(usage.iterations[position].output_tokens for position in messages)
     for position, iteration in enumerate(usage.iterations):
         sampling = iteration

@@ -35,11 +35,11 @@ from compaction.transcripts.entries import (
 from compaction.transcripts.json_fields import get_count, get_fields, get_text
 from compaction.transcripts.payloads import ApiRequestShape, Attachment
 
-LONGEST_STUB_TOKENS = 250  # the stub is one sentence: longer results need no look at what the client noted beside them
+LONGEST_STUB_TOKENS = 250  # the stub is one sentence: only results up to this size may be one
 WHOLE_FILE_LINES = 10**9
 UNKNOWN_TOOL = "unknown"
-# Categories that no entry stands for. The last: what a transcript that begins in the middle of a conversation lacks,
-# with system and tools in it, as nothing tells them apart.
+# Categories without entries. The last: what a transcript that begins in the middle of a conversation lacks, system and
+# tools included, as they cannot be separated.
 PREFIX, UNRECORDED, BEFORE_FILE = "system and tools", "restored, not recorded", "before this transcript"
 # So much of what came before a transcript that begins in the middle may be system and tools: of 146 real sessions that
 # begin at their start, half have 40,000 tokens of them, and 97% no more than this.
@@ -59,7 +59,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class FileShare:
-    """What one file takes of a category by one tool: of the share with that category and name."""
+    """The tokens of one file in the share with this category and tool."""
 
     category: str
     tool: str
@@ -118,7 +118,7 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Reading:
-    """What was read of one file: line ranges in the context (sorted, apart), how often, what was read for nothing."""
+    """What was read of one file: line ranges in the context (sorted, disjoint), how often, and what was read twice."""
 
     ranges: list[tuple[int, int]] = field(default_factory=list)
     count: int = 0
@@ -128,7 +128,7 @@ class _Reading:
 
 @dataclass(slots=True)
 class _Count:
-    """The count under way."""
+    """The counts while entries are added."""
 
     cache: ResultCache
     shares: dict[tuple[str, str | None], _Tally] = field(default_factory=dict)
@@ -153,8 +153,8 @@ class _Count:
         tally.count += 1
 
     def add_file_share(self, category: str, tool: str, path: str, tokens: int) -> None:
-        place = (category, tool, path)
-        self.file_tokens[place] = self.file_tokens.get(place, 0) + tokens
+        key = (category, tool, path)
+        self.file_tokens[key] = self.file_tokens.get(key, 0) + tokens
 
 
 def compute_composition(
@@ -165,8 +165,8 @@ def compute_composition(
     largest: int = 10,
     cache: ResultCache | None = None,
 ) -> Composition:
-    """The composition of what the model sees; `shapes` are the transcript's `api-request-shape` lines, if any,
-    `opening` are the entries of the thread from its first on."""
+    """Return the composition of what the model sees. `shapes`: the transcript's `api-request-shape` lines, if any;
+    `opening`: the entries of the thread from its first on."""
     count = _Count(cache or ResultCache())
     for entry in context.entries:
         _count_entry(entry, count)
@@ -198,10 +198,10 @@ def compute_prefix_tokens(
     opening: Sequence[Entry] = (),
     cache: ResultCache | None = None,
 ) -> int | None:
-    """Tokens of system and tools: of the last known request shape, else what the first call of all read beyond its
-    messages. Behind a compaction that would hold what the client put back without writing it down, so the first call
-    of the context is asked only where none is known before it. None where the transcript begins in the middle: its
-    first call read the conversation before it too."""
+    """Return the tokens of system and tools: of the last known request shape, else what the first call read beyond
+    its messages. After a compaction that would include what the client restored without a line, so the first call of
+    the context is used only where none is known before it. None where the transcript begins in the middle: its first
+    call read the conversation before it too."""
     known = [entry for entry in shapes if isinstance(entry.payload, ApiRequestShape)]
     if known:
         shape = json.dumps(get_fields(known[-1].fields, "shape"), ensure_ascii=False, separators=(",", ":"))
@@ -219,7 +219,7 @@ def compute_prefix_tokens(
 
 
 def begins_midway(opening: Sequence[Entry]) -> bool:
-    """Whether the first message of a thread goes on from a line that is not in its transcript."""
+    """Return whether the first message of a thread follows a line that is not in its transcript."""
     by_uuid = {entry.uuid: entry for entry in opening if entry.uuid is not None}
     entry = next((entry for entry in opening if entry.message is not None), None)
     seen = set()
@@ -241,7 +241,7 @@ def _count_before_file(context: ContextSlice, opening: Sequence[Entry], prefix_t
 
 
 def _count_unrecorded(context: ContextSlice, prefix_tokens: int, cache: ResultCache) -> int:
-    """What came back after a compaction, as far as no entry tells of it: the measured rest of the first call."""
+    """Return what came back after a compaction without an entry: the measured rest of the first call."""
     if context.boundary is None:
         return 0
     first = _find_first_call(context.entries, context.kept_uuids)
@@ -271,8 +271,8 @@ def _sort_shares(shares: Iterable[Share]) -> tuple[Share, ...]:
     return tuple(sorted(shares, key=lambda share: (-share.tokens, share.category, share.name or "")))
 
 
-def _list_file_shares(found: Mapping[tuple[str, str, str], int]) -> tuple[FileShare, ...]:
-    shares = (FileShare(*place, add_margin(tokens)) for place, tokens in found.items() if tokens)
+def _list_file_shares(file_tokens: Mapping[tuple[str, str, str], int]) -> tuple[FileShare, ...]:
+    shares = (FileShare(*key, add_margin(tokens)) for key, tokens in file_tokens.items() if tokens)
     return tuple(sorted(shares, key=lambda share: (-share.tokens, share.category, share.tool, share.path)))
 
 
@@ -318,7 +318,7 @@ def _find_category(block: Block, entry: Entry) -> str:
 
 
 def get_file_path(request: ToolUseBlock) -> str | None:
-    """The file a tool request names, for tools that work on one file."""
+    """Return the file that a tool request names, for tools that work on one file."""
     if request.name not in FILE_TOOLS:
         return None
     for key in _PATH_KEYS:
@@ -342,7 +342,7 @@ def _count_result(result: ToolResultBlock, entry: Entry, count: _Count) -> None:
     count.add_file(path, tokens)
     count.add_file_share("tool results", request.name, path, tokens - media)
     if request.name == ToolName.READ and _is_reading(result, entry, tokens):
-        _note_reading(count.readings.setdefault(path, _Reading()), request, entry, tokens)
+        _add_reading(count.readings.setdefault(path, _Reading()), request, entry, tokens)
 
 
 def _count_media(result: ToolResultBlock) -> int:
@@ -350,7 +350,7 @@ def _count_media(result: ToolResultBlock) -> int:
 
 
 def _is_reading(result: ToolResultBlock, entry: Entry, tokens: int) -> bool:
-    """Whether the result holds the file: not an error, not cleared, not the stub for an unchanged file."""
+    """Return whether the result holds the file: not an error, not cleared, not the stub for an unchanged file."""
     if result.is_error or not result.parts:
         return False
     if tokens > LONGEST_STUB_TOKENS:
@@ -369,12 +369,12 @@ def _list_largest(count: _Count, largest: int) -> tuple[LargeResult, ...]:
     return tuple(found)
 
 
-def _note_reading(reading: _Reading, request: ToolUseBlock, entry: Entry, tokens: int) -> None:
+def _add_reading(reading: _Reading, request: ToolUseBlock, entry: Entry, tokens: int) -> None:
     start, stop = _find_range(request.input)
     reading.count += 1
-    place = bisect_right(reading.ranges, (start, stop))
-    is_free_before = place == 0 or reading.ranges[place - 1][1] <= start
-    is_free_behind = place == len(reading.ranges) or stop <= reading.ranges[place][0]
+    index = bisect_right(reading.ranges, (start, stop))
+    is_free_before = index == 0 or reading.ranges[index - 1][1] <= start
+    is_free_behind = index == len(reading.ranges) or stop <= reading.ranges[index][0]
     if is_free_before and is_free_behind:
         insort(reading.ranges, (start, stop))
     else:

@@ -1,7 +1,7 @@
 """How much of the measured context the lines of a transcript account for.
 
-Usage tells how much the model saw; the lines tell what. Where they differ by more than a quarter, what is summarised
-from the lines is not what the model saw: lines are missing, or the lines tell of more than is still in the context.
+Usage is how much the model saw, the lines are what it saw. Where they differ by more than a quarter, a summary of the
+lines is not one of what the model saw: lines are missing, or the lines hold more than is still in the context.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from compaction.context.tokens import MARGIN_DENOMINATOR, MARGIN_NUMERATOR, Cont
 from compaction.transcripts.chain import ContextSlice
 
 TOLERATED_PART = 4  # a difference of up to one part in four is not reported,
-TOLERATED_TOKENS = 2_000  # nor one that is small in itself
+TOLERATED_TOKENS = 2_000  # nor one of at most this size
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,12 @@ class Coverage:
 
     @property
     def is_short(self) -> bool:
-        """The model saw much more than the lines hold."""
+        """Return whether the model saw much more than the lines hold."""
         return self._is_reported(self.measured_tokens - self.found_tokens)
 
     @property
     def is_excessive(self) -> bool:
-        """The lines hold much more than the model saw."""
+        """Return whether the lines hold much more than the model saw."""
         return self._is_reported(self.bare_tokens - self.measured_tokens)
 
     @property
@@ -41,19 +41,19 @@ class Coverage:
         return tokens > TOLERATED_TOKENS and TOLERATED_PART * tokens > self.measured_tokens
 
 
-def compute_coverage(context: ContextSlice, size: ContextSize, found: Composition) -> Coverage | None:
-    """None where nothing was measured.
+def compute_coverage(context: ContextSlice, size: ContextSize, composition: Composition) -> Coverage | None:
+    """Return how much of the measured context the lines account for; None where nothing was measured.
 
     System and tools, and what came back after a compaction without a line of its own, count as found: the first call
-    tells of both. Without the summary behind a boundary the latter would be the summary itself, so it does not count.
-    Nor does the conversation before a transcript that begins in the middle.
+    measures both. Where the summary behind a boundary is missing, the latter would be the summary itself, so it does
+    not count. Nor does the conversation before a transcript that begins in the middle.
     """
     if not size.is_measured:
         return None
-    unrecorded = found.sum_category(UNRECORDED)
+    unrecorded = composition.sum_category(UNRECORDED)
     lost = 0 if context.boundary is None or any(entry.is_compact_summary for entry in context.entries) else unrecorded
-    before = found.sum_category(BEFORE_FILE)
+    before = composition.sum_category(BEFORE_FILE)
     lost += max(0, before - LARGEST_PREFIX_TOKENS)
-    known = found.sum_category(PREFIX) + unrecorded + before
-    bare = known + (found.tokens - known) * MARGIN_DENOMINATOR // MARGIN_NUMERATOR
-    return Coverage(size.tokens, found.tokens - lost, bare - lost)
+    known = composition.sum_category(PREFIX) + unrecorded + before
+    bare = known + (composition.tokens - known) * MARGIN_DENOMINATOR // MARGIN_NUMERATOR
+    return Coverage(size.tokens, composition.tokens - lost, bare - lost)

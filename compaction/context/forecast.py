@@ -1,4 +1,4 @@
-"""Forecast: how many calls, turns and minutes are left until a line, as a range; and what a cold cache would cost.
+"""Forecast: how many calls, turns and minutes are left until a threshold, as a range; and the cost of a cold cache.
 
 The past calls of one thread give its pace, the pace and the tokens that are left give the forecast; no clock. The
 figures are calibrated on one half of 150 recorded transcripts, split by session, and checked on the other half:
@@ -39,12 +39,12 @@ DROP_SHARE = 0.05
 LONGEST_PAUSE_SECONDS = 300
 # Turns differ more than calls (one to 29 calls in 80% of 359 turns): fewer whole ones give no mean.
 LEAST_WHOLE_TURNS = 4
-# Near enough to a line to say so beside the level.
+# A threshold this near is shown as "soon" beside the level.
 SOON_CALLS, SOON_TURNS = 5, 2
 
 
 class CallPoint(msgspec.Struct, frozen=True, gc=False):
-    """One call of a thread, in order: the context after it, when it was, and the turn it belongs to."""
+    """One call of a thread, as far as a pace depends on it: the context after it, its time and its turn."""
 
     context_tokens: int
     at: datetime | None = None
@@ -63,9 +63,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class GrowthQuantiles:
-    """How far the truth lies from the likely value: the range is likely x low to likely x high + slack.
+    """The distance of the actual value from the likely one: the range is likely x low to likely x high + slack.
 
-    The slack is for the last calls before the line: whether one large result arrives decides there."""
+    The slack is for the last calls before the threshold, where a single large result decides."""
 
     low: float
     high: float
@@ -89,7 +89,7 @@ MINUTES_SPREAD = GrowthQuantiles(0.35, 1.8, 2)
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast a thread works: what a forecast needs of its past, whatever the line. Rounded, to be stored as it is.
+    """How fast a thread works: what a forecast needs of its past, whatever the threshold. Rounded, to be stored.
 
     Without times there are no seconds, without enough whole turns no calls per turn."""
 
@@ -100,7 +100,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What is left until the line. Turns and minutes (of work, pauses left out) only where the calls tell them."""
+    """What is left until the threshold. Turns and minutes (of work, without pauses) only where the calls have them."""
 
     remaining_tokens: int
     growth_tokens_per_call: int
@@ -110,7 +110,7 @@ class Forecast:
 
     @property
     def is_soon(self) -> bool:
-        """Whether the line is not reached yet, and a few calls or turns will do."""
+        """Return whether the threshold is not reached yet, but will be in a few calls or turns."""
         if self.remaining_tokens == 0:
             return False
         return self.calls.likely <= SOON_CALLS or (self.turns is not None and self.turns.likely <= SOON_TURNS)
@@ -118,14 +118,14 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class NotEnoughData:
-    """No forecast, and why."""
+    """The reason why there is no forecast."""
 
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class NextCallCost:
-    """The prompt of the next call if the cache still holds and if it went cold; the answer costs the same in both."""
+    """The cost of the next prompt with a warm and with a cold cache; the answer costs the same in both."""
 
     prompt_tokens: int
     warm_usd: Decimal
@@ -135,12 +135,12 @@ class NextCallCost:
 
     @property
     def extra_usd(self) -> Decimal:
-        """What a pause beyond the cache's lifetime would cost."""
+        """What a pause longer than the cache's lifetime would cost."""
         return self.cold_usd - self.warm_usd
 
 
 def list_call_points(entries: Iterable[Entry]) -> tuple[CallPoint, ...]:
-    """The calls of one thread's entries with their turns and compactions; the last line of a response counts."""
+    """Return the calls of one thread's entries with their turns and compactions; the last line of a response counts."""
     points: dict[str, CallPoint] = {}
     turn = 0
     is_after_compaction = False
@@ -175,8 +175,8 @@ def measure_pace(calls: Sequence[CallPoint]) -> Pace | NotEnoughData:
 def forecast_threshold(
     calls: Sequence[CallPoint], line_tokens: int, *, used_tokens: int | None = None
 ) -> Forecast | NotEnoughData:
-    """Return how far a thread is from a line. `used_tokens`: what its window holds now, with what arrived since the
-    last of its calls."""
+    """Return the forecast of a thread for a threshold. `used_tokens`: what its window holds now, including what arrived
+    since its last call."""
     if not calls:
         return NotEnoughData("No API calls recorded yet.")
     used = calls[-1].context_tokens if used_tokens is None else used_tokens
@@ -184,7 +184,7 @@ def forecast_threshold(
 
 
 def forecast_remaining(pace: Pace | NotEnoughData, remaining_tokens: int) -> Forecast | NotEnoughData:
-    """Return how far a line is at this pace, or why that is not known. At the line nothing is left at any pace."""
+    """Return the forecast at this pace, or why there is none. At the threshold nothing is left at any pace."""
     if remaining_tokens <= 0:
         zero = Range(0, 0, 0)
         return Forecast(0, pace.growth_tokens if isinstance(pace, Pace) else 0, zero, zero, zero)
@@ -203,7 +203,7 @@ def forecast_remaining(pace: Pace | NotEnoughData, remaining_tokens: int) -> For
 def compute_next_call_cost(
     last: Usage, model: str, at: datetime | None, *, added_tokens: int = 0, team_price: Price | None = None
 ) -> NextCallCost | None:
-    """What the next prompt costs warm and cold, from the last call's usage and what was added since; None if unpriced.
+    """Return what the next prompt costs warm and cold, from the last usage and what was added since; None if unpriced.
 
     Without any cached token in the last call caching is off, and both are the plain input price.
     """

@@ -1,7 +1,7 @@
-"""Policy: the settings that move the lines, with the origin of each one.
+"""Policy: the settings that move the thresholds, with the origin of each one.
 
-Made from a team's values (refused with a sentence when they make no sense), from a client's environment (what the
-client would ignore is ignored), or by client version. The lines themselves are drawn in thresholds.
+Built from a team's values (invalid ones raise BadPolicy with a sentence), or from a client's environment (what the
+client would ignore is ignored). The thresholds themselves are computed in thresholds.py.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ from compaction.llm.table import SHORT_WINDOW_TOKENS
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Everything that moves a line, immutable. Margins are distances down from the limit the line belongs to."""
+    """All settings that move a threshold. A margin is the distance from a threshold up to its limit."""
 
     auto_margin_tokens: int = AUTO_MARGIN_TOKENS
     warning_margin_tokens: int = WARNING_MARGIN_TOKENS
@@ -59,20 +59,20 @@ class Policy:
 
     @property
     def compacts_by_itself(self) -> bool:
-        """Whether the auto line means anything: both switches are on."""
+        """Return whether the auto-compact threshold has an effect: both switches are on."""
         return self.is_compaction_enabled and self.is_auto_enabled
 
     @property
     def compacts_when_too_long(self) -> bool:
-        """Whether a refused prompt starts a compaction: its own switch, off as well when all compaction is off."""
+        """Return whether a refused prompt starts a compaction: its switch is on, and so is all compaction."""
         return self.is_compaction_enabled and self.is_reactive_enabled
 
     def get_origin(self, setting: str) -> Origin:
-        """Who decided a setting; what nobody set is the client's rule."""
+        """Return where a setting comes from; the client's rule where it is not set."""
         return dict(self.origins).get(setting, Origin.CLIENT_RULE)
 
     def for_model(self, model: str) -> "Policy":
-        """This policy with the team's values for one model; the name with its suffix goes before the bare one."""
+        """Return this policy with the team's values for one model; the name with its suffix overrides the bare one."""
         name = read_model_name(model)
         overrides = dict(self.by_model)
         chosen = overrides.get(name.key, overrides.get(name.base))
@@ -80,7 +80,7 @@ class Policy:
 
     @classmethod
     def from_preset(cls, preset: Preset) -> "Policy":
-        """The client's distances, or the early ones."""
+        """Return the client's margins, or the early ones."""
         if preset is Preset.CLIENT:
             return cls()
         margins = {
@@ -91,24 +91,24 @@ class Policy:
 
     @classmethod
     def from_team_values(cls, values: Mapping[str, object]) -> "Policy":
-        """A team's form or stored values. `preset` comes first, `models` maps model names to values of their own.
+        """Return the policy of a team's form or stored values. `preset` comes first; `models`: values by model.
 
-        Raises BadPolicy with a sentence when a value, or the lines it leads to, make no sense.
+        Raise BadPolicy with a sentence when a value, or the thresholds it leads to, are invalid.
         """
-        given = dict(values)
-        preset, models = given.pop("preset", None) or Preset.CLIENT.value, given.pop("models", None) or {}
+        settings = dict(values)
+        preset, models = settings.pop("preset", None) or Preset.CLIENT.value, settings.pop("models", None) or {}
         if preset not in tuple(Preset):
             raise BadPolicy("preset", f'Unknown preset "{preset}". Choose "client" or "early".')
-        policy = _apply_values(cls.from_preset(Preset(str(preset))), _read_team_values(given), Origin.TEAM)
-        _check_lines(policy)
+        policy = _apply_values(cls.from_preset(Preset(str(preset))), _read_team_values(settings), Origin.TEAM)
+        _require_valid_thresholds(policy)
         if not isinstance(models, Mapping):
             raise BadPolicy("models", "Per-model values must be keyed by the model's name.")
-        by_model = [_read_model_values(policy, str(model), own) for model, own in models.items()]
+        by_model = [_read_model_values(policy, str(model), overrides) for model, overrides in models.items()]
         return replace(policy, by_model=tuple(sorted(by_model, key=lambda pair: pair[0])))
 
     @classmethod
     def from_environment(cls, mapping: Mapping[str, object]) -> "Policy":
-        """What a client's variables and settings amount to, with the client's precedence. Never raises."""
+        """Return the policy of a client's variables and settings, with the client's precedence. Never raises."""
         settings, notes = _read_client_settings(mapping)
         return replace(_apply_values(cls(), settings, Origin.CLIENT_SETTING), notes=tuple(notes))
 
@@ -135,7 +135,7 @@ def _read_model_values(policy: Policy, model: str, values: object) -> tuple[str,
     if not isinstance(values, Mapping):
         raise BadPolicy("models", f"The values for {model} must be given by name.")
     read = _read_team_values(values)
-    _check_lines(_apply_values(policy, read, Origin.TEAM), model)
+    _require_valid_thresholds(_apply_values(policy, read, Origin.TEAM), model)
     return read_model_name(model).key, tuple(sorted(read.items()))
 
 
@@ -155,7 +155,7 @@ def _read_client_settings(mapping: Mapping[str, object]) -> tuple[dict[str, obje
     return settings, notes
 
 
-def _check_lines(policy: Policy, model: str | None = None) -> None:
+def _require_valid_thresholds(policy: Policy, model: str | None = None) -> None:
     about = f" for {model}" if model else ""
     warning, error = policy.warning_margin_tokens, policy.error_margin_tokens
     auto, blocking = policy.auto_margin_tokens, policy.blocking_margin_tokens
@@ -175,15 +175,15 @@ def _check_lines(policy: Policy, model: str | None = None) -> None:
             "error_margin_tokens",
             f"With auto-compact off, the error threshold{about} would be above the blocking threshold: {sentence}",
         )
-    lowest = _find_lowest_line(policy, model)
+    lowest = _compute_lowest_threshold(policy, model)
     if lowest < 0:
         sentence = "Lower the margins, or raise the window or the percentage."
         raise BadPolicy(
-            _find_culprit(policy, model), f"The lowest threshold{about} would be at {lowest:,} tokens. {sentence}"
+            _find_bad_setting(policy, model), f"The lowest threshold{about} would be at {lowest:,} tokens. {sentence}"
         )
 
 
-# Distances first: a window that leaves room for the client's own ones is not what is wrong.
+# Margins first: a window that leaves room for the client's own margins is not the cause.
 _SUSPECTS = (
     "warning_margin_tokens",
     "auto_margin_tokens",
@@ -194,22 +194,22 @@ _SUSPECTS = (
 )
 
 
-def _find_culprit(policy: Policy, model: str | None) -> str:
-    """The setting that, left to the client's rule, would lift the lowest line above nothing."""
+def _find_bad_setting(policy: Policy, model: str | None) -> str:
+    """Return the setting that would raise the lowest threshold to 0 or more if it followed the client's rule."""
     plain = Policy()
     changed = (name for name in _SUSPECTS if getattr(policy, name) != getattr(plain, name))
     for name in changed:
         rule: dict[str, Any] = {name: getattr(plain, name)}
-        if _find_lowest_line(replace(policy, **rule), model) >= 0:
+        if _compute_lowest_threshold(replace(policy, **rule), model) >= 0:
             return name
     return "warning_margin_tokens"
 
 
-def _find_lowest_line(policy: Policy, model: str | None) -> int:
-    # Where neither the policy nor the model has a window, the smallest one of the tables; in a larger window all lines
-    # move up together.
-    known = get_window(ModelInUse(model)) if model else None
-    window = policy.window_tokens or (known.tokens if known else SHORT_WINDOW_TOKENS)
+def _compute_lowest_threshold(policy: Policy, model: str | None) -> int:
+    # Where neither the policy nor the model has a window, the smallest one of the tables; in a larger window all
+    # thresholds move up together.
+    model_window = get_window(ModelInUse(model)) if model else None
+    window = policy.window_tokens or (model_window.tokens if model_window else SHORT_WINDOW_TOKENS)
     available = window - (RESERVE_CAP_TOKENS if policy.reserve_tokens is None else policy.reserve_tokens)
     limit = available
     if policy.compacts_by_itself:

@@ -1,6 +1,6 @@
-"""Single values of a policy: a team's form text, or a client's variable, read into the type the setting has.
+"""Parses single values of a policy: the text of a team's form, or a client's variable.
 
-A team's bad value is refused with a sentence; a client's is ignored with a note, as the client itself would.
+A team's invalid value raises BadPolicy with a sentence; a client's is ignored with a note, as the client ignores it.
 """
 
 import re
@@ -12,7 +12,7 @@ from compaction.errors import BadPolicy
 
 # The client takes CLAUDE_CODE_AUTO_COMPACT_WINDOW as a plain integer in this range only.
 CLIENT_WINDOW_RANGE = range(100_000, 1_000_001)
-# More than any window on offer by a factor of 100: catches a slip of the keyboard before it reaches a column.
+# 100 times any window on offer: catches a typing error before it reaches a column.
 LARGEST_TOKENS = 100_000_000
 
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
@@ -32,7 +32,7 @@ _TITLES = {
 
 
 def read_team_value(setting: str, value: object) -> bool | int | Decimal:
-    """A form's text or a stored value in the type its setting has, or BadPolicy with a sentence."""
+    """Return a form's text or a stored value in the type of its setting. Raise BadPolicy with a sentence."""
     if setting.startswith("is_"):
         return _read_switch(setting, value)
     if setting == "auto_percent":
@@ -45,7 +45,7 @@ def read_team_value(setting: str, value: object) -> bool | int | Decimal:
 
 
 def read_client_percent(value: object, notes: list[str]) -> Decimal | None:
-    """CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: a number from 1 to 100, else ignored with a note."""
+    """Return CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: a number from 1 to 100, else ignored with a note."""
     if value in (None, ""):
         return None
     # The client reads the leading number of the text, so "80%" means 80.
@@ -58,7 +58,7 @@ def read_client_percent(value: object, notes: list[str]) -> Decimal | None:
 
 
 def read_client_window(mapping: Mapping[str, object], notes: list[str]) -> int | None:
-    """The auto-compact window: the variable goes before the key of the same meaning in the settings file."""
+    """Return the auto-compact window: the variable overrides the key of the same meaning in the settings file."""
     for name in ("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "autoCompactWindow"):
         value = mapping.get(name)
         if value in (None, "", "auto"):
@@ -71,7 +71,7 @@ def read_client_window(mapping: Mapping[str, object], notes: list[str]) -> int |
 
 
 def read_client_max_output(value: object, notes: list[str]) -> int | None:
-    """CLAUDE_CODE_MAX_OUTPUT_TOKENS: a whole number above 0, else ignored with a note."""
+    """Return CLAUDE_CODE_MAX_OUTPUT_TOKENS: a whole number above 0, else ignored with a note."""
     if value in (None, ""):
         return None
     tokens = _read_whole_number(value)
@@ -93,12 +93,12 @@ def read_client_cache_ttl(mapping: Mapping[str, object]) -> CacheTtl | None:
 
 
 def is_on(value: object) -> bool:
-    """Whether a client's switch is set; anything but the four words is not."""
+    """Return whether a client's switch is set to one of the four words for it."""
     return str(value).strip().lower() in _TRUE_WORDS
 
 
 def is_off(value: object) -> bool:
-    """Whether a client's setting says no in so many words; absent is not off."""
+    """Return whether a client's setting is switched off by one of the four words for it; an absent one is not."""
     return str(value).strip().lower() in _FALSE_WORDS
 
 
@@ -107,11 +107,11 @@ def _read_switch(setting: str, value: object) -> bool:
         return True
     if is_off(value):
         return False
-    raise BadPolicy(setting, f'A switch is either on or off, not "{_show(value)}".')
+    raise BadPolicy(setting, f'A switch is either on or off, not "{_shorten(value)}".')
 
 
 def _read_team_percent(value: object) -> Decimal:
-    sentence = f"{_TITLES['auto_percent']} must be a number from 1 to 100, not {_show(value)}."
+    sentence = f"{_TITLES['auto_percent']} must be a number from 1 to 100, not {_shorten(value)}."
     try:
         percent = Decimal(str(value).strip())
     except InvalidOperation:
@@ -125,16 +125,16 @@ def _read_tokens(setting: str, value: object) -> int:
     text = str(value).strip().replace(",", "").replace("_", "")
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 12:
-        raise BadPolicy(setting, f'{_TITLES[setting]} must be a whole number of tokens, not "{_show(value)}".')
+        raise BadPolicy(setting, f'{_TITLES[setting]} must be a whole number of tokens, not "{_shorten(value)}".')
     return int(text)
 
 
 def _read_whole_number(value: object) -> int | None:
     text = str(value).strip()
-    # Ten digits are more than any window or output; longer texts are no numbers of ours.
+    # Ten digits are more than any window or output.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else None
 
 
-def _show(value: object) -> str:
+def _shorten(value: object) -> str:
     text = str(value)
     return text if len(text) <= 40 else f"{text[:40]}..."

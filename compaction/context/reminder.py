@@ -17,7 +17,7 @@ _CLOSING = f"\nUse what bears on the task and pass over the rest without comment
 
 @dataclass(frozen=True, slots=True)
 class InstructionFile:
-    """One instruction file (CLAUDE.md and kin)."""
+    """One instruction file, such as CLAUDE.md."""
 
     path: str
     content: str
@@ -34,7 +34,7 @@ class ContextSection:
 def build_instruction_section(
     files: Iterable[InstructionFile], *, limit_tokens: int = INSTRUCTION_TOKENS
 ) -> ContextSection | None:
-    """All instruction files in their order, within the limit; the one that passes it is cut with a mark."""
+    """Return all instruction files in their order, within the limit; the one that exceeds it is cut with a mark."""
     parts: list[str] = []
     left_tokens = limit_tokens
     for file in files:
@@ -51,10 +51,10 @@ def build_instruction_section(
 
 
 def build_context_reminder(sections: Sequence[ContextSection], *, at: datetime | None = None) -> Entry | None:
-    """The reminder as an entry to stand before the first one; None when there is nothing to say."""
-    told = [section for section in sections if section.content.strip()]
-    if not told:
+    """Return the reminder as an entry to put before the first one; None without content."""
+    filled = [section for section in sections if section.content.strip()]
+    if not filled:
         return None
-    body = "\n".join(f"# {section.title}\n{section.content}" for section in told)
+    body = "\n".join(f"# {section.title}\n{section.content}" for section in filled)
     message = Message("user", (TextBlock(f"{_OPENING}{body}\n{_CLOSING}"),), is_plain=True)
     return Entry("user", at=at, is_meta=True, message=message)

@@ -1,6 +1,6 @@
-"""Thresholds: the four lines of a window with their formulas, and where a number of tokens stands among them.
+"""Thresholds of a window, each with its value, its formula and the origin of every term; and the level of a usage.
 
-A line is data for the page: value, formula and the origin of every term. What a policy is made of lives in policy.
+The settings that move them are in policy.py, the client's own distances in margins.py.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ NOT_SEEN_REMARK = (
 
 
 class ThresholdState(StrEnum):
-    """Whether the auto line acts."""
+    """Whether the auto-compact threshold has an effect."""
 
     IN_FORCE = "in force"
     NOT_SEEN = "not seen in force"
@@ -37,7 +37,7 @@ class ThresholdState(StrEnum):
 
 
 class Level(StrEnum):
-    """The highest line reached, in rising order; not known where the window is not known."""
+    """The highest threshold reached, in rising order; not known where the window is not known."""
 
     NOT_KNOWN = "not known"
     OK = "ok"
@@ -49,7 +49,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One line: where it is, how that is worked out, and the figures it is made of."""
+    """One threshold: its value, its formula, and the figures in it."""
 
     name: str
     tokens: int
@@ -59,7 +59,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The four lines in one window. `limit_tokens` is what "percent left" counts down to."""
+    """The four thresholds of one window. `limit_tokens` is what "percent left" counts down to."""
 
     window: FormulaTerm
     reserve: FormulaTerm
@@ -73,18 +73,18 @@ class Thresholds:
 
     @property
     def is_auto_on(self) -> bool:
-        """Whether the auto line counts for flags and limit."""
+        """Return whether the auto-compact threshold counts for flags and limit."""
         return self.auto_state is not ThresholdState.OFF
 
     @property
     def limit_tokens(self) -> int:
-        """The auto line, or all that is available when auto-compact is off."""
+        """The auto-compact threshold, or all that is available when auto-compact is off."""
         return self.auto.tokens if self.is_auto_on else self.available.tokens
 
 
 @dataclass(frozen=True, slots=True)
 class LevelReading:
-    """Where a number of tokens stands: four independent flags, the one level shown, and what is left."""
+    """The level of a usage: four independent flags, the one level shown, and the percentage left."""
 
     used_tokens: int
     level: Level
@@ -96,7 +96,7 @@ class LevelReading:
 
 
 class DriftKind(StrEnum):
-    """How an observed automatic compaction disagrees with the line in force."""
+    """How an observed automatic compaction differs from the threshold in force."""
 
     EARLY = "early"
     LATE = "late"
@@ -105,7 +105,7 @@ class DriftKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """An observed automatic compaction away from its line, with a sentence for the page."""
+    """An observed automatic compaction that differs from its threshold, with a sentence for the page."""
 
     kind: DriftKind
     observed_tokens: int
@@ -114,26 +114,26 @@ class Drift:
 
 
 def compute_thresholds(policy: Policy, in_use: ModelInUse) -> Thresholds | None:
-    """The lines of a policy for a model in use, never negative, always ordered; None when its window is not known."""
+    """Return the thresholds of a policy for a model in use, never negative, always ordered; None without a window."""
     policy = policy.for_model(in_use.model)
     window = _choose_window(policy, in_use)
     if window is None:
         return None
     reserve = _choose_reserve(policy, in_use)
-    available = _below("available", Threshold("window", window.tokens, "", (window,)), reserve)
-    auto = _draw_auto(policy, available)
-    blocking = _below("blocking", available, _margin(policy, "blocking"))
-    auto = _hold_down(auto, blocking)
+    available = _subtract_margin("available", Threshold("window", window.tokens, "", (window,)), reserve)
+    auto = _compute_auto(policy, available)
+    blocking = _subtract_margin("blocking", available, _get_margin(policy, "blocking"))
+    auto = _cap_threshold(auto, blocking)
     limit = auto if policy.compacts_by_itself else available
     ceiling = auto if policy.compacts_by_itself else blocking
-    error = _hold_down(_below("error", limit, _margin(policy, "error")), ceiling)
-    warning = _hold_down(_below("warning", limit, _margin(policy, "warning")), error)
-    state, remarks = _find_limits_of_line(policy, in_use)
+    error = _cap_threshold(_subtract_margin("error", limit, _get_margin(policy, "error")), ceiling)
+    warning = _cap_threshold(_subtract_margin("warning", limit, _get_margin(policy, "warning")), error)
+    state, remarks = _classify_auto_state(policy, in_use)
     return Thresholds(window, reserve, available, auto, warning, error, blocking, state, remarks)
 
 
 def classify_usage(lines: Thresholds | None, used_tokens: int) -> LevelReading:
-    """Where `used_tokens` stands. Every comparison is "reached": used >= line. Without lines only the tokens speak."""
+    """Return the level of a usage. A threshold is reached when used >= threshold; without thresholds: not known."""
     if lines is None:
         return LevelReading(used_tokens, level=Level.NOT_KNOWN, percent_left=None)
     is_above_warning = used_tokens >= lines.warning.tokens
@@ -160,7 +160,7 @@ def classify_usage(lines: Thresholds | None, used_tokens: int) -> LevelReading:
 
 
 def compute_percent_left(used_tokens: int, limit_tokens: int) -> int:
-    """What is left until the limit, in percent from 0 to 100, rounded half up."""
+    """Return what is left until the limit, in percent from 0 to 100, rounded half up."""
     if limit_tokens <= 0:
         return 0
     left = max(0, limit_tokens - max(0, used_tokens))
@@ -170,7 +170,7 @@ def compute_percent_left(used_tokens: int, limit_tokens: int) -> int:
 def compute_drift(
     lines: Thresholds, observed_tokens: int, *, trigger: str = "auto", is_reactive: bool = False
 ) -> Drift | None:
-    """Compare an observed compaction with the line in force. Manual and reactive ones say nothing about the line."""
+    """Return how an observed compaction differs from the threshold in force; None for manual and reactive ones."""
     if trigger != "auto" or is_reactive:
         return None
     line = lines.auto.tokens
@@ -187,14 +187,14 @@ def compute_drift(
 
 
 def _choose_window(policy: Policy, in_use: ModelInUse) -> FormulaTerm | None:
-    known = get_window(in_use)
+    model_window = get_window(in_use)
     tokens = policy.window_tokens
     if tokens is None:
-        return known
+        return model_window
     origin = policy.get_origin("window_tokens")
-    if origin is Origin.CLIENT_SETTING and known is not None and tokens > known.tokens:
+    if origin is Origin.CLIENT_SETTING and model_window is not None and tokens > model_window.tokens:
         # The client caps its auto-compact window at what the model holds.
-        return known
+        return model_window
     return FormulaTerm(tokens, origin, f"window {tokens:,} set by {origin}")
 
 
@@ -210,27 +210,27 @@ def _choose_reserve(policy: Policy, in_use: ModelInUse) -> FormulaTerm:
     )
 
 
-def _draw_auto(policy: Policy, available: Threshold) -> Threshold:
-    auto = _below("auto", available, _margin(policy, "auto"))
+def _compute_auto(policy: Policy, available: Threshold) -> Threshold:
+    auto = _subtract_margin("auto", available, _get_margin(policy, "auto"))
     if policy.auto_percent is None:
         return auto
     tokens = int(available.tokens * policy.auto_percent / 100)
     if tokens >= auto.tokens:
         return auto
     origin = policy.get_origin("auto_percent")
-    words = f"{policy.auto_percent}% of available"
+    description = f"{policy.auto_percent}% of available"
     formula = f"auto = floor(available x {policy.auto_percent} / 100) = {tokens:,}"
-    return Threshold("auto", tokens, formula, (*available.terms, FormulaTerm(tokens, origin, words)))
+    return Threshold("auto", tokens, formula, (*available.terms, FormulaTerm(tokens, origin, description)))
 
 
-def _margin(policy: Policy, name: str) -> FormulaTerm:
+def _get_margin(policy: Policy, name: str) -> FormulaTerm:
     setting = f"{name}_margin_tokens"
     tokens: int = getattr(policy, setting)
     origin = policy.get_origin(setting)
     return FormulaTerm(tokens, origin, f"{tokens:,} from {origin}")
 
 
-def _below(name: str, limit: Threshold, margin: FormulaTerm) -> Threshold:
+def _subtract_margin(name: str, limit: Threshold, margin: FormulaTerm) -> Threshold:
     tokens = limit.tokens - margin.tokens
     formula = f"{name} = {limit.name} - {margin.tokens:,} = {tokens:,}"
     if tokens < 0:
@@ -238,14 +238,14 @@ def _below(name: str, limit: Threshold, margin: FormulaTerm) -> Threshold:
     return Threshold(name, tokens, formula, (*limit.terms, margin))
 
 
-def _hold_down(line: Threshold, ceiling: Threshold) -> Threshold:
+def _cap_threshold(line: Threshold, ceiling: Threshold) -> Threshold:
     if line.tokens <= ceiling.tokens:
         return line
     formula = f"{line.formula}, held at {ceiling.name} {ceiling.tokens:,}"
     return Threshold(line.name, ceiling.tokens, formula, line.terms)
 
 
-def _find_limits_of_line(policy: Policy, in_use: ModelInUse) -> tuple[ThresholdState, tuple[str, ...]]:
+def _classify_auto_state(policy: Policy, in_use: ModelInUse) -> tuple[ThresholdState, tuple[str, ...]]:
     if not policy.compacts_by_itself:
         return ThresholdState.OFF, ()
     if not in_use.is_claude_code:

@@ -1,4 +1,4 @@
-"""Counting: the estimate of content by its characters, and the context size from the last usage plus that estimate."""
+"""Counts tokens: content is estimated by its characters; the context size is the last usage plus that estimate."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ MARGIN_NUMERATOR, MARGIN_DENOMINATOR = 4, 3  # the client's safety margin of one
 
 @dataclass(frozen=True, slots=True)
 class ContextSize:
-    """How full the window is: what the last response measured, and the estimate of what came after it."""
+    """The used part of the window: what the last response measured, and the estimate of what came after it."""
 
     measured_tokens: int
     estimated_tokens: int
@@ -34,12 +34,12 @@ class ContextSize:
 
     @property
     def tokens(self) -> int:
-        """The size to compare with the lines."""
+        """The size to compare with the thresholds."""
         return self.measured_tokens + self.estimated_tokens
 
     @property
     def is_measured(self) -> bool:
-        """False when there is no response to lean on: then system and tools are not in the figure."""
+        """Return whether a response was measured; otherwise system and tools are not in the figure."""
         return self.anchor_id is not None
 
 
@@ -47,29 +47,29 @@ class ContextSize:
 class ResultCache:
     """Tokens of tool results by tool_use_id, so that large results are counted once; a changed result is recounted."""
 
-    _known: dict[str, tuple[tuple[ResultPart, ...], int]] = field(default_factory=dict)
+    _counts: dict[str, tuple[tuple[ResultPart, ...], int]] = field(default_factory=dict)
 
     def count(self, result: ToolResultBlock) -> int:
-        """Tokens of this result before the margin."""
-        known = self._known.get(result.tool_use_id)
-        if known is not None and known[0] is result.parts:
-            return known[1]
+        """Return the tokens of this result before the margin."""
+        counted = self._counts.get(result.tool_use_id)
+        if counted is not None and counted[0] is result.parts:
+            return counted[1]
         tokens = sum(count_part_tokens(part) for part in result.parts)
-        self._known[result.tool_use_id] = (result.parts, tokens)
+        self._counts[result.tool_use_id] = (result.parts, tokens)
         return tokens
 
     def clear(self) -> None:
-        """Forget everything, as after a compaction."""
-        self._known.clear()
+        """Remove all counts, as after a compaction."""
+        self._counts.clear()
 
 
 def count_text_tokens(text: str) -> int:
-    """A quarter of the characters, rounded half up."""
+    """Return a quarter of the characters, rounded half up."""
     return (len(text) + CHARACTERS_PER_TOKEN // 2) // CHARACTERS_PER_TOKEN
 
 
 def count_part_tokens(part: ResultPart) -> int:
-    """Tokens of one part of a tool result, before the margin."""
+    """Return the tokens of one part of a tool result, before the margin."""
     if isinstance(part, TextBlock):
         return count_text_tokens(part.text)
     if isinstance(part, ImageBlock | DocumentBlock):
@@ -78,7 +78,7 @@ def count_part_tokens(part: ResultPart) -> int:
 
 
 def count_block_tokens(block: Block, cache: ResultCache | None = None) -> int:
-    """Tokens of one block, before the margin."""
+    """Return the tokens of one block, before the margin."""
     if isinstance(block, ToolResultBlock):
         return cache.count(block) if cache else sum(count_part_tokens(part) for part in block.parts)
     if isinstance(block, ToolUseBlock):
@@ -89,7 +89,7 @@ def count_block_tokens(block: Block, cache: ResultCache | None = None) -> int:
 
 
 def count_entry_tokens(entry: Entry, cache: ResultCache | None = None) -> int:
-    """Tokens that an entry brings into the context, before the margin; lines the model never sees bring none."""
+    """Return the tokens that an entry adds to the context, before the margin; 0 for lines the model never sees."""
     if entry.type == "attachment":
         return count_text_tokens(render_attachment(entry))
     if entry.type not in ("user", "assistant") or entry.message is None:
@@ -98,25 +98,25 @@ def count_entry_tokens(entry: Entry, cache: ResultCache | None = None) -> int:
 
 
 def add_margin(tokens: int) -> int:
-    """The safety margin of one third, rounded up."""
+    """Return the tokens with the safety margin of one third, rounded up."""
     return -(-tokens * MARGIN_NUMERATOR // MARGIN_DENOMINATOR)
 
 
 def estimate_tokens(entries: Iterable[Entry], cache: ResultCache | None = None) -> int:
-    """The estimate of these entries, margin included."""
+    """Return the estimate of these entries, margin included."""
     return add_margin(sum(count_entry_tokens(entry, cache) for entry in entries))
 
 
 def measure_context(context: ContextSlice | Sequence[Entry], cache: ResultCache | None = None) -> ContextSize:
-    """The context size: usage of the last real response, plus the estimate of all entries after its first line.
+    """Return the context size: usage of the last real response, plus the estimate of all entries after its first line.
 
-    Lines of that same response are in its usage; results of parallel requests stand between them and are not.
-    Nothing before the last boundary, and nothing kept across it, is leaned on.
+    Lines of that same response are in its usage; results of parallel requests between them are not. No response before
+    the last boundary, or kept across it, is used.
     """
-    entries, kept = (
+    entries, kept_uuids = (
         (context.entries, context.kept_uuids) if isinstance(context, ContextSlice) else (context, frozenset())
     )
-    last = _find_anchor(entries, kept)
+    last = _find_anchor(entries, kept_uuids)
     if last is None:
         return ContextSize(0, estimate_tokens(entries[_find_start(entries) :], cache))
     message = entries[last].message
@@ -143,7 +143,7 @@ def _find_start(entries: Sequence[Entry]) -> int:
 
 
 def _find_anchor(entries: Sequence[Entry], kept: frozenset[str]) -> int | None:
-    """The last real response after the last boundary; usage of nothing but zeros measures nothing."""
+    """Return the index of the last real response after the last boundary; usage of zeros measures nothing."""
     for index in range(len(entries) - 1, -1, -1):
         entry = entries[index]
         if is_boundary(entry):

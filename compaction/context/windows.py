@@ -1,7 +1,5 @@
-"""Windows: how much a model holds in a given client, and how much the client keeps back for its summary.
-
-Every figure is a Term that says where it comes from. Lines and levels are drawn in thresholds.
-"""
+"""Windows: how many tokens a model holds in a given client, how many one response may have, and the client's reserve
+for its summary. Every figure names its origin."""
 
 import re
 from dataclasses import dataclass
@@ -28,18 +26,18 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FormulaTerm:
-    """One figure of a formula: its value, the kind of its origin, and words for the page."""
+    """One figure of a formula: its value, the kind of its origin, and its description on the page."""
 
     tokens: int
     origin: Origin
-    words: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInUse:
-    """What is known about who runs which model: the part of the sum that no policy decides.
+    """The model, its client and what the client reported: the part of the calculation that no policy decides.
 
-    `is_window_inferred`: nobody said that the model has its long window, but a call held more than the short one.
+    `is_window_inferred`: no source reports the model's long window, but a call held more than the short one.
     """
 
     model: str
@@ -52,7 +50,7 @@ class ModelInUse:
 
 
 def get_window(in_use: ModelInUse) -> FormulaTerm | None:
-    """The model's window: reported by the client, else from the table; None when it is not known."""
+    """Return the model's window: reported by the client, else from the table; None when it is not known."""
     reported = in_use.reported_window_tokens
     if reported is not None and reported > 0:
         return FormulaTerm(reported, Origin.REPORTED, f"window {reported:,} reported by the client")
@@ -64,28 +62,28 @@ def get_window(in_use: ModelInUse) -> FormulaTerm | None:
     if tokens is None:
         return None
     if in_use.is_window_inferred and name.has_long_window:
-        words = f"window {tokens:,} inferred: a call exceeded the window in the {origin} for {name.base}"
-        return FormulaTerm(tokens, Origin.INFERRED, words)
+        description = f"window {tokens:,} inferred: a call exceeded the window in the {origin} for {name.base}"
+        return FormulaTerm(tokens, Origin.INFERRED, description)
     return FormulaTerm(tokens, origin, f"window {tokens:,} from the {origin} for {name.key}")
 
 
 def compute_reserve(in_use: ModelInUse, max_output: FormulaTerm | None = None) -> FormulaTerm:
-    """What the client keeps back for the summary. `max_output` is a setting that goes before report and table."""
+    """Return what the client reserves for the summary. `max_output`: a setting that overrides report and table."""
     version = read_client_version(in_use.client_version)
     if in_use.is_claude_code and version is not None and version <= LAST_VERSION_WITH_OLD_RESERVE:
-        words = f"reserve {OLD_RESERVE_TOKENS:,}: Claude Code up to 2.1.20 ({in_use.client_version})"
-        return FormulaTerm(OLD_RESERVE_TOKENS, Origin.CLIENT_VERSION, words)
+        description = f"reserve {OLD_RESERVE_TOKENS:,}: Claude Code up to 2.1.20 ({in_use.client_version})"
+        return FormulaTerm(OLD_RESERVE_TOKENS, Origin.CLIENT_VERSION, description)
     limit = max_output or get_max_output(in_use)
     if limit is None:
-        words = f"reserve {RESERVE_CAP_TOKENS:,}: the client's cap, because the model's max output is unknown"
-        return FormulaTerm(RESERVE_CAP_TOKENS, Origin.CLIENT_RULE, words)
+        description = f"reserve {RESERVE_CAP_TOKENS:,}: the client's cap, because the model's max output is unknown"
+        return FormulaTerm(RESERVE_CAP_TOKENS, Origin.CLIENT_RULE, description)
     tokens = min(limit.tokens, RESERVE_CAP_TOKENS)
-    words = f"reserve {tokens:,} from min({limit.words}, {RESERVE_CAP_TOKENS:,})"
-    return FormulaTerm(tokens, limit.origin, words)
+    description = f"reserve {tokens:,} from min({limit.description}, {RESERVE_CAP_TOKENS:,})"
+    return FormulaTerm(tokens, limit.origin, description)
 
 
 def get_max_output(in_use: ModelInUse) -> FormulaTerm | None:
-    """The most tokens one response may have: reported, else from the table; None when it is not known."""
+    """Return the most tokens one response may have: reported, else from the table; None when it is not known."""
     reported = in_use.reported_max_output_tokens
     if reported is not None and reported > 0:
         return FormulaTerm(reported, Origin.REPORTED, f"max output {reported:,}")
@@ -102,7 +100,7 @@ _VERSION = re.compile(r"^\s*v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})", re.ASCII)
 
 
 def read_client_version(version: str | None) -> tuple[int, int, int] | None:
-    """ "2.1.20" or "2.1.20.3f2" as numbers that can be compared; None when it does not read as a version."""
+    """Return "2.1.20" or "2.1.20.3f2" as numbers that can be compared; None for what is no version."""
     matched = _VERSION.match(version or "")
     if matched is None:
         return None

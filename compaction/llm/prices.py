@@ -1,7 +1,7 @@
 """Prices: what a model's tokens cost, bucket by bucket, in Decimal dollars, and the table each price comes from.
 
-`genai-prices` is asked in one function here and nowhere else; what it lacks is in the table below. A model, a tier or
-a bucket without a known price gives None: no number at all instead of a wrong one.
+They come from `genai-prices`, imported in one function here and nowhere else; what it lacks is in the table below. A
+model, a tier or a bucket without a known price gives None: no number instead of a wrong one.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class Rates:
     read_mtok_usd: Decimal | None
 
     def scale(self, factor: Decimal) -> "Rates":
-        """All rates times a modifier."""
+        """Return all rates times a modifier."""
         return Rates(
             self.input_mtok_usd * factor,
             self.output_mtok_usd * factor,
@@ -57,7 +57,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """A model's price at a day: rates, higher rates for long prompts, and the table that said so."""
+    """A model's price on a day: rates, higher rates for long prompts, and the table they come from."""
 
     model: str
     rates: Rates
@@ -68,14 +68,14 @@ class Price:
     modifiers: tuple[str, ...] = ()
 
     def get_rates(self, prompt_tokens: int) -> Rates | None:
-        """The rates for a prompt of this length: above a tier's start, every token is billed at that tier."""
+        """Return the rates for a prompt of this length: above a tier's start, every token is billed at that tier."""
         if self.known_up_to_tokens is not None and prompt_tokens > self.known_up_to_tokens:
             return None
-        found = self.rates
+        chosen = self.rates
         for above_tokens, rates in self.long_prompt:
             if prompt_tokens > above_tokens:
-                found = rates
-        return found
+                chosen = rates
+        return chosen
 
 
 def _row(*rates: str) -> Rates:
@@ -117,10 +117,10 @@ def get_team_price(prices: Mapping[str, Price], model: str | None) -> Price | No
 
 
 def get_list_price(model: str, at: datetime | None) -> Price | None:
-    """The list price of a model at a time (None: the newest on record), or None when it is not known."""
+    """Return the list price of a model at a time (None: the newest on record), or None when it is not known."""
     if len(model) > LONGEST_NAME:
         return None
-    return _find_price(model, at.astimezone(UTC).date() if at else date.max)
+    return _compute_price(model, at.astimezone(UTC).date() if at else date.max)
 
 
 def get_billed_price(
@@ -138,22 +138,22 @@ def get_billed_price(
 def _scale_price(
     model: str, day: date, team_price: Price | None, terms: tuple[str | None, str | None, str | None]
 ) -> Price | None:
-    price = team_price or _find_price(model, day)
-    factors = _find_factors(read_model_name(model), *terms)
+    price = team_price or _compute_price(model, day)
+    factors = _list_factors(read_model_name(model), *terms)
     if price is None or factors is None:
         return None
     factor = Decimal(1)
-    for each in factors.values():
-        factor *= each
+    for modifier in factors.values():
+        factor *= modifier
     return replace(
         price,
         rates=price.rates.scale(factor),
         long_prompt=tuple((above, rates.scale(factor)) for above, rates in price.long_prompt),
-        modifiers=tuple(f"{name} x{each}" for name, each in factors.items()),
+        modifiers=tuple(f"{name} x{modifier}" for name, modifier in factors.items()),
     )
 
 
-def _find_factors(name: ModelName, tier: str | None, speed: str | None, geo: str | None) -> dict[str, Decimal] | None:
+def _list_factors(name: ModelName, tier: str | None, speed: str | None, geo: str | None) -> dict[str, Decimal] | None:
     factors: dict[str, Decimal] = {}
     if tier == "batch":
         factors["batch"] = BATCH_FACTOR
@@ -169,7 +169,7 @@ def _find_factors(name: ModelName, tier: str | None, speed: str | None, geo: str
 
 
 @lru_cache(maxsize=4096)
-def _find_price(model: str, day: date) -> Price | None:
+def _compute_price(model: str, day: date) -> Price | None:
     name = read_model_name(model)
     if name.version is None:
         return None
@@ -179,7 +179,7 @@ def _find_price(model: str, day: date) -> Price | None:
         if name.platform is not Platform.ANTHROPIC:
             return None
         return Price(name.base, rates, source, web_search_usd=_WEB_SEARCH_USD)
-    price = _ask_genai_prices(name, day)
+    price = _get_genai_price(name, day)
     return None if price is None else _correct_price(price, name, day)
 
 
@@ -192,25 +192,25 @@ def _correct_price(price: Price, name: ModelName, day: date) -> Price:
     return price
 
 
-def _ask_genai_prices(name: ModelName, day: date) -> Price | None:
-    # Imported here for a measured reason: it takes 0.3 s (0.8 s without bytecode), and only whoever asks for a price
-    # should wait for it; the hook forwarder and the status line never do.
+def _get_genai_price(name: ModelName, day: date) -> Price | None:
+    # Imported here because it takes 0.3 s (0.8 s without bytecode): the hook forwarder and the status line never need
+    # a price and should not wait for it.
     from genai_prices import __version__ as version  # noqa: PLC0415
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415
 
     provider = _PROVIDERS[name.platform]
     try:
-        _, info = get_snapshot().find_provider_model(_spell_for_provider(name), None, provider, None)
+        _, info = get_snapshot().find_provider_model(_format_for_provider(name), None, provider, None)
     except LookupError:
         return None
-    # It matches by prefix: claude-opus-4-10 would come back as claude-opus-4-1.
-    found = read_model_name(info.id.replace("regional.", "", 1))
-    if found.base != name.base:
+    # It matches by prefix: claude-opus-4-10 would be found as claude-opus-4-1.
+    matched = read_model_name(info.id.replace("regional.", "", 1))
+    if matched.base != name.base:
         return None
     return _convert_price(info, name, day, f"genai-prices {version} ({provider})")
 
 
-def _spell_for_provider(name: ModelName) -> str:
+def _format_for_provider(name: ModelName) -> str:
     dated = f"-{name.dated}" if name.dated else ""
     if name.platform is not Platform.BEDROCK:
         return name.base + dated
@@ -223,17 +223,17 @@ def _convert_price(info: "ModelInfo", name: ModelName, day: date, source: str) -
     fields = ("input_mtok", "output_mtok", "cache_write_mtok", "cache_write_1h_mtok", "cache_read_mtok")
     bases: list[Decimal | None] = []
     tiers: dict[int, list[Decimal | None]] = {}
-    for position, field in enumerate(fields):
+    for index, field in enumerate(fields):
         value = getattr(prices, field)
         bases.append(getattr(value, "base", value))
         for tier in getattr(value, "tiers", ()):
-            tiers.setdefault(tier.start, [None] * len(fields))[position] = tier.price
-    rates = _make_rates(bases)
+            tiers.setdefault(tier.start, [None] * len(fields))[index] = tier.price
+    rates = _build_rates(bases)
     if rates is None:
         return None
-    # A bucket without a tier of its own costs the same at every length.
+    # A bucket without a tier costs the same at every length.
     filled = [
-        (start, [base if own is None else own for own, base in zip(row, bases, strict=True)])
+        (start, [base if rate is None else rate for rate, base in zip(row, bases, strict=True)])
         for start, row in tiers.items()
     ]
     searches = prices.web_searches_kcount
@@ -241,14 +241,14 @@ def _convert_price(info: "ModelInfo", name: ModelName, day: date, source: str) -
         model=name.base,
         rates=rates,
         source=source,
-        long_prompt=tuple((start, found) for start, row in sorted(filled) if (found := _make_rates(row)) is not None),
+        long_prompt=tuple((start, found) for start, row in sorted(filled) if (found := _build_rates(row)) is not None),
         # Beyond its window a model without a tier had another price that is not on record.
         known_up_to_tokens=None if tiers else info.context_window,
         web_search_usd=searches / _THOUSAND if isinstance(searches, Decimal) else None,
     )
 
 
-def _make_rates(row: list[Decimal | None]) -> Rates | None:
+def _build_rates(row: list[Decimal | None]) -> Rates | None:
     input_rate, output_rate, write_5m, write_1h, read = row
     if input_rate is None or output_rate is None:
         return None

@@ -1,4 +1,4 @@
-"""Pieces: one shape for what two requests are compared by, whether their text is there or only its fingerprint."""
+"""Blocks of a prompt: one type by which two requests are compared, from a request or from its fingerprint."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,33 +30,33 @@ class PromptBlock:
     identity: str
     size_characters: int
     source: Tool | PromptMessage | Fields | None = None
-    printed: ToolPrint | None = None
+    fingerprint: ToolPrint | None = None
 
     def list_parts(self) -> "Sequence[PromptBlock]":
-        """The blocks of a message; nothing else has parts."""
+        """Return the blocks of a message; nothing else has parts."""
         if not isinstance(self.source, PromptMessage):
             return ()
         return tuple(
-            _make_block_piece(block, (*self.path, "content", index)) for index, block in enumerate(self.source.blocks)
+            _build_block(block, (*self.path, "content", index)) for index, block in enumerate(self.source.blocks)
         )
 
-    def spell(self, parts: tuple[str, ...] = ()) -> str | None:
-        """The text as a person would read it, one thing per line; None where it is withheld. `parts` as
-        `list_changed_parts` names them leave out what did not change."""
+    def render(self, parts: tuple[str, ...] = ()) -> str | None:
+        """Return the text for people, one field per line; None where it is not known. `parts`: those that
+        `list_changed_parts` returns, to leave out what did not change."""
         if self.source is None or (isinstance(self.source, PromptMessage) and self.source.opaque_hash is not None):
             return None
         if isinstance(self.source, Tool):
-            return _spell_tool(self.source.fields, parts)
+            return _render_tool(self.source.fields, parts)
         if isinstance(self.source, PromptMessage):
-            return "\n".join(_spell_block(block) for block in self.source.blocks)
-        return _spell_block(self.source)
+            return "\n".join(_render_block(block) for block in self.source.blocks)
+        return _render_block(self.source)
 
     def list_changed_parts(self, other: "PromptBlock") -> tuple[str, ...]:
-        """What of a tool changed: its description, its schema, or something else."""
-        if self.printed is not None and other.printed is not None:
+        """Return what of a tool changed: its description, its schema, or other fields."""
+        if self.fingerprint is not None and other.fingerprint is not None:
             same = {
-                DESCRIPTION: self.printed.description_digest == other.printed.description_digest,
-                SCHEMA: self.printed.schema_digest == other.printed.schema_digest,
+                DESCRIPTION: self.fingerprint.description_digest == other.fingerprint.description_digest,
+                SCHEMA: self.fingerprint.schema_digest == other.fingerprint.schema_digest,
             }
         elif isinstance(self.source, Tool) and isinstance(other.source, Tool):
             old, new = self.source.fields, other.source.fields
@@ -70,45 +70,45 @@ class PromptBlock:
 
 
 def list_request_blocks(request: PromptRequest, level: PromptLevel) -> Sequence[PromptBlock]:
-    """The pieces of one level of a request; deferred tools stand outside the prefix."""
+    """Return the blocks of one level of a request, without deferred tools, which are outside the prefix."""
     if level is PromptLevel.TOOLS:
-        return [_make_tool_piece(tool, index) for index, tool in enumerate(request.tools) if not tool.is_deferred]
+        return [_build_tool_block(tool, index) for index, tool in enumerate(request.tools) if not tool.is_deferred]
     if level is PromptLevel.SYSTEM:
-        return [_make_block_piece(block, (level.value, index)) for index, block in enumerate(request.system)]
-    return [_make_message_piece(message, index) for index, message in enumerate(request.messages)]
+        return [_build_block(block, (level.value, index)) for index, block in enumerate(request.system)]
+    return [_build_message_block(message, index) for index, message in enumerate(request.messages)]
 
 
-def list_fingerprint_blocks(prints: Fingerprint, level: PromptLevel) -> Sequence[PromptBlock]:
-    """The pieces of one level of a fingerprint."""
+def list_fingerprint_blocks(fingerprint: Fingerprint, level: PromptLevel) -> Sequence[PromptBlock]:
+    """Return the blocks of one level of a fingerprint."""
     if level is PromptLevel.TOOLS:
         return [
-            PromptBlock(level, (level.value, index), tool.name, tool.digest, tool.size_characters, printed=tool)
-            for index, tool in enumerate(prints.tools)
+            PromptBlock(level, (level.value, index), tool.name, tool.digest, tool.size_characters, fingerprint=tool)
+            for index, tool in enumerate(fingerprint.tools)
             if not tool.is_deferred
         ]
     if level is PromptLevel.SYSTEM:
         return [
             PromptBlock(level, (level.value, index), "text", block.digest, block.size_characters)
-            for index, block in enumerate(prints.system)
+            for index, block in enumerate(fingerprint.system)
         ]
-    sizes = prints.message_sizes or (0,) * len(prints.messages)
+    sizes = fingerprint.message_sizes or (0,) * len(fingerprint.messages)
     return [
         PromptBlock(level, (level.value, index), "message", digest, size)
-        for index, (digest, size) in enumerate(zip(prints.messages, sizes, strict=True))
+        for index, (digest, size) in enumerate(zip(fingerprint.messages, sizes, strict=True))
     ]
 
 
-def _make_tool_piece(tool: Tool, index: int) -> PromptBlock:
+def _build_tool_block(tool: Tool, index: int) -> PromptBlock:
     text = write_canonical(tool.fields)
     return PromptBlock(PromptLevel.TOOLS, (PromptLevel.TOOLS.value, index), tool.name, text, len(text), tool)
 
 
-def _make_block_piece(block: Fields, path: BlockPath) -> PromptBlock:
+def _build_block(block: Fields, path: BlockPath) -> PromptBlock:
     text = write_canonical(block)
     return PromptBlock(PromptLevel(str(path[0])), path, get_text(block, "type") or "", text, len(text), block)
 
 
-def _make_message_piece(message: PromptMessage, index: int) -> PromptBlock:
+def _build_message_block(message: PromptMessage, index: int) -> PromptBlock:
     path = (PromptLevel.MESSAGES.value, index)
     if message.opaque_hash is not None:
         return PromptBlock(PromptLevel.MESSAGES, path, "message", message.opaque_hash, 0, message)
@@ -116,17 +116,17 @@ def _make_message_piece(message: PromptMessage, index: int) -> PromptBlock:
     return PromptBlock(PromptLevel.MESSAGES, path, message.role, text, len(text), message)
 
 
-def _spell_tool(fields: Fields, parts: tuple[str, ...]) -> str:
+def _render_tool(fields: Fields, parts: tuple[str, ...]) -> str:
     description = get_text(fields, "description") or ""
     if parts == (DESCRIPTION,):
         return description
     if parts == (SCHEMA,):
-        return _spell_json(fields.get("input_schema"))
+        return _render_json(fields.get("input_schema"))
     rest = {key: value for key, value in fields.items() if key not in ("name", "description")}
-    return f"{description}\n{_spell_json(rest)}"
+    return f"{description}\n{_render_json(rest)}"
 
 
-def _spell_block(block: Fields) -> str:
+def _render_block(block: Fields) -> str:
     for key in _TEXT_KEYS:
         text = get_text(block, key)
         if text is not None:
@@ -136,10 +136,10 @@ def _spell_block(block: Fields) -> str:
         if isinstance(content, str):
             return content
         parts = get_items(block, "content")
-        return "\n".join(_spell_block(part) if isinstance(part, Mapping) else str(part) for part in parts)
-    return _spell_json(block)
+        return "\n".join(_render_block(part) if isinstance(part, Mapping) else str(part) for part in parts)
+    return _render_json(block)
 
 
-def _spell_json(value: object) -> str:
-    """JSON with one key a line: enough for a line diff, at a tenth of the cost of indenting."""
+def _render_json(value: object) -> str:
+    """Return JSON with one key a line: enough for a line diff, at a tenth of the cost of indenting."""
     return write_json(value).replace(',"', ',\n"')

@@ -1,6 +1,6 @@
 """Fingerprints: what identifies a request for the cache, as keyed hashes, names, sizes and positions. No prompt text.
 
-The hash is handed in (bytes to text), so that a team's key decides which fingerprints can be compared at all.
+The hash is a parameter (bytes to text), so that only fingerprints with the key of one team can be compared.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,9 +12,9 @@ from compaction.transcripts.json_fields import get_count, get_fields, get_items,
 
 Digest = Callable[[bytes], str]
 
-# Settings with a closed vocabulary are kept as they are; of all others only a hash leaves this file.
+# Settings with a closed vocabulary are stored as they are; all others as a hash.
 _PLAIN_SETTINGS = frozenset({"betas", "effort", "speed", "strategy", "auto_mode", "overage"})
-# Of a list each line has a hash of its own, so that it shows what came and what went.
+# Each line of a list has its own hash, so that added and removed lines can be compared.
 _LISTED_SETTINGS = frozenset({"cached_micro"})
 _LISTED_DIGITS = 12
 _MEDIA = frozenset({"image"})
@@ -43,7 +43,7 @@ class ToolPrint:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """All a cache key is made of. Message sizes and block counts are empty where the client's hashes are opaque."""
+    """All parts of a cache key. Message sizes and block counts are empty where the client's hashes are opaque."""
 
     model: str | None
     tools: tuple[ToolPrint, ...]
@@ -61,11 +61,11 @@ class Fingerprint:
 
     @property
     def deletions(self) -> frozenset[str]:
-        """What the request deletes from the cache, as hashes."""
+        """The hashes of what the request deletes from the cache."""
         return frozenset(dict(self.settings).get("cached_micro", "").split())
 
     def to_fields(self) -> dict[str, object]:
-        """Plain values for a JSON column."""
+        """Return plain values for a JSON column."""
         return {
             "model": self.model,
             "tools": [[getattr(tool, name) for name in ToolPrint.__slots__] for tool in self.tools],
@@ -84,14 +84,14 @@ class Fingerprint:
 
 
 def fingerprint_request(request: PromptRequest, digest: Digest) -> Fingerprint:
-    """The fingerprint of a request; linear in its size."""
-    texts = [_spell_message(message) for message in request.messages]
+    """Return the fingerprint of a request, in time linear in its size."""
+    texts = [_write_message(message) for message in request.messages]
     is_opaque = request.are_messages_opaque
     image_count, has_citations = _count_media(request.messages)
     return Fingerprint(
         model=request.model,
-        tools=tuple(_print_tool(tool, digest) for tool in request.tools),
-        system=tuple(_print_block(block, digest) for block in request.system),
+        tools=tuple(_fingerprint_tool(tool, digest) for tool in request.tools),
+        system=tuple(_fingerprint_block(block, digest) for block in request.system),
         messages=tuple(
             message.opaque_hash if message.opaque_hash is not None else digest(_encode(text))
             for message, text in zip(request.messages, texts, strict=True)
@@ -99,7 +99,7 @@ def fingerprint_request(request: PromptRequest, digest: Digest) -> Fingerprint:
         message_sizes=() if is_opaque else tuple(map(len, texts)),
         message_blocks=() if is_opaque else tuple(len(message.blocks) for message in request.messages),
         system_messages=tuple(i for i, message in enumerate(request.messages) if message.role == "system"),
-        settings=tuple((name, _print_setting(name, value, digest)) for name, value in request.settings),
+        settings=tuple((name, _fingerprint_setting(name, value, digest)) for name, value in request.settings),
         markers=request.markers,
         image_count=image_count,
         has_citations=has_citations,
@@ -110,7 +110,7 @@ def fingerprint_request(request: PromptRequest, digest: Digest) -> Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class MessagePrint:
-    """One message of a stored request; many requests share it, so it is kept as one short text."""
+    """One message of a stored request; many requests share it, so it is stored as one short text."""
 
     digest: str
     size_characters: int = 0
@@ -118,10 +118,10 @@ class MessagePrint:
     is_system: bool = False
 
 
-def write_message_prints(prints: Fingerprint) -> tuple[str, ...]:
-    """The messages of a fingerprint as texts that can be compared and read back."""
-    system = set(prints.system_messages)
-    rows = zip(prints.messages, prints.message_sizes, prints.message_blocks, strict=True)
+def write_message_prints(fingerprint: Fingerprint) -> tuple[str, ...]:
+    """Return the messages of a fingerprint as texts that can be compared and parsed."""
+    system = set(fingerprint.system_messages)
+    rows = zip(fingerprint.messages, fingerprint.message_sizes, fingerprint.message_blocks, strict=True)
     return tuple(
         f"{digest}:{size}:{blocks}:{'s' if index in system else ''}"
         for index, (digest, size, blocks) in enumerate(rows)
@@ -129,7 +129,7 @@ def write_message_prints(prints: Fingerprint) -> tuple[str, ...]:
 
 
 def read_message_print(text: str) -> MessagePrint:
-    """A message from `write_message_prints`; of any other text the whole is the digest."""
+    """Return a message of `write_message_prints`; any other text is a digest as a whole."""
     digest, _, rest = text.partition(":")
     size, _, rest = rest.partition(":")
     blocks, _, mark = rest.partition(":")
@@ -138,7 +138,7 @@ def read_message_print(text: str) -> MessagePrint:
     return MessagePrint(digest, int(size), int(blocks), mark == "s")
 
 
-def _spell_message(message: PromptMessage) -> str:
+def _write_message(message: PromptMessage) -> str:
     if message.opaque_hash is not None:
         return ""
     return write_canonical((message.role, message.blocks, message.details))
@@ -148,7 +148,7 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _print_setting(name: str, value: str, digest: Digest) -> str:
+def _fingerprint_setting(name: str, value: str, digest: Digest) -> str:
     if name in _PLAIN_SETTINGS:
         return value
     if name in _LISTED_SETTINGS:
@@ -156,12 +156,12 @@ def _print_setting(name: str, value: str, digest: Digest) -> str:
     return digest(_encode(value))
 
 
-def _print_block(block: Fields, digest: Digest) -> BlockPrint:
+def _fingerprint_block(block: Fields, digest: Digest) -> BlockPrint:
     text = write_canonical(block)
     return BlockPrint(digest(_encode(text)), len(text))
 
 
-def _print_tool(tool: Tool, digest: Digest) -> ToolPrint:
+def _fingerprint_tool(tool: Tool, digest: Digest) -> ToolPrint:
     text = write_canonical(tool.fields)
     description = get_text(tool.fields, "description") or ""
     schema = write_json(tool.fields.get("input_schema"))
@@ -194,7 +194,7 @@ def _count_media(messages: tuple[PromptMessage, ...]) -> tuple[int, bool]:
 
 
 def read_fingerprint(fields: Fields) -> Fingerprint:
-    """A fingerprint from `to_fields`."""
+    """Return a fingerprint from `to_fields`."""
     return Fingerprint(
         model=get_text(fields, "model"),
         tools=tuple(ToolPrint(*row) for row in _rows(fields, "tools", len(ToolPrint.__slots__))),

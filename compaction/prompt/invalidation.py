@@ -1,6 +1,7 @@
-"""Invalidation: how far into the prefix a change reaches, and so how much of it should have survived.
+"""Invalidation: how far into the prefix a change reaches, and so how much of it should still have been cached.
 
-The rules are those of the Messages API: tools, then system, then messages; a change empties its place and all after it.
+The rules are those of the Messages API: tools, then system, then messages; a change invalidates its position and all
+after it. How far the server looks back from a marker is in markers.py.
 """
 
 from collections.abc import Iterable
@@ -9,30 +10,29 @@ from dataclasses import dataclass
 from compaction.prompt.fingerprint import Fingerprint
 from compaction.prompt.request import LEVELS, Marker, PromptLevel
 
-LOOKBACK_BLOCKS = 20  # positions the server looks back from a marker, the marker's own block counted as the first
-CHARACTERS_PER_TOKEN = 4  # used only where no call tells how many tokens the characters came to
+CHARACTERS_PER_TOKEN = 4  # used only where no call shows how many tokens the characters are
 
-# Prediction and reading may differ by this much before they count as disagreeing: sizes are characters, not tokens.
+# Prediction and actual reading may differ by this much, because sizes are characters, not tokens.
 TOLERANCE_SHARE_PERCENT = 10
 TOLERANCE_TOKENS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixPosition:
-    """A place in a prefix: before this tool, system block or message."""
+    """A position in a prefix: before this tool, system block or message."""
 
     level: PromptLevel
     index: int = 0
 
     @property
     def order(self) -> tuple[int, int]:
-        """Sorts places from the start of the prefix on."""
+        """The sort key from the start of the prefix on."""
         return LEVELS.index(self.level), self.index
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """From where on a change empties the prefix: at worst, and at best; None is not at all."""
+    """From where on a change invalidates the prefix: at worst, and at best; None is not at all."""
 
     worst: PrefixPosition
     best: PrefixPosition | None
@@ -40,7 +40,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """How many tokens of the previous prefix should have been read, against how many were."""
+    """How many tokens of the previous prefix should have been read from the cache, and how many were."""
 
     low_tokens: int
     high_tokens: int
@@ -49,17 +49,17 @@ class Prediction:
 
     @property
     def agrees(self) -> bool:
-        """Whether what changed explains what was read."""
+        """Return whether the changes explain what was read."""
         return not self.reads_less and self.observed_tokens <= self.high_tokens + self.tolerance_tokens
 
     @property
     def reads_less(self) -> bool:
-        """Whether even less was read than the changes explain."""
+        """Return whether less was read than the changes explain."""
         return self.observed_tokens < self.low_tokens - self.tolerance_tokens
 
 
 def predict_read(previous: Fingerprint, reaches: Iterable[Reach], cached_tokens: int, read_tokens: int) -> Prediction:
-    """What should have been read of a previous prefix of `cached_tokens`, given how far the changes reach into it."""
+    """Return what should have been read of a previous prefix of `cached_tokens`, given how far the changes reach."""
     ruler = _Ruler(previous, cached_tokens)
     low = high = cached_tokens
     for reach in reaches:
@@ -71,7 +71,7 @@ def predict_read(previous: Fingerprint, reaches: Iterable[Reach], cached_tokens:
 
 
 class _Ruler:
-    """Turns places of a prefix into tokens, by the tokens its last call counted for all of its characters."""
+    """Converts positions of a prefix to tokens, by the tokens its last call counted for all of its characters."""
 
     def __init__(self, fingerprint: Fingerprint, cached_tokens: int) -> None:
         self._fingerprint = fingerprint
@@ -80,34 +80,34 @@ class _Ruler:
         self._system = sum(block.size_characters for block in fingerprint.system)
         self._messages = sum(fingerprint.message_sizes)
 
-    def measure_kept(self, place: PrefixPosition, *, lenient: bool) -> int:
-        """Tokens before a place that a marker closed. Earlier calls closed entries between messages too: the lenient
-        reading grants them all, the other only those of this request."""
-        if place.level is PromptLevel.MESSAGES and place.index > 0 and lenient:
-            return self._measure_before(place)
+    def measure_kept(self, position: PrefixPosition, *, lenient: bool) -> int:
+        """Return the tokens before a position that a marker ended. Earlier calls ended entries between messages too:
+        `lenient` counts them all, otherwise only those of this request count."""
+        if position.level is PromptLevel.MESSAGES and position.index > 0 and lenient:
+            return self._measure_before(position)
         closed = [
             self._measure_before(_find_end(marker))
             for marker in self._fingerprint.markers
-            if _find_end(marker).order <= place.order
+            if _find_end(marker).order <= position.order
         ]
         if not self._fingerprint.markers:
-            return self._measure_before(place) if lenient else 0
+            return self._measure_before(position) if lenient else 0
         return max(closed, default=0)
 
-    def _measure_before(self, place: PrefixPosition) -> int:
-        prints = self._fingerprint
-        if place.level is PromptLevel.TOOLS:
-            tools = (tool for tool in prints.tools[: place.index] if not tool.is_deferred)
+    def _measure_before(self, position: PrefixPosition) -> int:
+        fingerprint = self._fingerprint
+        if position.level is PromptLevel.TOOLS:
+            tools = (tool for tool in fingerprint.tools[: position.index] if not tool.is_deferred)
             characters = sum(tool.size_characters for tool in tools)
-        elif place.level is PromptLevel.SYSTEM:
-            characters = self._tools + sum(block.size_characters for block in prints.system[: place.index])
-        elif not prints.message_sizes:
-            if place.index >= len(prints.messages):
+        elif position.level is PromptLevel.SYSTEM:
+            characters = self._tools + sum(block.size_characters for block in fingerprint.system[: position.index])
+        elif not fingerprint.message_sizes:
+            if position.index >= len(fingerprint.messages):
                 return self._cached_tokens
-            # Sizes of messages are not known: what stands before the first of them is all that is certain.
+            # Sizes of messages are not known: only what is before the first of them is certain.
             return min(self._cached_tokens, (self._tools + self._system) // CHARACTERS_PER_TOKEN)
         else:
-            characters = self._tools + self._system + sum(prints.message_sizes[: place.index])
+            characters = self._tools + self._system + sum(fingerprint.message_sizes[: position.index])
         return self._convert(characters)
 
     def _convert(self, characters: int) -> int:

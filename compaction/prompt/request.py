@@ -1,6 +1,7 @@
-"""A request as the cache sees it: tools, system blocks and messages with their markers set apart.
+"""A request as the cache sees it: tools, system blocks and messages, with their markers apart. Nothing is hashed here.
 
-Made from a Messages API body of any client; request_lines makes the same from transcripts. Nothing is hashed here.
+Read from a Messages API body, from the raw body in telemetry, or in parts from the `api-request*` lines of a
+transcript, which timeline/recorded_requests.py puts together.
 """
 
 import json
@@ -9,7 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compaction.context.cache_ttl import DEFAULT_TTL
+from compaction.errors import BodyUnreadable
 from compaction.transcripts.json_fields import get_fields, get_items, get_text
+from compaction.transcripts.payloads import CacheMarker
+from compaction.transcripts.reader import load_json
 
 BlockPath = tuple[str | int, ...]
 Fields = Mapping[str, object]
@@ -17,14 +21,14 @@ Fields = Mapping[str, object]
 # The client's first system block: a version stamp that differs between prompts and is not part of the prefix.
 BILLING_LINE = "x-anthropic-billing-header"
 
-# Fields beside the prompt that never were part of a cache key: who asks, how much may be answered, how it is sent.
+# Fields beside the prompt that are not part of a cache key: who calls, the limits of the answer, how it is sent.
 _OUTSIDE_KEY = frozenset(
     {
         "messages", "system", "tools", "model", "metadata", "stream", "max_tokens", "stop_sequences", "temperature",
         "top_p", "top_k", "service_tier", "diagnostics", "betas", "cache_control",
     }
 )  # fmt: skip
-# Said outright, these are what the API does anyway: the same prompt.
+# The API's defaults: written out they make the same prompt.
 _DEFAULTS: Mapping[str, object] = {
     "thinking": {"type": "disabled"},
     "tool_choice": {"type": "auto"},
@@ -48,7 +52,7 @@ LEVELS = tuple(PromptLevel)
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """One cache_control: where it stands (body paths without the billing block), its lifetime and scope."""
+    """One cache_control: its position (path in the body without the billing line), its lifetime and scope."""
 
     path: BlockPath
     ttl: str = DEFAULT_TTL
@@ -56,19 +60,19 @@ class Marker:
 
     @property
     def level(self) -> PromptLevel:
-        """Which part of the prefix it closes."""
+        """The part of the prefix that it ends."""
         return PromptLevel(str(self.path[0]))
 
     @property
     def index(self) -> int:
-        """The tool, system block or message it stands on."""
-        place = self.path[1] if len(self.path) > 1 else -1
-        return place if isinstance(place, int) else -1
+        """The index of its tool, system block or message."""
+        index = self.path[1] if len(self.path) > 1 else -1
+        return index if isinstance(index, int) else -1
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool definition without its marker; a deferred one is outside the prefix until it is searched for."""
+    """One tool definition without its marker. A deferred tool is outside the prefix until a search loads it."""
 
     name: str
     fields: Fields
@@ -76,13 +80,13 @@ class Tool:
 
     @property
     def is_web_search(self) -> bool:
-        """Whether this is the server's own web search."""
+        """Return whether this is the web search of the API's own server."""
         return (get_text(self.fields, "type") or "").startswith("web_search")
 
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One message without markers; `opaque_hash` stands for content that only the client could name."""
+    """One message without markers. `opaque_hash`: the client's hash, where the content is not known."""
 
     role: str
     blocks: tuple[Fields, ...] = ()
@@ -92,7 +96,7 @@ class PromptMessage:
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:
-    """Everything a cache key is made of. `settings` are the fields beside the prompt, by the name of their cause."""
+    """Everything that determines a cache key. `settings`: the fields beside the prompt, by the name of their cause."""
 
     model: str | None
     tools: tuple[Tool, ...] = ()
@@ -105,21 +109,29 @@ class PromptRequest:
 
     @property
     def are_messages_opaque(self) -> bool:
-        """Whether messages are known by the client's own hashes only."""
+        """Return whether some messages are known by the client's hashes only."""
         return any(message.opaque_hash is not None for message in self.messages)
 
 
-def write_canonical(value: object) -> str:
-    """One text for one value, keys in their order: the server compares bytes, so another order is another prompt.
+@dataclass(frozen=True, slots=True)
+class RequestShape:
+    """The part that many requests share: system prompt and tools, without markers and billing line."""
 
-    Long strings stand as they are behind their length instead of being escaped: most of a prompt is plain text.
+    system: tuple[Fields, ...]
+    tools: tuple[Tool, ...]
+
+
+def write_canonical(value: object) -> str:
+    """Return one text for one value, keys in their order: the server compares bytes, so another order is a new prompt.
+
+    Strings are written with their length instead of being escaped, because most of a prompt is plain text.
     """
     parts: list[str] = []
     _write_value(value, parts, 0)
     return "".join(parts)
 
 
-# Deeper than a part of a tool result there are only schemas and arguments: small, and best left to the JSON encoder.
+# Below a part of a tool result there are only schemas and arguments: small, and fastest in the JSON encoder.
 _DEEPEST_WALK = 6
 _SMALL_AND_DEEP = frozenset({"input", "input_schema"})
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
@@ -127,7 +139,7 @@ _TOO_DEEP = '"nested too deeply"'
 
 
 def write_json(value: object) -> str:
-    """Compact JSON, keys in their order. Nesting beyond what the encoder takes is not compared."""
+    """Return compact JSON, keys in their order; one constant for values nested too deeply to encode."""
     try:
         return _encoder.encode(value)
     except RecursionError:
@@ -160,16 +172,16 @@ def _write_value(value: object, parts: list[str], depth: int) -> None:
 
 
 def find_server(tool_name: str) -> str | None:
-    """The MCP server a tool belongs to, from `mcp__server__tool`."""
+    """Return the MCP server of a tool, from `mcp__server__tool`."""
     if not tool_name.startswith("mcp__"):
         return None
     return tool_name.split("__", 2)[1] or None
 
 
 def read_request(body: Fields, *, betas: Iterable[str] = (), client_state: Fields | None = None) -> PromptRequest:
-    """A Messages API body, normalised. `betas` come from the header, as a list or as the header's own text;
-    `client_state` is what only the client knows: strategy, auto_mode, overage, cached_micro (what is deleted from the
-    cache, by name). Where the body itself shows strategy or deletions, the client need not tell."""
+    """Return a Messages API body, normalised. `betas`: those of the header, as a list or as its text. `client_state`:
+    what only the client knows (strategy, auto_mode, overage, cached_micro: the names of what is deleted from the
+    cache). Without it, strategy and deletions are read from the body."""
     markers: list[Marker] = []
     system, has_billing_line = _read_system(body.get("system"), markers)
     tools = _read_tools(get_items(body, "tools"), markers)
@@ -179,11 +191,11 @@ def read_request(body: Fields, *, betas: Iterable[str] = (), client_state: Field
     messages = tuple(_read_message(item, index, markers, edits) for index, item in enumerate(items))
     if isinstance(body.get("cache_control"), Mapping) and messages:
         path = (PromptLevel.MESSAGES.value, len(messages) - 1, "content", max(0, len(messages[-1].blocks) - 1))
-        markers.append(_make_marker(path, get_fields(body, "cache_control")))
+        markers.append(_build_marker(path, get_fields(body, "cache_control")))
     header = [beta.strip() for beta in betas.split(",")] if isinstance(betas, str) else betas
     listed = [*header, *(beta for beta in get_items(body, "betas") if isinstance(beta, str))]
-    told = {name: value for name, value in (client_state or {}).items() if value}
-    state = {"strategy": "+".join(scopes), "cached_micro": serialize_deletions(_name_deletions(edits)), **told}
+    overrides = {name: value for name, value in (client_state or {}).items() if value}
+    state = {"strategy": "+".join(scopes), "cached_micro": serialize_deletions(_list_deletions(edits)), **overrides}
     return PromptRequest(
         model=get_text(body, "model"),
         tools=tools,
@@ -195,13 +207,25 @@ def read_request(body: Fields, *, betas: Iterable[str] = (), client_state: Field
     )
 
 
+def read_raw_body(body: bytes | str, *, betas: Iterable[str] = ()) -> PromptRequest:
+    """Return the request of a raw body, such as telemetry carries. Raise BodyUnreadable when it was cut."""
+    data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+    try:
+        fields = load_json(data)
+    except (ValueError, RecursionError) as error:
+        raise BodyUnreadable(len(data)) from error
+    if not isinstance(fields, Mapping):
+        raise BodyUnreadable(len(data))
+    return read_request(fields, betas=betas)
+
+
 def serialize_deletions(names: Iterable[str]) -> str:
-    """What a request deletes from the cache as the setting `cached_micro`: a name a line, each once."""
+    """Return the names of what a request deletes from the cache as its setting `cached_micro`: sorted, one a line."""
     return "\n".join(sorted(set(names)))
 
 
-def _name_deletions(edits: Iterable[object]) -> Iterator[str]:
-    """The results that `cache_edits` blocks delete; an edit of another kind is its own name."""
+def _list_deletions(edits: Iterable[object]) -> Iterator[str]:
+    """Yield the results that `cache_edits` blocks delete; an edit of another kind is its own name."""
     for block in edits:
         for edit in block if isinstance(block, list) else [block]:
             name = get_text(edit, "cache_reference") if isinstance(edit, Mapping) else None
@@ -211,9 +235,9 @@ def _name_deletions(edits: Iterable[object]) -> Iterator[str]:
 def read_settings(
     params: Fields, betas: Iterable[str], client_state: Fields | None = None
 ) -> tuple[tuple[str, str], ...]:
-    """The fields beside the prompt that belong to the key, by name; what only repeats a default is left out."""
+    """Return the fields beside the prompt that belong to the key, by name, without those that equal a default."""
     output = get_fields(params, "output_config")
-    found: dict[str, object] = {
+    settings: dict[str, object] = {
         "betas": ",".join(sorted(set(betas))),
         "thinking": params.get("thinking"),
         "effort": output.get("effort"),
@@ -225,9 +249,12 @@ def read_settings(
     extra = {key: value for key, value in output.items() if key != "effort"}
     extra |= {key: value for key, value in params.items() if key not in _OUTSIDE_KEY | _READ_ABOVE}
     if extra:
-        found["extra_body"] = {key: extra[key] for key in sorted(extra)}
-    kept = {name: value for name, value in found.items() if value not in (None, "") and _DEFAULTS.get(name) != value}
-    return tuple((name, _spell(value)) for name, value in sorted(kept.items()))
+        settings["extra_body"] = {key: extra[key] for key in sorted(extra)}
+    return tuple(
+        (name, value if isinstance(value, str) else write_json(value))
+        for name, value in sorted(settings.items())
+        if value not in (None, "") and _DEFAULTS.get(name) != value
+    )
 
 
 # Most messages and blocks have nothing else, and so no marker to look for.
@@ -236,12 +263,8 @@ _PLAIN_TEXT = ("type", "text")
 _READ_ABOVE = frozenset({"thinking", "output_config", "speed", "tool_choice", "context_management"})
 
 
-def _spell(value: object) -> str:
-    return value if isinstance(value, str) else write_json(value)
-
-
 def strip_billing_line(system: Sequence[object]) -> tuple[Sequence[object], bool]:
-    """The system blocks without the client's version stamp, and whether there was one."""
+    """Return the system blocks without the client's version stamp, and whether there was one."""
     if system and isinstance(system[0], Mapping):
         text = get_text(system[0], "text") or ""
         if text.startswith(BILLING_LINE):
@@ -256,21 +279,21 @@ def _read_system(system: object, markers: list[Marker]) -> tuple[tuple[Fields, .
         return (), False
     kept, has_billing_line = strip_billing_line(system)
     blocks = tuple(
-        _take_marker(_as_block(item), (PromptLevel.SYSTEM.value, index), markers) for index, item in enumerate(kept)
+        _pop_marker(_as_block(item), (PromptLevel.SYSTEM.value, index), markers) for index, item in enumerate(kept)
     )
     return blocks, has_billing_line
 
 
 def _read_tools(items: Sequence[object], markers: list[Marker]) -> tuple[Tool, ...]:
     return tuple(
-        build_tool(_take_marker(item, (PromptLevel.TOOLS.value, index), markers))
+        build_tool(_pop_marker(item, (PromptLevel.TOOLS.value, index), markers))
         for index, item in enumerate(items)
         if isinstance(item, Mapping)
     )
 
 
 def build_tool(fields: Fields) -> Tool:
-    """A tool from its definition without marker."""
+    """Return a tool from its definition without marker."""
     name = get_text(fields, "name") or get_text(fields, "type") or ""
     return Tool(name, fields, fields.get("defer_loading") is True)
 
@@ -287,27 +310,27 @@ def _read_message(item: object, index: int, markers: list[Marker], edits: list[o
     if not isinstance(content, list):
         return PromptMessage(role, (), details)
     blocks: list[Fields] = []
-    for place, part in enumerate(content):
+    for position, part in enumerate(content):
         block = _as_block(part)
         if block.get("type") == "cache_edits":
             edits.append(block.get("edits"))
             continue
         is_bare = len(block) == len(_PLAIN_TEXT) and "text" in block
-        path = (PromptLevel.MESSAGES.value, index, "content", place)
+        path = (PromptLevel.MESSAGES.value, index, "content", position)
         blocks.append(block if is_bare else _strip_block(block, path, markers))
     return PromptMessage(role, tuple(blocks), details)
 
 
 def _strip_block(block: Fields, path: BlockPath, markers: list[Marker]) -> Fields:
-    """A content block without markers, those inside a tool result included, and without references for deletions."""
-    block = _take_marker(block, path, markers)
+    """Return a content block without markers, inside a tool result too, and without references for deletions."""
+    block = _pop_marker(block, path, markers)
     if "cache_reference" in block:
         block = {key: value for key, value in block.items() if key != "cache_reference"}
     parts = block.get("content")
     if isinstance(parts, list) and any(isinstance(part, Mapping) and "cache_control" in part for part in parts):
         inner = [
-            _take_marker(part, (*path, "content", place), markers) if isinstance(part, Mapping) else part
-            for place, part in enumerate(parts)
+            _pop_marker(part, (*path, "content", position), markers) if isinstance(part, Mapping) else part
+            for position, part in enumerate(parts)
         ]
         block = {**block, "content": inner}
     return block
@@ -319,18 +342,42 @@ def _as_block(item: object) -> Fields:
     return {"type": "text", "text": item if isinstance(item, str) else write_json(item)}
 
 
-def _take_marker(fields: Fields, path: BlockPath, markers: list[Marker]) -> Fields:
+def _pop_marker(fields: Fields, path: BlockPath, markers: list[Marker]) -> Fields:
     if "cache_control" not in fields:
         return fields
     control = get_fields(fields, "cache_control")
     if control:
-        markers.append(_make_marker(path, control))
+        markers.append(_build_marker(path, control))
     return {key: value for key, value in fields.items() if key != "cache_control"}
 
 
-def _make_marker(path: BlockPath, control: Fields) -> Marker:
+def _build_marker(path: BlockPath, control: Fields) -> Marker:
     return Marker(path, get_text(control, "ttl") or DEFAULT_TTL, get_text(control, "scope"))
 
 
 def _order_marker(marker: Marker) -> tuple[int, tuple[int, ...]]:
     return LEVELS.index(marker.level), tuple(step for step in marker.path if isinstance(step, int))
+
+
+def read_shape(shape: Fields) -> RequestShape:
+    """Return the shape from the field `shape` of an `api-request-shape` line."""
+    system, _ = strip_billing_line(get_items(shape, "system"))
+    tools = get_items(shape, "tools")
+    return RequestShape(
+        system=tuple(
+            _without_marker(item) if isinstance(item, Mapping) else {"type": "text", "text": str(item)}
+            for item in system
+        ),
+        tools=tuple(build_tool(_without_marker(item)) for item in tools if isinstance(item, Mapping)),
+    )
+
+
+def _without_marker(fields: Fields) -> Fields:
+    return {key: value for key, value in fields.items() if key != "cache_control"}
+
+
+def parse_marker(marker: CacheMarker) -> Marker | None:
+    """Return a marker of an `api-request` line; None where it is on nothing of the prompt."""
+    if not marker.path or marker.path[0] not in ("tools", "system", "messages"):
+        return None
+    return Marker(marker.path, marker.ttl or DEFAULT_TTL)

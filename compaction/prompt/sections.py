@@ -1,5 +1,5 @@
-"""System prompt sections: each computed once and kept until the conversation is cleared or compacted, or marked as
-changing every turn, with a written reason, because such a section breaks the cache whenever it changes."""
+"""Sections of a system prompt: each is computed once and kept until the conversation is cleared or compacted, or marked
+as changing every turn, with a reason, because such a section breaks the cache whenever it changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from compaction.errors import SectionNameTaken, UnreasonedSection
 
 Compute = Callable[[], str | None]
 
-# The client's marker between what all users share and what belongs to one of them.
+# The client's text between what all users share and what belongs to one of them.
 DYNAMIC_BOUNDARY = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__"
 
 
@@ -22,7 +22,7 @@ class SystemSection:
 
     @property
     def is_volatile(self) -> bool:
-        """Whether it is computed anew every turn."""
+        """Return whether it is computed every turn."""
         return self.reason is not None
 
 
@@ -31,37 +31,37 @@ class SectionRegistry:
     """The sections of one conversation, shared ones first, then the boundary, then its own."""
 
     shared: list[SystemSection] = field(default_factory=list)
-    own: list[SystemSection] = field(default_factory=list)
-    _kept: dict[str, str | None] = field(default_factory=dict)
+    personal: list[SystemSection] = field(default_factory=list)
+    _texts: dict[str, str | None] = field(default_factory=dict)
 
     def add(self, name: str, compute: Compute, *, is_shared: bool = False) -> None:
-        """A section that is computed once."""
+        """Add a section that is computed once."""
         self._register(SystemSection(name, compute), is_shared=is_shared)
 
     def add_volatile(self, name: str, compute: Compute, *, reason: str) -> None:
-        """A section that is computed every turn; it never stands among the shared ones."""
+        """Add a section that is computed every turn; it is never shared."""
         if not reason.strip():
             raise UnreasonedSection(name)
         self._register(SystemSection(name, compute, reason.strip()), is_shared=False)
 
     def resolve(self) -> tuple[str, ...]:
-        """The texts in order with the boundary between them; sections without text are left out."""
+        """Return the texts in order with the boundary between them; sections without text are left out."""
         shared = [text for section in self.shared if (text := self._compute(section))]
-        own = [text for section in self.own if (text := self._compute(section))]
-        return (*shared, DYNAMIC_BOUNDARY, *own)
+        personal = [text for section in self.personal if (text := self._compute(section))]
+        return (*shared, DYNAMIC_BOUNDARY, *personal)
 
     def clear(self) -> None:
-        """Forget all kept texts, as /clear and /compact do."""
-        self._kept.clear()
+        """Remove all computed texts, as /clear and /compact do."""
+        self._texts.clear()
 
     def _register(self, section: SystemSection, *, is_shared: bool) -> None:
-        if any(known.name == section.name for known in (*self.shared, *self.own)):
+        if any(other.name == section.name for other in (*self.shared, *self.personal)):
             raise SectionNameTaken(section.name)
-        (self.shared if is_shared else self.own).append(section)
+        (self.shared if is_shared else self.personal).append(section)
 
     def _compute(self, section: SystemSection) -> str | None:
         if section.is_volatile:
             return section.compute()
-        if section.name not in self._kept:
-            self._kept[section.name] = section.compute()
-        return self._kept[section.name]
+        if section.name not in self._texts:
+            self._texts[section.name] = section.compute()
+        return self._texts[section.name]

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Volatile(StrEnum):
-    """What changes by itself."""
+    """What changes without a change of the prompt."""
 
     TIME = "a time"
     DATE = "a date"
@@ -18,7 +18,7 @@ class Volatile(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VolatileText:
-    """One place in a block: what it is, and where; never the text itself."""
+    """The kind and the position of volatile text in a block, without the text."""
 
     kind: Volatile
     start: int
@@ -57,7 +57,7 @@ _PATTERNS = (
 
 
 def find_volatile_text(text: str) -> Iterator[VolatileText]:
-    """Every kind of volatile text once, at its first place; a date that belongs to a time counts as the time."""
+    """Yield each kind of volatile text once, where it occurs first; the date of a time is part of the time."""
     taken: list[tuple[int, int]] = []
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):

@@ -198,7 +198,7 @@ def _classify_result_blocks(blocks: list[PlainBlock]) -> tuple[bool, bool]:
 def _classify_text(line: PlainLine, text: str) -> UserLine:
     user_line = classify_text(text)
     is_of_client = line.is_meta is True or (line.origin is not None and line.origin.kind not in (None, "human"))
-    if is_of_client and (user_line.words or user_line.starts_turn):
+    if is_of_client and (user_line.text or user_line.starts_turn):
         return UserLine(UserLineKind.MACHINE_TEXT)
     return user_line
 

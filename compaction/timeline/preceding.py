@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from compaction.prompt.invalidation import LOOKBACK_BLOCKS
+from compaction.prompt.markers import LOOKBACK_BLOCKS
 from compaction.timeline.observations import LineKind, Observation, Response
 from compaction.timeline.read_entries import INTERRUPTED, LEAVING, LOCAL_COMMAND, NO_ANSWER
 

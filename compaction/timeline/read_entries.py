@@ -10,8 +10,7 @@ import msgspec
 
 from compaction.context.tokens import count_entry_tokens, count_text_tokens
 from compaction.prompt.fingerprint import Digest, Fingerprint, fingerprint_request
-from compaction.prompt.request import PromptRequest, read_settings, write_canonical
-from compaction.prompt.request_lines import parse_marker, read_shape
+from compaction.prompt.request import PromptRequest, parse_marker, read_settings, read_shape, write_canonical
 from compaction.timeline.observations import (
     READING_VERSION,
     CompactionRecord,
@@ -29,6 +28,7 @@ from compaction.transcripts.entries import (
     Entry,
     LazySequence,
     Message,
+    SkippedLine,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -48,7 +48,6 @@ from compaction.transcripts.payloads import (
     TurnDuration,
 )
 from compaction.transcripts.reader import Written, count_block_characters
-from compaction.transcripts.skipped import SkippedLine
 from compaction.transcripts.titles import cut_title
 from compaction.transcripts.user_lines import UserLine, UserLineKind, classify_entry, extract_prompt_text
 
@@ -196,7 +195,7 @@ def name_user_line(user_line: UserLine) -> str | None:
     """Return the name of an interruption or a client command; other text that a person typed is content."""
     if user_line.is_interruption:
         return INTERRUPTED
-    return user_line.words if user_line.is_bare_client_command else None
+    return user_line.text if user_line.is_bare_client_command else None
 
 
 def name_client_line(text: str) -> str | None:

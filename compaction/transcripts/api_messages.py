@@ -1,6 +1,6 @@
-"""The messages of an API request as entries, and entries as messages again: for agents that keep no transcript.
+"""Converts messages of an API request to entries and back, for agents that keep no transcript.
 
-A message that stays comes out as it was put in, with markers, citations and whatever else it carried.
+A message that stays is written as it was read, with its markers, citations and all other fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ _PREFIX = "message-"
 
 
 def message_uuid(index: int) -> str:
-    """The uuid under which a message goes through the engine; findings about it are cited by this name."""
+    """Return the uuid of a message inside the engine; findings about it cite this uuid."""
     return f"{_PREFIX}{index}"
 
 
 def parse_message_index(uuid: str | None) -> int | None:
-    """Which message bears this name; None for an entry that the engine made."""
+    """Return the index of the message with this uuid; None for an entry that the engine made."""
     number = (uuid or "").removeprefix(_PREFIX)
     return int(number) if uuid != number and number.isdecimal() else None
 
@@ -29,7 +29,7 @@ def parse_message_index(uuid: str | None) -> int | None:
 def read_messages(
     messages: Sequence[ApiMessage], *, model: str | None = None, usage: Usage | None = None
 ) -> tuple[Entry, ...]:
-    """One entry for each message, in a chain. `usage` is that of the last answer among them: sizes lean on it."""
+    """Return one entry for each message, in a chain. `usage` is that of the last answer, from which sizes follow."""
     answers = [index for index, message in enumerate(messages) if message.get("role") == "assistant"]
     measured = answers[-1] if answers and usage is not None else None
     return tuple(
@@ -52,8 +52,8 @@ def read_messages(
 
 
 def write_messages(entries: Sequence[Entry], originals: Sequence[ApiMessage] = ()) -> list[dict[str, object]]:
-    """The conversation these entries make. `originals` are the messages that were read: what did not change comes
-    back as it was; of a message that did, only the changed blocks are written anew."""
+    """Return the messages of these entries. `originals` are the messages that were read: unchanged ones are returned as
+    they were; of a changed one only the changed blocks are written."""
     written: list[dict[str, object]] = []
     for is_original, group in groupby(entries, key=lambda entry: parse_message_index(entry.uuid) is not None):
         if is_original:
@@ -75,8 +75,8 @@ def _write_original(entry: Entry, originals: Sequence[ApiMessage]) -> dict[str, 
 def _write_block(original: object, block: Block) -> object:
     if read_blocks([original], encode_json) == (block,):
         return original
-    kept = dict(original) if isinstance(original, Mapping) else {}
-    return kept | write_block(block)
+    fields = dict(original) if isinstance(original, Mapping) else {}
+    return fields | write_block(block)
 
 
 def list_content_blocks(message: ApiMessage) -> list[object]:

@@ -1,4 +1,4 @@
-"""What an attachment line says to the model; attachments that only the client reads say nothing."""
+"""The text of an attachment line that the model reads; none for attachments that only the client reads."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -12,7 +12,7 @@ _TEXT_KEYS = ("text", "prompt", "content", "planContent", "date", "message")
 
 
 class Extent(StrEnum):
-    """How much of a file an attachment brings."""
+    """How much of a file an attachment holds."""
 
     WHOLE = "whole"
     CUT = "cut"
@@ -20,7 +20,7 @@ class Extent(StrEnum):
 
 
 def classify_extent(entry: Entry) -> Extent | None:
-    """None for what is no file, and where the line does not tell."""
+    """Return how much of a file an attachment holds; None for what is no file, and where it is not known."""
     if not isinstance(entry.payload, Attachment):
         return None
     if entry.payload.kind == AttachmentKind.FILE_NAMED:
@@ -36,7 +36,7 @@ def classify_extent(entry: Entry) -> Extent | None:
 
 
 def render_attachment(entry: Entry) -> str:
-    """The text the model is given, "" for none: as the client rendered it, else the attachment's own text."""
+    """Return the text the model reads, "" for none: as the client rendered it, else the attachment's own text."""
     payload = entry.payload
     if not isinstance(payload, Attachment):
         return ""
@@ -60,9 +60,9 @@ def _find_text(fields: Mapping[str, object]) -> str:
     lines = []
     for key in ("content", "addedLines", "files"):
         for item in get_items(fields, key):
-            found = item if isinstance(item, str) else _describe(item)
-            if found:
-                lines.append(found)
+            line = item if isinstance(item, str) else _describe(item)
+            if line:
+                lines.append(line)
     return "\n".join(lines)
 
 

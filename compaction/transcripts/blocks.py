@@ -1,4 +1,4 @@
-"""Content blocks from decoded JSON and back to the form the Messages API takes. No JSON text is parsed here."""
+"""Reads content blocks from decoded JSON and writes them as the Messages API takes them."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -20,7 +20,7 @@ Fields = Mapping[str, object]
 
 
 def read_blocks(content: object, encode: EncodeJson) -> tuple[Block, ...]:
-    """The blocks of a message; a string is one text block, anything that is neither string nor list is kept whole."""
+    """Return the blocks of a message; a string is one text block, other values that are no list are kept whole."""
     if isinstance(content, str):
         return (TextBlock(content),)
     if content is None:
@@ -93,7 +93,7 @@ def _keep_whole(item: object, encode: EncodeJson) -> OtherBlock:
 
 
 def write_block(block: Block) -> dict[str, object]:
-    """The block as the Messages API takes it."""
+    """Return the block as the Messages API takes it."""
     match block:
         case ThinkingBlock():
             return _write_thinking(block)
@@ -135,7 +135,7 @@ def _write_tool_result(block: ToolResultBlock) -> dict[str, object]:
 
 
 def write_content(content: Sequence[Block], *, is_plain: bool) -> str | list[dict[str, object]]:
-    """The content of a message: a string again where it was one and still is a single text."""
+    """Return the content of a message: a string where it was one and still is a single text."""
     if is_plain and len(content) == 1 and isinstance(content[0], TextBlock):
         return content[0].text
     return [write_block(block) for block in content]

@@ -1,12 +1,13 @@
-"""The one vocabulary of a transcript: entries, messages, content blocks and usage, as frozen values.
+"""The types of a transcript: entries, messages, content blocks and usage.
 
-Nothing here reads JSON: the reader hands in lazily decoded content and fields, the compactors hand in plain ones.
+Frozen structs, because the reader makes several for every line, without cycles (gc=False). No JSON is read here: the
+reader passes lazily decoded content and fields, the compactors pass plain ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -29,15 +30,12 @@ class Iteration(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def context_tokens(self) -> int:
-        """What the window held after this sampling."""
+        """The context after this sampling."""
         return self.input_tokens + self.cache_creation_tokens + self.cache_read_tokens + self.output_tokens
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Tokens of one API call as reported. Creation without a 5m/1h split counts as 5m.
-
-    Made for every line of an answer, so of the kind that is made in a quarter of the time.
-    """
+    """Tokens of one API call as reported. Creation without a 5m/1h split counts as 5m."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -52,7 +50,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     service_tier: str | None = None
     speed: str | None = None
     inference_geo: str | None = None
-    cache_deleted_tokens: int = 0  # by edits of the cache, all so far: no part of the prompt any more
+    cache_deleted_tokens: int = 0  # all so far, by edits of the cache: not part of the prompt
 
     @property
     def prompt_tokens(self) -> int:
@@ -61,7 +59,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def context_tokens(self) -> int:
-        """What the window held after the response: the last `message` iteration when there are iterations."""
+        """The context after the response: after the last `message` iteration when there are iterations."""
         if self.iterations:
             for iteration in reversed(self.iterations):
                 if iteration.type == "message":
@@ -70,20 +68,20 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def billed(self) -> "Usage":
-        """The tokens that are paid for: with a compaction among the iterations their sum, as the top level omits it."""
+        """The billed tokens: with a compaction among the iterations their sum, as the top level omits it."""
         if not any(iteration.type == "compaction" for iteration in self.iterations):
             return self
         return self.changed(
-            input_tokens=sum(each.input_tokens for each in self.iterations),
-            output_tokens=sum(each.output_tokens for each in self.iterations),
-            cache_creation_tokens=sum(each.cache_creation_tokens for each in self.iterations),
-            cache_creation_5m_tokens=sum(each.cache_creation_5m_tokens for each in self.iterations),
-            cache_creation_1h_tokens=sum(each.cache_creation_1h_tokens for each in self.iterations),
-            cache_read_tokens=sum(each.cache_read_tokens for each in self.iterations),
+            input_tokens=sum(one.input_tokens for one in self.iterations),
+            output_tokens=sum(one.output_tokens for one in self.iterations),
+            cache_creation_tokens=sum(one.cache_creation_tokens for one in self.iterations),
+            cache_creation_5m_tokens=sum(one.cache_creation_5m_tokens for one in self.iterations),
+            cache_creation_1h_tokens=sum(one.cache_creation_1h_tokens for one in self.iterations),
+            cache_read_tokens=sum(one.cache_read_tokens for one in self.iterations),
         )
 
     def changed(self, **values: object) -> "Usage":
-        """A copy with other values."""
+        """Return a copy with other values."""
         return msgspec.structs.replace(self, **values)
 
 
@@ -129,7 +127,7 @@ class DocumentBlock(msgspec.Struct, frozen=True, gc=False):
 
 
 class OtherBlock(msgspec.Struct, frozen=True, gc=False):
-    """Any other block, kept whole: server tools, references, types newer than this library."""
+    """Any other block, kept whole: server tools, references, types that this library does not know."""
 
     type: str
     fields: Mapping[str, object] = {}
@@ -161,7 +159,7 @@ _S = TypeVar("_S")
 
 
 class LazySequence(Sequence[_T], Generic[_T]):
-    """A tuple that is made from its source when somebody first looks, so that reading metrics decodes no content."""
+    """A tuple that is made from its source at the first access, so that reading metrics decodes no content."""
 
     __slots__ = ("_items", "_make", "_source")
 
@@ -177,7 +175,7 @@ class LazySequence(Sequence[_T], Generic[_T]):
 
     @property
     def source(self) -> object:
-        """What it will be made from; None once it is made."""
+        """The source of the tuple; None once it is made."""
         return self._source
 
     @overload
@@ -206,7 +204,7 @@ class LazySequence(Sequence[_T], Generic[_T]):
 
 
 class LazyFields(Mapping[str, object]):
-    """The whole JSON object of a line, decoded when somebody first asks for a key."""
+    """The whole JSON object of a line, decoded at the first access."""
 
     __slots__ = ("_fields", "_make", "_raw")
 
@@ -234,7 +232,7 @@ class LazyFields(Mapping[str, object]):
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """What one entry says: part of an API response, or what was sent to the API."""
+    """The message of one entry: part of an API response, or what was sent to the API."""
 
     role: str
     content: Sequence[Block] = ()
@@ -247,7 +245,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_synthetic(self) -> bool:
-        """Made by the client itself (an error, a placeholder), never answered by a model."""
+        """Return whether the client itself made it (an error, a placeholder)."""
         return self.model == SYNTHETIC_MODEL
 
 
@@ -278,7 +276,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def is_response(self) -> bool:
-        """Part of a real API response with usage of its own (synthetic zero usage is none)."""
+        """Return whether it is part of an API response with usage (synthetic zero usage does not count)."""
         message = self.message
         return (
             self.type == "assistant" and message is not None and message.usage is not None and not message.is_synthetic
@@ -293,11 +291,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
         return self.message.id or self.request_id or self.uuid
 
     def changed(self, **values: object) -> "Entry":
-        """A copy with other values and without the raw line, so that the writer writes it anew."""
+        """Return a copy with other values and without the raw line, so that the writer serializes it."""
         return msgspec.structs.replace(self, raw=None, **values)
 
     def __eq__(self, other: object) -> bool:
-        """Compare what the lines say: neither all their fields nor where they are in a file."""
+        """Compare the typed content, without the other fields of the line and its line number."""
         return _read_compared(self) == _read_compared(other) if isinstance(other, Entry) else NotImplemented
 
     def __hash__(self) -> int:
@@ -310,3 +308,22 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 _read_compared = attrgetter(*(name for name in Entry.__struct_fields__ if name not in ("fields", "line_number")))
+
+
+class SkippedLine(msgspec.Struct, frozen=True, gc=False):
+    """A line, or the rest of one, that is no entry: kept with the reason, so that a transcript can be written whole."""
+
+    kind: Literal["blank", "comment", "malformed", "too_long"]
+    line_number: int
+    offset: int
+    raw: bytes
+    reason: str = ""
+    size_bytes: int = 0
+
+    @property
+    def is_problem(self) -> bool:
+        """Return whether content was lost."""
+        return self.kind in ("malformed", "too_long")
+
+
+Item: TypeAlias = Entry | SkippedLine

@@ -1,6 +1,6 @@
-"""Entries to the messages of an API request: filter, merge, pair, normalise. The result is always a valid conversation.
+"""Converts entries to the messages of an API request: filters, merges, pairs. The result is a valid conversation.
 
-Meta and summary messages stay; only thinking-only messages at the very end go.
+Meta and summary messages stay; thinking-only messages at the very end are removed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from compaction.transcripts.entries import (
 )
 
 HEAD_TEXT = "[The conversation before this point is not part of this request.]"
-COMPACTION_TYPE = "compaction"  # protocol constant: the block that stands for what the server has compacted
+COMPACTION_TYPE = "compaction"  # protocol constant: the block that replaces what the server has compacted
 NO_RESULT_TEXT = "[No result was recorded for this tool request.]"
 
 
@@ -33,7 +33,7 @@ class ApiMessage:
     entry_uuids: tuple[str, ...] = ()
 
     def to_api(self) -> dict[str, object]:
-        """The message as the Messages API takes it."""
+        """Return the message as the Messages API takes it."""
         return {"role": self.role, "content": [write_block(block) for block in self.content]}
 
 
@@ -54,7 +54,7 @@ class _Draft:
 
 
 def flatten(entries: Iterable[Entry]) -> tuple[ApiMessage, ...]:
-    """The conversation these entries make: roles alternate, a user begins, every tool request has its result next."""
+    """Return the conversation: roles alternate, a user begins, every tool request is followed by its result."""
     drafts = _merge_responses(_read_drafts(entries))
     while drafts and drafts[-1].is_thinking_only:
         drafts.pop()
@@ -65,7 +65,7 @@ def flatten(entries: Iterable[Entry]) -> tuple[ApiMessage, ...]:
 
 
 def _opens_with_compaction(draft: _Draft) -> bool:
-    """A block that the server made of what came before stands first, and the assistant says it."""
+    """Return whether an assistant message begins with the block that replaces the conversation before it."""
     return bool(draft.blocks) and draft.blocks[0].type == COMPACTION_TYPE
 
 
@@ -83,12 +83,12 @@ def _read_drafts(entries: Iterable[Entry]) -> Iterator[_Draft]:
 
 
 def is_synthetic_error(entry: Entry) -> bool:
-    """An API error that the client wrote down as if the assistant had said it."""
+    """Return whether the client wrote an API error as a message of the assistant."""
     return entry.is_api_error and entry.message is not None and entry.message.is_synthetic
 
 
 def _may_be_sent(block: Block, role: str) -> bool:
-    """Whether the API takes this block from this role: no empty text, no unsigned thinking."""
+    """Return whether the API takes this block from this role: no empty text, no unsigned thinking."""
     match block:
         case TextBlock():
             return bool(block.text.strip())
@@ -103,7 +103,7 @@ def _may_be_sent(block: Block, role: str) -> bool:
 
 
 def _merge_responses(drafts: Iterable[_Draft]) -> list[_Draft]:
-    """Lines of one response become one message even where tool results stand between them; so do user messages."""
+    """Merge lines of one response into one message even with tool results between them, and adjacent user messages."""
     merged: list[_Draft] = []
     response: _Draft | None = None
     for draft in drafts:
@@ -131,22 +131,22 @@ def _merge_roles(drafts: Iterable[_Draft]) -> list[_Draft]:
 
 
 def _pair_results(drafts: Sequence[_Draft]) -> list[_Draft]:
-    """Every result directly behind its request, first in the next user message; results without request go."""
+    """Move every result to the start of the message after its request; remove results without request."""
     results = _find_results(drafts)
     paired: list[_Draft] = []
     seen: set[str] = set()
-    owed: list[ToolResultBlock] = []
+    due: list[ToolResultBlock] = []
     for draft in drafts:
         if draft.role == "user":
-            draft.blocks = [*owed, *(block for block in draft.blocks if not isinstance(block, ToolResultBlock))]
-            owed = []
+            draft.blocks = [*due, *(block for block in draft.blocks if not isinstance(block, ToolResultBlock))]
+            due = []
         else:
             draft.blocks = [block for block in draft.blocks if _is_first(block, seen)]
-            owed = [_answer(block, results) for block in draft.blocks if isinstance(block, ToolUseBlock)]
+            due = [_answer(block, results) for block in draft.blocks if isinstance(block, ToolUseBlock)]
         if draft.blocks:
             paired.append(draft)
-    if owed:
-        paired.append(_Draft("user", None, list(owed)))
+    if due:
+        paired.append(_Draft("user", None, list(due)))
     return _merge_roles(paired)
 
 
@@ -160,7 +160,7 @@ def _find_results(drafts: Iterable[_Draft]) -> dict[str, ToolResultBlock]:
 
 
 def _is_first(block: Block, seen: set[str]) -> bool:
-    """False for a tool request that was made before under the same id."""
+    """Return False for a tool request whose id was used before."""
     if not isinstance(block, ToolUseBlock):
         return True
     if block.id in seen:

@@ -1,4 +1,4 @@
-"""Cutting a stream of bytes into lines: chunks may end anywhere, memory per line is bounded, nothing is decoded."""
+"""Splits a stream of bytes into lines: chunks may end anywhere, memory per line is bounded, nothing is decoded."""
 
 from dataclasses import dataclass
 from io import BytesIO
@@ -10,7 +10,7 @@ LARGEST_LINE_BYTES = 128 * 1024 * 1024
 _LINE_FEED = ord("\n")
 
 
-# gc=False: made for every line, and holds no cycle.
+# A struct without cycles (gc=False), because one is made for every line.
 class RawLine(msgspec.Struct, frozen=True, gc=False):
     """One line with its ending, where it starts in the file, and its size (larger than `raw` when it was dropped)."""
 
@@ -21,7 +21,7 @@ class RawLine(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_dropped(self) -> bool:
-        """Too long to keep: only its size is known."""
+        """Return whether the line was too long to keep: only its size is known."""
         return self.size_bytes != len(self.raw)
 
 
@@ -34,7 +34,7 @@ class LinePosition:
 
 
 class LineSplitter:
-    """Collects chunks and yields whole lines; what is not yet ended waits for the next chunk."""
+    """Collects chunks and returns whole lines; an unended line waits for the next chunk."""
 
     def __init__(self, position: LinePosition | None = None, *, largest_line_bytes: int = LARGEST_LINE_BYTES) -> None:
         self._position = position or LinePosition()
@@ -51,11 +51,11 @@ class LineSplitter:
 
     @property
     def waiting_bytes(self) -> int:
-        """How many bytes of an unended line were seen."""
+        """How many bytes of an unended line have arrived."""
         return self._waiting_bytes
 
     def feed(self, chunk: bytes) -> list[RawLine]:
-        """The lines that this chunk completes."""
+        """Return the lines that this chunk completes."""
         lines: list[RawLine] = []
         number, offset, largest = self._line_count, self._offset, self._largest
         for piece in BytesIO(chunk):
@@ -74,11 +74,11 @@ class LineSplitter:
         return lines
 
     def finish(self) -> RawLine | None:
-        """The last line when it has no ending, or None; afterwards the position lies behind it."""
+        """Return the last line when it has no ending, or None; afterwards the position is after it."""
         return self._release() if self._waiting_bytes else None
 
     def peek(self) -> bytes:
-        """What was seen of the line that has not ended yet; empty when it is too long to keep."""
+        """Return what has arrived of the line that has not ended yet; empty when it is too long to keep."""
         return b"".join(self._pieces)
 
     def _hold(self, piece: bytes) -> None:

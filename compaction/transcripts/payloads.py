@@ -16,7 +16,7 @@ Fields = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class PreservedSegment:
-    """Old lines that survive a compaction: from head to tail, hung under the anchor (the summary)."""
+    """Old lines that survive a compaction: from head to tail, placed after the anchor (the summary)."""
 
     head_uuid: str
     tail_uuid: str
@@ -51,7 +51,7 @@ class MicroBoundary:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """An attachment line; `rendered` is the text the model was given where the client wrote it down."""
+    """An attachment line. `rendered`: the text the model reads, where the client wrote it."""
 
     kind: str
     rendered: Sequence[str] = ()
@@ -95,7 +95,7 @@ class FileSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class CacheMarker:
-    """Where a request carried cache_control, and which TTL it named."""
+    """The path of a cache_control in a request, and its TTL."""
 
     path: tuple[str | int, ...]
     ttl: str | None = None
@@ -154,7 +154,7 @@ class ApiError:
     retry_in_seconds: float | None = None
     retry_attempt: int | None = None
     max_retries: int | None = None
-    error_type: str | None = None  # the API's word for it
+    error_type: str | None = None  # the API's code
     request_id: str | None = None
 
 
@@ -265,20 +265,20 @@ def _read_blob(fields: Fields) -> ApiRequestBlob | None:
 
 def _read_cost_state(fields: Fields) -> CostState:
     cost = fields.get("totalCostUSD")
-    known = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e12
-    return CostState(Decimal(str(cost)) if known else None, fields.get("hasUnknownModelCost") is True)
+    is_known = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e12
+    return CostState(Decimal(str(cost)) if is_known else None, fields.get("hasUnknownModelCost") is True)
 
 
 def _read_api_error(fields: Fields) -> ApiError:
-    told = get_fields(fields, "error")
-    said = get_fields(get_fields(told, "error"), "error")  # the body of the refusal, in its envelope
+    error = get_fields(fields, "error")
+    envelope = get_fields(error, "error")
     return ApiError(
-        status=get_count(told, "status"),
+        status=get_count(error, "status"),
         retry_in_seconds=get_seconds(fields, "retryInMs"),
         retry_attempt=get_count(fields, "retryAttempt"),
         max_retries=get_count(fields, "maxRetries"),
-        error_type=get_text(said, "type") or get_text(get_fields(told, "error"), "type"),
-        request_id=get_text(told, "requestId") or get_text(told, "requestID"),
+        error_type=get_text(get_fields(envelope, "error"), "type") or get_text(envelope, "type"),
+        request_id=get_text(error, "requestId") or get_text(error, "requestID"),
     )
 
 
@@ -316,11 +316,11 @@ _READERS: dict[tuple[str, str | None], Callable[[Fields], Payload | None]] = {
 
 
 def has_payload(line_type: str, subtype: str | None) -> bool:
-    """Whether lines of this type are typed further from their whole JSON."""
+    """Return whether lines of this type have a payload that is read from their fields."""
     return (line_type, subtype) in _READERS
 
 
 def read_payload(line_type: str, subtype: str | None, fields: Fields) -> Payload | None:
-    """The typed payload of a line, or None where it has none."""
+    """Return the typed payload of a line, or None where it has none."""
     reader = _READERS.get((line_type, subtype))
     return None if reader is None else reader(fields)

@@ -1,6 +1,6 @@
-"""The tolerant reader: bytes in, entries out; content is decoded when somebody looks at it.
+"""Reads lines of bytes as entries, leniently; content is decoded at the first access. The only file that parses JSON.
 
-Every line is kept: what cannot be read becomes a skipped line with number and reason. The only file that parses JSON.
+Every line is kept: what cannot be read becomes a skipped line with number and reason.
 """
 
 import json
@@ -17,17 +17,18 @@ from compaction.transcripts.blocks import read_blocks
 from compaction.transcripts.entries import (
     Block,
     Entry,
+    Item,
     LazyFields,
     LazySequence,
     Message,
     OtherBlock,
+    SkippedLine,
     TextBlock,
 )
 from compaction.transcripts.json_fields import get_fields, get_items, get_time
 from compaction.transcripts.lines import RawLine
 from compaction.transcripts.output_estimate import TOOL_REQUEST_CHARACTERS
 from compaction.transcripts.payloads import Attachment, Payload, Progress, has_payload, read_payload
-from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.usage import (
     CacheCreationHead,
     OutputDetailsHead,
@@ -46,7 +47,7 @@ _SomeStruct = TypeVar("_SomeStruct", bound=msgspec.Struct)
 
 
 class _NoJsonNumber(ValueError):
-    """NaN and Infinity, which Python would read: nobody who reads what is stored could."""
+    """NaN and Infinity, which Python would read, but other readers of the stored text would not."""
 
 
 def _refuse_constant(name: str) -> object:
@@ -56,7 +57,7 @@ def _refuse_constant(name: str) -> object:
 _LENIENT = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
 
 
-# The structs below hold no cycles, so the collector need not walk them: gc=False.
+# gc=False: the structs below hold no cycles.
 def name_in_json(name: str) -> str:
     first, *rest = name.split("_")
     return (first + "".join(word.title() for word in rest)).replace("UseId", "UseID")
@@ -84,7 +85,7 @@ class MessageHead(msgspec.Struct, gc=False):
 
     @property
     def miss_reason(self) -> str | None:
-        """Why the API says it missed its cache."""
+        """Why the cache was missed, according to the API."""
         reason = self.diagnostics.cache_miss_reason if self.diagnostics else None
         return reason.type if reason else None
 
@@ -94,7 +95,7 @@ class _Message(MessageHead, gc=False):
 
 
 class Written(msgspec.Struct, gc=False):
-    """A block as far as it tells how much the model wrote."""
+    """The fields of a block that determine how much the model wrote."""
 
     type: str = ""
     text: str = ""
@@ -152,7 +153,7 @@ _LIGHT_PAYLOADS = {"api-request-shape", "api-request-blob", "file-history-snapsh
 
 
 def read_line(line: RawLine) -> Sequence[Item]:
-    """The entries of one line (two objects may share it), or the line itself as skipped, with the reason."""
+    """Return the entries of one line (two objects may share it), or the line itself as skipped, with the reason."""
     if line.is_dropped:
         reason = f"The line has {line.size_bytes:,} bytes, more than is kept of one line."
         return (SkippedLine("too_long", line.number, line.offset, b"", reason, line.size_bytes),)
@@ -161,7 +162,7 @@ def read_line(line: RawLine) -> Sequence[Item]:
 
 
 def decode_head(raw: bytes) -> LineHead | None:
-    """The head of a line that holds exactly one well-formed object; None for every other line."""
+    """Return the head of a line that holds exactly one well-formed object; None for every other line."""
     try:
         return _HEAD.decode(raw)
     except (ValueError, RecursionError):
@@ -169,7 +170,7 @@ def decode_head(raw: bytes) -> LineHead | None:
 
 
 def count_block_characters(block: Written) -> int:
-    """What one block adds to the characters that the model wrote."""
+    """Return how many characters of the model one block holds."""
     if block.type == "tool_use" and block.id and block.name:
         data = memoryview(block.input)
         size = len(encode_json(load_json(data)) if data else "{}")
@@ -236,8 +237,8 @@ def _make_payload(head: LineHead, fields: Mapping[str, object]) -> Payload | Non
         kind = head.attachment.type if head.attachment else ""
         return Attachment(kind, LazySequence(_read_rendered, fields), head.rendered_role)
     if head.type in _LIGHT_PAYLOADS:
-        known = {"shapeHash": head.shape_hash, "hash": head.hash, "messageId": head.message_id}
-        return read_payload(head.type, None, {**known, "isSnapshotUpdate": head.is_snapshot_update})
+        hashes = {"shapeHash": head.shape_hash, "hash": head.hash, "messageId": head.message_id}
+        return read_payload(head.type, None, {**hashes, "isSnapshotUpdate": head.is_snapshot_update})
     subtype = head.subtype if head.type == "system" else None
     return read_payload(head.type, subtype, fields) if has_payload(head.type, subtype) else None
 
@@ -270,7 +271,7 @@ def _decode_fields(raw: bytes) -> Mapping[str, object]:
 
 
 def load_json(data: bytes | memoryview) -> object:
-    """The value of a JSON text; halves of characters and control characters are forgiven. Raises ValueError."""
+    """Return the value of a JSON text; surrogate halves and control characters are accepted. Raise ValueError."""
     try:
         return orjson.loads(data)
     except ValueError:
@@ -278,13 +279,13 @@ def load_json(data: bytes | memoryview) -> object:
 
 
 def _scrub(value: _T) -> _T:
-    """The same value with '?' for halves of characters, which no later step could encode."""
+    """Return the value with '?' for surrogate halves, which no later step could encode."""
     scrubbed: _T = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     return scrubbed
 
 
 def encode_json(value: object) -> str:
-    """The value as compact JSON text."""
+    """Return the value as compact JSON text."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:  # whole numbers beyond 64 bits, nesting beyond its limit
@@ -292,7 +293,7 @@ def encode_json(value: object) -> str:
 
 
 def _read_leniently(line: RawLine) -> Iterator[Item]:
-    """What the fast decoder refuses: several objects, comments, odd values, broken JSON."""
+    """Yield the items of a line that the fast decoder refuses: several objects, comments, odd values, broken JSON."""
     text = line.raw.decode("utf-8", "surrogateescape")
     start, offset = 0, line.offset
     at = _skip_space(text, 0)
@@ -318,7 +319,7 @@ def _skip_space(text: str, start: int) -> int:
 
 
 def _decode_object(text: str, start: int) -> tuple[Mapping[str, object], int, str]:
-    """The object that starts here, where it ends, and no reason; or nothing, the end of the line and the reason."""
+    """Return the object that starts here, its end and no reason; or no object, the end of the line and the reason."""
     try:
         value, end = _LENIENT.raw_decode(text, start)
         if isinstance(value, dict):
@@ -336,7 +337,7 @@ def _decode_object(text: str, start: int) -> tuple[Mapping[str, object], int, st
 
 
 def make_lenient_entry(fields: Mapping[str, object], line: RawLine) -> Entry:
-    """An entry from decoded fields: whatever has the wrong kind counts as absent."""
+    """Return an entry from decoded fields; a value of the wrong type counts as absent."""
     head = decode_head(line.raw)
     if head is not None:
         return make_entry(head, line)
@@ -349,21 +350,21 @@ _list_fields = cache(msgspec.structs.fields)
 
 
 def _convert_leniently(fields: Mapping[str, object], kind: type[_SomeStruct]) -> _SomeStruct:
-    known: dict[str, object] = {}
-    for place in _list_fields(kind):
-        value = fields.get(place.encode_name)
-        nested = _NESTED.get(place.name)
-        if place.name == "iterations" and isinstance(value, list):
-            known[place.name] = [_convert_leniently(item, TokensHead) for item in value if isinstance(item, Mapping)]
+    values: dict[str, object] = {}
+    for field in _list_fields(kind):
+        value = fields.get(field.encode_name)
+        nested = _NESTED.get(field.name)
+        if field.name == "iterations" and isinstance(value, list):
+            values[field.name] = [_convert_leniently(item, TokensHead) for item in value if isinstance(item, Mapping)]
         elif nested is not None and isinstance(value, Mapping):
-            known[place.name] = _convert_leniently(value, nested)
-        elif value is not None and _is_simple(value, place.type):
-            known[place.name] = value
-    return kind(**known)
+            values[field.name] = _convert_leniently(value, nested)
+        elif value is not None and _is_simple(value, field.type):
+            values[field.name] = value
+    return kind(**values)
 
 
 def _is_simple(value: object, kind: object) -> bool:
-    """Whether a plain value fits its field; raw JSON and times are not plain."""
+    """Return whether a plain value fits its field; raw JSON and times are not plain."""
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:

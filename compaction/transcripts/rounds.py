@@ -1,4 +1,4 @@
-"""Rounds (one model response with its answers), and the split points where a conversation may be divided."""
+"""Rounds: one model response with the results that follow it; and split points, where a conversation may be divided."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from compaction.transcripts.entries import Entry, ToolResultBlock, ToolUseBlock
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A response and everything up to the next one; the first round may be only what came before any response."""
+    """A response and everything up to the next one; the first round may hold only what is before any response."""
 
     entries: tuple[Entry, ...]
     message_id: str | None = None
@@ -22,7 +22,7 @@ class _Draft:
     joined_to: "_Draft | None" = None
 
     def find(self) -> "_Draft":
-        """The round this one has become part of."""
+        """Return the round that this one was joined to."""
         draft = self
         while draft.joined_to is not None:
             draft.joined_to = draft.joined_to.joined_to or draft.joined_to
@@ -31,7 +31,7 @@ class _Draft:
 
 
 def group_rounds(entries: Iterable[Entry]) -> tuple[Round, ...]:
-    """The entries in rounds. A round begins where another response begins; tool pairs are never in two rounds."""
+    """Return the entries in rounds. A round begins with another response; a tool pair is never in two rounds."""
     drafts: list[_Draft] = []
     requested_in: dict[str, _Draft] = {}
     for entry in entries:
@@ -50,7 +50,7 @@ def _find_response_id(entry: Entry) -> str | None:
 
 
 def _find_home(entry: Entry, requested_in: dict[str, _Draft], here: _Draft) -> int:
-    """The earliest round that this entry answers; notes the requests it makes."""
+    """Return the index of the earliest round that this entry answers; record the requests it makes."""
     home = here.index
     for block in entry.message.content if entry.message else ():
         if isinstance(block, ToolUseBlock):
@@ -61,7 +61,7 @@ def _find_home(entry: Entry, requested_in: dict[str, _Draft], here: _Draft) -> i
 
 
 def _join_rounds(drafts: list[_Draft], home: int) -> None:
-    """A result that comes rounds after its request draws all rounds between into one."""
+    """Join all rounds from a request to its later result into one."""
     while len(drafts) - 1 > home:
         late = drafts.pop()
         late.joined_to = drafts[-1]

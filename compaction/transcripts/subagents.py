@@ -1,4 +1,4 @@
-"""Sub-agents: what their files are called, what their meta file says, and their messages inside the parent's lines."""
+"""Sub-agents: the names of their files, their meta file, and their messages inside the parent's lines."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from compaction.transcripts.json_fields import get_count, get_fields, get_text
 from compaction.transcripts.payloads import Progress
 from compaction.transcripts.reader import encode_json, load_json
 
-_KEPT_OF_PARENT = ("sessionId", "version", "cwd", "gitBranch")
+_INHERITED_FIELDS = ("sessionId", "version", "cwd", "gitBranch")
 _AGENT_FILE = re.compile(r"agent-([A-Za-z0-9_-]{1,128})\.(?:jsonl|meta\.json)\Z")
 
 
@@ -29,13 +29,13 @@ class AgentMeta:
 
 
 def parse_agent_id(file_name: str) -> str | None:
-    """The sub-agent's id from the name of its transcript or meta file; None for a main transcript."""
+    """Return the sub-agent's id from the name of its transcript or meta file; None for a main transcript."""
     match = _AGENT_FILE.search(file_name.replace("\\", "/").rpartition("/")[2])
     return match[1] if match else None
 
 
 def read_agent_meta(data: bytes) -> AgentMeta:
-    """What a sub-agent's meta file says, as far as its values are of the right kind; raises AgentMetaUnreadable."""
+    """Return the meta file of a sub-agent, without values of the wrong type. Raise AgentMetaUnreadable."""
     try:
         fields = load_json(data)
     except (ValueError, RecursionError) as error:
@@ -54,14 +54,14 @@ def read_agent_meta(data: bytes) -> AgentMeta:
 
 
 def write_nested_line(entry: Entry) -> bytes | None:
-    """Return the sub-agent's line inside an `agent_progress` line, under the uuid that it has in the sub-agent's own
-    file; None for every other line. Which line it follows is not written there, so it has no parent."""
+    """Return the sub-agent's line inside an `agent_progress` line, with its uuid in the sub-agent's own file; None for
+    every other line. Its parent is not recorded there."""
     payload = entry.payload
     if not isinstance(payload, Progress) or payload.kind != AGENT_PROGRESS or not payload.agent_id:
         return None
     nested = get_fields(get_fields(entry.fields, "data"), "message")
     if not nested:
         return None
-    place = {name: value for name in _KEPT_OF_PARENT if (value := entry.fields.get(name)) is not None}
-    line = {**place, **nested, "isSidechain": True, "agentId": payload.agent_id}
+    inherited = {name: value for name in _INHERITED_FIELDS if (value := entry.fields.get(name)) is not None}
+    line = {**inherited, **nested, "isSidechain": True, "agentId": payload.agent_id}
     return encode_json(line).encode("utf-8", "surrogatepass")

@@ -1,12 +1,11 @@
-"""A whole transcript, or one that is still being written: feed bytes, get entries, resume where it stopped."""
+"""Reads a whole transcript, or one that is still being written, chunk by chunk; reading can be resumed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from compaction.transcripts.entries import Entry
+from compaction.transcripts.entries import Entry, Item, SkippedLine
 from compaction.transcripts.lines import LARGEST_LINE_BYTES, LinePosition, LineSplitter, RawLine
 from compaction.transcripts.reader import read_line
-from compaction.transcripts.skipped import Item, SkippedLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +50,22 @@ class TranscriptReader:
 
     @property
     def position(self) -> LinePosition:
-        """Where a later reader must start so that nothing is lost or read twice."""
+        """Where a later reader starts, so that nothing is lost or read twice."""
         return self._splitter.position
 
     def feed(self, chunk: bytes) -> list[Item]:
-        """What the lines completed by this chunk hold."""
+        """Return the items of the lines completed by this chunk."""
         items: list[Item] = []
         for line in self.split(chunk):
             items += read_line(line)
         return items
 
     def split(self, chunk: bytes) -> list[RawLine]:
-        """The lines completed by this chunk, for whoever reads them otherwise."""
+        """Return the lines completed by this chunk, unread."""
         return self._splitter.feed(chunk)
 
     def close(self) -> Sequence[Item]:
-        """The last line when it lacks only its ending; else it becomes the tail and the position stays before it."""
+        """Return the items of a last line without ending; an unreadable one becomes the tail, after the position."""
         position = self._splitter.position
         raw, size_bytes = self._splitter.peek(), self._splitter.waiting_bytes
         if not size_bytes:
@@ -80,7 +79,7 @@ class TranscriptReader:
 
 
 def read_transcript(data: bytes | Iterable[bytes]) -> Transcript:
-    """All of a transcript at once; never raises for what the bytes hold."""
+    """Return all of a transcript; never raises for what the bytes hold."""
     reader = TranscriptReader()
     items: list[Item] = []
     for chunk in (data,) if isinstance(data, bytes) else data:

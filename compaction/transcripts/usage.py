@@ -1,4 +1,4 @@
-"""Usage as the API writes it: in the head of a line, decoded in one pass, or as the fields of any response."""
+"""Reads usage as the API writes it: in the head of a line, decoded in one pass, or as the fields of any response."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -11,7 +11,7 @@ from compaction.transcripts.json_fields import LARGEST_COUNT, get_count, get_fie
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 
 
-# The structs hold no cycles, so the collector need not walk them: gc=False.
+# gc=False: the structs hold no cycles.
 class CacheCreationHead(msgspec.Struct, gc=False):
     """Cache writes by lifetime."""
 
@@ -20,14 +20,14 @@ class CacheCreationHead(msgspec.Struct, gc=False):
 
 
 class ServerToolsHead(msgspec.Struct, gc=False):
-    """What the server's own tools did."""
+    """Requests of the server's own tools."""
 
     web_search_requests: _Count | None = None
     web_fetch_requests: _Count | None = None
 
 
 class OutputDetailsHead(msgspec.Struct, gc=False):
-    """The output taken apart."""
+    """The parts of the output."""
 
     thinking_tokens: _Count | None = None
 
@@ -45,7 +45,7 @@ class TokensHead(msgspec.Struct, gc=False):
 
 
 class UsageHead(TokensHead, gc=False):
-    """The usage of a line, as far as it is looked at."""
+    """The usage of a line, as far as it is read."""
 
     service_tier: str | None = None
     inference_geo: str | None = None
@@ -57,7 +57,7 @@ class UsageHead(TokensHead, gc=False):
 
 
 def build_usage(head: UsageHead) -> Usage:
-    """The usage of a line, from its head."""
+    """Return the usage of a line, from its head."""
     details, server = head.output_tokens_details, head.server_tool_use
     written, at_5m, at_1h = _split_head(head)
     return Usage(
@@ -100,12 +100,12 @@ def _split_head(tokens: TokensHead) -> tuple[int, int, int]:
 
 
 def _split_writes(total: int, at_5m: int | None, at_1h: int | None) -> tuple[int, int, int]:
-    """Cache writes in all, at 5 minutes and at 1 hour; without a split they all count as 5 minutes."""
+    """Return cache writes in all, at 5 minutes and at 1 hour; without a split they all count as 5 minutes."""
     return (total, total, 0) if at_5m is None and at_1h is None else (total, at_5m or 0, at_1h or 0)
 
 
 def read_usage(fields: Mapping[str, object]) -> Usage:
-    """The usage of a response; a field that is not what it should be counts as not told."""
+    """Return the usage of a response; a field of the wrong type counts as absent."""
     server = get_fields(fields, "server_tool_use")
     return Usage(
         **_read_tokens(fields),
@@ -113,9 +113,9 @@ def read_usage(fields: Mapping[str, object]) -> Usage:
         web_search_requests=get_count(server, "web_search_requests") or 0,
         web_fetch_requests=get_count(server, "web_fetch_requests") or 0,
         iterations=tuple(
-            Iteration(type=get_text(each, "type") or "message", model=get_text(each, "model"), **_read_tokens(each))
-            for each in get_items(fields, "iterations")
-            if isinstance(each, Mapping)
+            Iteration(type=get_text(item, "type") or "message", model=get_text(item, "model"), **_read_tokens(item))
+            for item in get_items(fields, "iterations")
+            if isinstance(item, Mapping)
         ),
         service_tier=get_text(fields, "service_tier"),
         speed=get_text(fields, "speed"),
@@ -126,8 +126,8 @@ def read_usage(fields: Mapping[str, object]) -> Usage:
 
 def _read_tokens(fields: Mapping[str, object]) -> dict[str, int]:
     split = get_fields(fields, "cache_creation")
-    told = (get_count(split, f"ephemeral_{name}_input_tokens") for name in ("5m", "1h"))
-    total, at_5m, at_1h = _split_writes(get_count(fields, "cache_creation_input_tokens") or 0, *told)
+    by_ttl = (get_count(split, f"ephemeral_{name}_input_tokens") for name in ("5m", "1h"))
+    total, at_5m, at_1h = _split_writes(get_count(fields, "cache_creation_input_tokens") or 0, *by_ttl)
     return {
         "input_tokens": get_count(fields, "input_tokens") or 0,
         "output_tokens": get_count(fields, "output_tokens") or 0,

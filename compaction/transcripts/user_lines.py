@@ -1,6 +1,6 @@
-"""What a user line is: a person's prompt or command, a command's output, tool results, or text of the client.
+"""Classifies user lines: a person's prompt or command, a command's output, tool results, or text of the client.
 
-The one classifier for lines of a transcript and for user messages of an API request.
+Decides which lines start a turn, for lines of a transcript and for user messages of an API request.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,17 +39,17 @@ class UserLineKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UserLine:
-    """`words` is the person's text without the client's additions; a command is written as it was typed."""
+    """The kind of a line and the person's text in it without the client's additions; a command as it was typed."""
 
     kind: UserLineKind
-    words: str = ""
+    text: str = ""
     starts_turn: bool = False  # the model is called because of it
     is_interruption: bool = False  # a person stopped the model
 
     @property
     def is_bare_client_command(self) -> bool:
-        """Whether it only steers the client, such as /exit: no word of it is about the work."""
-        return self.kind is UserLineKind.COMMAND and self.words in CLIENT_COMMANDS
+        """Return whether it only controls the client, such as /exit, and is not about the work."""
+        return self.kind is UserLineKind.COMMAND and self.text in CLIENT_COMMANDS
 
 
 _OUTPUT = UserLine(UserLineKind.COMMAND_OUTPUT)
@@ -69,8 +69,8 @@ def classify_entry(entry: Entry) -> UserLine | None:
         (block.text if isinstance(block, TextBlock) else None for block in others),
         has_results=len(others) < len(content),
     )
-    # Last, because it decodes the whole line: tool results, which are long, have no words.
-    if (line.words or line.starts_turn) and _read_origin(entry) not in (None, "human"):
+    # Last, because it decodes the whole line: tool results, which are long, have no such text.
+    if (line.text or line.starts_turn) and _read_origin(entry) not in (None, "human"):
         return _MACHINE
     return line
 
@@ -93,16 +93,16 @@ def classify_text(text: str) -> UserLine:
         return UserLine(UserLineKind.COMMAND, f"! {(read_tag(text, SHELL_INPUT) or '').strip()}")
     if any(starts_with_tag(text, tag) for tag in OUTPUT_TAGS):
         return _OUTPUT
-    words = strip_machine_text(text)
-    if words:
-        return UserLine(UserLineKind.PROMPT, words, starts_turn=True)
+    typed = strip_machine_text(text)
+    if typed:
+        return UserLine(UserLineKind.PROMPT, typed, starts_turn=True)
     return _INTERRUPTION if text.startswith(INTERRUPTION) else _MACHINE
 
 
 def extract_prompt_text(text: str) -> str:
     """Return what a person typed as a prompt, "" for commands, their output and text of the client."""
     line = classify_text(text)
-    return line.words if line.kind is UserLineKind.PROMPT else ""
+    return line.text if line.kind is UserLineKind.PROMPT else ""
 
 
 def strip_machine_text(text: str) -> str:
@@ -120,19 +120,19 @@ def _read_origin(entry: Entry) -> str | None:
 
 
 def _classify(texts: Iterable[str | None], *, has_results: bool) -> UserLine:
-    """Return the kind of the first member of UserLineKind that any text has. None stands for an image or a document.
+    """Return the first kind in the order of UserLineKind that any text has. None is an image or a document.
 
-    Words beside tool results do not start a turn."""
+    Text beside tool results does not start a turn."""
     parts = [UserLine(UserLineKind.PROMPT, starts_turn=True) if text is None else classify_text(text) for text in texts]
     for kind in UserLineKind:
         chosen = [part for part in parts if part.kind is kind]
         if chosen:
-            words = "\n".join(part.words for part in chosen if part.words)
+            typed = "\n".join(part.text for part in chosen if part.text)
             if has_results:
-                return UserLine(UserLineKind.TOOL_RESULT, words)
+                return UserLine(UserLineKind.TOOL_RESULT, typed)
             return UserLine(
                 kind,
-                words,
+                typed,
                 starts_turn=any(part.starts_turn for part in chosen),
                 is_interruption=any(part.is_interruption for part in chosen),
             )
@@ -140,7 +140,7 @@ def _classify(texts: Iterable[str | None], *, has_results: bool) -> UserLine:
 
 
 def _classify_command(text: str) -> UserLine:
-    """Commands that the client performs itself begin with their name, those for the model with their message."""
+    """Return a command: one that the client performs itself begins with its name, one for the model with a message."""
     name = (read_tag(text, COMMAND_NAME) or "").strip()
     arguments = (read_tag(text, COMMAND_ARGUMENTS) or "").strip()
     return UserLine(

@@ -1,4 +1,4 @@
-"""Entries back to bytes: untouched lines exactly as they were read, new and changed ones as compact JSON."""
+"""Writes entries as bytes: untouched lines exactly as they were read, new and changed ones as compact JSON."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 
 from compaction.errors import LineNotKept
 from compaction.transcripts.blocks import write_content
-from compaction.transcripts.entries import Entry, Message, Usage
+from compaction.transcripts.entries import Entry, Item, Message, SkippedLine, Usage
 from compaction.transcripts.json_fields import get_fields
 from compaction.transcripts.payloads import Attachment, Boundary, MicroBoundary
-from compaction.transcripts.skipped import Item, SkippedLine
 
 # Entry attributes that a line carries under its own name, in the order the client writes them.
 _KEYS = {
@@ -34,7 +33,7 @@ _FLAGS = {
 
 
 def write_items(items: Iterable[Item]) -> Iterator[bytes]:
-    """The bytes of each item; an unended line gets its ending before a line made here follows."""
+    """Yield the bytes of each item; an unended line gets its ending before a new line follows."""
     is_ended = True
     for item in items:
         if isinstance(item, SkippedLine):
@@ -50,7 +49,7 @@ def write_items(items: Iterable[Item]) -> Iterator[bytes]:
 
 
 def write_entry(entry: Entry) -> bytes:
-    """One line with its ending: the raw one if untouched, else the fields it was read with and what was changed."""
+    """Return one line with its ending: the raw one if untouched, else the fields it was read with and the changes."""
     if entry.raw is not None:
         return entry.raw
     line: dict[str, object] = dict(entry.fields)
@@ -66,7 +65,7 @@ def write_entry(entry: Entry) -> bytes:
     line.update(_write_payload(entry, line))
     if entry.at is not None:
         line["timestamp"] = _write_time(entry.at)
-    # A half character becomes its own JSON escape.
+    # A surrogate half becomes its own JSON escape.
     return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
 
 
@@ -75,9 +74,9 @@ def _write_time(at: datetime) -> str:
 
 
 def _write_message(message: Message, line: dict[str, object]) -> dict[str, object]:
-    known = {"id": message.id, "model": message.model, "stop_reason": message.stop_reason}
+    optional = {"id": message.id, "model": message.model, "stop_reason": message.stop_reason}
     written: dict[str, object] = {**get_fields(line, "message"), "role": message.role}
-    written.update({key: value for key, value in known.items() if value is not None or key in written})
+    written.update({key: value for key, value in optional.items() if value is not None or key in written})
     written["content"] = write_content(message.content, is_plain=message.is_plain)
     if message.usage is not None and "usage" not in written:
         written["usage"] = _write_usage(message.usage)
@@ -99,7 +98,7 @@ def _write_usage(usage: Usage) -> dict[str, object]:
 
 
 def _write_payload(entry: Entry, line: dict[str, object]) -> dict[str, object]:
-    """The payloads that Plimsoll itself makes; others stay as their fields have them."""
+    """Return the fields of payloads that Plimsoll itself makes; others stay as they were read."""
     payload = entry.payload
     if isinstance(payload, Boundary):
         return {"compactMetadata": {**get_fields(line, "compactMetadata"), **_write_boundary(payload)}}

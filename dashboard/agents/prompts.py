@@ -12,8 +12,9 @@ from compaction.context.reminder import (
 )
 from compaction.errors import CompactionError
 from compaction.llm.lookup import get_least_cached_tokens
-from compaction.prompt.layout import Layout, Scope, SystemBlock, mark_messages, mark_tools, write_system
+from compaction.prompt.layout import SystemBlock, write_system
 from compaction.prompt.linter import LintFinding, lint_request
+from compaction.prompt.markers import CacheScope, Layout, mark_messages, mark_tools
 from compaction.prompt.request import Fields, read_request
 from compaction.transcripts.flatten import flatten
 from compaction.transcripts.reader import load_json
@@ -83,7 +84,7 @@ def lay_out(
 def _split_system(texts: Sequence[str]) -> list[SystemBlock]:
     """The last text apart from the others: two cache breakpoints at most, so that tools and messages keep theirs."""
     halves = ["\n\n".join(texts[:-1]), *texts[-1:]]
-    return [SystemBlock(text, Scope.ORG) for text in halves if text]
+    return [SystemBlock(text, CacheScope.ORG) for text in halves if text]
 
 
 def write_reminder(

@@ -6,7 +6,7 @@ from ninja import Field, Router, Schema
 from pydantic import ConfigDict
 
 from compaction.context.cache_ttl import CacheTtl
-from compaction.prompt.layout import Layout
+from compaction.prompt.markers import Layout
 from dashboard import access
 from dashboard.access import Act, Actor
 from dashboard.agents.prompts import Lint, lay_out, lint_prompt, write_reminder

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from compaction.prompt.invalidation import LOOKBACK_BLOCKS
+from compaction.prompt.markers import LOOKBACK_BLOCKS
 from dashboard.demo.codebase import REPLIES, Project, say
 from dashboard.demo.talks import name_id
 

@@ -22,10 +22,9 @@ from compaction.timeline.observations import (
 )
 from compaction.timeline.read_entries import fingerprint_shape, read_observation, read_problem
 from compaction.transcripts.client_protocol import AGENT_PROGRESS
-from compaction.transcripts.entries import Entry
+from compaction.transcripts.entries import Entry, Item, SkippedLine
 from compaction.transcripts.lines import LinePosition, RawLine
 from compaction.transcripts.reader import read_line
-from compaction.transcripts.skipped import Item, SkippedLine
 from compaction.transcripts.subagents import AgentMeta, parse_agent_id, write_nested_line
 from compaction.transcripts.titles import cut_title
 from compaction.transcripts.transcript import TranscriptReader

@@ -72,7 +72,7 @@ class Tick:
     def steps(self) -> tuple[Step, ...]:
         """From the window down to the line: each formula with the origin of the figure it takes in."""
         window = self.chain[0].terms[0]
-        first = Step(f"window = {window.tokens:,}", window.words)
+        first = Step(f"window = {window.tokens:,}", window.description)
         return (first, *(Step(line.formula, _say_origin(line)) for line in self.chain))
 
 
@@ -300,7 +300,7 @@ def _draw_ticks(lines: Thresholds, scale_tokens: int) -> Iterator[Tick]:
 
 def _say_origin(line: Threshold) -> str:
     term = line.terms[-1]
-    return term.words if str(term.origin) in term.words else f"{term.words} ({term.origin})"
+    return term.description if str(term.origin) in term.description else f"{term.description} ({term.origin})"
 
 
 def _say_forecast(forecast: Forecast | NotEnoughData | None, *, is_past: bool) -> tuple[str, str]:

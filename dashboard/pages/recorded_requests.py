@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compaction.prompt.fingerprint import Fingerprint, read_fingerprint
-from compaction.prompt.request import PromptMessage, PromptRequest
-from compaction.prompt.request_lines import Shape, read_shape
+from compaction.prompt.request import PromptMessage, PromptRequest, RequestShape, read_shape
 from compaction.timeline.build import build_timeline
 from compaction.timeline.observations import Observation
 from compaction.timeline.order import order_observations
@@ -68,7 +67,7 @@ class _Shapes:
         columns = ("digest", "prints", "content") if with_text else ("digest", "prints", "digest")
         found = {row[0]: row for row in rows.values_list(*columns)}
         self.prints = {name: read_fingerprint(found[digest][1]) for name, digest in digests.items() if digest in found}
-        self.texts: dict[str, Shape] = {}
+        self.texts: dict[str, RequestShape] = {}
         for name, digest in digests.items():
             content = found[digest][2] if with_text and digest in found else None
             shape = _read_shape_line(expand(content)) if content is not None else None
@@ -76,7 +75,7 @@ class _Shapes:
                 self.texts[name] = shape
 
 
-def _read_shape_line(line: bytes) -> Shape | None:
+def _read_shape_line(line: bytes) -> RequestShape | None:
     entry = next(iter(read_transcript(line).entries), None)
     return None if entry is None else read_shape(get_fields(entry.fields, "shape"))
 
@@ -92,7 +91,7 @@ def _name_shapes(facts: Iterable[Observation]) -> dict[str, str | None]:
     }
 
 
-def _put_together(prints: Fingerprint, shape: Shape) -> PromptRequest:
+def _put_together(prints: Fingerprint, shape: RequestShape) -> PromptRequest:
     return PromptRequest(
         model=prints.model,
         tools=shape.tools,

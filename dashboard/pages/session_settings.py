@@ -159,7 +159,7 @@ def _say_state(in_force: LinesInForce) -> tuple[str, str]:
 def list_line_settings(lines: Thresholds) -> Iterator[LineSetting]:
     """From the window down: what is taken off at each step, and who said so."""
     window, is_auto_on = lines.window, lines.is_auto_on
-    yield LineSetting("window", "window", window.tokens, "", str(window.origin), window.words)
+    yield LineSetting("window", "window", window.tokens, "", str(window.origin), window.description)
     yield _show_term("reserve", lines.reserve)
     yield _show_line(lines.available, "available", "available")
     yield _show_line(lines.warning, "warning", "warning threshold", style="warning")
@@ -169,12 +169,12 @@ def list_line_settings(lines: Thresholds) -> Iterator[LineSetting]:
 
 
 def _show_term(name: str, term: FormulaTerm) -> LineSetting:
-    return LineSetting(name, name, term.tokens, "", str(term.origin), term.words)
+    return LineSetting(name, name, term.tokens, "", str(term.origin), term.description)
 
 
 def _show_line(line: Threshold, name: str, glossary: str, *, style: str = "", is_acting: bool = True) -> LineSetting:
     term = line.terms[-1]
-    return LineSetting(name, glossary, line.tokens, line.formula, str(term.origin), term.words, style, is_acting)
+    return LineSetting(name, glossary, line.tokens, line.formula, str(term.origin), term.description, style, is_acting)
 
 
 def _list_switches(policy: Policy) -> Iterator[Switch]:

@@ -230,7 +230,7 @@ def test_every_tick_of_the_larger_sizes_is_a_button_described_by_its_sum(size: s
 
 def test_words_of_an_origin_are_escaped() -> None:
     lines = lines_of(CLIENT, SHORT)
-    window = replace(lines.window, words="window of <i>")
+    window = replace(lines.window, description="window of <i>")
     hostile = replace(lines, available=replace(lines.available, terms=(window, lines.reserve)))
     drawn = gauge(draw_gauge(hostile, classify_usage(hostile, 1)), "header")
     assert "window of &lt;i&gt;" in drawn

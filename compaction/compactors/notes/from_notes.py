@@ -181,7 +181,7 @@ def has_text(entry: Entry) -> bool:
         return False
     line = classify_entry(entry)
     if line is not None:
-        return bool(line.words)
+        return bool(line.text)
     return any(isinstance(block, TextBlock) and block.text.strip() for block in entry.message.content)
 
 

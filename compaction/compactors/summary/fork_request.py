@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from compaction.compactors.summary.plain_request import add_prompt
 from compaction.context.cache_ttl import DEFAULT_TTL, CacheTtl
 from compaction.ports import SummaryRequest, SummaryRoute, Variant
-from compaction.prompt.layout import mark_messages
+from compaction.prompt.markers import mark_messages
 from compaction.transcripts.api_messages import list_content_blocks
 from compaction.transcripts.entries import Entry, TextBlock, ToolResultBlock, ToolUseBlock
 from compaction.transcripts.flatten import HEAD_TEXT, ApiMessage, flatten

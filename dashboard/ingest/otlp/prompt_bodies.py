@@ -9,7 +9,7 @@ from functools import partial
 
 from compaction.errors import BodyUnreadable
 from compaction.prompt.fingerprint import Fingerprint, fingerprint_request
-from compaction.prompt.request_lines import read_raw_body
+from compaction.prompt.request import read_raw_body
 from compaction.timeline.observations import LineKind, RecordedRequest, Response
 from compaction.transcripts.json_fields import get_count, get_fields, get_text
 from compaction.transcripts.reader import load_json

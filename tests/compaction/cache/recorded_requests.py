@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from bench.threads import read_session_calls
 from compaction.prompt.fingerprint import Fingerprint
-from compaction.prompt.request import PromptMessage, PromptRequest
-from compaction.prompt.request_lines import read_shape
+from compaction.prompt.request import PromptMessage, PromptRequest, read_shape
 from compaction.timeline.read_entries import read_observation
 from compaction.transcripts.entries import Entry
 from compaction.transcripts.json_fields import get_fields

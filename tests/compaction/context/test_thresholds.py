@@ -79,7 +79,7 @@ def test_each_line_shows_its_formula_and_the_origin_of_every_term() -> None:
     assert lines.auto.formula == "auto = available - 13,000 = 167,000"
     assert lines.warning.formula == "warning = auto - 20,000 = 147,000"
     assert lines.blocking.formula == "blocking = available - 3,000 = 177,000"
-    assert [term.words for term in lines.auto.terms] == [
+    assert [term.description for term in lines.auto.terms] == [
         "window 200,000 from the client's table for claude-opus-4-6",
         "reserve 20,000 from min(max output 64,000, 20,000)",
         "13,000 from Claude Code's rule",

@@ -58,7 +58,7 @@ def test_the_reserve_follows_the_client_version(version: str | None, tokens: int
 
 def test_the_reserve_says_where_it_comes_from() -> None:
     reserve = compute_reserve(ModelInUse("claude-opus-4-6"))
-    assert reserve.words == "reserve 20,000 from min(max output 64,000, 20,000)"
+    assert reserve.description == "reserve 20,000 from min(max output 64,000, 20,000)"
     small = compute_reserve(ModelInUse("claude-opus-4-6", reported_max_output_tokens=8_000))
     assert (small.tokens, small.origin) == (8_000, Origin.REPORTED)
     other_agent = compute_reserve(ModelInUse("claude-opus-4-5", is_claude_code=False, client_version="2.0.0"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from compaction.context.call_costs import compute_cost, compute_total_usd
-from compaction.llm.prices import Price, Rates, _find_price, get_list_price
+from compaction.llm.prices import Price, Rates, _compute_price, get_list_price
 from compaction.transcripts.entries import Iteration, Usage
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -175,9 +175,9 @@ def test_a_tier_that_costs_nothing_is_a_price(monkeypatch: pytest.MonkeyPatch) -
     model = ModelInfo("claude-opus-4-1", match=ClauseEquals("claude-opus-4-1"), prices=prices)
     snapshot = SimpleNamespace(find_provider_model=lambda *_: (None, model))
     monkeypatch.setattr(data_snapshot, "get_snapshot", lambda: snapshot)
-    _find_price.cache_clear()
+    _compute_price.cache_clear()
     price = get_list_price("claude-opus-4-1", NOW)
-    _find_price.cache_clear()
+    _compute_price.cache_clear()
     assert price is not None
     assert [rates and rates.read_mtok_usd for rates in map(price.get_rates, (200_000, 200_001))] == [Decimal("0.5"), 0]
     assert price.get_rates(200_001) == replace(price.rates, read_mtok_usd=Decimal(0))

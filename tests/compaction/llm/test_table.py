@@ -32,7 +32,7 @@ from compaction.llm.lookup import (
 from compaction.llm.names import FAMILIES, LONG_WINDOW_SUFFIX, read_model_name
 from compaction.llm.prices import _OWN_TABLE, FAST_FACTORS, get_list_price
 from compaction.llm.table import LONG_WINDOW_TOKENS, MODELS, Model, list_current_models
-from compaction.prompt.linter import Rule, lint_request
+from compaction.prompt.linter import LintRule, lint_request
 from compaction.prompt.request import read_request
 from compaction.transcripts.entries import Usage
 from tests.compaction.cache.builders import body, text
@@ -95,7 +95,7 @@ def test_the_linter_knows_the_least_prefix_of_every_current_model(name: str, mod
     assert get_least_cached_tokens(name) == model.least_cached_tokens
     assert model.least_cached_tokens is not None or model.max_output_tokens is None
     request = read_request(body(system=[text("Hi.", marked="5m")], tools=[], model=name))
-    has_finding = any(finding.rule is Rule.BELOW_MINIMUM for finding in lint_request(request))
+    has_finding = any(finding.rule is LintRule.BELOW_MINIMUM for finding in lint_request(request))
     assert has_finding == (model.least_cached_tokens is not None)
 
 

@@ -9,8 +9,7 @@ from compaction.cache.prefix_diff import diff_fingerprints, diff_requests
 from compaction.errors import BodyUnreadable
 from compaction.prompt.fingerprint import fingerprint_request, read_fingerprint
 from compaction.prompt.linter import lint_request
-from compaction.prompt.request import Marker, PromptLevel, find_server, read_request, write_canonical
-from compaction.prompt.request_lines import read_raw_body
+from compaction.prompt.request import Marker, PromptLevel, find_server, read_raw_body, read_request, write_canonical
 from compaction.transcripts.entries import Entry
 from tests.compaction.cache.builders import body, digest, prints, text, tool
 from tests.compaction.cache.recorded_requests import list_requests

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from compaction.llm.lookup import get_least_cached_tokens
-from compaction.prompt.linter import Rule, lint_request
+from compaction.prompt.linter import LintRule, lint_request
 from compaction.prompt.request import read_request
 from compaction.prompt.volatile_text import Volatile, find_volatile_text
 from tests.compaction.cache.builders import body, text, tool
@@ -11,7 +11,7 @@ from tests.compaction.cache.builders import body, text, tool
 LONG = "Work with care. " * 400
 
 
-def _lint(**fields: Any) -> list[tuple[Rule, str]]:
+def _lint(**fields: Any) -> list[tuple[LintRule, str]]:
     return [(finding.rule, finding.cited) for finding in lint_request(read_request(body(**fields)))]
 
 
@@ -22,26 +22,28 @@ def _system(*blocks: dict[str, Any]) -> list[dict[str, Any]]:
 THOUGHT = {"type": "thinking", "thinking": "hm", "cache_control": {"type": "ephemeral"}}
 RESULT = {"type": "tool_result", "tool_use_id": "t", "content": [text("x", marked="5m")]}
 
-CASES: list[tuple[str, dict[str, Any], list[tuple[Rule, str]]]] = [
+CASES: list[tuple[str, dict[str, Any], list[tuple[LintRule, str]]]] = [
     ("nothing wrong", {"system": _system()}, []),
-    ("no markers", {"system": "x", "messages": []}, [(Rule.NO_MARKERS, "")]),
+    ("no markers", {"system": "x", "messages": []}, [(LintRule.NO_MARKERS, "")]),
     ("five markers", {"system": [text(LONG, marked="5m") for _ in range(4)]},
-     [(Rule.TOO_MANY_MARKERS, "messages[2].content[0]")]),
-    ("5m before 1h", {"system": _system(text("later", marked="1h"))}, [(Rule.SHORT_BEFORE_LONG, "system[1]")]),
+     [(LintRule.TOO_MANY_MARKERS, "messages[2].content[0]")]),
+    ("5m before 1h", {"system": _system(text("later", marked="1h"))}, [(LintRule.SHORT_BEFORE_LONG, "system[1]")]),
     ("1h before 5m is fine", {"system": [text(LONG, marked="1h"), text("later", marked="5m")]}, []),
-    ("too short", {"system": [text("Hi.", marked="5m"), text(LONG)], "tools": []}, [(Rule.BELOW_MINIMUM, "system[0]")]),
+    ("too short", {"system": [text("Hi.", marked="5m"), text(LONG)], "tools": []},
+     [(LintRule.BELOW_MINIMUM, "system[0]")]),
     ("thinking", {"system": _system(), "messages": [{"role": "assistant", "content": [THOUGHT]}]},
-     [(Rule.UNCACHEABLE_BLOCK, "messages[0].content[0]")]),
-    ("empty text", {"system": _system(text("", marked="5m"))}, [(Rule.UNCACHEABLE_BLOCK, "system[1]")]),
+     [(LintRule.UNCACHEABLE_BLOCK, "messages[0].content[0]")]),
+    ("empty text", {"system": _system(text("", marked="5m"))}, [(LintRule.UNCACHEABLE_BLOCK, "system[1]")]),
     ("inside a result", {"system": _system(), "messages": [{"role": "user", "content": [RESULT]}]},
-     [(Rule.UNCACHEABLE_BLOCK, "messages[0].content[0].content[0]")]),
+     [(LintRule.UNCACHEABLE_BLOCK, "messages[0].content[0].content[0]")]),
     ("deferred tool", {
         "system": [text(LONG)], "messages": [],
         "tools": [tool("A", LONG), tool("B", defer_loading=True, cache_control={"type": "ephemeral"})],
-    }, [(Rule.UNCACHEABLE_BLOCK, "tools[1]")]),
-    ("a time", {"system": [text(LONG + "It is 2026-11-16 09:14.", marked="5m")]}, [(Rule.VOLATILE_TEXT, "system[0]")]),
+    }, [(LintRule.UNCACHEABLE_BLOCK, "tools[1]")]),
+    ("a time", {"system": [text(LONG + "It is 2026-11-16 09:14.", marked="5m")]},
+     [(LintRule.VOLATILE_TEXT, "system[0]")]),
     ("volatile tool", {"system": _system(), "tools": [tool("A", "Session 0e9cf9ea-648a-4b58-8d93-ac26d1e3187a")]},
-     [(Rule.VOLATILE_TEXT, "tools[0]")]),
+     [(LintRule.VOLATILE_TEXT, "tools[0]")]),
     ("behind the last marker", {"system": [*_system(), text("It is 09:14:33.")], "messages": []}, []),
     ("in a message", {"system": _system(), "messages": [{"role": "user", "content": [text("09:14:33", marked="5m")]}]},
      []),
@@ -49,13 +51,15 @@ CASES: list[tuple[str, dict[str, Any], list[tuple[Rule, str]]]] = [
 
 
 @pytest.mark.parametrize(("why", "fields", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_finding_cites_its_block(why: str, fields: dict[str, Any], expected: list[tuple[Rule, str]]) -> None:
+def test_finding_cites_its_block(why: str, fields: dict[str, Any], expected: list[tuple[LintRule, str]]) -> None:
     assert _lint(**fields) == expected
 
 
 def test_version_stamp_counts_in_the_cited_path() -> None:
     stamp = text("x-anthropic-billing-header: cc_version=2.1.325.abc;")
-    assert _lint(system=[stamp, text("Hi.", marked="5m"), text(LONG)], tools=[]) == [(Rule.BELOW_MINIMUM, "system[1]")]
+    assert _lint(system=[stamp, text("Hi.", marked="5m"), text(LONG)], tools=[]) == [
+        (LintRule.BELOW_MINIMUM, "system[1]")
+    ]
 
 
 def test_tools_that_change_places_are_found_against_earlier_requests() -> None:
@@ -66,7 +70,7 @@ def test_tools_that_change_places_are_found_against_earlier_requests() -> None:
     )
     assert lint_request(same, [first]) == ()
     findings = lint_request(swapped, [first, same])
-    assert [(finding.rule, finding.cited) for finding in findings] == [(Rule.UNSTABLE_TOOLS, "tools[1]")]
+    assert [(finding.rule, finding.cited) for finding in findings] == [(LintRule.UNSTABLE_TOOLS, "tools[1]")]
     assert "C was in a different position" in findings[0].sentence
 
 

@@ -121,8 +121,8 @@ def test_recorded_lines_have_no_other_form() -> None:
             line = classify_entry(item) if isinstance(item, Entry) else None
             if line is not None:
                 found[line.kind] += 1
-                if line.kind is PROMPT and line.words.startswith("<"):
-                    unknown.append((path.name, line.words[:60]))
+                if line.kind is PROMPT and line.text.startswith("<"):
+                    unknown.append((path.name, line.text[:60]))
     assert unknown == []
     assert found[PROMPT] > 10
     assert found[RESULT] > 100

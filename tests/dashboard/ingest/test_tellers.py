@@ -154,7 +154,7 @@ def test_long_window_that_no_call_names_is_said_to_be_inferred(team: Team) -> No
     header = read_header(access.person(User.objects.get(username="alice")), session, now=timezone.now())
     window = header.standing.lines.window if header.standing.lines else None
     assert window is not None
-    assert (str(window.origin), window.words) == (
+    assert (str(window.origin), window.description) == (
         "inferred",
         "window 1,000,000 inferred: a call exceeded the window in the client's table for claude-opus-4-5",
     )
