@@ -99,7 +99,7 @@ class PromptTooLong(RunError):
 
     def __init__(self, prompt_tokens: int | None = None, maximum_tokens: int | None = None) -> None:
         figures = (
-            f": it has {prompt_tokens:,} tokens, and {maximum_tokens:,} are allowed"
+            f": {prompt_tokens:,} tokens, {maximum_tokens:,} are allowed"
             if prompt_tokens is not None and maximum_tokens is not None
             else ""
         )
@@ -122,7 +122,7 @@ class ConversationTooLong(RunError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The conversation is too long to summarise, even in part, and is unchanged. "
+            "The conversation is too long to be summarised, even in part, and is unchanged. "
             "Go back a few messages, or compact up to an earlier message, and try again."
         )
 

@@ -1,1 +1,1 @@
-"""Everything that makes a conversation smaller: micro, full, partial, from notes, and what comes back afterwards."""
+"""Everything that makes a conversation smaller: clearing, summaries, notes, and what is restored afterwards."""
