@@ -28,7 +28,7 @@ from itertools import combinations
 from pathlib import Path
 
 from compaction.audit.audit import audit_compaction
-from compaction.audit.report import AuditReport
+from compaction.audit.score import AuditReport
 from compaction.compactors.extractive.summarizer import build_extractive_summary
 from compaction.transcripts.chain import follow_chain, slice_context
 from compaction.transcripts.entries import Entry, Message, TextBlock

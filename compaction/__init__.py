@@ -19,6 +19,10 @@ Rules by file:
     timeline.sources         whose report wins when several sources report one call
     cache.policy             what counts as a loss: 5% and 2,000 tokens
     cache.causes             the table of causes, and where each one is detected
+    llm.table                a model: its windows, output limit and least cacheable prefix
+    context.margins          distances between thresholds, the reserve, the output cap of a summary
+    transcripts.rounds       where a partial compaction may cut
+    audit.score              the weights of what a compaction retained
 
 docs/mechanisms.md maps every mechanism to its file, its test and the page where a user meets it.
 """

@@ -9,8 +9,8 @@ from compaction.audit.error_texts import select_errors
 from compaction.audit.passage_search import KEPT, MISSING, VERBATIM, PassageMatch, RetainedText
 from compaction.audit.progress import select_background, select_progress
 from compaction.audit.references import select_references
-from compaction.audit.report import AuditFinding, AuditReport
 from compaction.audit.requirements import select_decisions, select_requirements
+from compaction.audit.score import AuditFinding, AuditReport
 from compaction.audit.statements import AuditPart, AuditStatement
 from compaction.transcripts.attachments import render_attachment
 from compaction.transcripts.client_protocol import FILE_ATTACHMENTS

@@ -1,6 +1,6 @@
 """Selects what a compaction summarises: the full conversation, everything from a message on, or everything up to it.
 
-The cut of a partial compaction and the check for new messages are here. The compaction itself is in run.
+The check for new messages is here; where a conversation may be cut is in transcripts.rounds, the compaction in run.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,5 +1,5 @@
 """Windows: how many tokens a model holds in a given client, how many one response may have, and the client's reserve
-for its summary. Every figure names its origin."""
+for its summary. Every figure names its origin; the figures of each model are in llm.table."""
 
 import re
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from compaction.audit.audit import audit_compaction
-from compaction.audit.report import AuditReport
+from compaction.audit.score import AuditReport
 from compaction.audit.statements import AuditPart
 
 __all__ = ["AUDIT_VERSION", "AuditReport", "StoredAudit", "audit_compaction", "parse_audit", "serialize_report"]

@@ -52,7 +52,7 @@ def _open_fullest(fleet: Fleet, *, is_done: bool) -> FirstStep:
     left = row.reading.percent_left
     room = "" if left is None else f", {left}% left to auto-compact"
     url = reverse("open_first_session", args=[row.session.pk])
-    return FirstStep("Open your fullest session", f"{row.name}{room}", is_done, url)
+    return FirstStep("Open your fullest recent session", f"{row.name}{room}", is_done, url)
 
 
 def _open_costliest(actor: Actor, team: Team, *, is_done: bool) -> FirstStep:

@@ -1,10 +1,12 @@
 """Kinds of compaction as cards, each with what it would come to: the size after it, its cost, what it would lose."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db.models import QuerySet
 
+from compaction.context.thresholds import Level
 from dashboard import access
 from dashboard.access import Actor
 from dashboard.ingest.audit_rows import StoredLoss
@@ -22,6 +24,12 @@ from dashboard.words import format_lost_count, format_retained, format_size, sav
 FREE = "free"
 UNKNOWN_PRICE = "no known price"
 PICK_A_MESSAGE = "Choose it and pick a message: its size, cost and losses then appear here."
+# The kinds that `POST /api/v1/check` advises at a level, best first; below the error threshold nothing is due.
+RECOMMENDED: Mapping[str, tuple[RunKind, ...]] = {
+    Level.ERROR: (RunKind.MICRO_SIZE, RunKind.NOTES, RunKind.FULL),
+    Level.AUTO_COMPACT: (RunKind.NOTES, RunKind.FULL),
+    Level.BLOCKING: (RunKind.FULL,),
+}
 NOTHING_TO_PREDICT_FROM = "No earlier compactions to predict from"
 
 
@@ -47,6 +55,7 @@ class KindCard:
     losses: CardLosses | None = None
     summarizer: str = ""  # for which the figures are
     problem: str = ""
+    is_recommended: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,12 +81,21 @@ def build_kind_cards(actor: Actor, draft: RunDraft, *, now: datetime, predicts_l
     """
     basis = draft.tried.basis if draft.tried else None
     runs = access.runs(actor).filter(team=draft.session.team) if predicts_losses else None
-    cards = [(option, _build_card(draft, option, basis, runs, now=now)) for option in draft.kinds]
+    cards = {RunKind(option.value): _build_card(draft, option, basis, runs, now=now) for option in draft.kinds}
+    recommended = _find_recommended(draft.session.level, cards)
+    if recommended is not None:
+        cards[recommended] = replace(cards[recommended], is_recommended=True)
     return KindCards(
-        ready=tuple(card for option, card in cards if not RunKind(option.value).needs_pivot),
-        partial=tuple(card for option, card in cards if RunKind(option.value).needs_pivot),
+        ready=tuple(card for kind, card in cards.items() if not kind.needs_pivot),
+        partial=tuple(card for kind, card in cards.items() if kind.needs_pivot),
         has_figures=basis is not None,
     )
+
+
+def _find_recommended(level: str, cards: Mapping[RunKind, KindCard]) -> RunKind | None:
+    """Return the first kind for this level that would make the context smaller."""
+    kinds = (kind for kind in RECOMMENDED.get(level, ()) if kind in cards)
+    return next((kind for kind in kinds if cards[kind].size_after and not cards[kind].saves_nothing), None)
 
 
 def _build_card(

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from compaction.compactors.summary.plain_request import MAX_SUMMARY_TOKENS, SummaryModels
+from compaction.compactors.summary.plain_request import SummaryModels
+from compaction.context.margins import MAX_SUMMARY_TOKENS
 from compaction.context.tokens import add_margin, count_text_tokens
 from compaction.context.windows import ModelInUse, get_window
 from compaction.llm.names import read_model_name

@@ -13,7 +13,8 @@ from compaction.compactors.notes.schedule import WAIT_SECONDS
 from compaction.compactors.outcome import CompactionOutcome, EntryFate
 from compaction.compactors.restore.restorer import ContextRestorer
 from compaction.compactors.run import RunPorts
-from compaction.compactors.summary.plain_request import MAX_SUMMARY_TOKENS, SummaryModels
+from compaction.compactors.summary.plain_request import SummaryModels
+from compaction.context.margins import MAX_SUMMARY_TOKENS
 from compaction.context.tokens import add_margin, count_text_tokens, estimate_tokens
 from compaction.errors import RunError
 from compaction.llm.names import LONGEST_NAME, read_model_name
@@ -34,7 +35,7 @@ from dashboard.runs.team_settings import SummarizerChoice, find_settings
 from dashboard.runs.texts import clean_text
 
 SHORT_SUMMARY_TOKENS = 1_000  # ours: the lower end of what a summary is expected to take
-GROWTH_ADVICE = "Compact later, when the conversation is longer."
+GROWTH_ADVICE = "Compact later, when there is more to leave out."
 
 
 @dataclass(frozen=True)

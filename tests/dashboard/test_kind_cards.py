@@ -91,6 +91,24 @@ def test_every_card_says_what_the_kind_would_lose(team: Team) -> None:
     assert f"{found[1]} things lost" in card_of(post(client, new_url(session), data, status=200), RunKind.FULL)
 
 
+@pytest.mark.parametrize(
+    ("level", "recommended"),
+    [
+        ("ok", []),
+        ("warning", []),
+        ("error", [RunKind.MICRO_SIZE]),
+        ("auto-compact", [RunKind.FULL]),
+        ("blocking", [RunKind.FULL]),
+    ],
+)
+def test_kind_that_the_level_calls_for_is_recommended(team: Team, level: str, recommended: list[RunKind]) -> None:
+    session = record_session(team, write_forgetful_talk(), owner="mia")
+    AgentSession.objects.filter(pk=session.pk).update(level=level)
+    page = read(sign_in("mia"), new_url(session))
+    marked = re.findall(r'value="(\w+)"[^>]*>(?:(?!kind-card).)*?recommended', page, re.DOTALL)
+    assert marked == [kind.value for kind in recommended]
+
+
 def test_card_of_a_model_has_the_range_of_earlier_compactions(team: Team, session: AgentSession) -> None:
     give_key(team)
     data = {"kind": "micro_idle", "agent_id": "", "summarizer": "claude", "instructions": "Keep the basins."}

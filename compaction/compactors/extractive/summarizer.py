@@ -15,12 +15,12 @@ from compaction.compactors.extractive.previous_summary import list_previous_item
 from compaction.compactors.extractive.requests import list_message_items, list_request_items
 from compaction.compactors.extractive.sections import build_sections
 from compaction.compactors.summary.prompt import list_sections
+from compaction.context.margins import MAX_SUMMARY_TOKENS
 from compaction.context.tokens import estimate_tokens
 from compaction.errors import CompactionCancelled
 from compaction.ports import Monitor, SummaryAnswer, SummaryRequest, Variant
 from compaction.transcripts.entries import Entry
 
-SUMMARY_CAP_TOKENS = 20_000  # the client's cap for a summary's output
 # The product's: a summary should be at most half of what it covers, as far as code, notes and statements go,
 AIM_PERCENT = 50
 LEAST_AIM_TOKENS = 1_500
@@ -32,7 +32,7 @@ LABEL = "made without a model: quoted from the transcript, not interpreted"
 class ExtractiveSummarizer:
     """Answers every request for a summary from the entries it is to cover."""
 
-    def __init__(self, *, cap_tokens: int = SUMMARY_CAP_TOKENS) -> None:
+    def __init__(self, *, cap_tokens: int = MAX_SUMMARY_TOKENS) -> None:
         self._cap_tokens = cap_tokens
 
     def summarize(self, request: SummaryRequest, monitor: Monitor) -> SummaryAnswer:
@@ -49,7 +49,7 @@ def build_extractive_summary(
     entries: Sequence[Entry],
     variant: Variant = Variant.FULL,
     *,
-    cap_tokens: int = SUMMARY_CAP_TOKENS,
+    cap_tokens: int = MAX_SUMMARY_TOKENS,
     instructions: str | None = None,
 ) -> str:
     """Return all nine sections from these entries, within the cap; what the instructions name is cut last."""

@@ -11,6 +11,7 @@ from operator import is_
 from msgspec import structs
 
 from compaction.compactors.summary.prompt import SYSTEM_TEXT, build_second_prompt
+from compaction.context.margins import MAX_SUMMARY_TOKENS
 from compaction.context.tokens import estimate_tokens
 from compaction.errors import NothingToCompact
 from compaction.ports import SummaryRequest, SummaryRoute, Variant
@@ -31,7 +32,6 @@ from compaction.transcripts.entries import (
 from compaction.transcripts.flatten import ApiMessage, flatten
 from compaction.transcripts.payloads import Attachment
 
-MAX_SUMMARY_TOKENS = 20_000  # the client's output cap for a summary (p99.99 of summaries is about 17k)
 IMAGE_TEXT = "[image]"  # protocol constants: the texts that replace an image and a document
 DOCUMENT_TEXT = "[document]"
 _TOOL_TEXT = "Used earlier in the conversation; not available for this answer."

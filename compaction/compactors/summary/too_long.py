@@ -7,8 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compaction.compactors.summary.plain_request import MAX_SUMMARY_TOKENS
-from compaction.context.margins import AUTO_MARGIN_TOKENS
+from compaction.context.margins import AUTO_MARGIN_TOKENS, MAX_SUMMARY_TOKENS
 from compaction.context.tokens import count_entry_tokens, estimate_tokens
 from compaction.errors import PromptTooLong
 from compaction.llm.table import SHORT_WINDOW_TOKENS

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from bench.retained import audit_summary
 from compaction.audit.audit import audit_compaction, select_statements
 from compaction.audit.passage_search import MatchKind
-from compaction.audit.report import FULL_COUNT, WEIGHTS, AuditReport
+from compaction.audit.score import FULL_COUNT, WEIGHTS, AuditReport
 from compaction.audit.statements import AuditPart, AuditStatement, is_announced_step, split_statements
 from compaction.compactors.extractive.summarizer import ExtractiveSummarizer
 from compaction.compactors.outcome import Trigger

@@ -9,8 +9,8 @@ import pytest
 from django.template import Context, Template
 from django.utils import timezone
 
-from compaction.compactors.summary.plain_request import MAX_SUMMARY_TOKENS
 from compaction.compactors.summary.prompt import TEXT_ONLY_TEXT
+from compaction.context.margins import MAX_SUMMARY_TOKENS
 from dashboard.models import AgentSession, EntrySegment, RunKind, RunState, SummarizerName
 from dashboard.runs.choices import RunChoices
 from dashboard.runs.preview import preview_run

@@ -22,7 +22,6 @@ from compaction.compactors.extractive.sections import (
 )
 from compaction.compactors.extractive.summarizer import (
     LABEL,
-    SUMMARY_CAP_TOKENS,
     ExtractiveSummarizer,
     build_extractive_summary,
 )
@@ -31,6 +30,7 @@ from compaction.compactors.run import CompactionRequest, RunPorts
 from compaction.compactors.selections import compact_full, compact_up_to
 from compaction.compactors.summary.answer import list_missing_sections, split_sections
 from compaction.compactors.summary.prompt import SECTIONS, Section, list_sections
+from compaction.context.margins import MAX_SUMMARY_TOKENS
 from compaction.errors import CompactionCancelled
 from compaction.ports import Stage, SummaryRequest, SummaryRoute, Variant
 from compaction.transcripts.chain import follow_chain, slice_context
@@ -208,7 +208,7 @@ def test_the_users_words_outlast_everything_else_that_can_be_cut() -> None:
         session.run(f"make check-{number}", f"error: case {number} is broken")
     text = build_extractive_summary(session.entries)
     sections = split_sections(text, Variant.FULL)
-    assert count_summary_tokens(text) <= SUMMARY_CAP_TOKENS
+    assert count_summary_tokens(text) <= MAX_SUMMARY_TOKENS
     assert "Message 39: please mind case 39" in sections["All User Messages"]
     assert quote(session.entries[-5].message.content[0].text) in sections["All User Messages"]  # type: ignore[union-attr]
 
@@ -255,7 +255,7 @@ def test_every_conversation_gives_nine_sections_within_the_cap(
     text = build_extractive_summary(entries, variant, cap_tokens=cap)
     assert count_summary_tokens(text) <= cap
     assert text == build_extractive_summary(entries, variant, cap_tokens=cap)
-    if cap == SUMMARY_CAP_TOKENS:
+    if cap == MAX_SUMMARY_TOKENS:
         assert list_missing_sections(text, variant) == ()
         assert list(split_sections(text, variant)) == list(list_sections(variant))
 
@@ -273,7 +273,7 @@ def test_recorded_threads_retain_most_and_stay_within_the_cap(path: FilePath) ->
         entries = slice_context(follow_chain(thread.entries)).entries
         text = build_extractive_summary(entries)
         report = audit_summary(entries, text)
-        assert count_summary_tokens(text) <= SUMMARY_CAP_TOKENS
+        assert count_summary_tokens(text) <= MAX_SUMMARY_TOKENS
         assert list_missing_sections(text, Variant.FULL) == ()
         assert report.retained is None or report.retained >= 55
 
