@@ -10,9 +10,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import resolve_url
 from django.utils.cache import patch_vary_headers
+from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
 from django_htmx.http import HttpResponseClientRedirect
-from django_htmx.middleware import HtmxMiddleware
 
 from dashboard import access
 from dashboard.addresses import find_view
@@ -115,12 +115,11 @@ def is_for_program(request: HttpRequest) -> bool:
     )
 
 
-class PartsMiddleware(HtmxMiddleware):
-    """`request.htmx`. One address is a page, and for scripts a part of it: without these names in Vary, a browser that
-    goes back would show the part that it kept as the page."""
+class PartsMiddleware(MiddlewareMixin):
+    """One address is a page, and for scripts a part of it: without these names in Vary, a browser that goes back would
+    show the part that it kept as the page."""
 
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        response: HttpResponseBase = super().__call__(request)  # type: ignore[assignment]  # awaited where it is async
+    def process_response(self, _request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         patch_vary_headers(response, ("HX-Request", "HX-Target"))
         return response
 

@@ -225,7 +225,7 @@ def test_nothing_is_an_error_before_somebody_starts(session: AgentSession) -> No
     client = sign_in("mia")
     AgentSession.objects.filter(pk=session.pk).update(has_content=False)
     form = read(client, new_url(session)).split('id="main"')[1]
-    assert "are not stored" in form
+    assert "is not stored" in form
     assert 'role="alert"' not in form
     assert "lv-blocking" not in form
     previewed = post(client, new_url(session), {"act": "preview", "kind": "from", "agent_id": ""}, status=200, **HTMX)
