@@ -61,10 +61,10 @@ def make_long_talk() -> RecordedTalk:
 
 def send_back(api: MessagesApi, messages: list[Any], beta: str = ON_DEMAND_BETA) -> None:
     """What an agent does with the result, through the SDK."""
-    client = Anthropic(api_key=KEY, base_url=api.url, max_retries=0)
-    client.beta.messages.create(
-        model=MODEL, max_tokens=100, betas=[beta], messages=[*messages, {"role": "user", "content": "Go on."}]
-    )
+    with Anthropic(api_key=KEY, base_url=api.url, max_retries=0) as client:
+        client.beta.messages.create(
+            model=MODEL, max_tokens=100, betas=[beta], messages=[*messages, {"role": "user", "content": "Go on."}]
+        )
 
 
 def test_block_is_kept_as_it_came_stands_first_and_is_taken_back(
@@ -255,8 +255,10 @@ WRONG = [
 def test_fake_refuses_what_the_documents_rule_out(
     messages_api: MessagesApi, wish: dict[str, Any], betas: str, model: str, told: str
 ) -> None:
-    client = Anthropic(api_key=KEY, base_url=messages_api.url, max_retries=0)
-    with pytest.raises(BadRequestError, match=told):
+    with (
+        Anthropic(api_key=KEY, base_url=messages_api.url, max_retries=0) as client,
+        pytest.raises(BadRequestError, match=told),
+    ):
         client.post(
             "/v1/messages",
             cast_to=object,
