@@ -77,7 +77,7 @@ def test_person_compacts_a_session_and_reads_the_result(
     page.goto(f"/sessions/{session.pk}/")
     press(page, "c")
     expect(page.get_by_role("heading", level=1)).to_have_text("Compact")
-    expect(page.get_by_text("Press Preview")).to_be_hidden()
+    expect(page.get_by_text("Press Preview to see the messages")).to_be_hidden()
     page.get_by_label("Instructions").fill("Keep the basins.")
     expect(page.get_by_text("'/compact Keep the basins.'")).to_be_visible()
     page.get_by_role("button", name="Start").click()

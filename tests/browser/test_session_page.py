@@ -169,7 +169,9 @@ def click_call(page: Page, number: int) -> None:
 
 def wait_for_drawer(page: Page) -> FloatRect:
     """Return its place once it has stopped moving."""
-    page.locator("#call-drawer").evaluate("drawer => Promise.all(drawer.getAnimations().map((each) => each.finished))")
+    drawer = page.locator("#call-drawer")
+    expect(drawer).to_be_visible()
+    drawer.evaluate("drawer => Promise.all(drawer.getAnimations().map((each) => each.finished))")
     return find_box(page, "#call-drawer")
 
 

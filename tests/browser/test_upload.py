@@ -16,6 +16,7 @@ def opened(page: Page, owner: User, sign_in: SignIn) -> Page:
     sign_in(page, owner)
     page.goto("/sessions/")
     page.get_by_role("link", name="Upload transcripts").click()
+    page.wait_for_url("**/upload/")  # and for its scripts: files dropped before them would go to the browser
     return page
 
 
