@@ -17,6 +17,8 @@ EVENT_CAUSES: Mapping[Event, Cause] = {
     Event.RESULTS_DELETED: Cause.DELETION_ANNOUNCED,
 }
 
+_NO_CAUSES: frozenset[Cause] = frozenset()
+
 
 class Baseline(msgspec.Struct, frozen=True, gc=False):
     """The prefix that the last judged call of a thread left in the cache."""
@@ -70,4 +72,4 @@ def add_expected_causes(baseline: Baseline | None, causes: frozenset[Cause]) -> 
 
 def list_expected_causes(call: Call) -> frozenset[Cause]:
     """Return the causes that the events before a call stand for."""
-    return frozenset(EVENT_CAUSES[event] for event in call.events)
+    return frozenset(EVENT_CAUSES[event] for event in call.events) if call.events else _NO_CAUSES

@@ -151,6 +151,8 @@ def judge_thread(
 def find_judged_parents(calls: Sequence[Call], policy: CachePolicy) -> dict[str, str]:
     """Return the nearest judged ancestor of each call, by call id."""
     parents = {call.call_id: call.parent_call_id for call in calls if call.parent_call_id is not None}
+    if not parents:
+        return {}
     skipped = {call.call_id for call in calls if not policy.judges(call.model, None, call.usage)}
     if not skipped:
         return parents

@@ -113,11 +113,14 @@ def diff_requests(
 
 def diff_fingerprints(previous: Fingerprint, current: Fingerprint, *, cached_tokens: int | None = None) -> PrefixDiff:
     """Compare the fingerprints of two requests whose text is withheld."""
+    shared = _count_shared_messages(previous, current)
     sides = _Sides(
-        {level: list_fingerprint_blocks(previous, level) for level in LEVELS},
-        {level: list_fingerprint_blocks(current, level) for level in LEVELS},
+        {level: list_fingerprint_blocks(previous, level, first_message=shared) for level in LEVELS},
+        {level: list_fingerprint_blocks(current, level, first_message=shared) for level in LEVELS},
         show_text=False,
         are_messages_comparable=_are_messages_comparable(previous, current),
+        shared_messages=shared,
+        shared_message_characters=sum(previous.message_sizes[:shared]),
     )
     settings = _compare_settings(previous, current)
     return _build_diff(sides, settings, (previous.markers, current.markers), cached_tokens)
@@ -129,12 +132,25 @@ def _are_messages_comparable(previous: PromptRequest | Fingerprint, current: Pro
     return are_known and previous.are_messages_opaque == current.are_messages_opaque
 
 
+def _count_shared_messages(previous: Fingerprint, current: Fingerprint) -> int:
+    """Return how many messages at the beginning are the same; nearly always all of the previous request."""
+    length = min(len(previous.messages), len(current.messages))
+    if previous.messages[:length] == current.messages[:length]:
+        return length
+    pairs = zip(previous.messages, current.messages, strict=False)
+    return next(index for index, (old, new) in enumerate(pairs) if old != new)
+
+
 @dataclass(frozen=True, slots=True)
 class _Sides:
+    """The blocks of both requests by level, without the messages at the beginning that are known to be the same."""
+
     before: dict[PromptLevel, Sequence[PromptBlock]]
     after: dict[PromptLevel, Sequence[PromptBlock]]
     show_text: bool
     are_messages_comparable: bool
+    shared_messages: int = 0
+    shared_message_characters: int = 0
 
 
 def _build_diff(
@@ -166,6 +182,8 @@ def _find_divergence(sides: _Sides) -> Divergence | None:
         if level is PromptLevel.MESSAGES and not sides.are_messages_comparable:
             return None
         before, after = sides.before[level], sides.after[level]
+        if level is PromptLevel.MESSAGES:
+            shared_characters += sides.shared_message_characters
         for index, old in enumerate(before):
             new = after[index] if index < len(after) else None
             if new is None or old.identity != new.identity:
@@ -199,6 +217,7 @@ def _count_lost(sides: _Sides, first: Divergence | None, cached_tokens: int | No
     if first is None:
         return 0
     total = sum(block.size_characters for level in LEVELS for block in sides.before[level])
+    total += sides.shared_message_characters
     lost = total - first.kept_characters
     if cached_tokens is None or total == 0:
         return lost // CHARACTERS_PER_TOKEN
@@ -240,9 +259,10 @@ def _compare_messages(sides: _Sides) -> tuple[list[BlockChange], int]:
     changes: list[BlockChange] = []
     pairs = list(_align(sides.before[PromptLevel.MESSAGES], sides.after[PromptLevel.MESSAGES]))
     appended = 0
+    message_count = sides.shared_messages + len(sides.after[PromptLevel.MESSAGES])
     while pairs and pairs[-1][0] is None:
         last = pairs[-1][1]
-        if last is None or last.path[1] != len(sides.after[PromptLevel.MESSAGES]) - 1 - appended:
+        if last is None or last.path[1] != message_count - 1 - appended:
             break
         pairs.pop()
         appended += 1

@@ -78,8 +78,10 @@ def list_request_blocks(request: PromptRequest, level: PromptLevel) -> Sequence[
     return [_build_message_block(message, index) for index, message in enumerate(request.messages)]
 
 
-def list_fingerprint_blocks(fingerprint: Fingerprint, level: PromptLevel) -> Sequence[PromptBlock]:
-    """Return the blocks of one level of a fingerprint."""
+def list_fingerprint_blocks(
+    fingerprint: Fingerprint, level: PromptLevel, *, first_message: int = 0
+) -> Sequence[PromptBlock]:
+    """Return the blocks of one level of a fingerprint, messages from this one on."""
     if level is PromptLevel.TOOLS:
         return [
             PromptBlock(level, (level.value, index), tool.name, tool.digest, tool.size_characters, fingerprint=tool)
@@ -92,9 +94,10 @@ def list_fingerprint_blocks(fingerprint: Fingerprint, level: PromptLevel) -> Seq
             for index, block in enumerate(fingerprint.system)
         ]
     sizes = fingerprint.message_sizes or (0,) * len(fingerprint.messages)
+    pairs = zip(fingerprint.messages[first_message:], sizes[first_message:], strict=True)
     return [
         PromptBlock(level, (level.value, index), "message", digest, size)
-        for index, (digest, size) in enumerate(zip(fingerprint.messages, sizes, strict=True))
+        for index, (digest, size) in enumerate(pairs, first_message)
     ]
 
 
